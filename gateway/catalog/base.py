@@ -1,0 +1,84 @@
+"""What a catalog answers: names, and tables pinned to one version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gateway.sqltypes import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A resolved three-part name with the spelling of the catalog."""
+
+    catalog: str
+    schema: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.schema}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """Time travel: exactly one is set; `timestamp_us` is epoch microseconds UTC."""
+
+    version: int | None = None
+    timestamp_us: int | None = None
+
+
+class BoundTable(Protocol):
+    """A table at one version: everything that binding and planning need; immutable."""
+
+    @property
+    def name(self) -> TableName: ...
+
+    @property
+    def schema(self) -> StructType:
+        """Logical columns in table order, partition columns included."""
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]: ...
+
+    @property
+    def version(self) -> int | None:
+        """Delta version, None for plain files."""
+
+    @property
+    def num_rows(self) -> int | None:
+        """Exact live row count from statistics, if every file has one."""
+
+    @property
+    def comment(self) -> str | None: ...
+
+    @property
+    def properties(self) -> dict[str, str]: ...
+
+    def scan(self, columns: Sequence[str], predicates: Sequence[Any]) -> Any:
+        """A `delta.scan.ScanPlan` (an `engine.base.Source`) for `columns`; `predicates` as in `delta.predicates`."""
+
+
+class Catalog(Protocol):
+    """One catalog. Names are matched case-insensitively; what does not exist is None or an empty list, not an error."""
+
+    name: str
+    read_only: bool
+
+    def schemas(self) -> list[str]: ...
+
+    def tables(self, schema: str) -> list[str]: ...
+
+    def has_schema(self, schema: str) -> bool: ...
+
+    def table(self, schema: str, table: str, as_of: AsOf | None = None) -> BoundTable | None: ...
+
+    def create_schema(self, schema: str, comment: str | None) -> None: ...
+
+    def drop_schema(self, schema: str, cascade: bool) -> None: ...
+
+    def drop_table(self, schema: str, table: str) -> None: ...
+
+    def table_location(self, schema: str, table: str) -> str:
+        """Where a new managed table of that name is written (an absolute path, not created)."""

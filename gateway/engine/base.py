@@ -1,0 +1,231 @@
+"""What goes into an engine process and what comes out of it: plain picklable values, and the `Engine` protocol.
+
+A worker holds no session state. A `Job` carries everything that it needs; a worker answers with a stream of `Event`s that
+always ends in exactly one of `Finished` or `Failed`. Row data travels as Arrow IPC record-batch messages (no schema message,
+no compression), either inside `Rows` or as a byte range of the statement's spool file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from gateway.errors import GatewayError
+from gateway.sqltypes import DataType, StructType
+
+# --------------------------------------------------------------------------------------------------------------- jobs
+
+
+@dataclass(frozen=True, slots=True)
+class TempView:
+    """A session's temporary view: its query's text and the names that it was created under."""
+
+    name: str
+    query: str
+    columns: tuple[str, ...]
+    catalog: str
+    schema: str
+    comment: str | None = None
+    parameters: tuple[Parameter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A bound parameter: `name` None for positional ones (their order counts), `value` None for NULL.
+
+    `type` is Spark's type text as sent (``INT``, ``DECIMAL(3,1)``, ``ARRAY``, ``VOID``); `arguments` holds the children
+    of ARRAY and MAP (alternating key, value).
+    """
+
+    name: str | None
+    type: str
+    value: str | None
+    arguments: tuple[Parameter, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """All that a statement can see of its session."""
+
+    catalog: str
+    schema: str
+    user: str
+    settings: Mapping[str, str]  # canonical keys -> text; only those set explicitly
+    views: Mapping[str, TempView] = field(default_factory=dict)  # lower-cased name -> view
+    session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Job: run one SQL statement."""
+
+    statement_id: str
+    text: str
+    session: SessionState
+    parameters: tuple[Parameter, ...] = ()
+    row_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataCall:
+    """Job: one catalog question of the Thrift metadata calls; `kind` is "catalogs", "schemas", "tables", "columns".
+
+    Patterns are as sent (None: everything; `%`, `_`, `*`, `.*` and backslash escapes understood).
+    """
+
+    statement_id: str
+    kind: str
+    session: SessionState
+    catalog: str | None = None
+    schema: str | None = None
+    table: str | None = None
+    column: str | None = None
+    table_types: tuple[str, ...] = ()
+
+
+Job = Statement | MetadataCall
+
+# ------------------------------------------------------------------------------------------------------------- events
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The statement is bound: what it is, who runs it, and the shape of its result.
+
+    `statement_type` is SELECT, INSERT, CREATE_TABLE, USE, SET, SHOW …; `writes` says that it must never be run twice.
+    `is_query` False marks DDL/SET-like statements whose result is shown as one empty ``Result`` column.
+    """
+
+    statement_type: str
+    engine: str
+    reason: str
+    schema: StructType
+    writes: bool = False
+    is_query: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """`count` rows as one Arrow IPC record-batch message: `data`, or `length` bytes at `offset` of the spool file."""
+
+    count: int
+    data: bytes | None = None
+    offset: int = 0
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the statement is: `fraction` 0..1 or None, and a short text."""
+
+    fraction: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChange:
+    """An effect on the session, applied by the service when the statement has finished.
+
+    `kind`: "use" (name = catalog, value = schema), "set" (name, value), "reset" (name or "" for all),
+    "put_view" (view), "drop_view" (name).
+    """
+
+    kind: str
+    name: str = ""
+    value: str = ""
+    view: TempView | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Last event of a success. `modified_rows` is None unless rows were written; `facts` are figures for the log."""
+
+    rows: int
+    modified_rows: int | None = None
+    changes: tuple[SessionChange, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Last event of a failure; `statement` in the error text is already filled in by the worker."""
+
+    error: GatewayError
+
+
+Event = Planned | Rows | Progress | Finished | Failed
+
+
+class Handler(Protocol):
+    """What a worker process does with a job. Made once per process from picklable arguments; runs one job at a time."""
+
+    def warm_up(self) -> None:
+        """Import and prepare what the first job would otherwise wait for."""
+
+    def run(self, job: Job, emit: Emit) -> None:
+        """Run `job`, calling `emit` for every event; raises GatewayError instead of emitting Failed."""
+
+
+class Emit(Protocol):
+    """Sends events; `rows` also writes the spool file. Raises CanceledError once the statement is cancelled."""
+
+    def __call__(self, event: Event) -> None: ...
+
+    def rows(self, batch: pa.RecordBatch) -> None:
+        """Deliver a record batch whose schema is that of `Planned.schema`."""
+
+    @property
+    def cancelled(self) -> bool: ...
+
+
+# ------------------------------------------------------------------------------------------------------------- engine
+
+
+@dataclass(frozen=True, slots=True)
+class UdfSpec:
+    """A scalar function of ours made for concrete types: `impl` names it in `engine.functions.IMPLEMENTATIONS`.
+
+    `params` are constants known when the statement is compiled (pattern, format, time zone).
+    """
+
+    impl: str
+    args: tuple[DataType, ...]
+    returns: DataType
+    params: tuple[Any, ...] = ()
+    volatile: bool = False
+
+
+class Source(Protocol):
+    """A table that an engine can read: registers itself in a DataFusion SessionContext under `name`."""
+
+    def register(self, ctx: Any, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Finished engine text with all that it refers to. Output columns are in the order of `schema`, named c0..cn."""
+
+    text: str
+    schema: StructType
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    udfs: Mapping[str, UdfSpec] = field(default_factory=dict)
+    reads_floats: bool = False  # float columns are scanned: file statistics must not be trusted
+
+
+class Execution(Protocol):
+    """A running query: batches in the query's schema (checked before the first one)."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]: ...
+
+
+class Engine(Protocol):
+    """An engine that runs finished text."""
+
+    name: str
+
+    def run(self, query: Query) -> Execution: ...
+
+    def explain(self, query: Query) -> str: ...

@@ -1,0 +1,314 @@
+"""The error tree: a condition, its SQLSTATE, whose fault it is; imports nothing of ours.
+
+Every failure that a client may see is a `GatewayError`. Its text is made in one place (`GatewayError.text`) in the shape of
+Spark's messages: ``[CONDITION] message SQLSTATE: xxxxx`` and, where known, the position and the line of the statement.
+Errors are values: they cross process borders through `to_wire` / `from_wire` and have no side effects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+# Condition -> SQLSTATE, for those whose SQLSTATE does not follow from the class (Spark's error-conditions file).
+SQLSTATES: dict[str, str] = {
+    "AMBIGUOUS_REFERENCE": "42704",
+    "AMBIGUOUS_LATERAL_COLUMN_ALIAS": "42702",
+    "AMBIGUOUS_REFERENCE_TO_FIELDS": "42000",
+    "ARITHMETIC_OVERFLOW": "22003",
+    "ASSIGNMENT_ARITY_MISMATCH": "42802",
+    "BINARY_ARITHMETIC_OVERFLOW": "22003",
+    "CANNOT_PARSE_TIMESTAMP": "22007",
+    "CANNOT_PARSE_DECIMAL": "22018",
+    "CAST_INVALID_INPUT": "22018",
+    "CAST_OVERFLOW": "22003",
+    "CAST_WITHOUT_SUGGESTION": "42K09",
+    "COLUMN_ALREADY_EXISTS": "42711",
+    "COLUMN_NOT_DEFINED_IN_TABLE": "42703",
+    "COLUMN_ORDINAL_OUT_OF_BOUNDS": "22003",
+    "CONFIG_NOT_AVAILABLE": "42K0I",
+    "CONVERSION_INVALID_INPUT": "22018",
+    "CREATE_TABLE_COLUMN_OPTION_DUPLICATE": "42710",
+    "CYCLIC_VIEW": "42K0N",
+    "DATATYPE_MISMATCH": "42K09",
+    "DATETIME_FIELD_OUT_OF_BOUNDS": "22023",
+    "DATETIME_OVERFLOW": "22008",
+    "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION": "22003",
+    "DELTA_FILE_NOT_FOUND": "58030",
+    "DELTA_VERSION_NOT_FOUND": "22003",
+    "DELTA_TIMESTAMP_OUT_OF_RANGE": "42816",
+    "DISTINCT_WINDOW_FUNCTION_UNSUPPORTED": "0A000",
+    "DIVIDE_BY_ZERO": "22012",
+    "DUPLICATED_MAP_KEY": "23505",
+    "DUPLICATE_KEY": "23505",
+    "EXCEED_LIMIT_LENGTH": "54006",
+    "EXPECT_TABLE_NOT_VIEW": "42809",
+    "EXPECT_VIEW_NOT_TABLE": "42809",
+    "EXPRESSION_TYPE_IS_NOT_ORDERABLE": "42822",
+    "FAILED_READ_FILE": "KD001",
+    "FIELD_NOT_FOUND": "42704",
+    "GROUP_BY_AGGREGATE": "42903",
+    "GROUP_BY_POS_AGGREGATE": "42903",
+    "GROUP_BY_POS_OUT_OF_RANGE": "42805",
+    "GROUPING_COLUMN_MISMATCH": "42803",
+    "GROUPING_ID_COLUMN_MISMATCH": "42803",
+    "GROUPING_SIZE_LIMIT_EXCEEDED": "54000",
+    "INCOMPATIBLE_COLUMN_TYPE": "42825",
+    "INCOMPATIBLE_DATA_FOR_TABLE": "KD000",
+    "INCOMPATIBLE_JOIN_TYPES": "42613",
+    "INCONSISTENT_BEHAVIOR_CROSS_VERSION": "42K0B",
+    "INSERT_COLUMN_ARITY_MISMATCH": "21S01",
+    "INSERT_PARTITION_COLUMN_ARITY_MISMATCH": "21S01",
+    "INTERNAL_ERROR": "XX000",
+    "INTERVAL_ARITHMETIC_OVERFLOW": "22015",
+    "INTERVAL_DIVIDED_BY_ZERO": "22012",
+    "INVALID_ARRAY_INDEX": "22003",
+    "INVALID_ARRAY_INDEX_IN_ELEMENT_AT": "22003",
+    "INVALID_AGGREGATE_FILTER": "42903",
+    "INVALID_CONF_VALUE": "22022",
+    "INVALID_DATETIME_PATTERN": "22007",
+    "INVALID_EXTRACT_BASE_FIELD_TYPE": "42000",
+    "INVALID_EXTRACT_FIELD": "42601",
+    "INVALID_EXTRACT_FIELD_TYPE": "42000",
+    "INVALID_FORMAT": "42601",
+    "INVALID_FRACTION_OF_SECOND": "22023",
+    "INVALID_IDENTIFIER": "42602",
+    "INVALID_INDEX_OF_ZERO": "22003",
+    "INVALID_INTERVAL_FORMAT": "22006",
+    "INVALID_LAMBDA_FUNCTION_CALL": "42K0D",
+    "INVALID_LIMIT_LIKE_EXPRESSION": "42K0E",
+    "INVALID_PARAMETER_VALUE": "22023",
+    "INVALID_REGEXP_REPLACE": "22023",
+    "INVALID_SCHEMA": "42K07",
+    "INVALID_SESSION_HANDLE": "08003",
+    "INVALID_OPERATION_HANDLE": "HY000",
+    "INVALID_SUBQUERY_EXPRESSION": "42823",
+    "INVALID_TYPED_LITERAL": "42604",
+    "INVALID_URL": "22P02",
+    "INVALID_USAGE_OF_STAR_OR_REGEX": "42000",
+    "INVALID_WHERE_CONDITION": "42903",
+    "INVALID_TIMEZONE": "22009",
+    "LOCATION_ALREADY_EXISTS": "42710",
+    "MALFORMED_RECORD_IN_PARSING": "22023",
+    "MISSING_AGGREGATION": "42803",
+    "MISSING_ATTRIBUTES": "XX000",
+    "MISSING_GROUP_BY": "42803",
+    "MISSING_WINDOW_SPECIFICATION": "42P20",
+    "MULTI_ALIAS_WITHOUT_GENERATOR": "42K0E",
+    "NESTED_AGGREGATE_FUNCTION": "42607",
+    "NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION": "42613",
+    "NOT_A_SCALAR_FUNCTION": "42887",
+    "NOT_NULL_CONSTRAINT_VIOLATION": "42000",
+    "NO_SUCH_CATALOG_EXCEPTION": "42704",
+    "NUMERIC_OUT_OF_SUPPORTED_RANGE": "22003",
+    "NUMERIC_VALUE_OUT_OF_RANGE": "22003",
+    "NUM_COLUMNS_MISMATCH": "42826",
+    "NUM_TABLE_VALUE_ALIASES_MISMATCH": "42826",
+    "OPERATION_CANCELED": "HY008",
+    "ORDER_BY_POS_OUT_OF_RANGE": "42805",
+    "PARSE_EMPTY_STATEMENT": "42617",
+    "PARSE_SYNTAX_ERROR": "42601",
+    "PATH_NOT_ALLOWED": "42501",
+    "PATH_NOT_FOUND": "42K03",
+    "QUERY_EXECUTION_TIMEOUT_EXCEEDED": "57KD0",
+    "RECURSION_LEVEL_LIMIT_EXCEEDED": "42836",
+    "REMAINDER_BY_ZERO": "22012",
+    "RESOURCE_EXHAUSTED": "53200",
+    "RESULT_TOO_LARGE": "54000",
+    "ROUTINE_NOT_FOUND": "42883",
+    "SCALAR_SUBQUERY_TOO_MANY_ROWS": "21000",
+    "SCHEMA_ALREADY_EXISTS": "42P06",
+    "SCHEMA_NOT_EMPTY": "2BP01",
+    "SCHEMA_NOT_FOUND": "42704",
+    "SECOND_FUNCTION_ARGUMENT_NOT_INTEGER": "22023",
+    "STAR_GROUP_BY_POS": "0A000",
+    "STATEMENT_TOO_COMPLEX": "54001",
+    "STATEMENT_TOO_LARGE": "54000",
+    "TABLE_OR_VIEW_ALREADY_EXISTS": "42P07",
+    "TABLE_OR_VIEW_NOT_FOUND": "42P01",
+    "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS": "42P07",
+    "UNBOUND_SQL_PARAMETER": "42P02",
+    "INVALID_PARAMETER_MARKER_VALUE": "22023",
+    "UNCLOSED_BRACKETED_COMMENT": "42601",
+    "UNRESOLVED_ALL_IN_GROUP_BY": "42803",
+    "UNRESOLVED_COLUMN": "42703",
+    "UNRESOLVED_FIELD": "42703",
+    "UNRESOLVED_MAP_KEY": "42703",
+    "UNRESOLVED_ROUTINE": "42883",
+    "UNRESOLVED_TABLE_VALUED_FUNCTION": "42883",
+    "UNRESOLVED_USING_COLUMN_FOR_JOIN": "42703",
+    "UNRECOGNIZED_SQL_TYPE": "42704",
+    "UNSUPPORTED_DATATYPE": "0A000",
+    "UNSUPPORTED_GENERATOR": "42K0E",
+    "UNSUPPORTED_EXPR_FOR_WINDOW": "42P20",
+    "UNSUPPORTED_EXPR_FOR_OPERATOR": "42K0E",
+    "UNSUPPORTED_FEATURE": "0A000",
+    "UNSUPPORTED_FUNCTION": "0A000",
+    "UNSUPPORTED_RESULT_TYPE": "0A000",
+    "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY": "0A000",
+    "UNSUPPORTED_TABLE_FEATURE": "0A000",
+    "USER_RAISED_EXCEPTION": "P0001",
+    "VALUE_OUT_OF_RANGE": "22003",
+    "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE": "42K09",
+    "WINDOW_FUNCTION_AND_FRAME_MISMATCH": "42K0E",
+    "WINDOW_FUNCTION_FRAME_NOT_ORDERED": "42601",
+    "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE": "42601",
+    "WORKER_LOST": "08006",
+    "WRITE_CONFLICT": "40001",
+    "WRONG_NUM_ARGS": "42605",
+}
+
+
+def sqlstate_of(condition: str) -> str:
+    """SQLSTATE of a condition (`CLASS` or `CLASS.SUB`); XX000 for one that the table does not know."""
+    return SQLSTATES.get(condition) or SQLSTATES.get(condition.partition(".")[0], "XX000")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of the user's text: code point offsets `start` (inclusive) and `stop` (exclusive)."""
+
+    start: int
+    stop: int
+
+
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
+    """Line (from 1) and column (from 0) of a code point offset in `text`."""
+    offset = max(0, min(offset, len(text)))
+    line = text.count("\n", 0, offset) + 1
+    return line, offset - (text.rfind("\n", 0, offset) + 1)
+
+
+class GatewayError(Exception):
+    """Root of all errors shown to a client.
+
+    Attributes:
+        condition: Spark-style error condition, ``CLASS`` or ``CLASS.SUB``.
+        sqlstate: five characters.
+        message: one sentence or two, without condition, SQLSTATE and position.
+        span: the piece of the statement that is at fault, if known.
+        retryable: the same statement may succeed when sent again.
+    """
+
+    fault: ClassVar[str] = "server"
+
+    def __init__(
+        self,
+        condition: str,
+        message: str,
+        *,
+        sqlstate: str | None = None,
+        span: Span | None = None,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.condition = condition
+        self.message = message
+        self.sqlstate = sqlstate or sqlstate_of(condition)
+        self.span = span
+        self.retryable = retryable
+
+    def text(self, statement: str | None = None) -> str:
+        """The message as shown to users; with `statement`, position and the source line are added."""
+        head = f"[{self.condition}] {self.message.rstrip()} SQLSTATE: {self.sqlstate}"
+        if statement is None or self.span is None:
+            return head
+        line, col = line_and_column(statement, self.span.start)
+        source = statement.split("\n")[line - 1]
+        width = max(1, min(self.span.stop - self.span.start, len(source) - col))
+        if len(source) > 200:
+            left = max(0, col - 80)
+            source, col = source[left : left + 200], col - left
+            width = min(width, 120)
+        caret = " " * col + "^" * width
+        return f"{head} (line {line}, pos {col})\n\n== SQL (line {line}, position {col + 1}) ==\n{source}\n{caret}"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def at(self, span: Span | None) -> GatewayError:
+        """The same error with a position, unless it has one already."""
+        if self.span is None:
+            self.span = span
+        return self
+
+    def to_wire(self) -> dict[str, Any]:
+        """Plain values from which `from_wire` makes an equal error in another process."""
+        return {
+            "kind": type(self).__name__,
+            "condition": self.condition,
+            "message": self.message,
+            "sqlstate": self.sqlstate,
+            "span": (self.span.start, self.span.stop) if self.span else None,
+            "retryable": self.retryable,
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (from_wire, (self.to_wire(),))
+
+
+class UserError(GatewayError):
+    """The statement, its data or its parameters are wrong; Spark raises here too."""
+
+    fault = "client"
+
+
+class UnsupportedError(GatewayError):
+    """Right for Databricks, not (yet) answered here; always names the construct. SQLSTATE 0A000."""
+
+    fault = "client"
+
+
+class ProtocolError(GatewayError):
+    """The client's bytes, handle or request are wrong."""
+
+    fault = "client"
+
+
+class ResourceError(GatewayError):
+    """A limit (memory, time, size, depth, disk) was reached."""
+
+    fault = "client"
+
+
+class CanceledError(GatewayError):
+    """The statement was cancelled by its owner."""
+
+    fault = "client"
+
+
+class ServerError(GatewayError):
+    """Our fault, or that of a file or process that we depend on."""
+
+
+class ConfigError(GatewayError):
+    """A setting is unknown or has a bad value; the process exits with 2 and names it."""
+
+    fault = "client"
+
+    def __init__(self, setting: str, message: str) -> None:
+        super().__init__("INVALID_CONF_VALUE", f"{setting}: {message}")
+        self.setting = setting
+
+
+_KINDS: dict[str, type[GatewayError]] = {
+    c.__name__: c
+    for c in (GatewayError, UserError, UnsupportedError, ProtocolError, ResourceError, CanceledError, ServerError)
+}
+
+
+def from_wire(wire: dict[str, Any]) -> GatewayError:
+    """The error that `GatewayError.to_wire` described."""
+    span = wire["span"]
+    return _KINDS.get(wire["kind"], GatewayError)(
+        wire["condition"],
+        wire["message"],
+        sqlstate=wire["sqlstate"],
+        span=Span(*span) if span else None,
+        retryable=wire["retryable"],
+    )
+
+
+def unsupported(construct: str, span: Span | None = None) -> UnsupportedError:
+    """Refusal by name: `construct` is what the user wrote ("TABLESAMPLE", "function foo")."""
+    return UnsupportedError("UNSUPPORTED_FEATURE", f"{construct} is not supported.", span=span)

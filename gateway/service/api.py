@@ -1,0 +1,197 @@
+"""The verbs of the service in plain values: what `protocol` calls and what every transport shares.
+
+All calls block and are safe from many threads. Handles are opaque to clients: 16 bytes of identifier, 16 bytes of secret,
+and an owner that is checked; a wrong one of either kind raises the same ProtocolError (INVALID_SESSION_HANDLE /
+INVALID_OPERATION_HANDLE), whether it never existed, has expired, or belongs to somebody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+import pyarrow as pa
+
+from gateway.engine.base import Parameter
+from gateway.errors import GatewayError
+from gateway.sqltypes import StructType
+
+
+class State(StrEnum):
+    """States of an operation; names as in TOperationState without ``_STATE``."""
+
+    INITIALIZED = "INITIALIZED"
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    FINISHED = "FINISHED"
+    CANCELED = "CANCELED"
+    CLOSED = "CLOSED"
+    ERROR = "ERROR"
+    TIMEDOUT = "TIMEDOUT"
+
+
+class Orientation(StrEnum):
+    """Directions of FetchResults; ABSOLUTE uses `start_row_offset`."""
+
+    NEXT = "NEXT"
+    PRIOR = "PRIOR"
+    FIRST = "FIRST"
+    LAST = "LAST"
+    RELATIVE = "RELATIVE"
+    ABSOLUTE = "ABSOLUTE"
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """Identifier and secret of a session or operation, 16 bytes each."""
+
+    guid: bytes
+    secret: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who calls: set by authentication, compared with the owner of each handle."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSessionRequest:
+    principal: Principal
+    protocol: int  # negotiated version, a TProtocolVersion number
+    settings: Mapping[str, str] = field(default_factory=dict)  # as sent by the client
+    catalog: str | None = None
+    schema: str | None = None
+    client: str = ""  # User-Agent or "thrift"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    handle: Handle
+    protocol: int
+    catalog: str
+    schema: str
+    settings: Mapping[str, str]  # effective settings that the client asked for
+    time_zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResultOptions:
+    """What a client can read, as sent with ExecuteStatement; kept with the operation for every later fetch."""
+
+    arrow: bool = False
+    lz4: bool = False
+    links: bool = False
+    timestamp_as_arrow: bool = True
+    decimal_as_arrow: bool = True
+    complex_as_arrow: bool = True
+    interval_as_arrow: bool = False
+    null_as_arrow: bool = False
+    timestamp_as_string: bool = False  # conf spark.thriftserver.arrowBasedRowSet.timestampAsString
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteRequest:
+    statement: str
+    conf_overlay: Mapping[str, str] = field(default_factory=dict)
+    parameters: Sequence[Parameter] = ()
+    run_async: bool = True
+    timeout_seconds: int = 0  # 0: the session's or server's
+    row_limit: int | None = None
+    wait_seconds: float = 0.0  # how long to wait for a terminal state before answering (direct results)
+    options: ResultOptions = ResultOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRequest:
+    """GetCatalogs, GetSchemas, GetTables, GetColumns; `kind` as in engine.base.MetadataCall."""
+
+    kind: str
+    catalog: str | None = None
+    schema: str | None = None
+    table: str | None = None
+    column: str | None = None
+    table_types: tuple[str, ...] = ()
+    wait_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class OperationStatus:
+    """A snapshot of an operation. `error` is set in ERROR, CANCELED and TIMEDOUT. Times are epoch milliseconds."""
+
+    handle: Handle
+    operation_type: str  # TOperationType name
+    state: State
+    has_result_set: bool
+    error: GatewayError | None = None
+    modified_rows: int | None = None
+    started_ms: int | None = None
+    completed_ms: int | None = None
+    progress_text: str = ""
+    progress_fraction: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultMetadata:
+    """Shape of a result. `time_zone` is the session's when the statement ran; `is_query` False for DDL, SET, USE."""
+
+    schema: StructType
+    options: ResultOptions
+    protocol: int
+    time_zone: str
+    is_query: bool = True
+    is_metadata: bool = False  # metadata calls are always columnar
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows `start_row_offset` .. + rows of a result, as record batches in the result's internal Arrow schema."""
+
+    start_row_offset: int
+    batches: Sequence[pa.RecordBatch]
+    has_more_rows: bool
+    metadata: ResultMetadata
+
+    @property
+    def rows(self) -> int:
+        return sum(b.num_rows for b in self.batches)
+
+
+class Service(Protocol):
+    """The verbs. Every one raises GatewayError; none returns half an answer."""
+
+    def open_session(self, request: OpenSessionRequest) -> SessionInfo: ...
+
+    def close_session(self, principal: Principal, session: Handle) -> None: ...
+
+    def execute(self, principal: Principal, session: Handle, request: ExecuteRequest) -> OperationStatus: ...
+
+    def metadata(self, principal: Principal, session: Handle, request: MetadataRequest) -> OperationStatus: ...
+
+    def session_info(self, principal: Principal, session: Handle) -> SessionInfo: ...
+
+    def operation_status(self, principal: Principal, operation: Handle, wait_seconds: float) -> OperationStatus:
+        """The state; while not terminal, waits up to `wait_seconds` for a change to a terminal state."""
+
+    def result_metadata(self, principal: Principal, operation: Handle) -> ResultMetadata:
+        """Shape of the result; waits until it is known. Raises the operation's error if it failed or was cancelled."""
+
+    def fetch(
+        self,
+        principal: Principal,
+        operation: Handle,
+        orientation: Orientation,
+        max_rows: int,
+        max_bytes: int | None,
+        start_row_offset: int | None,
+    ) -> Page:
+        """A page; waits until at least one row is there or the result has ended. A repeated fetch of the same
+        `start_row_offset` gives the same rows."""
+
+    def cancel(self, principal: Principal, operation: Handle) -> None: ...
+
+    def close_operation(self, principal: Principal, operation: Handle) -> None:
+        """Frees everything; closing an unknown or closed handle succeeds."""
