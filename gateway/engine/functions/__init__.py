@@ -1,1 +1,57 @@
+"""Functions of ours that DataFusion calls: one implementation per name, made for concrete types when a statement needs it.
 
+An implementation is a factory ``(UdfSpec) -> (arrays) -> array`` under the name that `bound.Udf.impl` uses. It gets and
+gives pyarrow arrays of one length in the internal Arrow types of the spec; it never sees a scalar. What Spark would raise for
+a row is raised as `RowError`; its text travels through DataFusion's error message and is read back by `row_error_in`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from gateway.engine.base import UdfSpec
+from gateway.errors import GatewayError, UserError
+
+Kernel = Callable[..., pa.Array]
+Factory = Callable[[UdfSpec], Kernel]
+
+IMPLEMENTATIONS: dict[str, Factory] = {}
+
+_MARK = "@@row-error@@"
+
+
+def implementation(name: str) -> Callable[[Factory], Factory]:
+    """Registers a factory under `name`."""
+
+    def register(factory: Factory) -> Factory:
+        if name in IMPLEMENTATIONS:
+            raise ValueError(f"function {name} is implemented twice")
+        IMPLEMENTATIONS[name] = factory
+        return factory
+
+    return register
+
+
+class RowError(Exception):
+    """What Spark raises for a row: condition and message; survives the trip through the engine's error text."""
+
+    def __init__(self, condition: str, message: str) -> None:
+        super().__init__(_MARK + json.dumps([condition, message]) + _MARK)
+
+
+def row_error_in(text: str) -> GatewayError | None:
+    """The error that a `RowError` inside an engine's message stands for."""
+    parts = text.split(_MARK)
+    if len(parts) < 3:
+        return None
+    payload = parts[1]
+    for candidate in (payload, payload.replace('\\"', '"').replace("\\\\", "\\")):
+        try:
+            condition, message = json.loads(candidate)
+        except ValueError:
+            continue
+        return UserError(condition, message)
+    return None

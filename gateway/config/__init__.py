@@ -1,0 +1,34 @@
+"""Settings: of the server (file, environment, flags), of a session (SET, OpenSession), and the pinned libraries."""
+
+from gateway.config.pins import PINS, check_pins
+from gateway.config.server import SETTINGS, Config, Setting, load_config, settings_markdown
+from gateway.config.session import (
+    SESSION_SETTINGS,
+    SessionSetting,
+    default_settings,
+    find_setting,
+    normalise_setting,
+    normalise_zone,
+    session_settings_markdown,
+)
+from gateway.config.values import format_bytes, parse_bytes, parse_seconds
+
+__all__ = [
+    "PINS",
+    "SESSION_SETTINGS",
+    "SETTINGS",
+    "Config",
+    "SessionSetting",
+    "Setting",
+    "check_pins",
+    "default_settings",
+    "find_setting",
+    "format_bytes",
+    "load_config",
+    "normalise_setting",
+    "normalise_zone",
+    "parse_bytes",
+    "parse_seconds",
+    "session_settings_markdown",
+    "settings_markdown",
+]

@@ -1,0 +1,292 @@
+"""The server's settings: defaults < TOML file < environment < flags.
+
+`SETTINGS` is the only list: the flags of `gateway serve`, the environment names, the keys of the file, `Config` and
+docs/settings.md all follow from it. An unknown key or a bad value is a ConfigError that names the setting.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.config.values import format_bytes, parse_bool, parse_bytes, parse_int, parse_seconds
+from gateway.errors import ConfigError
+
+ENVIRONMENT_PREFIX = "GATEWAY_"
+# Set by others under our prefix: test data, and what Kubernetes injects for a service that is called "gateway".
+_FOREIGN_ENVIRONMENT = ("GATEWAY_SHARED", "GATEWAY_SERVICE_", "GATEWAY_PORT_")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. `parse` turns text into the value and raises ValueError; `default` is text, None means unset."""
+
+    name: str  # flag without dashes, TOML key; the Config field has underscores
+    parse: Callable[[str], Any]
+    default: str | None
+    help: str
+    metavar: str = ""
+    repeatable: bool = False
+
+    @property
+    def field(self) -> str:
+        return self.name.replace("-", "_")
+
+    @property
+    def variable(self) -> str:
+        return ENVIRONMENT_PREFIX + self.field.upper()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """All server settings, checked. Sizes in bytes, times in seconds."""
+
+    warehouse: Path
+    host: str = "127.0.0.1"
+    port: int = 8080
+    tcp_port: int | None = None
+    tls_port: int | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    auth: str = "none"
+    token_file: Path | None = None
+    allow_path: tuple[Path, ...] = ()
+    state: Path
+    memory_limit: int
+    slots: int
+    queue_limit: int = 1000
+    statement_timeout: float = 3600.0
+    session_idle: float = 8 * 3600.0
+    operation_idle: float = 20 * 60.0
+    spool_limit: int = 20 * 1024**3
+    max_request_body: int = 16 * 1024**2
+    max_statement: int = 1024**2
+    drain_timeout: float = 300.0
+    slow_statement: float = 10.0
+    spark: str | None = None
+    ready_file: Path | None = None
+    log_format: str = "text"
+    log_level: str = "info"
+    log_sql: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise ValueError("the path is empty")
+    return Path(text).expanduser().absolute()
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(f"'{text}' is not one of {', '.join(words)}")
+        return text.lower()
+
+    return parse
+
+
+def _int(low: int, high: int) -> Callable[[str], int]:
+    return lambda text: parse_int(text, low, high)
+
+
+def _bytes(low: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        size = parse_bytes(text)
+        if size < low:
+            raise ValueError(f"{text} is less than the minimum of {format_bytes(low)}")
+        return size
+
+    return parse
+
+
+def _seconds(low: float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        seconds = parse_seconds(text)
+        if seconds < low:
+            raise ValueError(f"{text} is less than the minimum of {low:g}s")
+        return seconds
+
+    return parse
+
+
+def _state_default() -> str:
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "delta-sql-gateway")
+
+
+_PORT = _int(0, 65535)
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("warehouse", _path, None, "folder of the catalog main: DIR/<schema>/<table>/ are Delta tables", "DIR"),
+    Setting("host", str, "127.0.0.1", "address to listen on; other than loopback needs --auth token", "ADDR"),
+    Setting("port", _PORT, "8080", "HTTP port; 0 takes any free one", "N"),
+    Setting("tcp-port", _PORT, None, "port for Thrift over TCP with SASL (not available yet)", "N"),
+    Setting("tls-port", _PORT, None, "HTTPS port (not available yet)", "N"),
+    Setting("tls-cert", _path, None, "certificate chain of the HTTPS port, PEM", "FILE"),
+    Setting("tls-key", _path, None, "private key of the HTTPS port, PEM", "FILE"),
+    Setting("auth", _one_of("none", "token"), "none", "who may connect: everybody on loopback, or holders of a token"),
+    Setting("token-file", _path, None, "hashed tokens, one a line; made with `gateway token`", "FILE"),
+    Setting("allow-path", _path, None, "folder whose files SQL may name; may be repeated", "ROOT", repeatable=True),
+    Setting("state", _path, "", "folder for sample data, spooled results and spilled memory", "DIR"),
+    Setting("memory-limit", _bytes(64 * 1024**2), "4GiB", "memory of all engine processes before they spill", "SIZE"),
+    Setting("slots", _int(0, 1024), "0", "statements that run at once; 0: one per core, at least two", "N"),
+    Setting("queue-limit", _int(0, 1_000_000), "1000", "statements that may wait for a slot", "N"),
+    Setting("statement-timeout", _seconds(0), "1h", "longest run of a statement; 0: no limit", "TIME"),
+    Setting("session-idle", _seconds(1), "8h", "a session without requests ends after this time", "TIME"),
+    Setting("operation-idle", _seconds(1), "20min", "a result that nobody reads is dropped after this time", "TIME"),
+    Setting("spool-limit", _bytes(1024**2), "20GiB", "disk for results that wait to be fetched", "SIZE"),
+    Setting("max-request-body", _bytes(1024), "16MiB", "largest HTTP request body", "SIZE"),
+    Setting("max-statement", _bytes(1024), "1MiB", "longest SQL text", "SIZE"),
+    Setting("drain-timeout", _seconds(0), "300s", "after SIGTERM, running statements may end within this time", "TIME"),
+    Setting("slow-statement", _seconds(0), "10s", "statements that take longer are logged as slow", "TIME"),
+    Setting("spark", str, None, "Spark master or sc://HOST:PORT as second engine (not available yet)", "URL"),
+    Setting("ready-file", _path, None, "file written once requests are served: pid and addresses as JSON", "FILE"),
+    Setting("log-format", _one_of("text", "json"), "text", "log lines for people or for machines"),
+    Setting("log-level", _one_of("debug", "info", "warning", "error"), "info", "least severe line that is logged"),
+    Setting("log-sql", parse_bool, "false", "put statement texts into the log", "BOOL"),
+)
+_BY_NAME = {s.name: s for s in SETTINGS}
+
+
+def _unknown(name: str, known: Mapping[str, object] | list[str], where: str) -> ConfigError:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return ConfigError(name, f"unknown setting in {where}{hint}")
+
+
+def _from_file(path: Path) -> dict[str, str | list[str]]:
+    try:
+        with path.open("rb") as file:
+            table = tomllib.load(file)
+    except OSError as error:
+        raise ConfigError("config", f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError("config", f"{path} is not valid TOML: {error}") from error
+    values: dict[str, str | list[str]] = {}
+    for key, value in table.items():
+        name = key.replace("_", "-")
+        setting = _BY_NAME.get(name)
+        if setting is None:
+            raise _unknown(key, _BY_NAME, str(path))
+        if isinstance(value, list) and setting.repeatable and all(isinstance(v, str) for v in value):
+            values[name] = value
+        elif isinstance(value, bool):
+            values[name] = str(value).lower()
+        elif isinstance(value, (str, int, float)):
+            values[name] = str(value)
+        else:
+            raise ConfigError(key, f"a value of type {type(value).__name__} in {path}")
+    return values
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, str | list[str]]:
+    variables = {s.variable: s for s in SETTINGS} | {"GATEWAY_CONFIG": None}
+    values: dict[str, str | list[str]] = {}
+    for variable, text in environment.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable.startswith(_FOREIGN_ENVIRONMENT):
+            continue
+        if variable not in variables:
+            raise _unknown(variable, list(variables), "the environment")
+        setting = variables[variable]
+        if setting is not None:
+            values[setting.name] = text.split(os.pathsep) if setting.repeatable else text
+    return values
+
+
+def load_config(
+    flags: Mapping[str, str | list[str] | None],
+    environment: Mapping[str, str] | None = None,
+    config_file: str | None = None,
+) -> Config:
+    """The settings in force. `flags` maps setting names to text (None: not given); `environment` defaults to os.environ.
+
+    The file is `config_file`, else GATEWAY_CONFIG. Raises ConfigError.
+    """
+    environment = os.environ if environment is None else environment
+    config_file = config_file or environment.get("GATEWAY_CONFIG")
+    texts: dict[str, str | list[str]] = {}
+    if config_file:
+        texts |= _from_file(Path(config_file))
+    texts |= _from_environment(environment)
+    for name, value in flags.items():
+        if name not in _BY_NAME:
+            raise _unknown(name, _BY_NAME, "the flags")
+        if value is not None:
+            texts[name] = value
+    values: dict[str, Any] = {}
+    for setting in SETTINGS:
+        text = texts.get(setting.name, setting.default)
+        if setting.name == "state" and not text:
+            text = _state_default()
+        if text is None:
+            continue
+        try:
+            if setting.repeatable:
+                parts = text if isinstance(text, list) else [text]
+                values[setting.field] = tuple(setting.parse(part) for part in parts if part)
+            else:
+                values[setting.field] = setting.parse(str(text))
+        except ValueError as error:
+            raise ConfigError(setting.name, str(error)) from None
+    if "warehouse" not in values:
+        raise ConfigError("warehouse", "is needed: the folder that holds the tables, e.g. --warehouse ./warehouse")
+    if values["slots"] == 0:
+        values["slots"] = max(2, os.cpu_count() or 2)
+    return Config(**values)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`; names other than localhost count as reachable from outside."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _check(config: Config) -> None:
+    if config.auth == "none" and not is_loopback(config.host):
+        raise ConfigError("auth", f"'none' is only for loopback, not for host {config.host}; use --auth token")
+    if config.auth == "token" and config.token_file is None:
+        raise ConfigError("token-file", "is needed with auth 'token'")
+    if config.auth == "none" and config.token_file is not None:
+        raise ConfigError("token-file", "has no effect with auth 'none'; use --auth token")
+    for name, value, what in (
+        ("tcp-port", config.tcp_port, "Thrift over TCP"),
+        ("tls-port", config.tls_port, "HTTPS"),
+        ("tls-cert", config.tls_cert, "HTTPS"),
+        ("tls-key", config.tls_key, "HTTPS"),
+        ("spark", config.spark, "Spark as a second engine"),
+    ):
+        if value is not None:
+            raise ConfigError(name, f"{what} is not available yet")
+
+
+def settings_markdown() -> str:
+    """docs/settings.md: the reference of all settings, made from `SETTINGS`."""
+    lines = [
+        "# Settings",
+        "",
+        "Made by `python -m gateway.config > docs/settings.md`; a test keeps it true.",
+        "",
+        "Each setting is a flag of `gateway serve`, an environment variable, and a key of the TOML file (`--config FILE`",
+        "or `GATEWAY_CONFIG`). Defaults < file < environment < flags. An unknown key or a bad value ends the start with exit",
+        "code 2 and names the setting. Sizes: `512MiB`, `4GiB`. Times: `300s`, `20min`, `8h`.",
+        "",
+        "| flag and key | environment | default | meaning |",
+        "| --- | --- | --- | --- |",
+    ]
+    for s in SETTINGS:
+        default = "`$XDG_STATE_HOME/delta-sql-gateway`" if s.name == "state" else f"`{s.default}`" if s.default else ""
+        lines.append(f"| `{s.name}` | `{s.variable}` | {default} | {s.help} |")
+    return "\n".join(lines) + "\n"

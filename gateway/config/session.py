@@ -1,0 +1,281 @@
+"""The settings of a session: what SQL SET, OpenSession and confOverlay may say.
+
+Keys are matched without case; a setting has one canonical key (Databricks' name) and aliases (Spark's name). A setting whose
+only answer here is its default is `fixed`: other values would change what statements mean and are refused by name. Tuning
+keys of Spark that cannot change an answer are accepted and kept, and have no effect.
+"""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from gateway.config.values import parse_bool, parse_int
+from gateway.errors import UnsupportedError, UserError
+
+TIMEZONE = "timezone"
+ANSI_MODE = "ansi_mode"
+STATEMENT_TIMEOUT = "statement_timeout"
+USE_CACHED_RESULT = "use_cached_result"
+QUERY_TAGS = "query_tags"
+ENGINE = "gateway.engine"
+TIMESTAMP_AS_STRING = "spark.thriftserver.arrowBasedRowSet.timestampAsString"
+METRIC_VIEWS = "spark.sql.thriftserver.metadata.metricview.enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSetting:
+    """One setting. `parse` returns the canonical text of a value or raises ValueError; `fixed` allows only the default."""
+
+    key: str
+    default: str
+    parse: Callable[[str], str]
+    help: str
+    aliases: tuple[str, ...] = ()
+    fixed: bool = False
+
+
+def _bool(text: str) -> str:
+    return str(parse_bool(text)).lower()
+
+
+def _word(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(f"'{text}' is not one of {', '.join(words)}")
+        return text.lower()
+
+    return parse
+
+
+def _timeout(text: str) -> str:
+    return str(parse_int(text, 0, 172_800))
+
+
+def _text(text: str) -> str:
+    return text
+
+
+# Java's short zone names with a fixed meaning (java.time.ZoneId.SHORT_IDS), as Spark resolves them.
+_SHORT_ZONES: Mapping[str, str] = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+    "EST": "-05:00",
+    "MST": "-07:00",
+    "HST": "-10:00",
+}
+
+
+def _offset(text: str) -> str | None:
+    """`+h`, `+hh`, `+hhmm`, `+h:mm`, `+hh:mm[:ss]` as `+hh:mm[:ss]`; None if it is no offset within 18 hours."""
+    sign, digits = text[:1], text[1:]
+    if sign not in ("+", "-"):
+        return None
+    parts = digits.split(":") if ":" in digits else [digits[i : i + 2] for i in range(0, len(digits), 2)]
+    if not digits or not all(p.isascii() and p.isdigit() and len(p) <= 2 for p in parts) or len(parts) > 3:
+        return None
+    if ":" not in digits and len(digits) % 2 and len(digits) > 1:
+        return None
+    if any(len(p) != 2 for p in parts[2:]):
+        return None
+    hours, minutes, seconds = (int(p) for p in (parts + ["0", "0"])[:3])
+    if minutes > 59 or seconds > 59 or timedelta(hours=hours, minutes=minutes, seconds=seconds) > timedelta(hours=18):
+        return None
+    if not (hours or minutes or seconds):
+        return "UTC"
+    return f"{sign}{hours:02}:{minutes:02}" + (f":{seconds:02}" if seconds else "")
+
+
+def normalise_zone(text: str) -> str:
+    """A zone id as Java spells it, in a form that zoneinfo and Arrow know: a region, `UTC`, or `+hh:mm`. ValueError."""
+    zone = text.strip()
+    if zone in ("Z", "UTC", "GMT", "UT"):
+        return "UTC"
+    for prefix in ("UTC", "GMT", "UT"):
+        if zone.startswith((prefix + "+", prefix + "-")):
+            zone = zone[len(prefix) :]
+            break
+    offset = _offset(zone)
+    if offset is not None:
+        return offset
+    if zone in _SHORT_ZONES:
+        return _SHORT_ZONES[zone]
+    if zone in zoneinfo.available_timezones():
+        return zone
+    raise ValueError(f"cannot resolve the given timezone '{text}'")
+
+
+def _fixed(key: str, default: str, what: str, *aliases: str) -> SessionSetting:
+    return SessionSetting(key, default, _bool if default in ("true", "false") else _word(default), what, aliases, True)
+
+
+SESSION_SETTINGS: tuple[SessionSetting, ...] = (
+    SessionSetting(
+        TIMEZONE,
+        "UTC",
+        normalise_zone,
+        "zone of timestamp texts and of current_date",
+        ("spark.sql.session.timeZone", "time_zone"),
+    ),
+    SessionSetting(
+        STATEMENT_TIMEOUT,
+        "0",
+        _timeout,
+        "longest run of a statement in seconds, 0 to 172800; 0: the server's",
+    ),
+    SessionSetting(USE_CACHED_RESULT, "true", _bool, "accepted; results are not cached"),
+    SessionSetting(QUERY_TAGS, "", _text, "labels for logs, key:value,…"),
+    SessionSetting(ENGINE, "auto", _word("auto", "datafusion"), "which engine runs a statement"),
+    SessionSetting(TIMESTAMP_AS_STRING, "false", _bool, "Arrow results carry timestamps as text"),
+    SessionSetting(METRIC_VIEWS, "false", _bool, "accepted; there are no metric views"),
+    SessionSetting(
+        "max_file_partition_bytes",
+        "128m",
+        _text,
+        "accepted, no effect",
+        ("spark.sql.files.maxPartitionBytes",),
+    ),
+    SessionSetting("read_only_external_metastore", "false", _bool, "accepted, no effect"),
+    _fixed(ANSI_MODE, "true", "ANSI errors on overflow, bad casts and division by zero", "spark.sql.ansi.enabled"),
+    _fixed("legacy_time_parser_policy", "corrected", "datetime patterns", "spark.sql.legacy.timeParserPolicy"),
+    _fixed("enable_photon", "true", "vectorised execution"),
+    _fixed("spark.sql.caseSensitive", "false", "names are matched without case"),
+    _fixed("spark.sql.storeAssignmentPolicy", "ansi", "casts on INSERT"),
+    _fixed("spark.sql.timestampType", "timestamp_ltz", "meaning of TIMESTAMP"),
+    _fixed("spark.sql.crossJoin.enabled", "true", "joins without a condition"),
+    _fixed("spark.sql.groupByOrdinal", "true", "GROUP BY 1"),
+    _fixed("spark.sql.groupByAliases", "true", "GROUP BY alias"),
+    _fixed("spark.sql.orderByOrdinal", "true", "ORDER BY 1"),
+    _fixed("spark.sql.parser.escapedStringLiterals", "false", "backslash escapes in string literals"),
+    _fixed("spark.sql.parser.quotedRegexColumnNames", "false", "regular expressions as column names"),
+    _fixed("spark.sql.decimalOperations.allowPrecisionLoss", "true", "scale of decimal arithmetic"),
+    _fixed("spark.sql.function.eltOutputAsString", "false", "type of elt"),
+    _fixed("spark.sql.function.concatBinaryAsString", "false", "type of concat"),
+    _fixed("spark.sql.mapKeyDedupPolicy", "exception", "duplicate map keys"),
+    _fixed("spark.sql.ansi.enforceReservedKeywords", "false", "reserved words as names"),
+    _fixed("spark.sql.ansi.doubleQuotedIdentifiers", "false", "double quotes enclose strings"),
+    _fixed("spark.sql.sources.partitionOverwriteMode", "static", "INSERT OVERWRITE"),
+)
+
+# Spark settings that change speed or layout, never an answer.
+_TUNING_KEYS = frozenset(
+    {
+        "spark.sql.autobroadcastjointhreshold",
+        "spark.sql.broadcasttimeout",
+        "spark.sql.leafnodedefaultparallelism",
+        "spark.sql.shuffle.partitions",
+        "spark.sql.files.maxrecordsperfile",
+        "spark.sql.files.opencostinbytes",
+        "spark.sql.join.prefersortmergejoin",
+        "spark.sql.cbo.enabled",
+        "spark.sql.inmemorycolumnarstorage.batchsize",
+        "spark.sql.execution.arrow.pyspark.enabled",
+        "spark.app.name",
+        "spark.default.parallelism",
+    }
+)
+_TUNING_PREFIXES = (
+    "spark.sql.adaptive.",
+    "spark.sql.codegen.",
+    "spark.sql.statistics.",
+    "spark.databricks.adaptive.",
+    "spark.databricks.io.cache.",
+    "spark.databricks.optimizer.",
+    "spark.databricks.delta.optimizewrite.",
+    "spark.databricks.delta.autocompact.",
+    "spark.databricks.photon.",
+)
+_BY_KEY = {alias.lower(): s for s in SESSION_SETTINGS for alias in (s.key, *s.aliases)}
+
+
+def is_tuning(key: str) -> bool:
+    """Whether `key` is one of Spark's settings that cannot change an answer."""
+    lower = key.lower()
+    return lower in _TUNING_KEYS or lower.startswith(_TUNING_PREFIXES)
+
+
+def find_setting(key: str) -> SessionSetting | None:
+    """The setting that `key` (any spelling, any alias) names."""
+    return _BY_KEY.get(key.strip().lower())
+
+
+def normalise_setting(key: str, value: str) -> tuple[str, str] | None:
+    """Canonical key and value; None for a key that is unknown (the caller decides whether that is an error).
+
+    Raises UserError (INVALID_CONF_VALUE…) for a bad value and UnsupportedError for a known one that is not available here.
+    """
+    setting = find_setting(key)
+    if setting is None:
+        return (key.strip().lower(), value) if is_tuning(key.strip()) else None
+    try:
+        text = setting.parse(value.strip())
+    except ValueError as error:
+        if setting.fixed:
+            raise _refusal(setting, key, value) from None
+        if setting.key == TIMEZONE:
+            raise UserError(
+                "INVALID_CONF_VALUE.TIME_ZONE",
+                f"The value '{value}' in the config \"{key}\" is invalid. Cannot resolve the given timezone.",
+            ) from None
+        raise UserError(
+            "INVALID_CONF_VALUE.REQUIREMENT", f"The value '{value}' in the config \"{key}\" is invalid: {error}."
+        ) from None
+    if setting.fixed and text != setting.default:
+        raise _refusal(setting, key, value)
+    return setting.key, text
+
+
+def _refusal(setting: SessionSetting, key: str, value: str) -> UnsupportedError:
+    return UnsupportedError(
+        "UNSUPPORTED_FEATURE.SET_VALUE",
+        f"Setting {key} to '{value}' is not supported ({setting.help}); only '{setting.default}' is.",
+    )
+
+
+def default_settings() -> dict[str, str]:
+    """Canonical key to default, of all settings."""
+    return {s.key: s.default for s in SESSION_SETTINGS}
+
+
+def session_settings_markdown() -> str:
+    """The part of docs/settings.md about sessions, made from `SESSION_SETTINGS`."""
+    lines = [
+        "## Session settings",
+        "",
+        "For `SET key = value`, the session configuration of clients and per-statement overlays. Keys are matched without",
+        "case. Other values of those marked *fixed* would change what statements mean and are refused. Spark's pure tuning",
+        "keys (`spark.sql.shuffle.partitions`, `spark.sql.adaptive.*`, …) are accepted and have no effect.",
+        "",
+        "| key | also | default | meaning |",
+        "| --- | --- | --- | --- |",
+    ]
+    for s in SESSION_SETTINGS:
+        also = ", ".join(f"`{a}`" for a in s.aliases)
+        default = f"`{s.default}`" if s.default else ""
+        lines.append(f"| `{s.key}` | {also} | {default}{' *fixed*' if s.fixed else ''} | {s.help} |")
+    return "\n".join(lines) + "\n"
