@@ -103,7 +103,7 @@ def _offset(text: str) -> str | None:
         return None
     if any(len(p) != 2 for p in parts[2:]):
         return None
-    hours, minutes, seconds = (int(p) for p in (parts + ["0", "0"])[:3])
+    hours, minutes, seconds = (int(p) for p in [*parts, "0", "0"][:3])
     if minutes > 59 or seconds > 59 or timedelta(hours=hours, minutes=minutes, seconds=seconds) > timedelta(hours=18):
         return None
     if not (hours or minutes or seconds):

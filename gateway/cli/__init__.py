@@ -1,0 +1,5 @@
+"""The command line: `gateway serve | demo | query | check-sql | bench | doctor | token`."""
+
+from gateway.cli.main import main
+
+__all__ = ["main"]

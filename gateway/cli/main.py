@@ -1,0 +1,108 @@
+"""Arguments to commands, and errors to exit codes: 0 ok, 2 bad usage or configuration, 1 anything else."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module, metadata
+
+from gateway.config import SETTINGS
+from gateway.errors import ConfigError, GatewayError
+
+# Command -> module of this package with `run(arguments) -> int`; imported only when asked for.
+COMMANDS = ("serve", "demo", "query", "check-sql", "bench", "doctor", "token")
+
+
+def _add_settings(parser: argparse.ArgumentParser, names: Sequence[str] | None = None) -> None:
+    group = parser.add_argument_group(
+        "settings", "each is also an environment variable GATEWAY_… and a key of the file"
+    )
+    for setting in SETTINGS:
+        if names is not None and setting.name not in names:
+            continue
+        default = f" [{setting.default}]" if setting.default else ""
+        group.add_argument(
+            f"--{setting.name}",
+            dest=f"setting_{setting.field}",
+            metavar=setting.metavar or setting.field.upper(),
+            action="append" if setting.repeatable else "store",
+            help=(setting.help + default).replace("%", "%%"),
+        )
+    group.add_argument("--config", metavar="FILE", help="TOML file with settings")
+
+
+def settings_flags(arguments: argparse.Namespace) -> dict[str, str | list[str] | None]:
+    """The flags of `_add_settings` as `load_config` takes them."""
+    return {s.name: getattr(arguments, f"setting_{s.field}", None) for s in SETTINGS}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The whole grammar of the command line."""
+    parser = argparse.ArgumentParser(
+        prog="gateway", description="A self-hosted SQL warehouse over Delta tables for Databricks and Hive clients."
+    )
+    parser.add_argument("--version", action="version", version=f"gateway {metadata.version('gateway')}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    serve = commands.add_parser(
+        "serve", help="serve a folder of Delta tables", description="Serve a folder of Delta tables."
+    )
+    _add_settings(serve)
+
+    demo = commands.add_parser("demo", help="start on sample data, run a query, show how to connect")
+    demo.add_argument("--once", action="store_true", help="end after the query instead of waiting for Ctrl-C")
+    _add_settings(demo, ("warehouse", "port", "state", "memory-limit", "slots", "log-format", "log-level"))
+
+    query = commands.add_parser("query", help="run one statement here or on a gateway")
+    query.add_argument("sql", metavar="SQL", help="the statement; - reads it from standard input")
+    query.add_argument(
+        "--url", help="a running gateway, e.g. http://127.0.0.1:8080; without it an embedded one is used"
+    )
+    query.add_argument("--token", help="access token for --url (or the environment variable DATABRICKS_TOKEN)")
+    query.add_argument("--catalog", help="default catalog")
+    query.add_argument("--schema", help="default schema")
+    query.add_argument(
+        "--format", choices=("table", "csv", "json", "parquet"), help="output format [by -o's ending, or table]"
+    )
+    query.add_argument("-o", "--output", metavar="FILE", help="write the rows to FILE")
+    query.add_argument("--max-rows", type=int, metavar="N", help="rows shown by the table format [1000]; 0: all")
+    query.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    _add_settings(query, ("warehouse", "allow-path", "state", "memory-limit", "log-level"))
+
+    check = commands.add_parser("check-sql", help="say what of a SQL file would run, what not, why and where")
+    check.add_argument("file", metavar="FILE", help="statements separated by semicolons; - reads standard input")
+    check.add_argument("--json", action="store_true", help="one JSON object per statement")
+    _add_settings(check, ("warehouse", "allow-path", "state"))
+
+    bench = commands.add_parser("bench", help="measure this installation (from a source checkout)")
+    bench.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run; all by default")
+
+    doctor = commands.add_parser("doctor", help="check libraries, ports, folders and memory")
+    _add_settings(doctor)
+
+    token = commands.add_parser("token", help="make an access token: the token on standard output, its hash in a file")
+    token.add_argument("user", metavar="USER", help="name of the holder")
+    token.add_argument(
+        "--token-file", required=True, metavar="FILE", help="file of hashed tokens that --auth token reads"
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    arguments = make_parser().parse_args(argv)
+    command = import_module(f"gateway.cli.{arguments.command.replace('-', '_')}")
+    try:
+        return int(command.run(arguments))
+    except ConfigError as error:
+        print(f"gateway: {error.message}", file=sys.stderr)
+        return 2
+    except GatewayError as error:
+        print(f"gateway: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1

@@ -1,0 +1,273 @@
+"""Logs, metrics and timed steps of the whole gateway.
+
+A log line is an event name with fields, as JSON or readable text; lines written inside `context(...)` carry the ids of the
+request, session and statement. Secrets never reach a line: fields whose name says so are masked, and so is anything that looks
+like a token; statement texts are shown only on request. Metrics are declared in one table; labels are of low cardinality, never
+a user or SQL text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+CONTEXT_FIELDS = ("request_id", "session_id", "statement_id")
+
+# ------------------------------------------------------------------------------------------------------------------ logs
+
+_context: ContextVar[dict[str, str]] = ContextVar("gateway_log_context", default={})  # noqa: B039 (never changed in place)
+_SECRET_KEY = re.compile(
+    r"token|password|passwd|secret|authorization|credential|api_?key|cookie|private", re.IGNORECASE
+)
+_SECRET_VALUE = re.compile(
+    r"(?:Bearer|Basic)\s+[A-Za-z0-9+/=._~-]{6,}"
+    r"|\bdapi[0-9a-f]{32}(?:-\d+)?\b"
+    r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"
+    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
+    r"|\bgh[opsu]_[A-Za-z0-9]{20,}\b"
+    r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
+    r"|(?<=[?&]sig=)[^&\s]+",
+)
+_TEXT_KEYS = frozenset({"sql", "statement", "statement_text", "query"})
+MASK = "***"
+
+
+@dataclass(slots=True)
+class _LogSettings:
+    format: str = "text"
+    level: int = LEVELS["info"]
+    show_sql: bool = False
+    stream: TextIO | None = None
+
+
+_settings = _LogSettings()
+_lock = threading.Lock()
+
+
+def configure_logging(
+    format: str = "text", level: str = "info", show_sql: bool = False, stream: TextIO | None = None
+) -> None:
+    """Set the process-wide log: `format` "text" or "json", `level` a key of LEVELS, `stream` stderr by default."""
+    _settings.format = format
+    _settings.level = LEVELS[level]
+    _settings.show_sql = show_sql
+    _settings.stream = stream
+
+
+@contextmanager
+def context(**ids: str | None) -> Iterator[None]:
+    """Log lines inside carry these ids (`CONTEXT_FIELDS`); None leaves one as it is."""
+    token = _context.set({**_context.get(), **{k: v for k, v in ids.items() if v is not None}})
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def mask(value: object) -> object:
+    """`value` with everything in it that looks like a token replaced."""
+    if isinstance(value, str):
+        return _SECRET_VALUE.sub(MASK, value)
+    if isinstance(value, dict):
+        return {str(k): _masked_field(str(k), v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [mask(v) for v in value]
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return _SECRET_VALUE.sub(MASK, str(value))
+
+
+def _masked_field(key: str, value: object) -> object:
+    if _SECRET_KEY.search(key) and not isinstance(value, (bool, int, float)):
+        return MASK
+    if key in _TEXT_KEYS and not _settings.show_sql and isinstance(value, str):
+        return f"<{len(value)} characters>"
+    return mask(value)
+
+
+def log(event: str, level: str = "info", **fields: object) -> None:
+    """Write one line: what happened (`event`, a few words) and the facts."""
+    if LEVELS[level] < _settings.level:
+        return
+    now = datetime.now(UTC)
+    facts: dict[str, Any] = {**_context.get(), **{k: _masked_field(k, v) for k, v in fields.items() if v is not None}}
+    event = str(mask(event))
+    if _settings.format == "json":
+        line = json.dumps(
+            {"time": now.isoformat(timespec="milliseconds"), "level": level, "event": event, **facts},
+            ensure_ascii=False,
+        )
+    else:
+        shown = " ".join(f"{k}={_readable(v)}" for k, v in facts.items())
+        line = (
+            f"{now.astimezone():%H:%M:%S}.{now.microsecond // 1000:03} {level:7} {event}{' ' if shown else ''}{shown}"
+        )
+    stream = _settings.stream or sys.stderr
+    with _lock:
+        try:
+            stream.write(line + "\n")
+            stream.flush()
+        except (OSError, ValueError):  # a closed terminal must not end a statement
+            pass
+
+
+def _readable(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if text and not any(c in text for c in ' "=\n') else json.dumps(text, ensure_ascii=False)
+
+
+# --------------------------------------------------------------------------------------------------------------- metrics
+
+_FAST = (
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+    1800.0,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric: `kind` is counter, gauge or histogram (of seconds)."""
+
+    name: str
+    kind: str
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric("sessions_open", "gauge", "Open sessions"),
+    Metric("sessions_opened_total", "counter", "Sessions opened"),
+    Metric("operations", "gauge", "Operations that are kept, by state", ("state",)),
+    Metric("statements_total", "counter", "Statements that ended", ("statement_type", "engine", "state")),
+    Metric("operation_seconds", "histogram", "Time per statement and phase: queue, plan, execute, fetch", ("phase",)),
+    Metric("rpc_seconds", "histogram", "Time per remote call", ("rpc",)),
+    Metric("rpc_errors_total", "counter", "Remote calls that failed, by condition class", ("rpc", "error_class")),
+    Metric("queue_depth", "gauge", "Statements that wait for a slot"),
+    Metric("queue_wait_seconds", "histogram", "Time that statements waited for a slot"),
+    Metric("queue_rejected_total", "counter", "Statements refused because the queue was full"),
+    Metric("result_rows_total", "counter", "Rows sent"),
+    Metric("result_bytes_total", "counter", "Result bytes sent", ("format",)),
+    Metric("first_row_seconds", "histogram", "Time from execute to the first row"),
+    Metric("spool_bytes", "gauge", "Bytes of results that wait to be fetched"),
+    Metric("rss_bytes", "gauge", "Resident memory of the front process"),
+    Metric("engine_up", "gauge", "Engine processes that are alive", ("engine",)),
+    Metric("engine_restarts_total", "counter", "Engine processes started in place of lost or killed ones"),
+    Metric("cancel_seconds", "histogram", "Time from cancel until the engine had stopped"),
+    Metric("auth_failures_total", "counter", "Refused credentials", ("mech",)),
+    Metric("http_requests_total", "counter", "HTTP requests by kind of path and status", ("route", "status")),
+    Metric("catalog_seconds", "histogram", "Time of catalog calls", ("call",)),
+    Metric("cache_hits_total", "counter", "Look-ups answered from a cache", ("cache",)),
+    Metric("event_loop_lag_seconds", "gauge", "How late the event loop runs its timers"),
+)
+
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
+_registry = CollectorRegistry()
+_metrics: dict[str, Any] = {}
+for _m in METRICS:
+    if _m.kind == "histogram":
+        _metrics[_m.name] = Histogram(_m.name, _m.help, _m.labels, registry=_registry, buckets=_FAST)
+    else:
+        _metrics[_m.name] = {"counter": Counter, "gauge": Gauge}[_m.kind](
+            _m.name, _m.help, _m.labels, registry=_registry
+        )
+
+
+def _child(name: str, kind: type[Any], labels: dict[str, str]) -> Any:
+    metric = _metrics[name]
+    if not isinstance(metric, kind):
+        raise TypeError(f"metric {name} is not a {kind.__name__}")
+    return metric.labels(**labels) if labels else metric
+
+
+def counter(name: str, amount: float = 1.0, **labels: str) -> None:
+    """Add to a counter of `METRICS`."""
+    _child(name, Counter, labels).inc(amount)
+
+
+def gauge(name: str, value: float, **labels: str) -> None:
+    """Set a gauge of `METRICS`."""
+    _child(name, Gauge, labels).set(value)
+
+
+def gauge_from(name: str, read: Callable[[], float], **labels: str) -> None:
+    """A gauge of `METRICS` is read by `read` whenever the metrics are asked for."""
+    _child(name, Gauge, labels).set_function(read)
+
+
+def histogram(name: str, seconds: float, **labels: str) -> None:
+    """Record a duration in a histogram of `METRICS`."""
+    _child(name, Histogram, labels).observe(seconds)
+
+
+@contextmanager
+def step(name: str, metric: str | None = None, level: str = "debug", **fields: object) -> Iterator[dict[str, object]]:
+    """Time a block: one log line at its end and, if `metric` names a histogram, one observation labelled by `fields`.
+
+    The dict that it gives takes more facts for the line. A failure is logged with its class and goes on.
+    """
+    facts: dict[str, object] = {}
+    declared = next((m.labels for m in METRICS if m.name == metric), ())
+    start = time.perf_counter()
+    outcome = "ok"
+    try:
+        yield facts
+    except BaseException as error:
+        outcome = type(error).__name__
+        raise
+    finally:
+        seconds = time.perf_counter() - start
+        if metric:
+            histogram(metric, seconds, **{label: str(fields[label]) for label in declared})
+        log(name, level, **{**fields, **facts}, outcome=outcome, ms=round(seconds * 1000, 3))
+
+
+def metrics_text() -> bytes:
+    """Everything in Prometheus' text format, as `/metrics` answers it (content type `METRICS_CONTENT_TYPE`)."""
+    return prometheus_client.generate_latest(_registry)
+
+
+METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def resident_bytes() -> float:
+    """Resident memory of this process, 0 where /proc is missing."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return float(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+    except OSError:
+        return 0.0
+
+
+gauge_from("rss_bytes", resident_bytes)

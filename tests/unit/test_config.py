@@ -1,0 +1,235 @@
+"""Server settings, session settings, pins."""
+
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from gateway import config as configuration
+from gateway.config import (
+    PINS,
+    SESSION_SETTINGS,
+    SETTINGS,
+    check_pins,
+    default_settings,
+    format_bytes,
+    load_config,
+    normalise_setting,
+    normalise_zone,
+    parse_bytes,
+    parse_seconds,
+)
+from gateway.config.server import Config, is_loopback
+from gateway.errors import ConfigError, UnsupportedError, UserError
+
+ENV: dict[str, str] = {}
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text('warehouse = "/w/file"\nport = 1\nslots = 3\nmemory_limit = "1GiB"\nallow-path = ["/a", "/b"]\n')
+    environment = {"GATEWAY_CONFIG": str(file), "GATEWAY_PORT": "2", "GATEWAY_SLOTS": "4"}
+    config = load_config({"port": "3", "host": None}, environment)
+    assert (config.warehouse, config.slots, config.port) == (Path("/w/file"), 4, 3)
+    assert config.memory_limit == 1024**3
+    assert config.allow_path == (Path("/a"), Path("/b"))
+    assert config.host == "127.0.0.1"
+
+
+def test_repeatable_in_environment_and_flags() -> None:
+    assert load_config({"warehouse": "/w"}, {"GATEWAY_ALLOW_PATH": "/a:/b"}).allow_path == (Path("/a"), Path("/b"))
+    assert load_config({"warehouse": "/w", "allow-path": ["/c"]}, ENV).allow_path == (Path("/c"),)
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "named"),
+    [
+        ({}, {}, "warehouse"),
+        ({"warehouse": "/w", "port": "70000"}, {}, "port"),
+        ({"warehouse": "/w", "port": "x"}, {}, "port"),
+        ({"warehouse": "/w", "memory-limit": "lots"}, {}, "memory-limit"),
+        ({"warehouse": "/w", "memory-limit": "1KiB"}, {}, "memory-limit"),
+        ({"warehouse": "/w", "auth": "kerberos"}, {}, "auth"),
+        ({"warehouse": "/w", "host": "0.0.0.0"}, {}, "auth"),
+        ({"warehouse": "/w", "host": "example.org"}, {}, "auth"),
+        ({"warehouse": "/w", "auth": "token"}, {}, "token-file"),
+        ({"warehouse": "/w", "token-file": "/t"}, {}, "token-file"),
+        ({"warehouse": "/w", "tcp-port": "10000"}, {}, "tcp-port"),
+        ({"warehouse": "/w", "tls-port": "8443"}, {}, "tls-port"),
+        ({"warehouse": "/w", "spark": "local[2]"}, {}, "spark"),
+        ({"warehouse": "/w", "statement-timeout": "soon"}, {}, "statement-timeout"),
+        ({"warehouse": "/w", "log-sql": "maybe"}, {}, "log-sql"),
+        ({"warehouse": ""}, {}, "warehouse"),
+        ({"warehous": "/w"}, {}, "warehous"),
+        ({"warehouse": "/w"}, {"GATEWAY_PROT": "1"}, "GATEWAY_PROT"),
+        ({"warehouse": "/w"}, {"GATEWAY_PORT": "tcp://10.0.0.1:80"}, "port"),
+    ],
+)
+def test_bad_settings_are_named(flags: dict[str, str], environment: dict[str, str], named: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(flags, environment)
+    assert caught.value.setting == named
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("warehuose = '/w'", "warehuose"),
+        ("port = [1]", "port"),
+        ("port = ", "config"),
+        ("[server]\nport = 1", "server"),
+    ],
+)
+def test_bad_files_are_named(tmp_path: Path, text: str, named: str) -> None:
+    file = tmp_path / "g.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_config({"warehouse": "/w"}, ENV, str(file))
+    assert caught.value.setting == named
+    with pytest.raises(ConfigError, match="cannot read"):
+        load_config({"warehouse": "/w"}, ENV, str(tmp_path / "missing.toml"))
+
+
+def test_unknown_setting_gets_a_hint() -> None:
+    with pytest.raises(ConfigError, match="did you mean GATEWAY_PORT"):
+        load_config({"warehouse": "/w"}, {"GATEWAY_PORTT": "1"})
+
+
+def test_every_setting_is_a_field_and_reverse() -> None:
+    assert {s.field for s in SETTINGS} == set(Config.__dataclass_fields__)
+
+
+def test_loopback() -> None:
+    assert [is_loopback(h) for h in ("localhost", "127.0.0.1", "::1", "127.8.8.8")] == [True] * 4
+    assert [is_loopback(h) for h in ("0.0.0.0", "::", "10.0.0.1", "myhost")] == [False] * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("0", 0), ("1048576", 1 << 20), ("4GiB", 4 << 30), ("512 MB", 512 << 20), ("64k", 65536), ("1.5g", 3 << 29)],
+)
+def test_parse_bytes(text: str, size: int) -> None:
+    assert parse_bytes(text) == size
+    assert parse_bytes(format_bytes(size)) == size
+
+
+@pytest.mark.parametrize("text", ["", "GiB", "4 GiB x", "-1", "1e9", "1.2.3"])
+def test_bad_sizes(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a size"):
+        parse_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("300", 300), ("20min", 1200), ("8h", 28800), ("500ms", 0.5), ("1d", 86400)]
+)
+def test_parse_seconds(text: str, seconds: float) -> None:
+    assert parse_seconds(text) == seconds
+    with pytest.raises(ValueError, match="is not a duration"):
+        parse_seconds(text + "x")
+
+
+def test_installed_pins_are_right() -> None:
+    check_pins()
+
+
+def test_other_pins_are_refused() -> None:
+    def other(package: str) -> str:
+        return "0.0.1" if package == "deltalake" else metadata.version(package)
+
+    def missing(package: str) -> str:
+        if package == "sqlglot":
+            raise metadata.PackageNotFoundError(package)
+        return metadata.version(package)
+
+    def compiled(package: str) -> str:
+        return "30.30.0" if package == "sqlglotc" else metadata.version(package)
+
+    for version_of, named in ((other, "deltalake"), (missing, "sqlglot"), (compiled, "sqlglotc")):
+        with pytest.raises(ConfigError) as caught:
+            check_pins(version_of)
+        assert caught.value.setting == named
+
+
+def test_pins_equal_the_project_file() -> None:
+    project = (Path(configuration.__file__).parents[2] / "pyproject.toml").read_text()
+    for package, version in PINS.items():
+        assert f'"{package}=={version}"' in project
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "wanted"),
+    [
+        ("spark.sql.session.timeZone", "America/Los_Angeles", ("timezone", "America/Los_Angeles")),
+        ("TIMEZONE", "GMT+1", ("timezone", "+01:00")),
+        ("ANSI_MODE", "True", ("ansi_mode", "true")),
+        ("spark.sql.ansi.enabled", "true", ("ansi_mode", "true")),
+        ("STATEMENT_TIMEOUT", "172800", ("statement_timeout", "172800")),
+        ("use_cached_result", "FALSE", ("use_cached_result", "false")),
+        ("QUERY_TAGS", "team:a,b", ("query_tags", "team:a,b")),
+        ("gateway.engine", "AUTO", ("gateway.engine", "auto")),
+        ("spark.sql.shuffle.partitions", "10", ("spark.sql.shuffle.partitions", "10")),
+        ("spark.sql.adaptive.enabled", "false", ("spark.sql.adaptive.enabled", "false")),
+        ("spark.sql.caseSensitive", "false", ("spark.sql.caseSensitive", "false")),
+        ("no.such.key", "1", None),
+    ],
+)
+def test_session_settings(key: str, value: str, wanted: tuple[str, str] | None) -> None:
+    assert normalise_setting(key, value) == wanted
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error", "sqlstate"),
+    [
+        ("ansi_mode", "false", UnsupportedError, "0A000"),
+        ("spark.sql.ansi.enabled", "0", UnsupportedError, "0A000"),
+        ("spark.sql.ansi.enabled", "perhaps", UnsupportedError, "0A000"),
+        ("spark.sql.caseSensitive", "true", UnsupportedError, "0A000"),
+        ("legacy_time_parser_policy", "LEGACY", UnsupportedError, "0A000"),
+        ("statement_timeout", "172801", UserError, "22022"),
+        ("statement_timeout", "-1", UserError, "22022"),
+        ("timezone", "Mars/Olympus", UserError, "22022"),
+        ("gateway.engine", "presto", UserError, "22022"),
+    ],
+)
+def test_bad_session_settings(key: str, value: str, error: type[Exception], sqlstate: str) -> None:
+    with pytest.raises(error) as caught:
+        normalise_setting(key, value)
+    assert getattr(caught.value, "sqlstate", None) == sqlstate
+    assert key in str(caught.value)
+
+
+def test_defaults_are_canonical() -> None:
+    assert len(default_settings()) == len(SESSION_SETTINGS)
+    for key, value in default_settings().items():
+        assert normalise_setting(key, value) == (key, value)
+    spellings = [alias.lower() for s in SESSION_SETTINGS for alias in (s.key, *s.aliases)]
+    assert len(set(spellings)) == len(spellings)
+
+
+@pytest.mark.parametrize(
+    ("zone", "wanted"),
+    [
+        ("UTC", "UTC"),
+        ("Z", "UTC"),
+        ("+0", "UTC"),
+        ("+1", "+01:00"),
+        ("-0830", "-08:30"),
+        ("+5:30", "+05:30"),
+        ("+18:00", "+18:00"),
+        ("UTC+8", "+08:00"),
+        ("+01:02:03", "+01:02:03"),
+        ("PST", "America/Los_Angeles"),
+        ("EST", "-05:00"),
+        ("Asia/Hong_Kong", "Asia/Hong_Kong"),
+    ],
+)
+def test_zones(zone: str, wanted: str) -> None:
+    assert normalise_zone(zone) == wanted
+
+
+@pytest.mark.parametrize(
+    "zone", ["", "+", "+19", "+18:01", "+1:60", "+123", "+1:2:3", "utc+x", "invalid/zone", "\u0661"]
+)
+def test_bad_zones(zone: str) -> None:
+    with pytest.raises(ValueError, match="cannot resolve"):
+        normalise_zone(zone)

@@ -1,0 +1,133 @@
+"""Log lines, secrets, metrics, steps."""
+
+import io
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from gateway import observability
+from gateway.observability import (
+    METRICS,
+    configure_logging,
+    context,
+    counter,
+    gauge,
+    gauge_from,
+    histogram,
+    log,
+    mask,
+    metrics_text,
+    step,
+)
+
+
+@pytest.fixture
+def lines() -> Iterator[io.StringIO]:
+    stream = io.StringIO()
+    configure_logging("json", "debug", stream=stream)
+    yield stream
+    configure_logging()
+
+
+def _entries(stream: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_lines_carry_the_ids_of_their_context(lines: io.StringIO) -> None:
+    with context(session_id="s1"), context(statement_id="q1", request_id=None):
+        log("statement started", rows=3)
+    log("idle")
+    first, second = _entries(lines)
+    assert (first["event"], first["session_id"], first["statement_id"], first["rows"]) == (
+        "statement started",
+        "s1",
+        "q1",
+        3,
+    )
+    assert "session_id" not in second and "request_id" not in first
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "dapi0123456789abcdef0123456789abcdef",
+        "Bearer abcdefghijkl",
+        "Basic dG9rZW46c2VjcmV0",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig-nature",
+        "AKIAIOSFODNN7EXAMPLE",
+        "https://user:hunter2@host/x",
+    ],
+)
+def test_secrets_never_reach_a_line(lines: io.StringIO, secret: str) -> None:
+    log(f"failed with {secret}", error=f"saw {secret}!", nested={"a": [secret]}, cause=ValueError(secret))
+    text = lines.getvalue()
+    for part in secret.replace("https://user:", "").replace("@host/x", "").split():
+        if part not in ("Bearer", "Basic"):
+            assert part not in text
+
+
+def test_fields_with_secret_names_are_masked(lines: io.StringIO) -> None:
+    log("x", access_token="plain", headers={"Authorization": "plain"}, token_count=3)
+    assert "plain" not in lines.getvalue()
+    assert _entries(lines)[0]["token_count"] == 3
+
+
+def test_statement_texts_are_hidden_unless_asked_for() -> None:
+    for show in (False, True):
+        stream = io.StringIO()
+        configure_logging("json", "info", show_sql=show, stream=stream)
+        log("x", sql="SELECT 42")
+        assert ("SELECT 42" in stream.getvalue()) is show
+    configure_logging()
+
+
+def test_readable_lines_and_levels() -> None:
+    stream = io.StringIO()
+    configure_logging("text", "warning", stream=stream)
+    log("quiet")
+    log("loud", "error", reason='two "words"', n=1.5, none=None)
+    configure_logging()
+    assert stream.getvalue().endswith('error   loud reason="two \\"words\\"" n=1.5\n')
+    assert "quiet" not in stream.getvalue()
+
+
+def test_ordinary_text_is_left_alone() -> None:
+    assert mask("SELECT token FROM t WHERE a = 'x'") == "SELECT token FROM t WHERE a = 'x'"
+    assert mask(3.5) == 3.5
+
+
+def test_metrics() -> None:
+    counter("result_rows_total", 5)
+    counter("result_bytes_total", 7, format="arrow")
+    gauge("queue_depth", 2)
+    gauge_from("spool_bytes", lambda: 11.0)
+    histogram("rpc_seconds", 0.002, rpc="OpenSession")
+    text = metrics_text().decode()
+    assert 'result_bytes_total{format="arrow"}' in text
+    assert "queue_depth 2.0" in text
+    assert "spool_bytes 11.0" in text
+    assert 'rpc_seconds_bucket{le="0.0025",rpc="OpenSession"}' in text
+    assert "rss_bytes" in text and observability.resident_bytes() > 1e6
+    for metric in METRICS:
+        assert f"# HELP {metric.name} " in text
+
+
+def test_wrong_use_of_metrics_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        counter("no_such_metric")
+    with pytest.raises(TypeError):
+        counter("queue_depth")
+    with pytest.raises(ValueError, match="abel"):
+        counter("result_bytes_total", 1, colour="red")
+
+
+def test_step_times_logs_and_counts(lines: io.StringIO) -> None:
+    with step("plan", "catalog_seconds", call="table") as facts:
+        facts["files"] = 4
+    with pytest.raises(ZeroDivisionError), step("plan"):
+        _ = 1 / 0
+    good, bad = _entries(lines)
+    assert (good["files"], good["outcome"], good["call"]) == (4, "ok", "table")
+    assert bad["outcome"] == "ZeroDivisionError"
+    assert 'catalog_seconds_count{call="table"}' in metrics_text().decode()
