@@ -353,25 +353,7 @@ def _implicit(source: DataType, spec: Accepts) -> DataType | None:
         return STRING
     if source == STRING:
         return spec
-    if is_numeric(source) and is_numeric(spec):
-        return spec if _upcasts(source, spec) else None
-    if is_datetime(source) and is_datetime(spec):
-        order = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
-        return spec if order.index(source) < order.index(spec) else None
-    return None
-
-
-def _upcasts(source: DataType, target: DataType) -> bool:
-    if is_fractional(target):
-        return target == DOUBLE or is_integral(source) or isinstance(source, DecimalType)
-    if is_fractional(source):
-        return False
-    if isinstance(target, DecimalType):
-        d = decimal_for(source)
-        return d.scale <= target.scale and d.precision - d.scale <= target.precision - target.scale
-    if isinstance(source, DecimalType):
-        return False
-    return INTEGRALS.index(source) <= INTEGRALS.index(target)
+    return spec if can_store(source, spec) else None  # ANSI function calls follow store assignment
 
 
 def _implicit_nested(source: DataType, spec: DataType) -> DataType | None:
