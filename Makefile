@@ -11,20 +11,20 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 
 # One set of locked packages, then the package itself.
 define install
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --require-hashes -r requirements/$(1).txt
-	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
-	touch $@
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --require-hashes -r requirements/$(1).txt
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
 endef
 
 $(VENV)/.demo: requirements/demo.txt pyproject.toml
-	@$(call install,demo)
+	$(call install,demo)
 
 $(VENV)/.dev: requirements/dev.txt pyproject.toml
-	@$(call install,dev)
+	$(call install,dev)
 
 $(VENV)/.bench: requirements/bench.txt pyproject.toml
-	@$(call install,bench)
+	$(call install,bench)
 
 demo: $(VENV)/.demo
 	@$(BIN)/gateway demo $(ARGS)

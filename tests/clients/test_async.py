@@ -1,0 +1,95 @@
+"""Statements that run in the background, are cancelled, time out, or run side by side."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from databricks.sql import exc
+
+ENDLESS = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
+
+
+def test_async(connect: Any) -> None:
+    with connect().cursor() as cursor:
+        cursor.execute_async("SELECT id FROM range(100001) ORDER BY id")
+        while cursor.is_query_pending():
+            time.sleep(0.02)
+        cursor.get_async_execution_result()
+        assert [r[0] for r in cursor.fetchmany(3)] == [0, 1, 2]
+        assert len(cursor.fetchall()) == 99_998
+
+
+def test_async_error(connect: Any) -> None:
+    with connect().cursor() as cursor:
+        cursor.execute_async("SELECT 1 / (id - 5) FROM range(10)")
+        with pytest.raises(exc.Error, match="DIVIDE_BY_ZERO"):
+            cursor.get_async_execution_result()
+
+
+def test_cancel(connect: Any) -> None:
+    connection = connect()
+    with connection.cursor() as cursor:
+        failure: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                cursor.execute(ENDLESS).fetchall()
+            except exc.Error as error:
+                failure.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        deadline = time.monotonic() + 30
+        while cursor.active_command_id is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.5)
+        cursor.cancel()
+        thread.join(30)
+        assert not thread.is_alive()
+        assert len(failure) == 1
+    with connection.cursor() as after:
+        assert after.execute("SELECT 1").fetchone()[0] == 1
+
+
+def test_timeout(connect: Any) -> None:
+    connection = connect(session_configuration={"STATEMENT_TIMEOUT": "1"})
+    with connection.cursor() as cursor:
+        with pytest.raises(exc.Error, match=r"57KD0|TIMEOUT|timed out"):
+            cursor.execute(ENDLESS).fetchall()
+        assert cursor.execute("SELECT 2").fetchone()[0] == 2
+
+
+def test_two_statements_at_once(connect: Any) -> None:
+    results: dict[int, int] = {}
+
+    def run(which: int) -> None:
+        with connect().cursor() as cursor:
+            results[which] = cursor.execute(f"SELECT sum(id) + {which} FROM range(1000000)").fetchone()[0]
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert results == {i: 499999500000 + i for i in range(6)}
+
+
+def test_two_cursors_read_alternately(connect: Any) -> None:
+    connection = connect()
+    with connection.cursor() as a, connection.cursor() as b:
+        a.execute("SELECT id FROM range(30000) ORDER BY id")
+        b.execute("SELECT -id FROM range(30000) ORDER BY id")
+        for i in range(5):
+            assert a.fetchone()[0] == i
+            assert b.fetchone()[0] == -i
+
+
+def test_an_error_leaves_other_sessions_alone(connect: Any) -> None:
+    with connect().cursor() as good, connect().cursor() as bad:
+        good.execute("SELECT id FROM range(50000) ORDER BY id")
+        with pytest.raises(exc.Error):
+            bad.execute("SELECT nonsense")
+        assert len(good.fetchall()) == 50_000

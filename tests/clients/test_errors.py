@@ -1,0 +1,110 @@
+"""Bad statements get the right condition, SQLSTATE and position as ServerOperationError; the server stays up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from databricks.sql import exc
+
+CASES: tuple[tuple[str, str, str], ...] = (
+    # statement, words of the message in this order, SQLSTATE
+    ("^ FOO BAR", "PARSE_SYNTAX_ERROR", "42601"),
+    ("SELECT 1 +", "PARSE_SYNTAX_ERROR", "42601"),
+    ("SELECT\n  1,\n  FROM WHERE", "line 3", "42601"),
+    ("SELEC 1", "PARSE_SYNTAX_ERROR", "42601"),
+    ("SELECT * FROM no_such_table", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
+    ("SELECT nme FROM (SELECT 1 AS name)", "UNRESOLVED_COLUMN", "42703"),
+    ("SELECT no_such_function(1)", "no_such_function", "42883"),
+    ("SELECT 1 / 0", "DIVIDE_BY_ZERO", "22012"),
+    ("SELECT 1 % 0", "REMAINDER_BY_ZERO", "22012"),
+    ("SELECT CAST('abc' AS INT)", "CAST_INVALID_INPUT", "22018"),
+    ("SELECT CAST('2024-13-01' AS DATE)", "CAST_INVALID_INPUT", "22018"),
+    ("SELECT 2147483647 + 1", "ARITHMETIC_OVERFLOW", "22003"),
+    ("SELECT 9223372036854775807 + 1", "ARITHMETIC_OVERFLOW", "22003"),
+    ("SELECT CAST(300 AS TINYINT)", "CAST_OVERFLOW", "22003"),
+    ("SELECT id + 9223372036854775807 FROM range(3)", "ARITHMETIC_OVERFLOW", "22003"),
+    ("SELECT 1 UNION SELECT 1, 2", "NUM_COLUMNS_MISMATCH", "42826"),
+    ("SELECT id FROM range(3) GROUP BY id HAVING max(x) > 1", "UNRESOLVED_COLUMN", "42703"),
+    ("SELECT id, count(*) FROM range(3)", "MISSING_GROUP_BY", "42803"),
+    ("SET spark.sql.ansi.enabled = false", "ansi", "0A000"),
+    ("SELECT raise_error('boom')", "boom", "P0001"),
+)
+
+
+@pytest.mark.parametrize(("statement", "words", "sqlstate"), CASES, ids=[c[0] for c in CASES])
+def test_condition(cursor: Any, statement: str, words: str, sqlstate: str) -> None:
+    with pytest.raises(exc.ServerOperationError) as caught:
+        cursor.execute(statement).fetchall()
+    message = str(caught.value)
+    assert words in message
+    assert f"SQLSTATE: {sqlstate}" in message
+    assert cursor.execute("SELECT 'alive'").fetchone()[0] == "alive"
+
+
+def test_near_names_are_offered(cursor: Any) -> None:
+    with pytest.raises(exc.ServerOperationError, match="name"):
+        cursor.execute("SELECT nme FROM (SELECT 1 AS name)")
+    with pytest.raises(exc.ServerOperationError, match="orders"):
+        cursor.execute("SELECT * FROM samples.tpch.order")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        pytest.param("SELECT " + "(" * 10_000 + "1" + ")" * 10_000, id="10,000 nested parentheses"),
+        pytest.param(
+            "SELECT count(*) FROM range(10) WHERE " + " AND ".join(f"id <> {i + 100}" for i in range(8000)), id="AND"
+        ),
+        pytest.param(
+            f"SELECT count(*) FROM range(10) WHERE id IN ({','.join(map(str, range(100_000)))})", id="IN list"
+        ),
+        pytest.param("SELECT " + ", ".join(f"{i} AS c{i}" for i in range(5000)), id="5,000 columns"),
+        pytest.param("SELECT length(repeat('x', 1000000000))", id="repeat"),
+        pytest.param("SELECT " + "-" * 5000 + "1", id="signs"),
+        pytest.param("SELECT '" + "x" * 2_000_000 + "'", id="2 MB of text"),
+        pytest.param("SELECT " + " UNION ALL SELECT ".join("1" for _ in range(3000)), id="3,000 unions"),
+        pytest.param("", id="empty"),
+        pytest.param("  -- only a comment", id="comment"),
+        pytest.param("SELECT 1; SELECT 2", id="two statements"),
+        pytest.param("SELECT '\x00'", id="NUL"),
+        pytest.param("SELECT 'open", id="open string"),
+        pytest.param("/* open", id="open comment"),
+    ],
+)
+def test_monsters_get_an_answer_or_a_clear_error(connect: Any, statement: str) -> None:
+    with connect().cursor() as cursor:
+        try:
+            cursor.execute(statement).fetchall()
+        except exc.ServerOperationError as error:
+            message = str(error)
+            assert message.startswith("[")
+            assert "SQLSTATE: " in message
+            assert "SQLSTATE: XX000" not in message
+        assert cursor.execute("SELECT 'alive'").fetchone()[0] == "alive"
+
+
+def test_the_right_answers_of_monsters(cursor: Any) -> None:
+    items = ",".join(map(str, range(0, 20_000, 2)))
+    assert cursor.execute(f"SELECT count(*) FROM range(100) WHERE id IN ({items})").fetchone()[0] == 50
+    cursor.execute("SELECT " + ", ".join(f"{i} AS c{i}" for i in range(1000)))
+    assert tuple(cursor.fetchone()) == tuple(range(1000))
+
+
+def test_missing_catalog_and_schema(connect: Any) -> None:
+    with connect().cursor() as cursor:
+        with pytest.raises(exc.ServerOperationError, match="nowhere"):
+            cursor.execute("USE CATALOG nowhere")
+        with pytest.raises(exc.ServerOperationError, match="nowhere"):
+            cursor.execute("SELECT * FROM nowhere.x.y")
+
+
+def test_paths_outside_the_allowed_folders_are_refused(cursor: Any) -> None:
+    with pytest.raises(exc.ServerOperationError, match=r"PATH_NOT_ALLOWED.*42501"):
+        cursor.execute("SELECT * FROM parquet.`/etc/passwd`")
+
+
+def test_sort_larger_than_memory_gets_an_answer(connect: Any) -> None:
+    with connect().cursor() as cursor:
+        cursor.execute("SELECT id FROM range(3000000) ORDER BY hash(id), id LIMIT 5")
+        assert len(cursor.fetchall()) == 5
