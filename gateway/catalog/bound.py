@@ -1,0 +1,61 @@
+"""A Delta table under its name at one version: the `BoundTable` of folders and paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateway.catalog.base import AsOf, TableName
+from gateway.delta.predicates import Predicate
+from gateway.delta.scan import ScanPlan, plan_scan
+from gateway.delta.table import Snapshot, open_snapshot
+from gateway.sqltypes import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaBoundTable:
+    """A snapshot with the name that it was found under."""
+
+    name: TableName
+    snapshot: Snapshot
+
+    @property
+    def schema(self) -> StructType:
+        return self.snapshot.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return self.snapshot.partition_columns
+
+    @property
+    def version(self) -> int | None:
+        return self.snapshot.version
+
+    @property
+    def num_rows(self) -> int | None:
+        return self.snapshot.num_rows
+
+    @property
+    def comment(self) -> str | None:
+        return self.snapshot.comment
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return dict(self.snapshot.properties)
+
+    @property
+    def location(self) -> str:
+        """The table's folder."""
+        return self.snapshot.root
+
+    def scan(
+        self, columns: Sequence[str], predicates: Sequence[Predicate], *, floats_compared: bool = True
+    ) -> ScanPlan:
+        """See `delta.scan.plan_scan`."""
+        return plan_scan(self.snapshot, columns, predicates, floats_compared=floats_compared)
+
+
+def bind(name: TableName, root: str, as_of: AsOf | None) -> DeltaBoundTable:
+    """The Delta table in the folder `root` under `name`, newest or as of `as_of`."""
+    moment = as_of or AsOf()
+    return DeltaBoundTable(name, open_snapshot(root, moment.version, moment.timestamp_us))

@@ -1,0 +1,207 @@
+"""A folder of Delta tables as a catalog: ``root/<schema>/<table>/_delta_log`` is a table, seen at once, whoever wrote it.
+
+Nothing is registered: names are folders. What Delta cannot hold (comments of schemas) lies in one small JSON file in the
+root. Names match case-insensitively and keep the folder's spelling; hidden folders and links that lead out of the root are
+not seen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from typing import Any
+
+from gateway.catalog.base import AsOf, TableName
+from gateway.catalog.bound import DeltaBoundTable, bind
+from gateway.catalog.paths import is_under
+from gateway.delta import table as delta_table
+from gateway.delta.log import has_log
+from gateway.errors import ServerError, UserError
+
+DEFAULT_SCHEMA = "default"
+_FACTS = ".gateway.json"
+_TRASH = ".dropped-"
+_FORBIDDEN = frozenset("/\0")
+
+
+class LocalCatalog:
+    """The catalog `name` over the folder `root` (made if missing, unless `read_only`)."""
+
+    def __init__(self, name: str, root: str, read_only: bool = False) -> None:
+        self.name = name
+        self.read_only = read_only
+        if not read_only:
+            os.makedirs(root, exist_ok=True)
+        self.root = os.path.realpath(root)
+
+    # ---- reading
+
+    def schemas(self) -> list[str]:
+        """Names of all schemas, sorted; `default` is always there."""
+        names = set(self._folders(self.root))
+        if not self.read_only and not any(n.lower() == DEFAULT_SCHEMA for n in names):
+            names.add(DEFAULT_SCHEMA)
+        return sorted(n for n in names if not has_log(os.path.join(self.root, n)))
+
+    def tables(self, schema: str) -> list[str]:
+        """Names of the tables of a schema, sorted; empty if there is no such schema."""
+        folder = self._schema_folder(schema)
+        if folder is None:
+            return []
+        return sorted(n for n in self._folders(folder) if has_log(os.path.join(folder, n)))
+
+    def has_schema(self, schema: str) -> bool:
+        if not self.read_only and schema.lower() == DEFAULT_SCHEMA:
+            return True
+        return self._schema_folder(schema) is not None
+
+    def table(self, schema: str, table: str, as_of: AsOf | None = None) -> DeltaBoundTable | None:
+        """The table at its newest version or as of `as_of`; None if there is none of that name."""
+        root = self._table_folder(schema, table)
+        if root is None:
+            return None
+        folder, spelling = os.path.split(root)
+        return bind(TableName(self.name, os.path.basename(folder), spelling), os.path.realpath(root), as_of)
+
+    def schema_comment(self, schema: str) -> str | None:
+        """The comment that the schema was created with."""
+        entry = self._facts().get("schemas", {}).get(schema.lower(), {})
+        return entry.get("comment")
+
+    def table_location(self, schema: str, table: str) -> str:
+        """Where a new managed table is written (absolute, not created)."""
+        self._check_name("table", table)
+        folder = self._schema_folder(schema)
+        if folder is None:
+            if schema.lower() != DEFAULT_SCHEMA:
+                raise self._no_schema(schema)
+            folder = os.path.join(self.root, DEFAULT_SCHEMA)
+        return os.path.join(folder, table)
+
+    # ---- changing
+
+    def create_schema(self, schema: str, comment: str | None) -> None:
+        """Make a schema; raises UserError SCHEMA_ALREADY_EXISTS."""
+        self._check_writable()
+        self._check_name("schema", schema)
+        if self.has_schema(schema):
+            raise UserError("SCHEMA_ALREADY_EXISTS", f"Cannot create schema `{schema}` because it already exists.")
+        os.makedirs(os.path.join(self.root, schema))
+        if comment is not None:
+            facts = self._facts()
+            facts.setdefault("schemas", {})[schema.lower()] = {"comment": comment}
+            self._write_facts(facts)
+
+    def drop_schema(self, schema: str, cascade: bool) -> None:
+        """Remove a schema, with its tables if `cascade`; raises UserError SCHEMA_NOT_FOUND or SCHEMA_NOT_EMPTY."""
+        self._check_writable()
+        if schema.lower() == DEFAULT_SCHEMA:
+            raise UserError("UNSUPPORTED_FEATURE", "The schema `default` cannot be dropped.")
+        folder = self._schema_folder(schema)
+        if folder is None:
+            raise self._no_schema(schema)
+        if not cascade and self._folders(folder):
+            text = f"Cannot drop a schema `{schema}` because it contains objects. Use DROP SCHEMA ... CASCADE."
+            raise UserError("SCHEMA_NOT_EMPTY", text)
+        roots = [os.path.realpath(os.path.join(folder, n)) for n in self._folders(folder)]
+        self._remove(folder)
+        for root in roots:
+            delta_table.forget(root)
+        facts = self._facts()
+        if facts.get("schemas", {}).pop(schema.lower(), None) is not None:
+            self._write_facts(facts)
+
+    def drop_table(self, schema: str, table: str) -> None:
+        """Remove a table and its files; raises UserError TABLE_OR_VIEW_NOT_FOUND."""
+        self._check_writable()
+        root = self._table_folder(schema, table)
+        if root is None:
+            name = f"`{self.name}`.`{schema}`.`{table}`"
+            raise UserError("TABLE_OR_VIEW_NOT_FOUND", f"The table or view {name} cannot be found.")
+        real = os.path.realpath(root)
+        self._remove(root)
+        delta_table.forget(real)
+
+    # ---- folders
+
+    def _folders(self, parent: str) -> list[str]:
+        """Names of visible folders; links count if they stay under the root."""
+        try:
+            with os.scandir(parent) as entries:
+                return [e.name for e in entries if self._visible(e)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def _visible(self, entry: os.DirEntry[str]) -> bool:
+        if entry.name.startswith((".", "_")) or not entry.is_dir():
+            return False
+        return not entry.is_symlink() or is_under(os.path.realpath(entry.path), self.root)
+
+    def _child(self, parent: str, name: str) -> str | None:
+        """The folder `name` in `parent`, matched exactly or else case-insensitively."""
+        if not name or name.startswith((".", "_")) or not _FORBIDDEN.isdisjoint(name):
+            return None
+        exact = os.path.join(parent, name)
+        if os.path.isdir(exact):
+            return exact if is_under(os.path.realpath(exact), self.root) else None
+        folded = name.casefold()
+        same = [n for n in self._folders(parent) if n.casefold() == folded]
+        if len(same) > 1:
+            names = ", ".join(sorted(same))
+            raise UserError("AMBIGUOUS_REFERENCE", f"The name `{name}` fits several folders: {names}.")
+        return os.path.join(parent, same[0]) if same else None
+
+    def _schema_folder(self, schema: str) -> str | None:
+        return self._child(self.root, schema)
+
+    def _table_folder(self, schema: str, table: str) -> str | None:
+        folder = self._schema_folder(schema)
+        root = None if folder is None else self._child(folder, table)
+        return root if root is not None and has_log(root) else None
+
+    def _remove(self, folder: str) -> None:
+        """Gone in one step (a rename to a hidden name); the files follow. A link is only unlinked."""
+        if os.path.islink(folder):
+            os.unlink(folder)
+            return
+        trash = os.path.join(self.root, f"{_TRASH}{uuid.uuid4().hex}")
+        try:
+            os.rename(folder, trash)
+        except OSError as error:
+            raise ServerError("INTERNAL_ERROR", f"Cannot remove {folder}: {error.strerror}.") from error
+        shutil.rmtree(trash)
+
+    # ---- checks and facts
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise UserError("UNSUPPORTED_FEATURE", f"The catalog `{self.name}` is read-only.")
+
+    def _no_schema(self, schema: str) -> UserError:
+        return UserError("SCHEMA_NOT_FOUND", f"The schema `{self.name}`.`{schema}` cannot be found.")
+
+    @staticmethod
+    def _check_name(kind: str, name: str) -> None:
+        # Folder names: nothing that the file system or a hidden-folder rule would read otherwise.
+        if not name or name.startswith((".", "_delta", "_")) or not _FORBIDDEN.isdisjoint(name) or "%" in name or len(name.encode()) > 200:
+            raise UserError("INVALID_IDENTIFIER", f"`{name}` cannot be used as the name of a {kind}.")
+
+    def _facts(self) -> dict[str, Any]:
+        path = os.path.join(self.root, _FACTS)
+        try:
+            with open(path, encoding="utf-8") as file:
+                facts = json.load(file)
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise ServerError("INTERNAL_ERROR", f"The file {path} is damaged.") from error
+        return facts if isinstance(facts, dict) else {}
+
+    def _write_facts(self, facts: dict[str, Any]) -> None:
+        path = os.path.join(self.root, _FACTS)
+        draft = f"{path}.{uuid.uuid4().hex}"
+        with open(draft, "w", encoding="utf-8") as file:
+            json.dump(facts, file, indent=1, sort_keys=True)
+        os.replace(draft, path)

@@ -1,0 +1,275 @@
+"""Our own Parquet reader as a pyarrow Dataset, for files that DataFusion would misread.
+
+DataFusion uses of a Dataset only its schema, `scanner(...).projected_schema`, `get_fragments` and each fragment's
+`scanner(...).to_batches()`. Files are spread over a few fragments (one partition each, never one per file). Filters never
+arrive here: `delta/scan.py` puts a barrier above, because pyarrow evaluates NULL and NaN differently.
+
+Each file is decoded by pyarrow and brought to the table's schema: columns found by field id or (case-blind) by name, nested
+fields too; missing ones NULL; narrower types widened; rows of deletion vectors taken out; partition columns constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+
+from gateway import sqltypes as t
+from gateway.delta.schema import Column
+from gateway.errors import GatewayError, ServerError, UnsupportedError
+
+_BATCH_ROWS = 32_768
+_FRAGMENTS = 4
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A Parquet file, the partition values of its rows by column name, and its mask of live rows if it has one."""
+
+    path: str
+    constants: Mapping[str, pa.Scalar]
+    live: npt.NDArray[np.bool_] | None = None
+
+
+class _Scanner:
+    """The two things that DataFusion asks of a scanner."""
+
+    def __init__(self, dataset: FileDataset, names: Sequence[str], files: Sequence[DataFile]) -> None:
+        self._dataset, self._names, self._files = dataset, names, files
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        return pa.schema([self._dataset.schema.field(n) for n in self._names])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        for file in self._files:
+            yield from read_file(file, [self._dataset.column(n) for n in self._names], self.projected_schema)
+
+
+class _Fragment:
+    def __init__(self, dataset: FileDataset, files: Sequence[DataFile]) -> None:
+        self._dataset, self._files = dataset, files
+
+    def scanner(self, *_: Any, columns: Sequence[str] | None = None, **__: Any) -> _Scanner:
+        names = self._dataset.schema.names if columns is None else columns
+        return _Scanner(self._dataset, names, self._files)
+
+
+class FileDataset(pads.Dataset):  # type: ignore[misc]
+    """A Dataset over `files` that yields `columns` as `schema`."""
+
+    def __init__(self, files: Sequence[DataFile], columns: Sequence[Column], schema: pa.Schema) -> None:
+        self._files, self._schema = files, schema
+        self._columns = {c.name: c for c in columns}
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def column(self, name: str) -> Column:
+        return self._columns[name]
+
+    def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> _Scanner:  # noqa: A002
+        _no_filter(filter)
+        return _Scanner(self, self._schema.names if columns is None else columns, self._files)
+
+    def get_fragments(self, filter: Any = None) -> Iterator[_Fragment]:  # noqa: A002
+        _no_filter(filter)
+        count = min(_FRAGMENTS, len(self._files))
+        return iter([_Fragment(self, self._files[i::count]) for i in range(count)])
+
+
+def _no_filter(expression: Any) -> None:
+    if expression is not None:
+        raise ServerError("INTERNAL_ERROR", "A filter was pushed into a scan that evaluates none.")
+
+
+def read_file(file: DataFile, columns: Sequence[Column], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Batches of one file as `schema` (one field per column). Raises ServerError FAILED_READ_FILE naming the file."""
+    try:
+        yield from _read_file(file, columns, schema)
+    except GatewayError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        text = str(error).split("\n", 1)[0][:300]
+        raise ServerError("FAILED_READ_FILE", f"Error while reading file {file.path}: {text}") from error
+
+
+def _read_file(file: DataFile, columns: Sequence[Column], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(file.path, coerce_int96_timestamp_unit="us") as parquet:
+        stored = parquet.schema_arrow
+        leaves = _leaf_ranges(stored)
+        found = {c.name: _find(c, stored) for c in columns if c.name not in file.constants}
+        indices = [i for at in found.values() if at is not None for i in leaves[at]]
+        # Which column of the batches holds which column of the file: they come in the file's order.
+        order = {at: n for n, at in enumerate(sorted({at for at in found.values() if at is not None}))}
+        start = 0
+        if file.live is not None and len(file.live) > parquet.metadata.num_rows:
+            raise ServerError("FAILED_READ_FILE", f"The deletion vector of {file.path} is longer than the file.")
+        for count, batch in _batches(parquet, indices):
+            live = None if file.live is None else _live(file.live, start, count)
+            start += count
+            rows = count if live is None else int(live.sum())
+            arrays = []
+            for column, field in zip(columns, schema, strict=True):
+                at = found.get(column.name)
+                if column.name in file.constants:
+                    array = pa.repeat(file.constants[column.name], rows)
+                elif at is None or batch is None:
+                    array = pa.nulls(rows, field.type)
+                else:
+                    values = batch.column(order[at])
+                    if live is not None:
+                        values = values.filter(pa.array(live))
+                    array = convert(values, column, field.type)
+                arrays.append(array)
+            # from_struct_array keeps the row count of a batch without columns.
+            yield _batch(arrays, schema, rows)
+
+
+def _batch(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    if arrays:
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
+
+
+def _batches(parquet: pq.ParquetFile, indices: list[int]) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+    """Rows in file order; without any stored column only their number."""
+    if indices:
+        groups = list(range(parquet.num_row_groups))
+        for batch in parquet.reader.iter_batches(_BATCH_ROWS, groups, column_indices=sorted(indices), use_threads=True):
+            yield batch.num_rows, batch
+        return
+    left = parquet.metadata.num_rows
+    while left > 0:
+        yield min(left, _BATCH_ROWS), None
+        left -= _BATCH_ROWS
+
+
+def _live(mask: npt.NDArray[np.bool_], start: int, count: int) -> npt.NDArray[np.bool_]:
+    part = mask[start : start + count]
+    return part if len(part) == count else np.r_[part, np.ones(count - len(part), dtype=bool)]
+
+
+def _leaf_ranges(schema: pa.Schema) -> list[range]:
+    out, start = [], 0
+    for field in schema:
+        stop = start + _leaves(field.type)
+        out.append(range(start, stop))
+        start = stop
+    return out
+
+
+def _leaves(arrow: pa.DataType) -> int:
+    if pa.types.is_struct(arrow):
+        return sum(_leaves(f.type) for f in arrow)
+    if pa.types.is_map(arrow):
+        return _leaves(arrow.key_type) + _leaves(arrow.item_type)
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
+        return _leaves(arrow.value_type)
+    return 1
+
+
+def _find(column: Column, fields: Any) -> int | None:
+    """Index of the field that holds `column` among a file's fields: by id if the file has ids, else by name, case-blind."""
+    fields = list(fields)
+    if column.field_id is not None:
+        ids = [(f.metadata or {}).get(b"PARQUET:field_id") for f in fields]
+        wanted = str(column.field_id).encode()
+        if wanted in ids:
+            return ids.index(wanted)
+        if any(i is not None for i in ids) and column.by_id:
+            return None
+    names = [f.name for f in fields]
+    if column.physical in names:
+        return names.index(column.physical)
+    folded = column.physical.casefold()
+    same = [i for i, n in enumerate(names) if n.casefold() == folded]
+    if len(same) > 1:
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"A file holds the column {column.name} in several spellings.")
+    return same[0] if same else None
+
+
+def convert(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:
+    """`values` as read from a file brought to the logical type of `column`, whose Arrow form is `target`."""
+    if values.type == target and not column.renamed:
+        return values
+    if isinstance(values.type, pa.DictionaryType):
+        return convert(values.dictionary_decode(), column, target)
+    if isinstance(column.type, t.StructType) and pa.types.is_struct(values.type):
+        children = []
+        for child, field in zip(column.children, target, strict=True):
+            at = _find(child, values.type)
+            if at is None:
+                children.append(pa.nulls(len(values), field.type))
+            else:
+                children.append(convert(values.flatten()[at], child, field.type))
+        mask = values.is_null() if values.null_count else None
+        if not children:
+            raise UnsupportedError("UNSUPPORTED_DATATYPE", f"Column {column.name} is a STRUCT without fields.")
+        return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
+    if isinstance(column.type, t.ArrayType) and (pa.types.is_list(values.type) or pa.types.is_large_list(values.type)):
+        return _list(values, column, target)
+    if isinstance(column.type, t.MapType) and pa.types.is_map(values.type):
+        return _map(values, column, target)
+    return _cast(values, column, target)
+
+
+def _list(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:
+    if pa.types.is_large_list(values.type):
+        values = values.cast(pa.list_(values.type.value_field))
+    inner = convert(values.values, column.children[0], target.value_type)
+    return _from_parts(target, values, [inner])
+
+
+def _map(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:
+    keys = convert(values.keys, column.children[0], target.key_type)
+    items = convert(values.items, column.children[1], target.item_type)
+    entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
+    return _from_parts(target, values, [entries])
+
+
+def _from_parts(target: pa.DataType, values: pa.Array, children: list[pa.Array]) -> pa.Array:
+    """The same offsets and validity over other children (children are whole: they ignore the array's offset)."""
+    validity, offsets = values.buffers()[:2]
+    return pa.Array.from_buffers(target, len(values), [validity, offsets], offset=values.offset, children=children)
+
+
+def _cast(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:
+    source = values.type
+    if not _widens(source, target):
+        raise UnsupportedError(
+            "UNSUPPORTED_DATATYPE", f"A file holds the column {column.name} as {source}, the table as {column.type.sql}."
+        )
+    if pa.types.is_timestamp(source) and source.unit == "ns":
+        return pc.cast(values, target, safe=False)  # Spark, too, cuts nanoseconds off
+    return pc.cast(values, target)
+
+
+def _widens(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether every value of a file's type has its exact counterpart in the table's type."""
+    types = pa.types
+    if source == target or types.is_null(source):
+        return True
+    if types.is_integer(source):
+        if types.is_integer(target):
+            return bool(source.bit_width < target.bit_width or (source.bit_width == target.bit_width and types.is_signed_integer(source)))
+        return types.is_decimal(target) or (target == pa.float64() and source.bit_width <= 32)
+    if types.is_floating(source):
+        return types.is_floating(target) and bool(source.bit_width <= target.bit_width)
+    if types.is_decimal(source) and types.is_decimal(target):
+        whole, of = source.precision - source.scale, target.precision - target.scale
+        return bool(source.scale <= target.scale and whole <= of)
+    if types.is_date(source):
+        return target == pa.timestamp("us")
+    if types.is_timestamp(source) and types.is_timestamp(target):
+        return bool((source.tz is None) == (target.tz is None)) or target.tz is not None
+    textual = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    return any(f(source) for f in textual) and (types.is_string(target) or types.is_binary(target))

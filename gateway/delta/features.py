@@ -1,0 +1,130 @@
+"""Protocol features of Delta tables: what each asks of readers and writers, and what is done about it here.
+
+One row per feature of the protocol. A table that asks its readers for a feature without a row here, or with `Read.REFUSE`,
+is refused by name; so is a write to a table with any feature that is not `writable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.errors import UnsupportedError
+
+
+class Read(StrEnum):
+    """How a table with a feature is read: by DataFusion's Parquet scan, by our own dataset, or not at all."""
+
+    NATIVE = "native"
+    DATASET = "dataset"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A table feature. `reader` is the first legacy reader version that includes it (None: only by name, or none needed)."""
+
+    name: str
+    read: Read
+    for_readers: bool
+    writable: bool = False
+    reader: int | None = None
+    writer: int | None = None
+
+
+# Names from the protocol's "Valid Feature Names in Table Features" and from the RFCs in use.
+FEATURES: tuple[Feature, ...] = (
+    Feature("appendOnly", Read.NATIVE, False, writable=True, writer=2),
+    Feature("invariants", Read.NATIVE, False, writable=True, writer=2),
+    Feature("checkConstraints", Read.NATIVE, False, writer=3),
+    Feature("changeDataFeed", Read.NATIVE, False, writer=4),
+    Feature("generatedColumns", Read.NATIVE, False, writer=4),
+    Feature("identityColumns", Read.NATIVE, False, writer=6),
+    Feature("columnMapping", Read.NATIVE, True, reader=2, writer=5),
+    Feature("deletionVectors", Read.NATIVE, True),
+    Feature("timestampNtz", Read.NATIVE, True, writable=True),
+    Feature("v2Checkpoint", Read.NATIVE, True),
+    Feature("vacuumProtocolCheck", Read.NATIVE, True),
+    Feature("typeWidening", Read.NATIVE, True),
+    Feature("typeWidening-preview", Read.NATIVE, True),
+    Feature("variantType", Read.NATIVE, True),
+    Feature("variantType-preview", Read.NATIVE, True),
+    Feature("variantShredding-preview", Read.NATIVE, True),
+    Feature("variantShredding", Read.NATIVE, True),
+    Feature("catalogManaged", Read.REFUSE, True),
+    Feature("catalogOwned", Read.REFUSE, True),
+    Feature("catalogOwned-preview", Read.REFUSE, True),
+    Feature("coordinatedCommits-preview", Read.NATIVE, False),
+    Feature("coordinatedCommits", Read.NATIVE, False),
+    Feature("rowTracking", Read.NATIVE, False),
+    Feature("domainMetadata", Read.NATIVE, False),
+    Feature("clustering", Read.NATIVE, False),
+    Feature("liquid", Read.NATIVE, False),
+    Feature("inCommitTimestamp", Read.NATIVE, False),
+    Feature("icebergCompatV1", Read.NATIVE, False),
+    Feature("icebergCompatV2", Read.NATIVE, False),
+    Feature("icebergCompatV3", Read.NATIVE, False),
+    Feature("icebergWriterCompatV1", Read.NATIVE, False),
+    Feature("icebergWriterCompatV3", Read.NATIVE, False),
+    Feature("allowColumnDefaults", Read.NATIVE, False),
+    Feature("materializePartitionColumns", Read.NATIVE, False),
+    Feature("checkpointProtection", Read.NATIVE, False),
+    Feature("collations", Read.NATIVE, False),
+    Feature("collations-preview", Read.NATIVE, False),
+    Feature("redirectReaderWriter-preview", Read.REFUSE, True),
+    Feature("redirectWriterOnly-preview", Read.NATIVE, False),
+    Feature("geospatial", Read.REFUSE, True),
+)
+
+BY_NAME: Mapping[str, Feature] = {f.name: f for f in FEATURES}
+MAX_READER, MAX_WRITER = 3, 7
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """The protocol action of a snapshot."""
+
+    reader: int
+    writer: int
+    reader_features: frozenset[str] = frozenset()
+    writer_features: frozenset[str] = frozenset()
+
+    def has(self, feature: str) -> bool:
+        """Whether the table uses `feature`, by name or through a legacy version."""
+        if feature in self.reader_features or feature in self.writer_features:
+            return True
+        row = BY_NAME[feature]
+        by_reader = row.reader is not None and row.reader <= self.reader < MAX_READER
+        by_writer = row.writer is not None and row.writer <= self.writer < MAX_WRITER
+        return by_reader or by_writer
+
+
+def refused(features: Iterable[str], where: str, action: str) -> UnsupportedError:
+    """The error that names `features` of the table at `where`; `action` is ``read`` or ``written``."""
+    names = ", ".join(sorted(features))
+    return UnsupportedError("UNSUPPORTED_TABLE_FEATURE", f"The Delta table {where} cannot be {action}: it uses {names}.")
+
+
+def check_readable(protocol: Protocol, where: str) -> None:
+    """Raise UnsupportedError if readers must know something that is not known here."""
+    if protocol.reader > MAX_READER:
+        raise refused([f"reader version {protocol.reader}"], where, "read")
+    bad = [name for name in protocol.reader_features if name not in BY_NAME or BY_NAME[name].read is Read.REFUSE]
+    bad += [name for name in protocol.writer_features if name in BY_NAME and BY_NAME[name].read is Read.REFUSE]
+    if bad:
+        raise refused(set(bad), where, "read")
+
+
+def check_writable(protocol: Protocol, where: str) -> None:
+    """Raise UnsupportedError unless every feature of the table is known to be written right."""
+    if protocol.writer > MAX_WRITER:
+        raise refused([f"writer version {protocol.writer}"], where, "written")
+    if protocol.writer == MAX_WRITER:
+        used = protocol.writer_features | protocol.reader_features
+        bad = {name for name in used if name not in BY_NAME or not BY_NAME[name].writable}
+    else:
+        # Legacy versions switch features on by version; those that a schema or property must ask for are checked there.
+        bad = {"columnMapping"} if protocol.reader >= 2 else set()
+    if bad:
+        raise refused(bad, where, "written")

@@ -1,0 +1,121 @@
+"""The commit files of a Delta table as files: which versions there are, when they were made, what they ask of readers."""
+
+from __future__ import annotations
+
+import json
+import os
+from bisect import bisect_right
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from gateway.delta.features import Protocol
+from gateway.errors import ServerError, UserError
+
+LOG = "_delta_log"
+_DIGITS = 20
+IN_COMMIT = "delta.enableInCommitTimestamps"
+IN_COMMIT_FROM = "delta.inCommitTimestampEnablementVersion"
+
+
+def commit_path(root: str, version: int) -> str:
+    """Path of the commit file of `version`."""
+    return f"{root}/{LOG}/{version:020d}.json"
+
+
+def commit_versions(root: str) -> list[int]:
+    """Versions that have a commit file, ascending; empty if there is no log."""
+    try:
+        names = os.listdir(f"{root}/{LOG}")
+    except FileNotFoundError:
+        return []
+    return sorted(int(n[:_DIGITS]) for n in names if len(n) == _DIGITS + 5 and n.endswith(".json") and n[:_DIGITS].isdigit())
+
+
+def has_log(root: str) -> bool:
+    """Whether the folder `root` is a Delta table: its log holds a commit or a checkpoint."""
+    try:
+        with os.scandir(f"{root}/{LOG}") as entries:
+            return any(e.name[:_DIGITS].isdigit() and len(e.name) > _DIGITS for e in entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def actions(root: str, version: int) -> list[dict[str, Any]]:
+    """All actions of one commit. Raises ServerError if the file is damaged."""
+    path = commit_path(root, version)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.strip()]
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ServerError("DELTA_LOG_CORRUPT", f"The commit file {path} of a Delta table is damaged.") from error
+
+
+def protocol_in_commits(root: str) -> Protocol | None:
+    """The newest protocol action found in commit files: names what a table asks for when it cannot be opened."""
+    for version in reversed(commit_versions(root)):
+        try:
+            found = [a["protocol"] for a in actions(root, version) if "protocol" in a]
+        except ServerError:
+            continue  # the caller already has an error to report; this only makes it more precise
+        if found:
+            spec = found[-1]
+            return Protocol(
+                int(spec["minReaderVersion"]),
+                int(spec["minWriterVersion"]),
+                frozenset(spec.get("readerFeatures") or ()),
+                frozenset(spec.get("writerFeatures") or ()),
+            )
+    return None
+
+
+def _in_commit_ms(root: str, version: int) -> int:
+    # The protocol puts commitInfo with inCommitTimestamp first in the file.
+    for action in actions(root, version):
+        info = action.get("commitInfo")
+        if info and info.get("inCommitTimestamp") is not None:
+            return int(info["inCommitTimestamp"])
+    raise ServerError("DELTA_LOG_CORRUPT", f"The commit {commit_path(root, version)} has no inCommitTimestamp.")
+
+
+def commit_times(root: str, versions: list[int], properties: Mapping[str, str]) -> list[int]:
+    """Commit times in epoch milliseconds, ascending: in-commit timestamps where enabled, else file times made monotonic."""
+    enabled = properties.get(IN_COMMIT, "").lower() == "true"
+    in_commit_from = int(properties.get(IN_COMMIT_FROM, 0)) if enabled else None
+    times: list[int] = []
+    for version in versions:
+        if in_commit_from is not None and version >= in_commit_from:
+            times.append(_in_commit_ms(root, version))
+            continue
+        moment = os.stat(commit_path(root, version)).st_mtime_ns // 1_000_000
+        times.append(max(moment, times[-1] + 1) if times else moment)
+    return times
+
+
+def version_at(root: str, timestamp_us: int, properties: Mapping[str, str]) -> int:
+    """The version that was current at `timestamp_us` (epoch microseconds).
+
+    Raises UserError before the first and after the last commit, as Spark does.
+    """
+    versions = commit_versions(root)
+    if not versions:
+        raise UserError("DELTA_TIMESTAMP_OUT_OF_RANGE", f"The Delta table {root} has no commit files to travel to.")
+    times = commit_times(root, versions, properties)
+    if timestamp_us < times[0] * 1000:
+        raise _out_of_range(root, timestamp_us, f"before the earliest version, which was made at {_show(times[0] * 1000)}")
+    if timestamp_us > times[-1] * 1000:
+        raise _out_of_range(root, timestamp_us, f"after the latest version, which was made at {_show(times[-1] * 1000)}")
+    return versions[bisect_right(times, timestamp_us // 1000) - 1]
+
+
+def _show(timestamp_us: int) -> str:
+    seconds, micros = divmod(timestamp_us, 1_000_000)
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{micros:06d}"
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_us} microseconds since 1970-01-01"
+
+
+def _out_of_range(root: str, timestamp_us: int, why: str) -> UserError:
+    text = f"The timestamp {_show(timestamp_us)} (UTC) given for the Delta table {root} is {why} (UTC)."
+    return UserError("DELTA_TIMESTAMP_OUT_OF_RANGE", text)

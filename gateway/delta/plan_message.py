@@ -1,0 +1,112 @@
+"""DataFusion's serialised logical plan, changed so that a Parquet scan reads exactly the files that are listed.
+
+`SessionContext.read_parquet` takes one path. Its plan as a protobuf message (`LogicalPlanNode` with a `ListingTableScanNode`
+in field 1) names the paths in a repeated string; that field is replaced and the plan read back. The layout is internal to
+DataFusion, so this works with the pinned version only and says so otherwise.
+
+Remove when datafusion-python reads a list of files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from urllib.parse import quote
+
+import datafusion
+import pyarrow as pa
+from datafusion.plan import LogicalPlan
+
+from gateway.errors import ServerError
+
+DATAFUSION = "55.0.0"
+_LISTING_SCAN, _PATHS = 1, 2
+_LENGTH_DELIMITED = 2
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+
+
+def _spans(data: bytes) -> list[tuple[int, int, int, int]]:
+    """Fields of a message as (number, start, start of the payload, stop); only varints and length-delimited fields."""
+    out, at = [], 0
+    while at < len(data):
+        start = at
+        key, at = _read_varint(data, at)
+        if key & 7 == _LENGTH_DELIMITED:
+            length, at = _read_varint(data, at)
+            out.append((key >> 3, start, at, at + length))
+            at += length
+        elif key & 7 == 0:
+            payload = at
+            _, at = _read_varint(data, at)
+            out.append((key >> 3, start, payload, at))
+        else:
+            raise ServerError("INTERNAL_ERROR", "DataFusion's plan message has an unknown layout.")
+    return out
+
+
+def _field(number: int, payload: bytes) -> bytes:
+    return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(payload)) + payload
+
+
+def with_paths(plan: bytes, urls: Sequence[str]) -> bytes:
+    """The plan message `plan` of a one-file Parquet scan, reading `urls` instead."""
+    top = _spans(plan)
+    if len(top) != 1 or top[0][0] != _LISTING_SCAN:
+        raise ServerError("INTERNAL_ERROR", "DataFusion's plan of a Parquet scan has an unknown layout.")
+    inner = plan[top[0][2] :]
+    fields = _spans(inner)
+    if [n for n, *_ in fields].count(_PATHS) != 1:
+        raise ServerError("INTERNAL_ERROR", "DataFusion's plan of a Parquet scan names no single path.")
+    parts = []
+    for number, start, _, stop in fields:
+        if number == _PATHS:
+            parts.extend(_field(_PATHS, url.encode()) for url in urls)
+        else:
+            parts.append(inner[start:stop])
+    return _field(_LISTING_SCAN, b"".join(parts))
+
+
+def file_url(path: str) -> str:
+    """`file://` URL of an absolute path; raw paths would be read as globs."""
+    return "file://" + quote(path)
+
+
+@cache
+def _check_version() -> None:
+    if datafusion.__version__ != DATAFUSION:
+        raise ServerError("INTERNAL_ERROR", f"datafusion {datafusion.__version__} is not {DATAFUSION}.")
+
+
+def read_files(
+    ctx: datafusion.SessionContext, paths: Sequence[str], schema: pa.Schema, pruning: bool
+) -> datafusion.DataFrame:
+    """A Parquet scan of exactly the files `paths` (absolute, at least one) as `schema`, in the names of the files.
+
+    With `pruning` False neither row groups nor pages are left out by their statistics.
+    """
+    _check_version()
+    urls = [file_url(p) for p in paths]
+    frame = ctx.read_parquet(urls[0], schema=schema, parquet_pruning=pruning)
+    if len(urls) == 1:
+        return frame
+    plan = with_paths(frame.logical_plan().to_bytes(), urls)
+    return ctx.create_dataframe_from_logical_plan(LogicalPlan.from_bytes(ctx, plan))

@@ -1,0 +1,161 @@
+"""Which files of a snapshot can hold a row that a statement wants, from the statistics in the log.
+
+Three-valued and vectorised: a file is left out only where a predicate is certainly not true for every row of it. What is
+not known keeps the file: no statistics, another type, FLOAT and DOUBLE minima and maxima (they skip NaN), CHAR and VARCHAR
+(padding). String maxima may be cut off and count as prefixes; timestamps may be cut to milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway import sqltypes as t
+from gateway.delta.predicates import Comparison, NullTest, OneOf, Predicate, StartsWith
+from gateway.delta.schema import Column
+from gateway.delta.table import Files, Snapshot
+
+Mask = npt.NDArray[np.bool_]
+_MILLISECOND = 1000
+_MAX_IN_LIST = 1000
+
+
+def prune(snapshot: Snapshot, predicates: Sequence[Predicate]) -> Mask:
+    """One bool per file of `snapshot.files`: True keeps it."""
+    files = snapshot.files
+    keep = np.ones(len(files), dtype=bool)
+    for predicate in predicates:
+        column = snapshot.by_name.get(predicate.column)
+        if column is None or column.children:
+            continue
+        if predicate.column in files.partitions:
+            keep &= _partition_mask(files.partitions[predicate.column], column, predicate)
+        else:
+            keep &= _statistics_mask(files, column, predicate)
+    return keep
+
+
+def _comparable(data_type: t.DataType) -> bool:
+    return not (t.is_nested(data_type) or t.is_fractional(data_type) or isinstance(data_type, t.CharType))
+
+
+def _known(mask: Any, unknown: bool) -> Mask:
+    """A nullable boolean array as numpy, with `unknown` for NULL."""
+    return np.asarray(pc.fill_null(mask, unknown).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _partition_mask(values: pa.Array, column: Column, predicate: Predicate) -> Mask:
+    """Files of one partition column: every row has the same value, so the predicate itself can be evaluated."""
+    if isinstance(predicate, NullTest):
+        return _known(pc.is_valid(values) if predicate.negated else pc.is_null(values), True)
+    everything = np.ones(len(values), dtype=bool)
+    if not _comparable(column.type):
+        return everything
+    if isinstance(predicate, StartsWith):
+        return _known(pc.starts_with(values, predicate.prefix), False) if column.type == t.STRING else everything
+    if isinstance(predicate, OneOf):
+        if any(v.type != values.type for v in predicate.values):
+            return everything
+        return _known(pc.is_in(values, pa.array([v.as_py() for v in predicate.values], values.type)), False)
+    if predicate.value.type != values.type:
+        return everything
+    return _known(_COMPARE[predicate.op](values, predicate.value), False)
+
+
+_COMPARE = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+
+
+def _child(parent: pa.StructArray | None, name: str) -> pa.Array | None:
+    if parent is None:
+        return None
+    index = parent.type.get_field_index(name)
+    return None if index < 0 else pc.struct_field(parent, index)
+
+
+def _statistics_mask(files: Files, column: Column, predicate: Predicate) -> Mask:
+    everything = np.ones(len(files), dtype=bool)
+    nulls = _child(files.null_count, column.physical)
+    if isinstance(predicate, NullTest):
+        if nulls is None:
+            return everything
+        if predicate.negated:
+            return ~_known(pc.equal(nulls, files.num_records), False)
+        return _known(pc.greater(nulls, 0), True)
+    keep = everything if nulls is None else ~_known(pc.equal(nulls, files.num_records), False)
+    low, high = _child(files.minimum, column.physical), _child(files.maximum, column.physical)
+    if low is None or high is None or not _comparable(column.type) or low.type != high.type:
+        return keep
+    if low.type != column.type.arrow():
+        return keep
+    bounds = _Bounds(low, high, column.type)
+    match predicate:
+        case Comparison(op=op, value=value) if value.is_valid and value.type == low.type:
+            return keep & bounds.may(op, value)
+        case OneOf(values=values) if 0 < len(values) <= _MAX_IN_LIST and all(v.type == low.type for v in values):
+            return keep & bounds.may_be_one_of(values)
+        case StartsWith(prefix=prefix) if column.type == t.STRING:
+            return keep & bounds.may_start_with(prefix)
+    return keep
+
+
+class _Bounds:
+    """Minimum and maximum per file, widened by what writers cut off."""
+
+    def __init__(self, low: pa.Array, high: pa.Array, data_type: t.DataType) -> None:
+        self.text = data_type in (t.STRING, t.BINARY)
+        if pa.types.is_timestamp(low.type):
+            # In integers, where adding cannot fall out of the type's printable range.
+            self.low, self.high = _widened(low, -_MILLISECOND), _widened(high, _MILLISECOND)
+        else:
+            self.low, self.high = low, high
+
+    def may(self, op: str, value: Any) -> Mask:
+        if pa.types.is_timestamp(value.type):
+            value = value.cast(pa.int64())
+        reach = _known(pc.less_equal(self.low, value), True)  # some row may be <= value
+        match op:
+            case "=":
+                return reach & self._at_least(value, or_equal=True)
+            case "<":
+                return _known(pc.less(self.low, value), True)
+            case "<=":
+                return reach
+            case ">":
+                return self._at_least(value, or_equal=False)
+            case ">=":
+                return self._at_least(value, or_equal=True)
+        return np.ones(len(self.low), dtype=bool)
+
+    def may_be_one_of(self, values: Sequence[Any]) -> Mask:
+        keep = np.zeros(len(self.low), dtype=bool)
+        for value in values:
+            keep |= self.may("=", value)
+        return keep
+
+    def may_start_with(self, prefix: str) -> Mask:
+        """Rows lie between minimum and maximum; those with the prefix between it and its successor."""
+        if not prefix:
+            return np.ones(len(self.low), dtype=bool)
+        value = pa.scalar(prefix, self.low.type)
+        reach = self._at_least(value, or_equal=True)
+        below = _known(pc.less_equal(self.low, value), True) | _known(pc.starts_with(self.low, prefix), True)
+        return reach & below
+
+    def _at_least(self, value: Any, *, or_equal: bool) -> Mask:
+        compare = pc.greater_equal if or_equal else pc.greater
+        keep = _known(compare(self.high, value), True)
+        if self.text:
+            # A maximum that is a prefix of the value may stand for a longer text beyond it.
+            raw = value.as_py()
+            prefixes = pa.array([raw[:n] for n in range(len(raw) + 1)], self.high.type)
+            keep |= _known(pc.is_in(self.high, prefixes), True)
+        return keep
+
+
+def _widened(values: pa.Array, by: int) -> pa.Array:
+    return pc.add(values.cast(pa.int64()), by)

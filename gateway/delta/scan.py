@@ -1,0 +1,315 @@
+"""How a statement reads a table: which files, which reader, and its registration with DataFusion.
+
+`native` is DataFusion's Parquet scan over exactly the kept files, `dataset` our own reader (`delta/dataset.py`) for what
+DataFusion would misread: deletion vectors, field ids, columns whose case differs in files, renamed nested fields, file names
+without ``.parquet``, and partitioned tables with very many distinct partition values.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import datafusion
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gateway import sqltypes as t
+from gateway.delta import plan_message, pruning
+from gateway.delta.dataset import DataFile, FileDataset
+from gateway.delta.predicates import Predicate
+from gateway.delta.schema import Column
+from gateway.delta.table import Files, Snapshot
+from gateway.errors import ServerError
+
+NATIVE, DATASET, EMPTY = "native", "dataset", "empty"
+_MAX_PARTITION_GROUPS = 64
+_MAX_NATIVE_FILES = 4000
+# A Limit is the one node that no filter is pushed through: the engine evaluates filters itself, with its own semantics.
+_BARRIER = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """A table as one statement reads it.
+
+    `files_kept` of `files_total` files are read, `bytes` in all; `num_rows` is an estimate (None: unknown). `reads_floats`
+    says that a FLOAT or DOUBLE is among the columns: the session must then not trust file statistics
+    (``datafusion.execution.collect_statistics=false``).
+    """
+
+    reader: str
+    reason: str
+    schema: pa.Schema
+    files_kept: int
+    files_total: int
+    bytes: int
+    num_rows: int | None
+    reads_floats: bool
+    _columns: tuple[Column, ...] = field(repr=False)
+    _groups: tuple[_Group, ...] = field(repr=False)
+    _pruning: bool = True
+
+    def register(self, ctx: Any, name: str) -> None:
+        """Register the scan in a `datafusion.SessionContext` as the table `name` (lower case, plain)."""
+        if self.reader == EMPTY:
+            ctx.register_record_batches(name, [[_empty(self.schema)]])
+            return
+        frame = self._dataset(ctx) if self.reader == DATASET else self._native(ctx)
+        ctx.register_view(name, frame)
+
+    def _dataset(self, ctx: Any) -> datafusion.DataFrame:
+        files = [f for group in self._groups for f in group.files]
+        return ctx.read_table(FileDataset(files, self._columns, self.schema)).limit(_BARRIER)
+
+    def _native(self, ctx: Any) -> datafusion.DataFrame:
+        frames = [self._native_group(ctx, group) for group in self._groups]
+        # Balanced, so that many groups do not make a deep plan.
+        while len(frames) > 1:
+            pairs = [a.union(b) for a, b in zip(frames[::2], frames[1::2], strict=False)]
+            frames = pairs + ([frames[-1]] if len(frames) % 2 else [])
+        return frames[0]
+
+    def _native_group(self, ctx: Any, group: _Group) -> datafusion.DataFrame:
+        stored = [c for c in self._columns if c.name not in group.constants]
+        schema = pa.schema([pa.field(c.physical, c.physical_arrow()) for c in stored])
+        frame = plan_message.read_files(ctx, [f.path for f in group.files], schema, self._pruning)
+        if not group.constants and all(c.name == c.physical for c in stored):
+            return frame
+        out = []
+        for column in self._columns:
+            if column.name in group.constants:
+                value = group.constants[column.name]
+                expr = datafusion.lit(value).cast(value.type)
+            else:
+                expr = datafusion.col(_quoted(column.physical))
+            out.append(expr.alias(column.name))
+        return frame.select(*out)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Files that share the values of the partition columns that are read."""
+
+    files: tuple[DataFile, ...]
+    constants: Mapping[str, pa.Scalar]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+
+
+def plan_scan(
+    snapshot: Snapshot, columns: Sequence[str], predicates: Sequence[Predicate] = (), *, floats_compared: bool = True
+) -> ScanPlan:
+    """Choose files and reader for `columns` (top-level names with the table's spelling) of `snapshot`.
+
+    With no columns one cheap column is read, so that rows can be counted. `predicates` are hints (`delta.predicates`).
+    `floats_compared` False promises that no FLOAT or DOUBLE of this table stands in a predicate, join key or ORDER BY;
+    otherwise Parquet's own statistics, which skip NaN, are not used when such a column is read.
+    Raises UnsupportedError for a column that is not readable and ServerError DELTA_FILE_NOT_FOUND for a missing file.
+    """
+    wanted = _columns(snapshot, columns)
+    for column in wanted:
+        column.check_readable()
+    schema = pa.schema([pa.field(c.name, c.type.arrow()) for c in wanted])
+    files = snapshot.files
+    kept = np.flatnonzero(pruning.prune(snapshot, predicates)) if predicates else np.arange(len(files))
+    verify_files(snapshot, kept)
+    constants = tuple(c for c in wanted if c.name in files.partitions)
+    groups = _groups(files, kept, constants)
+    reader, reason = _reader(snapshot, wanted, kept, groups)
+    return ScanPlan(
+        reader=reader,
+        reason=reason,
+        schema=schema,
+        files_kept=len(kept),
+        files_total=len(files),
+        bytes=int(files.sizes[kept].sum()),
+        num_rows=_estimate(files, kept),
+        reads_floats=any(has_float(c.type) for c in wanted),
+        _columns=wanted,
+        _groups=groups,
+        _pruning=not (floats_compared and any(has_float(c.type) for c in wanted)),
+    )
+
+
+def _columns(snapshot: Snapshot, names: Sequence[str]) -> tuple[Column, ...]:
+    if names:
+        return tuple(snapshot.by_name[name] for name in names)
+    cheap = [c for c in snapshot.columns if c.name not in snapshot.partition_columns and not c.children]
+    fixed = [c for c in cheap if c.type in (*t.INTEGRALS, t.BOOLEAN, t.DATE)]
+    return ((fixed or cheap or list(snapshot.columns))[0],)
+
+
+def has_float(data_type: t.DataType) -> bool:
+    """Whether a type is or holds FLOAT or DOUBLE."""
+    return t.is_fractional(data_type) or any(has_float(c) for c in data_type.children())
+
+
+def _estimate(files: Files, kept: np.ndarray[Any, Any]) -> int | None:
+    counts = files.num_records.take(pa.array(kept))
+    if counts.null_count:
+        return None
+    if not files.deleted:
+        return int(counts.to_numpy(zero_copy_only=False).sum())
+    dead = sum(int(np.count_nonzero(~files.deleted[i])) for i in kept.tolist() if i in files.deleted)
+    return int(counts.to_numpy(zero_copy_only=False).sum()) - dead
+
+
+def verify_files(snapshot: Snapshot, kept: np.ndarray[Any, Any]) -> None:
+    """Every file to be read must be there with the size in the log: DataFusion silently skips what is gone."""
+    for i in kept.tolist():
+        path, size = snapshot.files.paths[i], int(snapshot.files.sizes[i])
+        try:
+            found = os.stat(path).st_size
+        except OSError as error:
+            raise ServerError("DELTA_FILE_NOT_FOUND", f"The file {path} of the Delta table {snapshot.root} is missing.") from error
+        if found != size:
+            text = f"The file {path} of the Delta table {snapshot.root} has {found} bytes; its log says {size}."
+            raise ServerError("DELTA_FILE_NOT_FOUND", text)
+
+
+def _groups(files: Files, kept: np.ndarray[Any, Any], constants: tuple[Column, ...]) -> tuple[_Group, ...]:
+    """Kept files by equal values of the partition columns that are read."""
+    if not len(kept):
+        return ()
+    take = pa.array(kept)
+    codes = np.zeros(len(kept), dtype=np.int64)
+    values = {c.name: files.partitions[c.name].take(take) for c in constants}
+    for array in values.values():
+        # -0.0 and 0.0, or two NaNs, may share a code only if their bits are equal: encode the bits.
+        bits = array.view(pa.int64() if array.type == pa.float64() else pa.int32()) if pa.types.is_floating(array.type) else array
+        index = bits.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = codes * (int(index.max()) + 1) + index
+        codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0])
+    groups = []
+    for rows in np.split(order, starts[1:]):
+        shared = {name: array[int(rows[0])] for name, array in values.items()}
+        members = tuple(
+            DataFile(files.paths[i], shared, files.deleted.get(i)) for i in kept[rows].tolist()
+        )
+        groups.append(_Group(members, shared))
+    return tuple(groups)
+
+
+def _reader(
+    snapshot: Snapshot, wanted: tuple[Column, ...], kept: np.ndarray[Any, Any], groups: tuple[_Group, ...]
+) -> tuple[str, str]:
+    """The reader for the kept files and the reason for it, by the features of the table and the facts of the files."""
+    files = snapshot.files
+    stored = [c for c in wanted if c.name not in files.partitions]
+    if not len(kept):
+        return EMPTY, "no file can hold a matching row"
+    if any(i in files.deleted for i in kept.tolist()):
+        return DATASET, "deletion vectors"
+    if snapshot.mapping == "id":
+        return DATASET, "columns are found by field id"
+    if any(c.type == t.VOID or _holds_void(c.type) for c in stored):
+        return DATASET, "VOID columns are not in files"
+    if any(c.renamed for column in stored for c in column.children):
+        return DATASET, "renamed nested fields"
+    if not stored:
+        return DATASET, "only partition columns are read"
+    if len(groups) > _MAX_PARTITION_GROUPS:
+        return DATASET, f"{len(groups)} distinct partition values"
+    if len(kept) > _MAX_NATIVE_FILES:
+        return DATASET, f"{len(kept)} files"
+    if any(not files.paths[i].endswith(".parquet") for i in kept.tolist()):
+        return DATASET, "file names without .parquet"
+    problem = _file_problem(snapshot, stored, kept)
+    return (DATASET, problem) if problem else (NATIVE, "plain Parquet files")
+
+
+def _holds_void(data_type: t.DataType) -> bool:
+    return any(c == t.VOID or _holds_void(c) for c in data_type.children())
+
+
+def _file_problem(snapshot: Snapshot, stored: Sequence[Column], kept: np.ndarray[Any, Any]) -> str | None:
+    """Why DataFusion would misread a kept file: a column whose name in the file differs in case.
+
+    Statistics of a column under its exact name prove that the file has it; only other files have their footers read, once.
+    """
+    doubtful: set[int] = set()
+    for column in stored:
+        known = _has_statistics(snapshot.files, column)
+        doubtful.update(kept.tolist() if known is None else kept[~known[kept]].tolist())
+    if not doubtful:
+        return None
+    facts = snapshot.notes
+    for i in sorted(doubtful):
+        path = snapshot.files.paths[i]
+        names = facts.get(path)
+        if names is None:
+            names = facts[path] = _names_in(path)
+        for column in stored:
+            problem = _name_problem(column, names)
+            if problem:
+                return problem
+    return None
+
+
+def _has_statistics(files: Files, column: Column) -> np.ndarray[Any, Any] | None:
+    if column.children or files.null_count is None:
+        return None
+    index = files.null_count.type.get_field_index(column.physical)
+    if index < 0:
+        return None
+    return np.asarray(files.null_count.flatten()[index].is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+
+
+NameTree = dict[str, Any]
+
+
+def _names_in(path: str) -> NameTree:
+    """Names of the columns in a Parquet file, nested ones as nested dicts."""
+    try:
+        return _tree(pq.read_schema(path))
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable_file(path, error) from error
+
+
+def unreadable_file(path: str, error: Exception) -> ServerError:
+    """The error for a data file that is damaged."""
+    return ServerError("FAILED_READ_FILE", f"Error while reading file {path}: {str(error).splitlines()[0][:300]}")
+
+
+def _tree(fields: Any) -> NameTree:
+    return {f.name: _type_tree(f.type) for f in fields}
+
+
+def _type_tree(arrow: pa.DataType) -> NameTree:
+    if pa.types.is_struct(arrow):
+        return _tree(arrow)
+    if pa.types.is_map(arrow):
+        return {"key": _type_tree(arrow.key_type), "value": _type_tree(arrow.item_type)}
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+        return {"element": _type_tree(arrow.value_type)}
+    return {}
+
+
+def _name_problem(column: Column, names: Any) -> str | None:
+    if column.physical not in names:
+        folded = column.physical.casefold()
+        if any(n.casefold() == folded for n in names):
+            return f"the column {column.name} is spelt differently in a file"
+        return None
+    for child in column.children:
+        problem = _name_problem(child, names[column.physical])
+        if problem:
+            return problem
+    return None
+
+
+def exact_count(snapshot: Snapshot, predicates: Sequence[Predicate] = ()) -> int | None:
+    """Rows of the table if the log alone can say so and there is nothing to filter, for a bare ``count(*)``."""
+    return snapshot.num_rows if not predicates else None

@@ -1,0 +1,373 @@
+"""Delta tables as immutable snapshots: one object per (path, version) with schema, files and statistics.
+
+`open_snapshot` costs two `stat` calls when nothing has changed: the newest commit file is still the same file and the next
+version's does not exist. Else a private deltalake object is brought up to date and what it says is copied into a new
+`Snapshot`; nobody ever sees a table that changes under a running statement.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from gateway.delta import log
+from gateway.delta.features import Protocol, check_readable
+from gateway.delta.schema import Column, parse_schema, struct_of
+from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
+from gateway.sqltypes import StructType
+
+MAPPING = "delta.columnMapping.mode"
+_CACHED_TABLES, _CACHED_VERSIONS = 512, 64
+
+
+@dataclass(frozen=True)
+class Files:
+    """The live data files of a snapshot, one row each.
+
+    `paths` are absolute paths on disk, `sizes` bytes as logged, `num_records` counts rows before deletion vectors (NULL:
+    unknown). `null_count`, `minimum`, `maximum` are struct arrays keyed by physical names, None without any statistics.
+    `partitions` holds typed values by logical column name. `deleted` maps the row of a file with a deletion vector to a mask
+    that is True for live rows (rows past its end are live).
+    """
+
+    paths: list[str]
+    sizes: npt.NDArray[np.int64]
+    num_records: pa.Int64Array
+    null_count: pa.StructArray | None
+    minimum: pa.StructArray | None
+    maximum: pa.StructArray | None
+    partitions: Mapping[str, pa.Array]
+    deleted: Mapping[int, npt.NDArray[np.bool_]]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @cached_property
+    def has_deletion_vector(self) -> npt.NDArray[np.bool_]:
+        out = np.zeros(len(self.paths), dtype=bool)
+        out[list(self.deleted)] = True
+        return out
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of a Delta table; immutable. `root` is the absolute folder, `mapping` is none, name or id."""
+
+    root: str
+    version: int
+    protocol: Protocol
+    columns: tuple[Column, ...]
+    partition_columns: tuple[str, ...]
+    properties: Mapping[str, str]
+    comment: str | None
+    mapping: str
+    files: Files
+    table_id: str = ""
+    notes: dict[str, object] = field(default_factory=dict, compare=False)  # facts about files, filled in by readers
+
+    @cached_property
+    def schema(self) -> StructType:
+        """Logical columns in table order, partition columns included."""
+        return struct_of(self.columns)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Column]:
+        return {c.name: c for c in self.columns}
+
+    @cached_property
+    def num_rows(self) -> int | None:
+        """Exact live row count if every file has one in the log, else None."""
+        if self.files.num_records.null_count:
+            return None
+        total = pc.sum(self.files.num_records).as_py() or 0
+        return int(total) - sum(int(np.count_nonzero(~mask)) for mask in self.files.deleted.values())
+
+
+@dataclass
+class _Entry:
+    """What is kept of one table: a private deltalake object and the newest snapshot made from it."""
+
+    lock: Lock = field(default_factory=Lock)
+    table: DeltaTable | None = None
+    snapshot: Snapshot | None = None
+    marker: tuple[int, ...] = ()
+
+
+class SnapshotCache:
+    """Newest snapshots by path and older ones by (path, version); safe from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._tables: OrderedDict[str, _Entry] = OrderedDict()
+        self._versions: OrderedDict[tuple[str, int], tuple[tuple[int, ...], Snapshot]] = OrderedDict()
+
+    def latest(self, root: str) -> Snapshot:
+        """The newest version of the table in the folder `root`."""
+        entry = self._entry(root)
+        snapshot = entry.snapshot
+        if snapshot is not None and self._is_current(entry, snapshot):
+            return snapshot
+        with entry.lock:
+            snapshot = entry.snapshot
+            if snapshot is not None and self._is_current(entry, snapshot):
+                return snapshot
+            return self._refresh(root, entry)
+
+    def at_version(self, root: str, version: int) -> Snapshot:
+        """Exactly `version`; raises UserError if it does not exist (any more)."""
+        newest = self.latest(root)
+        if version == newest.version:
+            return newest
+        versions = log.commit_versions(root)
+        if not 0 <= version <= newest.version:
+            raise _no_version(root, version, versions[0] if versions else newest.version, newest.version)
+        marker = _marker(root, version)
+        with self._lock:
+            known = self._versions.get((root, version))
+        if known is not None and known[0] == marker:
+            return known[1]
+        try:
+            snapshot = _snapshot(root, _open(root, version))
+        except ServerError as error:
+            if version not in versions or versions[0] > 0:
+                first = versions[0] if versions else newest.version
+                raise _no_version(root, version, first, newest.version) from error
+            raise
+        with self._lock:
+            self._versions[root, version] = (marker, snapshot)
+            while len(self._versions) > _CACHED_VERSIONS:
+                self._versions.popitem(last=False)
+        return snapshot
+
+    def forget(self, root: str) -> None:
+        """Drop what is kept of a table whose folder is gone."""
+        with self._lock:
+            self._tables.pop(root, None)
+            for key in [k for k in self._versions if k[0] == root]:
+                del self._versions[key]
+
+    def _entry(self, root: str) -> _Entry:
+        with self._lock:
+            entry = self._tables.get(root)
+            if entry is None:
+                entry = self._tables[root] = _Entry()
+                while len(self._tables) > _CACHED_TABLES:
+                    self._tables.popitem(last=False)
+            else:
+                self._tables.move_to_end(root)
+            return entry
+
+    @staticmethod
+    def _is_current(entry: _Entry, snapshot: Snapshot) -> bool:
+        if os.path.exists(log.commit_path(snapshot.root, snapshot.version + 1)):
+            return False
+        return bool(entry.marker) and entry.marker == _marker(snapshot.root, snapshot.version)
+
+    @staticmethod
+    def _refresh(root: str, entry: _Entry) -> Snapshot:
+        old = entry.snapshot
+        table = entry.table
+        entry.table = entry.snapshot = None
+        try:
+            if table is not None and old is not None and entry.marker and entry.marker == _marker(root, old.version):
+                _update(root, table)
+            else:
+                table = _open(root, None)
+            snapshot = _snapshot(root, table)
+        except GatewayError:
+            entry.marker = ()
+            raise
+        entry.table, entry.snapshot, entry.marker = table, snapshot, _marker(root, snapshot.version)
+        return snapshot
+
+
+_CACHE = SnapshotCache()
+
+
+def open_snapshot(path: str, version: int | None = None, timestamp_us: int | None = None) -> Snapshot:
+    """The table in the folder `path` at its newest version, at `version`, or as it was at `timestamp_us`.
+
+    Raises UserError (PATH_NOT_FOUND, DELTA_VERSION_NOT_FOUND, DELTA_TIMESTAMP_OUT_OF_RANGE), UnsupportedError
+    (UNSUPPORTED_TABLE_FEATURE) or ServerError (DELTA_LOG_CORRUPT).
+    """
+    if timestamp_us is not None:
+        version = log.version_at(path, timestamp_us, _CACHE.latest(path).properties)
+    return _CACHE.latest(path) if version is None else _CACHE.at_version(path, version)
+
+
+def forget(path: str) -> None:
+    """Drop what is cached of a table that was removed."""
+    _CACHE.forget(path)
+
+
+def _marker(root: str, version: int) -> tuple[int, ...]:
+    """Identity of a version's commit file, so that a table removed and made anew is noticed; empty without the file."""
+    try:
+        stat = os.stat(log.commit_path(root, version))
+    except OSError:
+        return ()
+    return (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+
+
+def _no_version(root: str, version: int, first: int, last: int) -> UserError:
+    text = f"Cannot travel to version {version} of the Delta table {root}. Available versions: [{first}, {last}]."
+    return UserError("DELTA_VERSION_NOT_FOUND", text)
+
+
+def _open(root: str, version: int | None) -> DeltaTable:
+    if "%" in root:
+        # deltalake decodes the path and would open another folder.
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"A Delta table in a folder with % in its name ({root}) is not supported.")
+    if not log.has_log(root):
+        raise UserError("PATH_NOT_FOUND", f"{root} is not a Delta table.")
+    try:
+        return DeltaTable(root, version=version)
+    except (DeltaError, TableNotFoundError, OSError, ValueError) as error:
+        raise _open_error(root, error) from error
+
+
+def _update(root: str, table: DeltaTable) -> None:
+    try:
+        table.update_incremental()
+    except (DeltaError, TableNotFoundError, OSError, ValueError) as error:
+        raise _open_error(root, error) from error
+
+
+def _open_error(root: str, error: Exception) -> GatewayError:
+    """Why a table could not be opened: what its protocol asks for, if that is the reason, else a damaged log."""
+    protocol = log.protocol_in_commits(root)
+    if protocol is not None:
+        try:
+            check_readable(protocol, root)
+        except UnsupportedError as refusal:
+            return refusal
+    text = str(error).split("\n", 1)[0][:500]
+    return ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} cannot be read: {text}")
+
+
+def _snapshot(root: str, table: DeltaTable) -> Snapshot:
+    spec = table.protocol()
+    protocol = Protocol(
+        spec.min_reader_version,
+        spec.min_writer_version,
+        frozenset(spec.reader_features or ()),
+        frozenset(spec.writer_features or ()),
+    )
+    check_readable(protocol, root)
+    metadata = table.metadata()
+    properties = dict(metadata.configuration)
+    mapping = properties.get(MAPPING, "none").lower() if protocol.has("columnMapping") else "none"
+    if mapping not in ("none", "name", "id"):
+        raise UnsupportedError("UNSUPPORTED_TABLE_FEATURE", f"Column mapping mode {mapping!r} of {root} is not supported.")
+    columns = parse_schema(json.loads(table.schema().to_json()), mapping)
+    try:
+        files = _files(root, table, columns, tuple(metadata.partition_columns))
+    except (DeltaError, OSError, ValueError) as error:
+        raise _open_error(root, error) from error
+    return Snapshot(
+        root=root,
+        version=table.version(),
+        protocol=protocol,
+        columns=columns,
+        partition_columns=tuple(metadata.partition_columns),
+        properties=properties,
+        comment=metadata.description,
+        mapping=mapping,
+        files=files,
+        table_id=str(metadata.id),
+    )
+
+
+def _files(root: str, table: DeltaTable, columns: tuple[Column, ...], partition_columns: tuple[str, ...]) -> Files:
+    actions = pa.table(table.get_add_actions(flatten=False)).combine_chunks()
+
+    def column(name: str) -> pa.Array | None:
+        index = actions.schema.get_field_index(name)
+        if index < 0:
+            return None
+        chunked = actions.column(index)
+        return chunked.chunk(0) if chunked.num_chunks else pa.array([], chunked.type)
+
+    logged = column("path")
+    assert logged is not None
+    paths = [_disk_path(root, p) for p in logged.to_pylist()]
+    sizes = column("size_bytes")
+    records = column("num_records")
+    return Files(
+        paths=paths,
+        sizes=np.zeros(0, np.int64) if sizes is None else sizes.to_numpy(zero_copy_only=False).astype(np.int64),
+        num_records=pa.nulls(len(paths), pa.int64()) if records is None else records,
+        null_count=column("null_count"),
+        minimum=column("min"),
+        maximum=column("max"),
+        partitions=_partitions(column("partition"), columns, partition_columns, len(paths)),
+        deleted=_deletion_vectors(root, table, paths),
+    )
+
+
+def _disk_path(root: str, logged: str) -> str:
+    """Where a logged path lies on disk (it is URI-encoded); files outside of the table's folder are refused."""
+    if "://" in logged or logged.startswith("file:"):
+        parsed = urlparse(logged)
+        path = unquote(parsed.path) if parsed.scheme == "file" and parsed.netloc in ("", "localhost") else None
+    else:
+        path = os.path.join(root, unquote(logged) if "%" in logged else logged)
+    if path is None or not (os.path.normpath(path) + "/").startswith(root.rstrip("/") + "/"):
+        text = f"The Delta table {root} lists a file outside of its folder ({logged}); that is not supported."
+        raise UnsupportedError("UNSUPPORTED_FEATURE", text)
+    return path
+
+
+def _partitions(
+    values: pa.StructArray | None, columns: tuple[Column, ...], names: tuple[str, ...], count: int
+) -> dict[str, pa.Array]:
+    out: dict[str, pa.Array] = {}
+    by_name = {c.name: c for c in columns}
+    for name in names:
+        column = by_name[name]
+        column.check_readable()
+        arrow = column.type.arrow()
+        index = -1
+        if values is not None:
+            index = max(values.type.get_field_index(name), values.type.get_field_index(column.physical))
+        if values is None or index < 0:
+            if count:
+                raise ServerError("DELTA_LOG_CORRUPT", f"The log holds no values of the partition column {name}.")
+            out[name] = pa.nulls(0, arrow)
+            continue
+        # `flatten` applies the struct's own validity, `field` would not.
+        typed = values.flatten()[index].cast(arrow)
+        if pa.types.is_string(arrow) or pa.types.is_binary(arrow):
+            # The protocol reads an empty text as NULL for every type.
+            typed = pc.if_else(pc.equal(pc.binary_length(typed), 0), pa.scalar(None, arrow), typed)
+        out[name] = typed
+    return out
+
+
+def _deletion_vectors(root: str, table: DeltaTable, paths: list[str]) -> dict[int, npt.NDArray[np.bool_]]:
+    vectors = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all()
+    if not vectors.num_rows:
+        return {}
+    row_of = {path: row for row, path in enumerate(paths)}
+    out: dict[int, npt.NDArray[np.bool_]] = {}
+    for batch in vectors.to_batches():
+        masks = batch.column("selection_vector")
+        for i, url in enumerate(batch.column("filepath").to_pylist()):
+            path = unquote(urlparse(url).path)
+            if path not in row_of:
+                raise ServerError("DELTA_LOG_CORRUPT", f"A deletion vector of {root} belongs to no live file: {url}.")
+            out[row_of[path]] = masks[i].values.to_numpy(zero_copy_only=False).astype(bool)
+    return out
