@@ -1,0 +1,223 @@
+"""Record batches -> Arrow IPC messages for clients: what the schema says, and batches that match it.
+
+A page is one encapsulated schema message (TGetResultSetMetadataResp.arrowSchema) and record-batch messages without schema, each
+in an LZ4 frame of its own if the client can read that. Clients join them into a stream; no end-of-stream mark is sent.
+Only the schema message carries names, zones and metadata, so most columns are delivered with their buffers untouched.
+
+Flags (TSparkArrowTypes) decide about columns: a decimal, timestamp, nested or interval column whose flag is off is sent as
+utf8, with its SQL type in the metadata. Values inside native nested columns are native too, except intervals and VOID, which
+follow their flags everywhere: nobody could read the integers behind an interval, and some drivers fail on Arrow's null type.
+Names of list children (``element``) and the rest follow recorded answers of Databricks servers.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import lz4.frame
+import pyarrow as pa
+
+from gateway.errors import ServerError
+from gateway.results.arrow_types import list_parts, null_mask, plain, struct_of
+from gateway.results.display import wire_text
+from gateway.results.zones import arrow_zone
+from gateway.sqltypes import (
+    STRING,
+    ArrayType,
+    CharType,
+    DataType,
+    DecimalType,
+    IntervalType,
+    MapType,
+    StructField,
+    StructType,
+    array,
+    is_nested,
+    map_of,
+    struct,
+)
+
+SQL_NAME = b"Spark:DataType:SqlName"
+JSON_TYPE = b"Spark:DataType:JsonType"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowOptions:
+    """Which kinds of columns the client takes in Arrow's own type (TSparkArrowTypes); the others come as utf8."""
+
+    decimal_as_arrow: bool = False
+    timestamp_as_arrow: bool = False
+    complex_as_arrow: bool = False
+    interval_as_arrow: bool = False
+    null_as_arrow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowBatch:
+    """One TSparkArrowBatch: `data` is one record-batch message (or an LZ4 frame of it) with `rows` rows."""
+
+    data: bytes
+    rows: int
+
+
+def delivered_schema(schema: StructType, options: ArrowOptions, time_zone: str) -> pa.Schema:
+    """The Arrow schema that a client is told: all fields nullable, SQL and JSON type names as field metadata."""
+    return pa.schema(
+        [
+            pa.field(field.name, _column_type(field.type, options, time_zone), metadata=_metadata(field.type))
+            for field in schema.fields
+        ]
+    )
+
+
+def schema_message(schema: StructType, options: ArrowOptions, time_zone: str) -> bytes:
+    """`delivered_schema` as an encapsulated IPC message."""
+    return delivered_schema(schema, options, time_zone).serialize().to_pybytes()  # type: ignore[no-any-return]
+
+
+def encode(
+    batches: Sequence[pa.RecordBatch], schema: StructType, options: ArrowOptions, time_zone: str, lz4: bool
+) -> list[ArrowBatch]:
+    """One message per batch that has rows, to be read after `schema_message` of the same arguments.
+
+    Raises:
+        UnsupportedError: UNSUPPORTED_RESULT_TYPE.
+        UserError: NUMERIC_VALUE_OUT_OF_RANGE, DATETIME_OVERFLOW.
+    """
+    return [_message(batch, schema, options, time_zone, lz4) for batch in batches if batch.num_rows]
+
+
+def _message(
+    batch: pa.RecordBatch, schema: StructType, options: ArrowOptions, time_zone: str, lz4_frame: bool
+) -> ArrowBatch:
+    if batch.num_columns != len(schema.fields):
+        raise ServerError(
+            "INTERNAL_ERROR", f"A batch has {batch.num_columns} columns, its schema {len(schema.fields)}."
+        )
+    columns = [
+        _column(plain(batch.column(i), field.type, field.name), field.type, options, time_zone)
+        for i, field in enumerate(schema.fields)
+    ]
+    if columns:
+        batch = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+    message = batch.serialize()
+    return ArrowBatch(_frame(message) if lz4_frame else message.to_pybytes(), batch.num_rows)
+
+
+def _frame(message: pa.Buffer) -> bytes:
+    # databricks-jdbc refuses linked blocks ("BLOCK_INDEPENDENCE must be set").
+    return lz4.frame.compress(message, block_size=lz4.frame.BLOCKSIZE_MAX4MB, block_linked=False)  # type: ignore[no-any-return]
+
+
+# ------------------------------------------------------------------------------------------------------------- schema
+
+
+def _metadata(data_type: DataType) -> dict[bytes, bytes]:
+    shown = _without_lengths(data_type)
+    text = json.dumps(shown.json(), separators=(",", ":"), ensure_ascii=False)
+    return {SQL_NAME: shown.sql.encode(), JSON_TYPE: text.encode()}
+
+
+def _without_lengths(data_type: DataType) -> DataType:
+    """CHAR and VARCHAR are STRING in results, as Databricks reports them."""
+    if isinstance(data_type, CharType):
+        return STRING
+    if isinstance(data_type, ArrayType):
+        return array(_without_lengths(data_type.element), data_type.contains_null)
+    if isinstance(data_type, MapType):
+        key, value = _without_lengths(data_type.key), _without_lengths(data_type.value)
+        return map_of(key, value, data_type.value_contains_null)
+    if isinstance(data_type, StructType):
+        return struct(*(StructField(f.name, _without_lengths(f.type), f.nullable, f.comment) for f in data_type.fields))
+    return data_type
+
+
+def _as_text(data_type: DataType, options: ArrowOptions) -> bool:
+    """Whether a column of this type is sent as utf8 although it is none."""
+    if isinstance(data_type, DecimalType):
+        return not options.decimal_as_arrow
+    if data_type.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
+        return not options.timestamp_as_arrow
+    if is_nested(data_type):
+        return not options.complex_as_arrow
+    return _never_native(data_type, options)
+
+
+def _never_native(data_type: DataType, options: ArrowOptions) -> bool:
+    if isinstance(data_type, IntervalType):
+        return not options.interval_as_arrow
+    return data_type.name == "VOID" and not options.null_as_arrow
+
+
+def _column_type(data_type: DataType, options: ArrowOptions, time_zone: str) -> pa.DataType:
+    return pa.string() if _as_text(data_type, options) else _native_type(data_type, options, time_zone)
+
+
+def _native_type(data_type: DataType, options: ArrowOptions, time_zone: str) -> pa.DataType:
+    if _never_native(data_type, options):
+        return pa.string()
+    if isinstance(data_type, IntervalType):
+        return _month_interval() if data_type.is_year_month else pa.duration("us")
+    if data_type.name == "TIMESTAMP":
+        return pa.timestamp("us", arrow_zone(time_zone))
+    if isinstance(data_type, ArrayType):
+        return pa.list_(pa.field("element", _native_type(data_type.element, options, time_zone)))
+    if isinstance(data_type, MapType):
+        return pa.map_(
+            pa.field("key", _native_type(data_type.key, options, time_zone), nullable=False),
+            pa.field("value", _native_type(data_type.value, options, time_zone)),
+        )
+    if isinstance(data_type, StructType):
+        return pa.struct([pa.field(f.name, _native_type(f.type, options, time_zone)) for f in data_type.fields])
+    return data_type.arrow()
+
+
+# -------------------------------------------------------------------------------------------------------------- arrays
+
+
+def _column(values: pa.Array, data_type: DataType, options: ArrowOptions, time_zone: str) -> pa.Array:
+    if _as_text(data_type, options):
+        return wire_text(values, data_type, time_zone)
+    return _native(values, data_type, options, time_zone) if _changes_inside(data_type, options) else values
+
+
+def _changes_inside(data_type: DataType, options: ArrowOptions) -> bool:
+    return _never_native(data_type, options) or any(_changes_inside(c, options) for c in data_type.children())
+
+
+def _native(values: pa.Array, data_type: DataType, options: ArrowOptions, time_zone: str) -> pa.Array:
+    """`values` with intervals and VOID inside turned into text; the rest shares its buffers."""
+    if _never_native(data_type, options):
+        return wire_text(values, data_type, time_zone)
+    if not _changes_inside(data_type, options):
+        return values
+    if isinstance(data_type, StructType):
+        children = [_native(values.field(i), f.type, options, time_zone) for i, f in enumerate(data_type.fields)]
+        return struct_of(children, [pa.field(str(i), c.type) for i, c in enumerate(children)], values)
+    offsets, start, stop = list_parts(values)
+    positions = pa.array(offsets, pa.int32())
+    if isinstance(data_type, MapType):
+        keys = _native(values.keys.slice(start, stop - start), data_type.key, options, time_zone)
+        items = _native(values.items.slice(start, stop - start), data_type.value, options, time_zone)
+        return pa.MapArray.from_arrays(positions, keys, items, mask=null_mask(values))
+    assert isinstance(data_type, ArrayType)
+    child = _native(values.values.slice(start, stop - start), data_type.element, options, time_zone)
+    return pa.ListArray.from_arrays(positions, child, mask=null_mask(values))
+
+
+# ------------------------------------------------------------------------------------------------------ month interval
+
+# A schema message with one field of that type: pyarrow reads it but offers no constructor. Its layout is that of int32.
+_MONTH_INTERVAL_SCHEMA = (
+    "/////3AAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAEAAAAUAAAAEAAUAAgABgAHAAwAAAAQABAAAAAAAAEL"
+    "EAAAABgAAAAEAAAAAAAAAAAAAAAAAAAABAAEAAQAAAAAAAAA"
+)
+
+
+@lru_cache(maxsize=1)
+def _month_interval() -> pa.DataType:
+    return pa.ipc.read_schema(pa.BufferReader(base64.b64decode(_MONTH_INTERVAL_SCHEMA))).field(0).type
