@@ -188,6 +188,7 @@ class GatewayError(Exception):
         message: one sentence or two, without condition, SQLSTATE and position.
         span: the piece of the statement that is at fault, if known.
         retryable: the same statement may succeed when sent again.
+        statement: the text that `span` points into, filled in where the statement ran.
     """
 
     fault: ClassVar[str] = "server"
@@ -207,9 +208,11 @@ class GatewayError(Exception):
         self.sqlstate = sqlstate or sqlstate_of(condition)
         self.span = span
         self.retryable = retryable
+        self.statement: str | None = None
 
     def text(self, statement: str | None = None) -> str:
-        """The message as shown to users; with `statement`, position and the source line are added."""
+        """The message as shown to users; where the statement is known, position and the source line are added."""
+        statement = self.statement if statement is None else statement
         head = f"[{self.condition}] {self.message.rstrip()} SQLSTATE: {self.sqlstate}"
         if statement is None or self.span is None:
             return head
@@ -241,6 +244,7 @@ class GatewayError(Exception):
             "sqlstate": self.sqlstate,
             "span": (self.span.start, self.span.stop) if self.span else None,
             "retryable": self.retryable,
+            "statement": self.statement if self.span else None,
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -300,13 +304,15 @@ _KINDS: dict[str, type[GatewayError]] = {
 def from_wire(wire: dict[str, Any]) -> GatewayError:
     """The error that `GatewayError.to_wire` described."""
     span = wire["span"]
-    return _KINDS.get(wire["kind"], GatewayError)(
+    error = _KINDS.get(wire["kind"], GatewayError)(
         wire["condition"],
         wire["message"],
         sqlstate=wire["sqlstate"],
         span=Span(*span) if span else None,
         retryable=wire["retryable"],
     )
+    error.statement = wire.get("statement")
+    return error
 
 
 def unsupported(construct: str, span: Span | None = None) -> UnsupportedError:

@@ -1,0 +1,165 @@
+"""The wire between the front and one worker process: length-prefixed pickles over a socket pair, descriptors beside them.
+
+The front owns both ends' code and the worker runs nothing but ours, so pickle is safe here. Sending is safe from many
+threads; receiving belongs to one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.engine.base import Event, Handler, Job
+
+_LENGTH = struct.Struct("<I")
+_READ_BYTES = 256 * 1024
+
+
+# ---------------------------------------------------------------------------------------------------- front to worker
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """First message: how to make the handler, and limits that every statement has."""
+
+    handler_factory: Callable[[], Handler]
+    spool_limit: int
+    inline_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunJob:
+    """Run `job`; `run_id` marks its events and its cancel request."""
+
+    run_id: int
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class CancelJob:
+    """Ask the job to stop; ignored once it has ended."""
+
+    run_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolGiven:
+    """Answer to `SpoolWanted`; the descriptor comes with it."""
+
+    run_id: int
+
+
+# ---------------------------------------------------------------------------------------------------- worker to front
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The handler is warm."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotReady:
+    """The handler could not be made; the process ends."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """An event of the job `run_id`."""
+
+    run_id: int
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolWanted:
+    """The result outgrew what travels inside messages: the worker waits for the spool file's descriptor."""
+
+    run_id: int
+
+
+class Channel:
+    """One end of the socket pair."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._buffer = bytearray()
+        self._descriptors: deque[int] = deque()
+        self._send_lock = threading.Lock()
+
+    def fileno(self) -> int:
+        """The socket's descriptor, -1 once closed."""
+        return self._socket.fileno()
+
+    def send(self, message: object, descriptor: int | None = None) -> None:
+        """Send all of `message`; blocks while the other end does not read. Raises OSError if it is gone."""
+        body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        data = _LENGTH.pack(len(body)) + body
+        with self._send_lock:
+            if descriptor is not None:
+                sent = socket.send_fds(self._socket, [data], [descriptor])
+                data = data[sent:]
+            if data:
+                self._socket.sendall(data)
+
+    def try_send(self, message: object) -> None:
+        """Send a small message unless that would wait: for hints whose loss is made good by other means."""
+        body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        if not self._send_lock.acquire(blocking=False):
+            return
+        try:
+            # A unix stream socket takes a message of this size whole or not at all.
+            with contextlib.suppress(OSError):
+                self._socket.send(_LENGTH.pack(len(body)) + body, socket.MSG_DONTWAIT)
+        finally:
+            self._send_lock.release()
+
+    def receive(self) -> Any:
+        """The next message, None at the end of the stream. Raises OSError."""
+        buffer = self._buffer
+        while True:
+            if len(buffer) >= _LENGTH.size:
+                end = _LENGTH.size + _LENGTH.unpack_from(buffer)[0]
+                if len(buffer) >= end:
+                    with memoryview(buffer) as view:
+                        message = pickle.loads(view[_LENGTH.size : end])
+                    del buffer[:end]
+                    return message
+            data, descriptors, _, _ = socket.recv_fds(self._socket, _READ_BYTES, 4)
+            self._descriptors.extend(descriptors)
+            if not data:
+                return None
+            buffer += data
+
+    def has_message(self) -> bool:
+        """Whether `receive` has something to look at (or the other end is gone); never waits."""
+        if self._buffer:
+            return True
+        try:
+            self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def take_descriptor(self) -> int:
+        """The oldest descriptor that came with a message; the caller closes it."""
+        return self._descriptors.popleft()
+
+    def close(self) -> None:
+        """Close the socket and the descriptors that nobody took; a thread that waits in `receive` wakes up."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        while self._descriptors:
+            os.close(self._descriptors.popleft())

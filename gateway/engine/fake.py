@@ -1,0 +1,162 @@
+"""A handler that does what the statement's text says, for tests of everything around engines.
+
+A statement is steps joined by ``;``. Each is a word and arguments: see `STEPS`. Unless the first step is ``plan``, ``write``
+or ``unplanned``, the statement is planned first as a query with the columns ``id BIGINT, text STRING``. Finished follows
+the last step.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from gateway.engine.base import Emit, Finished, Job, MetadataCall, Planned, Progress, SessionChange
+from gateway.errors import UserError
+from gateway.sqltypes import BIGINT, STRING, StructField, struct
+
+SCHEMA = struct(StructField("id", BIGINT), StructField("text", STRING))
+_BATCH_ROWS = 8192
+
+
+def batch(start: int, count: int, width: int = 0) -> pa.RecordBatch:
+    """Rows `start` .. with their number as `id` and as `text` (padded to `width`)."""
+    ids = range(start, start + count)
+    return pa.record_batch(
+        {"id": pa.array(ids, pa.int64()), "text": pa.array([str(i).rjust(width, ".") for i in ids], pa.string())}
+    )
+
+
+@dataclass
+class _Run:
+    emit: Emit
+    job: Job
+    rows: int = 0
+    changes: list[SessionChange] = field(default_factory=list)
+
+
+def _plan(run: _Run) -> None:
+    run.emit(Planned("SELECT", "fake", "told so", SCHEMA))
+
+
+def _write(run: _Run) -> None:
+    run.emit(Planned("INSERT", "fake", "told so", SCHEMA, writes=True, is_query=False))
+
+
+def _rows(run: _Run, count: str, size: str = str(_BATCH_ROWS), width: str = "0") -> None:
+    stop = run.rows + int(count)
+    while run.rows < stop:
+        step = min(int(size), stop - run.rows)
+        run.emit.rows(batch(run.rows, step, int(width)))
+        run.rows += step
+
+
+def _sleep(run: _Run, seconds: str) -> None:
+    end = time.monotonic() + float(seconds)
+    while time.monotonic() < end and not run.emit.cancelled:
+        time.sleep(0.005)
+    run.emit(Progress(None, "slept"))
+
+
+def _busy(run: _Run, seconds: str) -> None:
+    end = time.monotonic() + float(seconds)
+    while time.monotonic() < end:
+        pass
+
+
+def _die(run: _Run) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _die_once(run: _Run, path: str) -> None:
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    _die(run)
+
+
+def _allocate(run: _Run, mebibytes: str) -> None:
+    held = bytearray(os.urandom(1 << 20)) * int(mebibytes)
+    _sleep(run, "30")
+    del held
+
+
+def _fail(run: _Run, condition: str = "DIVIDE_BY_ZERO") -> None:
+    raise UserError(condition, "Division by zero.")
+
+
+def _bug(run: _Run) -> None:
+    raise ValueError("a bug in the handler")
+
+
+def _progress(run: _Run, fraction: str) -> None:
+    run.emit(Progress(float(fraction), "working"))
+
+
+def _use(run: _Run, catalog: str, schema: str) -> None:
+    run.changes.append(SessionChange("use", catalog, schema))
+
+
+def _set(run: _Run, name: str, value: str) -> None:
+    run.changes.append(SessionChange("set", name, value))
+
+
+def _show(run: _Run) -> None:
+    """One row: where the session is and what is set."""
+    session = run.job.session
+    text = f"{session.catalog}.{session.schema} {sorted(session.settings.items())} {sorted(session.views)}"
+    run.emit.rows(pa.record_batch({"id": pa.array([os.getpid()], pa.int64()), "text": pa.array([text])}))
+    run.rows += 1
+
+
+STEPS: dict[str, Callable[..., None]] = {
+    "plan": _plan,
+    "write": _write,
+    "unplanned": lambda run: None,
+    "rows": _rows,  # count, rows per batch, width of the text
+    "sleep": _sleep,  # seconds; stops when asked
+    "busy": _busy,  # seconds; never asks
+    "die": _die,
+    "die_once": _die_once,  # path of a mark
+    "allocate": _allocate,  # MiB
+    "fail": _fail,
+    "bug": _bug,
+    "progress": _progress,
+    "use": _use,
+    "set": _set,
+    "show": _show,
+}
+
+
+@dataclass(frozen=True)
+class FakeHandler:
+    """The handler; `warm_seconds` is how long it takes to get ready, `broken` that it cannot."""
+
+    warm_seconds: float = 0.0
+    broken: bool = False
+
+    def __call__(self) -> FakeHandler:
+        """Serves as its own factory."""
+        return self
+
+    def warm_up(self) -> None:
+        """Sleep, or fail."""
+        if self.broken:
+            raise RuntimeError("told to be broken")
+        time.sleep(self.warm_seconds)
+
+    def run(self, job: Job, emit: Emit) -> None:
+        """Follow the text; a metadata call gives one row with its kind."""
+        run = _Run(emit, job)
+        steps = ["plan", "rows 1"] if isinstance(job, MetadataCall) else [s.strip() for s in job.text.split(";")]
+        if steps[0].split()[0] not in ("plan", "write", "unplanned"):
+            _plan(run)
+        for step in steps:
+            word, *arguments = step.split()
+            STEPS[word](run, *arguments)
+        emit(Finished(run.rows, changes=tuple(run.changes)))

@@ -1,0 +1,285 @@
+"""A worker process: makes a handler, then runs one job at a time and sends its events; `pool` starts and kills it.
+
+One thread (with a deep stack) reads jobs and runs them; a cancel request is seen when an event is sent or `cancelled` is
+asked, by looking at the socket without waiting. Whatever does not look is killed from outside. A second thread waits for
+nothing but the other end to hang up, beside the kernel's own signal on the parent's death.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from gateway.engine.base import Event, Failed, Finished, Handler, Planned, Rows, Statement
+from gateway.engine.channel import (
+    CancelJob,
+    Channel,
+    JobEvent,
+    NotReady,
+    Ready,
+    RunJob,
+    SpoolGiven,
+    SpoolWanted,
+    Start,
+)
+from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, UserError
+
+MAX_BATCH_BYTES = 8 * 1024 * 1024
+_STACK_BYTES = 256 * 1024 * 1024  # address space only; recursion in native planners needs it
+_PR_SET_PDEATHSIG = 1
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class JobEmit:
+    """`engine.base.Emit` of one job."""
+
+    def __init__(self, channel: Channel, run_id: int, spool_limit: int, inline_bytes: int) -> None:
+        self._channel = channel
+        self._run_id = run_id
+        self._spool_limit = spool_limit
+        self._inline_left = inline_bytes
+        self._types: list[pa.DataType] | None = None
+        self._checked: pa.Schema | None = None
+        self._cancelled = False
+        self._spool: int | None = None
+        self._written = 0
+        self._look = threading.Lock()
+        self.finished: Finished | None = None
+
+    def __call__(self, event: Event) -> None:
+        self._stop_if_cancelled()
+        if self.finished is not None:
+            raise ServerError("INTERNAL_ERROR", f"The event {type(event).__name__} came after Finished.")
+        if isinstance(event, Finished):
+            self.finished = event  # sent when the handler has returned: only then is the worker free
+            return
+        if isinstance(event, Planned):
+            self._types = [field.type.arrow() for field in event.schema.fields]
+            self._checked = None
+        elif isinstance(event, (Rows, Failed)):
+            raise ServerError("INTERNAL_ERROR", f"A handler may not emit {type(event).__name__} itself.")
+        self._channel.send(JobEvent(self._run_id, event))
+
+    def rows(self, batch: pa.RecordBatch) -> None:
+        """Deliver `batch`: inside messages while they are few bytes, then through the spool file."""
+        self._stop_if_cancelled()
+        self._check_schema(batch.schema)
+        if batch.num_rows == 0:
+            return
+        step = batch.num_rows
+        if batch.nbytes > MAX_BATCH_BYTES:
+            step = max(1, batch.num_rows * MAX_BATCH_BYTES // batch.nbytes)
+        for start in range(0, batch.num_rows, step):
+            part = batch if step == batch.num_rows else batch.slice(start, step)
+            if start:
+                self._stop_if_cancelled()
+            self._deliver(part.num_rows, part.serialize())
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the front asked to stop; safe from any thread, never waits."""
+        if not self._cancelled:
+            with self._look:
+                if not self._cancelled and self._channel.has_message():
+                    self._read_one()
+        return self._cancelled
+
+    def close(self) -> None:
+        """Close the spool file's descriptor, if there is one."""
+        if self._spool is not None:
+            os.close(self._spool)
+            self._spool = None
+
+    def _stop_if_cancelled(self) -> None:
+        if self.cancelled:
+            raise CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
+
+    def _read_one(self) -> None:
+        message = self._channel.receive()
+        if message is None:
+            os._exit(0)  # the front is gone
+        if isinstance(message, CancelJob):
+            self._cancelled |= message.run_id == self._run_id
+        elif isinstance(message, SpoolGiven):
+            self._spool = self._channel.take_descriptor()
+        else:
+            raise ServerError("INTERNAL_ERROR", f"A busy worker was sent {type(message).__name__}.")
+
+    def _deliver(self, count: int, message: pa.Buffer) -> None:
+        if self._spool is None and message.size <= self._inline_left:
+            self._inline_left -= message.size
+            self._channel.send(JobEvent(self._run_id, Rows(count, data=message.to_pybytes())))
+            return
+        self._inline_left = 0
+        if self._written + message.size > self._spool_limit:
+            raise ResourceError(
+                "RESULT_TOO_LARGE",
+                f"The result is larger than the {self._spool_limit} bytes that one statement may spool.",
+            )
+        if self._spool is None:
+            self._channel.send(SpoolWanted(self._run_id))
+            with self._look:
+                while self._spool is None and not self._cancelled:
+                    self._read_one()
+            self._stop_if_cancelled()
+        self._write(message)
+        self._channel.send(JobEvent(self._run_id, Rows(count, offset=self._written, length=message.size)))
+        self._written += message.size
+
+    def _write(self, message: pa.Buffer) -> None:
+        assert self._spool is not None
+        view = memoryview(message)
+        done = 0
+        try:
+            while done < len(view):
+                done += os.pwrite(self._spool, view[done:], self._written + done)
+        except OSError as error:
+            if error.errno in _NO_SPACE:
+                raise ResourceError(
+                    "RESULT_TOO_LARGE", f"The result does not fit on the spool disk: {error.strerror}."
+                ) from error
+            raise ServerError("INTERNAL_ERROR", f"The spool file cannot be written: {error.strerror}.") from error
+
+    def _check_schema(self, schema: pa.Schema) -> None:
+        if self._checked is not None and schema.equals(self._checked):
+            return
+        if self._types is None:
+            raise ServerError("INTERNAL_ERROR", "Rows came before the statement's schema.")
+        if len(schema) != len(self._types):
+            raise ServerError(
+                "INTERNAL_ERROR", f"The engine delivered {len(schema)} columns where {len(self._types)} were planned."
+            )
+        for field, wanted in zip(schema, self._types, strict=True):
+            if not _same_layout(field.type, wanted):
+                raise ServerError(
+                    "INTERNAL_ERROR",
+                    f"The engine delivered column {field.name} as {field.type} where {wanted} was planned.",
+                )
+        self._checked = schema
+
+
+def _same_layout(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a batch with `found` reads rightly as `wanted`: names and nullability of children do not matter."""
+    if found.id != wanted.id:
+        return False
+    if pa.types.is_nested(wanted):
+        return found.num_fields == wanted.num_fields and all(
+            _same_layout(found.field(i).type, wanted.field(i).type) for i in range(wanted.num_fields)
+        )
+    return bool(found.equals(wanted))
+
+
+def run_job(handler: Handler, channel: Channel, start: Start, run: RunJob) -> None:
+    """Run one job and send its events, ending in exactly one Finished or Failed. Raises OSError if the front is gone."""
+    emit = JobEmit(channel, run.run_id, start.spool_limit, start.inline_bytes)
+    last: Event
+    try:
+        handler.run(run.job, emit)
+        last = emit.finished or Failed(ServerError("INTERNAL_ERROR", "The handler returned without Finished."))
+    except Exception as error:  # noqa: BLE001 - the border of the process: everything becomes a value
+        last = Failed(_as_gateway_error(error))
+    finally:
+        emit.close()
+    if isinstance(last, Failed) and isinstance(run.job, Statement):
+        last.error.statement = run.job.text
+    channel.send(JobEvent(run.run_id, last))
+
+
+def _as_gateway_error(error: Exception) -> GatewayError:
+    if isinstance(error, GatewayError):
+        return error
+    if isinstance(error, RecursionError):
+        return UserError("STATEMENT_TOO_COMPLEX", "The statement is nested too deeply.")
+    traceback.print_exception(error)
+    if isinstance(error, MemoryError):
+        return ResourceError("RESOURCE_EXHAUSTED", "The statement needs more memory than there is.")
+    return ServerError(
+        "INTERNAL_ERROR", f"The statement met an unexpected {type(error).__name__}; see the server's log."
+    )
+
+
+def serve(channel: Channel) -> None:
+    """Make the handler, then run jobs until the front hangs up."""
+    start = channel.receive()
+    if start is None:
+        return
+    try:
+        handler = start.handler_factory()
+        handler.warm_up()
+    except Exception as error:  # noqa: BLE001 - told to the front, which decides
+        traceback.print_exception(error)
+        channel.send(NotReady(f"{type(error).__name__}: {error}"))
+        return
+    gc.collect()
+    gc.freeze()  # what is imported stays: later collections need not look at it
+    channel.send(Ready())
+    while (message := channel.receive()) is not None:
+        if isinstance(message, RunJob):
+            run_job(handler, channel, start, message)
+        elif not isinstance(message, CancelJob):  # a cancel that came after the end is no news
+            raise ServerError("INTERNAL_ERROR", f"An idle worker was sent {type(message).__name__}.")
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when `parent` dies, also if it has died already."""
+    libc: Any = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def _exit_on_hangup(descriptor: int) -> NoReturn:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLRDHUP)
+    while not poll.poll():
+        pass
+    os._exit(0)
+
+
+def _prefer_for_oom() -> None:
+    """Under memory pressure the kernel shall take workers, never the front."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("500")
+    except OSError as error:
+        sys.stderr.write(f"worker: oom_score_adj cannot be set: {error}\n")
+
+
+def _in_deep_thread(target: Callable[[], None]) -> None:
+    threading.stack_size(_STACK_BYTES)
+    thread = threading.Thread(target=target, name="jobs", daemon=True)
+    thread.start()
+    threading.stack_size(0)
+    thread.join()
+
+
+def main() -> NoReturn:
+    """Entry of the process: argv holds the socket's descriptor and the parent's process id."""
+    descriptor, parent = int(sys.argv[-2]), int(sys.argv[-1])
+    die_with_parent(parent)
+    os.dup2(2, 1)  # whatever a library prints must not mix with the front's output
+    _prefer_for_oom()
+    channel = Channel(socket.socket(fileno=descriptor))
+    threading.Thread(target=_exit_on_hangup, args=(descriptor,), name="hangup", daemon=True).start()
+    code = 1
+
+    def jobs() -> None:
+        nonlocal code
+        serve(channel)
+        code = 0
+
+    _in_deep_thread(jobs)
+    sys.stderr.flush()
+    os._exit(code)  # no teardown: an open engine stream would abort the process

@@ -1,0 +1,217 @@
+"""A statement's rows between the worker that makes them and the client that fetches them, readable at any row offset.
+
+The first rows stay in memory; what follows lies in a file without a name (so that nothing is left behind, whatever dies),
+written by the worker through its own descriptor. The spool keeps one index entry per record-batch message and reads only
+the messages that a page needs, with pread into memory of their size.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+import threading
+import time
+from bisect import bisect_right
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from gateway.errors import ResourceError, ServerError
+
+
+class Part(Protocol):
+    """`count` rows as an Arrow IPC record-batch message: `data`, or `length` bytes of the file at `offset`."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def data(self) -> bytes | None: ...
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def length(self) -> int: ...
+
+
+class Spool:
+    """The rows of one statement. One thread appends, any number read and wait; `close` frees everything at once.
+
+    Args:
+        schema: Arrow schema of every message.
+        directory: where the file is made, when one is needed.
+        row_limit: rows after this many are dropped.
+    """
+
+    def __init__(self, schema: pa.Schema, directory: Path | str, row_limit: int | None = None) -> None:
+        self.schema = schema
+        self._directory = directory
+        self._row_limit = row_limit
+        self._changed = threading.Condition()
+        self._file_lock = threading.Lock()  # held while the descriptor is used, so that close never pulls it away
+        self._file: int | None = None
+        self._parts: list[Part] = []
+        self._starts: list[int] = []  # first row of each part
+        self._rows = 0
+        self._ended = False
+        self._closed = False
+        self._memory_bytes = 0
+        self._file_bytes = 0
+        self._last: tuple[int, pa.RecordBatch] | None = None  # the part that the last page ended inside of
+
+    @property
+    def rows(self) -> int:
+        """Rows so far; the total once `ended`."""
+        return self._rows
+
+    @property
+    def ended(self) -> bool:
+        """Whether all rows are there."""
+        return self._ended
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
+    def bytes(self) -> tuple[int, int]:
+        """Bytes held in memory and in the file."""
+        return self._memory_bytes, self._file_bytes
+
+    def append(self, part: Part) -> int:
+        """Add rows; returns the index of the first one. Does nothing once closed."""
+        with self._changed:
+            first = self._rows
+            if self._closed:
+                return first
+            if self._ended:
+                raise ServerError("INTERNAL_ERROR", "Rows came after the end of the result.")
+            count = part.count if self._row_limit is None else min(part.count, self._row_limit - first)
+            if count > 0:
+                self._starts.append(first)
+                self._parts.append(part)
+                self._rows = first + count
+                if part.data is not None:
+                    self._memory_bytes += len(part.data)
+                else:
+                    self._file_bytes = max(self._file_bytes, part.offset + part.length)
+                self._changed.notify_all()
+            return first
+
+    def end(self) -> None:
+        """Mark that no row will follow."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Free memory and file; waiting threads wake up. Idempotent."""
+        with self._changed:
+            self._closed = True
+            self._parts = []
+            self._last = None
+            self._memory_bytes = self._file_bytes = 0
+            self._changed.notify_all()
+        with self._file_lock:
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
+
+    def wait_for(self, row: int, timeout: float | None = None) -> bool:
+        """Wait until row number `row` (from 0) is there, or none will be; False after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._changed:
+            while self._rows <= row and not self._ended and not self._closed:
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                self._changed.wait(left)
+            return True
+
+    def descriptor(self) -> int:
+        """A new descriptor of the file (made when first asked for); the caller closes it."""
+        with self._file_lock:
+            if self._closed:
+                raise ServerError("INTERNAL_ERROR", "The spool is closed.")
+            if self._file is None:
+                self._file = _unnamed_file(self._directory)
+            return os.dup(self._file)
+
+    def read(self, start_row: int, max_rows: int, max_bytes: int) -> list[pa.RecordBatch]:
+        """Rows from `start_row` on: at most `max_rows`, and at most `max_bytes` by the average row of each message.
+
+        At least one row is given if there is one; nothing past the end. Raises ServerError once closed.
+        """
+        with self._changed:
+            if self._closed:
+                raise ServerError("INTERNAL_ERROR", "The spool is closed.")
+            index = bisect_right(self._starts, start_row) - 1
+            parts, starts, total = self._parts, self._starts, self._rows
+            last, self._last = self._last, None
+        batches: list[pa.RecordBatch] = []
+        row, stop = start_row, min(total, start_row + max_rows)
+        while row < stop:
+            cached = last is not None and last[0] == index
+            batch = last[1] if cached and last is not None else self._load(parts[index])
+            first = starts[index]
+            end = min(stop, first + batch.num_rows)
+            per_row = batch.nbytes / batch.num_rows
+            fitting = int(max_bytes / per_row) if per_row else end - row
+            if row + fitting < end:
+                if fitting == 0 and batches:
+                    self._keep(index, batch)
+                    break
+                end = row + max(1, fitting)
+            whole = row == first and end == first + batch.num_rows
+            batches.append(batch if whole else batch.slice(row - first, end - row))
+            max_bytes -= int((end - row) * per_row)
+            row = end
+            if end < min(total, first + batch.num_rows):
+                self._keep(index, batch)
+                break
+            index += 1
+            if max_bytes <= 0:
+                break
+        return batches
+
+    def _keep(self, index: int, batch: pa.RecordBatch) -> None:
+        with self._changed:
+            if not self._closed:
+                self._last = index, batch
+
+    def _load(self, part: Part) -> pa.RecordBatch:
+        data = part.data
+        if data is None:
+            with self._file_lock:
+                if self._file is None:
+                    raise ServerError("INTERNAL_ERROR", "The spool is closed.")
+                data = os.pread(self._file, part.length, part.offset)
+            if len(data) != part.length:
+                raise ServerError("INTERNAL_ERROR", "The spool file is shorter than what was written to it.")
+        return pa.ipc.read_record_batch(pa.py_buffer(data), self.schema)
+
+
+# The file system or kernel knows no unnamed files (open(2), O_TMPFILE).
+_NO_TMPFILE = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT})
+
+
+def _unnamed_file(directory: Path | str) -> int:
+    """A new file that has no name, open for reading and writing."""
+    try:
+        try:
+            return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            if error.errno not in _NO_TMPFILE:
+                raise
+        descriptor, path = tempfile.mkstemp(prefix="spool-", dir=directory)
+        os.unlink(path)
+        return descriptor
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise ResourceError("RESULT_TOO_LARGE", "There is no space on the disk for spooled results.") from error
+        raise ServerError(
+            "INTERNAL_ERROR", f"The file for the result cannot be made in the spool folder: {error.strerror}."
+        ) from error

@@ -1,0 +1,180 @@
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from gateway.engine.base import Emit, Failed, Finished, Handler, Job, Planned, Rows, SessionState, Statement
+from gateway.engine.channel import CancelJob, Channel, JobEvent, RunJob, Start
+from gateway.engine.fake import SCHEMA, FakeHandler, batch
+from gateway.engine.worker import run_job
+from gateway.errors import CanceledError, Span, UserError, from_wire
+from gateway.sqltypes import BIGINT, StructField, array, struct
+
+START = Start(FakeHandler(), 1 << 30, 256 << 10)
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Channel, Channel]]:
+    ours, theirs = (Channel(s) for s in socket.socketpair())
+    yield ours, theirs
+    ours.close()
+    theirs.close()
+
+
+class Scripted:
+    """A handler made of a function."""
+
+    def __init__(self, act: object) -> None:
+        self.act = act
+
+    def warm_up(self) -> None: ...
+
+    def run(self, job: Job, emit: Emit) -> None:
+        self.act(emit)  # type: ignore[operator]
+
+
+def events(ends: tuple[Channel, Channel], handler: Handler, text: str = "x") -> list[object]:
+    ours, theirs = ends
+    run_job(handler, theirs, START, RunJob(7, Statement("s", text, SessionState("c", "s", "u", {}))))
+    found: list[object] = []
+    while ours.has_message():
+        message = ours.receive()
+        assert isinstance(message, JobEvent) and message.run_id == 7
+        found.append(message.event)
+    return found
+
+
+def planned(schema: object = SCHEMA) -> Planned:
+    return Planned("SELECT", "fake", "", schema)  # type: ignore[arg-type]
+
+
+def failure(found: list[object]) -> str:
+    last = found[-1]
+    assert isinstance(last, Failed)
+    return last.error.message
+
+
+def test_messages_of_any_size_and_descriptors_arrive_whole(ends: tuple[Channel, Channel]) -> None:
+    ours, theirs = ends
+    read, write = os.pipe()
+    ours.send("x" * 100)
+    ours.send({"with": "descriptor"}, write)
+    ours.send(b"y" * 150_000)
+    assert theirs.has_message()
+    assert theirs.receive() == "x" * 100
+    assert theirs.receive() == {"with": "descriptor"}
+    with os.fdopen(theirs.take_descriptor(), "wb") as file:
+        file.write(b"hello")
+    assert os.read(read, 10) == b"hello"
+    assert theirs.receive() == b"y" * 150_000
+    assert not theirs.has_message()
+    ours.close()
+    assert theirs.has_message() and theirs.receive() is None
+    os.close(read)
+    os.close(write)
+
+
+def test_finished_is_sent_last_and_nothing_after_it(ends: tuple[Channel, Channel]) -> None:
+    def act(emit: Emit) -> None:
+        emit(planned())
+        emit(Finished(1))
+        emit.rows(batch(0, 1))
+
+    found = events(ends, Scripted(act))
+    assert [type(e) for e in found] == [Planned, Rows, Finished]
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda emit: emit(planned()), "without Finished"),
+        (lambda emit: emit.rows(batch(0, 1)), "before the statement's schema"),
+        (lambda emit: [emit(Finished(0)), emit(planned())], "came after Finished"),
+        (lambda emit: emit(Rows(1, b"")), "may not emit Rows"),
+        (lambda emit: [emit(planned()), emit.rows(pa.record_batch({"id": [1]}))], "1 columns where 2"),
+        (
+            lambda emit: [emit(planned()), emit.rows(pa.record_batch({"id": [1], "text": [2]}))],
+            "column text as int64 where string",
+        ),
+    ],
+)
+def test_a_handler_that_breaks_the_contract_is_an_error(
+    ends: tuple[Channel, Channel], act: object, message: str
+) -> None:
+    assert message in failure(events(ends, Scripted(act)))
+
+
+def test_names_and_nullability_of_children_do_not_matter(ends: tuple[Channel, Channel]) -> None:
+    column = pa.array([[1]], pa.list_(pa.field("element", pa.int64(), nullable=False)))
+
+    def act(emit: Emit) -> None:
+        emit(planned(struct(StructField("a", array(BIGINT)))))
+        emit.rows(pa.record_batch({"c0": column}))
+        emit(Finished(1))
+
+    found = events(ends, Scripted(act))
+    rows = found[1]
+    assert isinstance(rows, Rows) and rows.data is not None
+    schema = pa.schema([pa.field("a", array(BIGINT).arrow())])
+    assert pa.ipc.read_record_batch(pa.py_buffer(rows.data), schema).to_pylist() == [{"a": [1]}]
+
+
+def test_empty_batches_are_not_sent_but_checked(ends: tuple[Channel, Channel]) -> None:
+    def act(emit: Emit) -> None:
+        emit(planned())
+        emit.rows(batch(0, 0))
+        emit(Finished(0))
+
+    assert [type(e) for e in events(ends, Scripted(act))] == [Planned, Finished]
+
+
+def test_a_cancel_is_seen_by_the_next_event_and_by_asking(ends: tuple[Channel, Channel]) -> None:
+    ours, _ = ends
+    ours.send(CancelJob(6))  # of a job that has ended: no news
+    seen = []
+
+    def act(emit: Emit) -> None:
+        emit(planned())
+        seen.append(emit.cancelled)
+        ours.send(CancelJob(7))
+        seen.append(emit.cancelled)
+        emit.rows(batch(0, 1))
+
+    found = events(ends, Scripted(act))
+    assert seen == [False, True]
+    assert isinstance(found[-1], Failed) and isinstance(found[-1].error, CanceledError)
+
+
+def test_an_error_carries_its_statement_and_place(ends: tuple[Channel, Channel]) -> None:
+    def act(emit: Emit) -> None:
+        raise UserError("PARSE_SYNTAX_ERROR", "Syntax error.", span=Span(7, 12))
+
+    last = events(ends, Scripted(act), "SELECT wrong")[-1]
+    assert isinstance(last, Failed)
+    text = str(last.error)
+    assert "(line 1, pos 7)" in text and "SELECT wrong\n       ^^^^^" in text
+    assert str(from_wire(last.error.to_wire())) == text
+
+
+def test_endless_recursion_is_a_clear_error(ends: tuple[Channel, Channel]) -> None:
+    def act(emit: Emit) -> None:
+        act(emit)
+
+    last = events(ends, Scripted(act))[-1]
+    assert isinstance(last, Failed) and last.error.condition == "STATEMENT_TOO_COMPLEX"
+
+
+def test_a_worker_whose_parent_is_another_exits_at_once() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        process = subprocess.run(
+            [sys.executable, "-c", "from gateway.engine.worker import main; main()", str(theirs.fileno()), "1"],
+            pass_fds=[theirs.fileno()],
+            timeout=30,
+            check=False,
+        )
+    assert process.returncode == 0
