@@ -1,0 +1,87 @@
+"""Functions that need Python per value: computed once per distinct combination of arguments in a batch.
+
+A batch has thousands of rows and mostly few distinct values; constants (a pattern, a format) have exactly one. Arguments are
+dictionary-encoded, their codes combined, and the Python function sees each combination once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway.engine.base import UdfSpec
+from gateway.engine.functions import Factory, Kernel, implementation
+
+
+def _codes(array: pa.Array) -> tuple[np.ndarray[Any, Any], list[Any]]:
+    """Codes per row and the values that they stand for; NULL is the last code."""
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), dtype=np.int64), [None]
+    encoded = array.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    codes = encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, [*values, None]
+
+
+def per_distinct(
+    function: Callable[..., Any], arrays: tuple[pa.Array, ...], type_: pa.DataType, *, strict: bool = True
+) -> pa.Array:
+    """`function` over the rows of `arrays`, called once per distinct row; NULL for rows with a NULL if `strict`.
+
+    Only rows that occur are computed, so an exception of `function` is one that some row has earned.
+    """
+    codes, values = zip(*(_codes(a) for a in arrays), strict=True)
+    combined = codes[0]
+    for code, value in zip(codes[1:], values[1:], strict=True):
+        combined = combined * len(value) + code
+    keys, first, inverse = np.unique(combined, return_index=True, return_inverse=True)
+    out: list[Any] = []
+    for row in range(len(keys)):
+        args = [v[int(c[first[row]])] for c, v in zip(codes, values, strict=True)]
+        out.append(None if strict and any(a is None for a in args) else function(*args))
+    return pa.array(out, type_).take(pa.array(inverse.reshape(-1)))
+
+
+def scalar(name: str, *, strict: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a Python function of values (arguments, then the spec's params) as the implementation `name`."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        def factory(spec: UdfSpec) -> Kernel:
+            returns, params = spec.returns.arrow(), spec.params
+
+            def kernel(*arrays: pa.Array) -> pa.Array:
+                call = (lambda *args: function(*args, *params)) if params else function
+                return per_distinct(call, arrays, returns, strict=strict)
+
+            return kernel
+
+        implementation(name)(factory)
+        return function
+
+    return register
+
+
+def vectorised(name: str) -> Callable[[Callable[..., pa.Array]], Callable[..., pa.Array]]:
+    """Registers a function of arrays (then the spec's params) as the implementation `name`; the result is cast to its type."""
+
+    def register(function: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
+        def factory(spec: UdfSpec) -> Kernel:
+            returns, params = spec.returns.arrow(), spec.params
+
+            def kernel(*arrays: pa.Array) -> pa.Array:
+                result = function(*arrays, *params)
+                return result if result.type == returns else pc.cast(result, returns)
+
+            return kernel
+
+        implementation(name)(factory)
+        return function
+
+    return register
+
+
+__all__ = ["Factory", "per_distinct", "scalar", "vectorised"]

@@ -1,0 +1,253 @@
+"""Numbers as Java writes and rounds them: text of doubles, `printf` conversions, grouped digits, HALF_UP on decimal text."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import numpy as np
+
+from gateway.engine.functions import RowError
+from gateway.engine.functions.distinct import scalar
+
+_WIDE = Context(prec=800)
+
+
+def java_double(value: float) -> str:
+    """java.lang.Double.toString: plain from 1e-3 up to 1e7, else ``d.dddE±n``."""
+    return _java_text(repr(value), value)
+
+
+def java_float(value: float) -> str:
+    """java.lang.Float.toString of a 32-bit float held in a Python float."""
+    return _java_text(str(np.float32(value)), value)
+
+
+def shortest_decimal(value: float, *, single: bool = False) -> Decimal:
+    """The decimal that Java's text of a double (or 32-bit float) denotes."""
+    return Decimal(str(np.float32(value)) if single else repr(value))
+
+
+def _java_text(text: str, value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    sign, digits, exponent = Decimal(text).as_tuple()
+    if not any(digits):
+        return "-0.0" if sign else "0.0"
+    figures = "".join(map(str, digits)).rstrip("0") or "0"
+    point = len(digits) + int(exponent)  # digits before the decimal point
+    if -3 < point <= 7:
+        if point <= 0:
+            body = "0." + "0" * -point + figures
+        else:
+            whole, rest = figures[:point].ljust(point, "0"), figures[point:]
+            body = f"{whole}.{rest or '0'}"
+    else:
+        body = f"{figures[0]}.{figures[1:] or '0'}E{point - 1}"
+    return "-" + body if sign else body
+
+
+def grouped(value: Decimal, places: int, rounding: str = ROUND_HALF_EVEN) -> str:
+    """``12,332.1235``: `value` with `places` decimals and thousands separators."""
+    rounded = value.quantize(Decimal(1).scaleb(-places), rounding=rounding, context=_WIDE)
+    if not rounded and rounded.is_signed():
+        return "-" + f"{-rounded:,f}"
+    return f"{rounded:,f}"
+
+
+@scalar("format_number")
+def format_number(value: Any, places: int, single: bool) -> str | None:
+    """format_number(x, d): HALF_EVEN; NULL for a negative d."""
+    if places < 0:
+        return None
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "�"
+        if math.isinf(value):
+            return "∞" if value > 0 else "-∞"
+        value = Decimal(repr(float(np.float32(value))) if single else repr(value))
+    return grouped(Decimal(value), places)
+
+
+# ------------------------------------------------------------------------------------------------------ format_string
+
+_FLAGS = "-#+ 0,("
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+
+
+def _bad(message: str) -> RowError:
+    return RowError("INVALID_PARAMETER_VALUE.PATTERN", f"The value of parameter `strfmt` is invalid: {message}.")
+
+
+@scalar("format_string", strict=False)
+def format_string(pattern: str | None, *rest: Any) -> str | None:
+    """java.util.Formatter for the conversions b c d e f g n o s x %; the last of `rest` are the arguments' type names."""
+    if pattern is None:
+        return None
+    args, types = rest[:-1], rest[-1]
+    out: list[str] = []
+    at, ordinary, last = 0, 0, -1
+    while at < len(pattern):
+        hit = pattern.find("%", at)
+        if hit < 0:
+            out.append(pattern[at:])
+            break
+        out.append(pattern[at:hit])
+        at, index, flags, width, precision, letter = _specifier(pattern, hit + 1)
+        if letter == "n":
+            out.append("\n")
+        elif letter == "%":
+            out.append(_padded("%", flags, width))
+        else:
+            if index == "<":
+                position = last
+            elif index:
+                position = int(index) - 1
+            else:
+                position, ordinary = ordinary, ordinary + 1
+            if not 0 <= position < len(args):
+                raise _bad(f"format specifier '%{letter}' has no argument")
+            last = position
+            out.append(_converted(args[position], types[position], flags, width, precision, letter))
+    return "".join(out)
+
+
+def _specifier(pattern: str, at: int) -> tuple[int, str, str, int | None, int | None, str]:
+    def digits(start: int) -> int:
+        end = start
+        while end < len(pattern) and pattern[end] in "0123456789":
+            end += 1
+        return end
+
+    index = ""
+    end = digits(at)
+    if end > at and pattern[end : end + 1] == "$":
+        index, at = pattern[at:end], end + 1
+    elif pattern[at : at + 1] == "<":
+        index, at = "<", at + 1
+    start = at
+    while at < len(pattern) and pattern[at] in _FLAGS:
+        at += 1
+    flags = pattern[start:at]
+    end = digits(at)
+    width = int(pattern[at:end]) if end > at else None
+    at, precision = end, None
+    if pattern[at : at + 1] == ".":
+        end = digits(at + 1)
+        if end == at + 1:
+            raise _bad("a precision is missing")
+        precision, at = int(pattern[at + 1 : end]), end
+    letter = pattern[at : at + 1]
+    if not letter or letter not in "bBsScCdoxXeEfgGn%":
+        raise _bad(f"unknown format conversion '%{letter}'")
+    return at + 1, index, flags, width, precision, letter
+
+
+def _padded(text: str, flags: str, width: int | None) -> str:
+    if width is None:
+        return text
+    return text.ljust(width) if "-" in flags else text.rjust(width)
+
+
+def _converted(value: Any, type_: str, flags: str, width: int | None, precision: int | None, letter: str) -> str:
+    kind = letter.lower()
+    if kind == "b":
+        text = "false" if value is None else ("true" if not isinstance(value, bool) or value else "false")
+        text = text[:precision] if precision is not None else text
+    elif value is None:
+        text = "null"[:precision] if kind == "s" and precision is not None else "null"
+    elif kind == "s":
+        text = _plain(value, type_)
+        text = text[:precision] if precision is not None else text
+    elif kind == "c":
+        if type_ not in _BITS or type_ == "BIGINT" or not 0 <= value < 0x110000:
+            raise _bad(f"conversion 'c' of {type_}")
+        text = chr(value)
+    elif kind in "dox":
+        if type_ not in _BITS:
+            raise _bad(f"conversion '{letter}' of {type_}")
+        return _cased(_integer(value, type_, flags, width, kind), letter)
+    else:
+        if type_ not in ("FLOAT", "DOUBLE"):
+            raise _bad(f"conversion '{letter}' of {type_}")
+        return _cased(_floating(value, type_ == "FLOAT", flags, width, precision, kind), letter)
+    return _padded(_cased(text, letter), flags, width)
+
+
+def _cased(text: str, letter: str) -> str:
+    return text.upper() if letter.isupper() else text
+
+
+def _plain(value: Any, type_: str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if type_ == "DOUBLE":
+        return java_double(value)
+    if type_ == "FLOAT":
+        return java_float(value)
+    return str(value)
+
+
+def _integer(value: int, type_: str, flags: str, width: int | None, kind: str) -> str:
+    if kind == "d":
+        body = f"{abs(value):,d}" if "," in flags else str(abs(value))
+        return _signed(body, value < 0, flags, width)
+    if value < 0:
+        value += 1 << _BITS[type_]
+    body = format(value, kind)
+    if "#" in flags:
+        body = ("0x" if kind == "x" else "0") + body
+    if "0" in flags and width:
+        prefix = 2 if "#" in flags and kind == "x" else 0
+        body = body[:prefix] + body[prefix:].rjust(width - prefix, "0")
+    return _padded(body, flags, width)
+
+
+def _signed(body: str, negative: bool, flags: str, width: int | None, *, zeros: bool = True) -> str:
+    before, after = "", ""
+    if negative:
+        before, after = ("(", ")") if "(" in flags else ("-", "")
+    elif "+" in flags:
+        before = "+"
+    elif " " in flags:
+        before = " "
+    if "0" in flags and width and zeros:
+        body = body.rjust(width - len(before) - len(after), "0")
+    return _padded(before + body + after, flags, width)
+
+
+def _floating(value: float, single: bool, flags: str, width: int | None, precision: int | None, kind: str) -> str:
+    if math.isnan(value):
+        return _padded("NaN", flags, width)
+    negative = math.copysign(1.0, value) < 0
+    if math.isinf(value):
+        return _signed("Infinity", negative, flags, width, zeros=False)
+    number = abs(shortest_decimal(value, single=single))
+    places = 6 if precision is None else precision
+    if kind == "g":
+        places = max(places, 1)
+        rounded = _significant(number, places)
+        if not rounded:
+            kind, places = "f", places - 1
+        elif Decimal("0.0001") <= rounded < Decimal(10) ** places:
+            kind, places = "f", places - (rounded.adjusted() + 1)
+        else:
+            kind, places = "e", places - 1
+    if kind == "f":
+        fixed = number.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP, context=_WIDE)
+        body = f"{fixed:,f}" if "," in flags else f"{fixed:f}"
+    else:
+        rounded = _significant(number, places + 1)
+        exponent = rounded.adjusted() if rounded else 0
+        digits = "".join(map(str, rounded.as_tuple().digits)).ljust(places + 1, "0")[: places + 1]
+        body = digits[0] + ("." + digits[1:] if places else "") + f"e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+    return _signed(body, negative, flags, width)
+
+
+def _significant(number: Decimal, digits: int) -> Decimal:
+    if not number:
+        return Decimal(0)
+    return number.quantize(Decimal(1).scaleb(number.adjusted() - digits + 1), rounding=ROUND_HALF_UP, context=_WIDE)

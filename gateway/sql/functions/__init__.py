@@ -1,0 +1,17 @@
+"""The function catalogue: one row per Spark function, by family; `CATALOGUE` is what binding and lowering look names up in."""
+
+from __future__ import annotations
+
+from gateway.sql.catalogue import catalogue
+from gateway.sql.functions import strings
+from gateway.sql.functions.names import SPARK_NAMES
+
+CATALOGUE = catalogue(strings.ROWS)
+
+#: Functions that are taken from DataFusion's Spark set, registered one by one (``spark:name`` in `bound.Fn.name`).
+SPARK_SET: frozenset[str] = frozenset({"soundex"})
+
+#: Names that Spark knows and the catalogue does not: UNSUPPORTED_FUNCTION; any other unknown name is UNRESOLVED_ROUTINE.
+SPARK_ONLY: frozenset[str] = SPARK_NAMES - frozenset(CATALOGUE)
+
+__all__ = ["CATALOGUE", "SPARK_ONLY", "SPARK_SET"]

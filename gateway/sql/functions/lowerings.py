@@ -1,0 +1,112 @@
+"""Building blocks of `Function.lower`: natives, the Spark set's natives, functions of ours, and rows that only rename."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gateway.errors import UnsupportedError
+from gateway.sql import bound
+from gateway.sql.bound import Agg, Call, Expr, Lit
+from gateway.sql.catalogue import Context, Function, Lower
+from gateway.sqltypes import BINARY, BOOLEAN, INT, STRING, DataType
+
+
+def engine_cast(arg: Expr, type_: DataType, *, raises: bool = False, is_try: bool = False) -> Expr:
+    """DataFusion's CAST even where `arg` claims to have the type already (its native type is another)."""
+    return bound.EngineCast(type_, arg.nullable or is_try, arg, raises, is_try)
+
+
+def native(name: str, *, recast: bool = False, raises: bool = False) -> Lower:
+    """The native function `name` (``spark:`` prefix: the Spark set's); `recast` where its result type is another."""
+
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        result = bound.fn(name, call.type, *args, nullable=call.nullable, raises=raises)
+        return engine_cast(result, call.type) if recast else result
+
+    return lower
+
+
+def kernel(impl: str, *params: Any, raises: bool = False, volatile: bool = False) -> Lower:
+    """Our function `impl` with constant `params`."""
+
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        return bound.udf(
+            impl, call.type, *args, params=params, nullable=call.nullable, raises=raises, volatile=volatile
+        )
+
+    return lower
+
+
+def by_type(string: Lower, binary: Lower) -> Lower:
+    """One lowering for STRING arguments, another for BINARY ones (decided by the first argument)."""
+
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        return (binary if args[0].type == BINARY else string)(call, args, context)
+
+    return lower
+
+
+def constant(value: Any) -> Lower:
+    """A constant of the call's type."""
+
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        return bound.lit(value, call.type)
+
+    return lower
+
+
+def integer(value: int) -> Lit:
+    """An INT constant."""
+    return bound.lit(value, INT)
+
+
+def text(value: str) -> Lit:
+    """A STRING constant."""
+    return bound.lit(value, STRING)
+
+
+def less_than(left: Expr, right: Expr) -> Expr:
+    return bound.op("<", BOOLEAN, left, right)
+
+
+def at_most(left: Expr, right: Expr) -> Expr:
+    return bound.op("<=", BOOLEAN, left, right)
+
+
+def equals(left: Expr, right: Expr) -> Expr:
+    return bound.op("=", BOOLEAN, left, right)
+
+
+def either(left: Expr, right: Expr) -> Expr:
+    return bound.op("OR", BOOLEAN, left, right)
+
+
+def both(left: Expr, right: Expr) -> Expr:
+    return bound.op("AND", BOOLEAN, left, right)
+
+
+def not_null(arg: Expr) -> Expr:
+    return bound.op("IS NOT NULL", BOOLEAN, arg, nullable=False)
+
+
+def raise_row(type_: DataType, condition: str, template: str, *values: Expr) -> Expr:
+    """Fails for every row that it is computed for; `template` has ``{0}`` … for the STRING `values`."""
+    return bound.udf(
+        "raise_row", type_, *(values or (text(""),)), params=(condition, template), raises=True, volatile=True
+    )
+
+
+def renamed(function: Function, *names: str) -> tuple[Function, ...]:
+    """The same row under other names; each shows the name as written."""
+    return tuple(replace(function, name=name, aliases=()) for name in names)
+
+
+def refused(call: Call | Agg, what: str) -> UnsupportedError:
+    """Refusal of one form of a function that is supported otherwise."""
+    return UnsupportedError("UNSUPPORTED_FEATURE", f"{what} is not supported.", span=call.span)
+
+
+def same_type(args: tuple[Expr, ...]) -> DataType:
+    """`returns`: the type of the first argument."""
+    return args[0].type

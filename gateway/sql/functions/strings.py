@@ -1,0 +1,575 @@
+"""Rows of string functions: native where DataFusion means the same, rewrites over them, else functions of ours.
+
+Positions and lengths count code points in both engines (proved by the probes); BINARY forms count bytes and are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gateway.errors import UnsupportedError, UserError
+from gateway.sql import bound
+from gateway.sql.bound import Call, Expr, Lit
+from gateway.sql.catalogue import Context, Function, Lower, Site, coerce_args, make, param
+from gateway.sql.coerce import coerced, least_common_of, least_common_type
+from gateway.sql.functions.lowerings import (
+    at_most,
+    by_type,
+    engine_cast,
+    equals,
+    integer,
+    kernel,
+    less_than,
+    native,
+    raise_row,
+    same_type,
+    text,
+)
+from gateway.sqltypes import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    INT,
+    STRING,
+    ArrayType,
+    DataType,
+    is_nested,
+)
+
+_MAX_INT = 2147483647
+_STRING_OR_BINARY = param("string", BINARY)
+
+
+def _not_negative(length: Expr) -> Expr:
+    """`length`, 0 where negative."""
+    if isinstance(length, Lit) and length.value is not None:
+        return integer(max(0, length.value))
+    return bound.case(INT, (less_than(length, integer(0)), integer(0)), otherwise=length)
+
+
+# ------------------------------------------------------------------------------------------------ pieces and positions
+
+
+def _substring(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if call.type == BINARY:
+        return bound.udf("binary_substring", BINARY, *args)
+    source, start, length = args
+    if isinstance(start, Lit) and start.value is not None and start.value >= 0:
+        begin: Expr = bound.lit(max(1, start.value), BIGINT)
+    else:
+        wide = bound.cast(start, BIGINT)
+        size = bound.cast(bound.fn("character_length", INT, source), BIGINT)
+        one = bound.lit(1, BIGINT)
+        from_end = bound.op("+", BIGINT, bound.op("+", BIGINT, size, wide), one)
+        begin = bound.case(
+            BIGINT,
+            (less_than(wide, bound.lit(0, BIGINT)), from_end),
+            (equals(wide, bound.lit(0, BIGINT)), one),
+            otherwise=wide,
+        )
+    count = bound.cast(_not_negative(length), BIGINT)
+    if isinstance(length, Lit) and length.value is not None:
+        count = bound.lit(max(0, length.value), BIGINT)
+    return bound.fn("substr", STRING, source, begin, count)
+
+
+def _left(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    source, count = args
+    if call.type == BINARY:
+        return bound.udf("binary_substring", BINARY, source, integer(1), count)
+    taken = bound.fn("left", STRING, source, bound.cast(count, BIGINT))
+    return bound.case(
+        STRING, (bound.is_null(source), bound.null(STRING)), (at_most(count, integer(0)), text("")), otherwise=taken
+    )
+
+
+def _right(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    source, count = args
+    taken = bound.fn("right", STRING, source, bound.cast(count, BIGINT))
+    return bound.case(
+        STRING, (bound.is_null(source), bound.null(STRING)), (at_most(count, integer(0)), text("")), otherwise=taken
+    )
+
+
+def _repeat(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    source, count = args
+    return bound.fn("repeat", STRING, source, bound.cast(_not_negative(count), BIGINT))
+
+
+def _space(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.fn("repeat", STRING, text(" "), bound.cast(_not_negative(args[0]), BIGINT))
+
+
+def _elt(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    index, choices = args[0], args[1:]
+    wrong = raise_row(
+        call.type,
+        "INVALID_ARRAY_INDEX",
+        f"The index {{0}} is out of bounds. The array has {len(choices)} elements. Use the SQL function `get()` to "
+        "tolerate accessing element at invalid index and return NULL instead.",
+        bound.cast(index, STRING),
+    )
+    whens = tuple((equals(index, integer(i + 1)), choice) for i, choice in enumerate(choices))
+    return bound.case(call.type, (bound.is_null(index), bound.null(call.type)), *whens, otherwise=wrong)
+
+
+def _bind_elt(function: Function, site: Site) -> Expr:
+    if len(site.args) < 2:
+        raise site.wrong_count("> 1")
+    index = param(INT)
+    binary = all(a.type == BINARY for a in site.args[1:])
+    rest = param(BINARY) if binary else param("string")
+    args = coerce_args(Function("elt", (index,), rest), site)
+    return make(function, site, args, BINARY if binary else STRING, True)
+
+
+# --------------------------------------------------------------------------------------------------- joining and padding
+
+
+def _bind_concat(function: Function, site: Site) -> Expr:
+    if not site.args:
+        return make(function, site, (), STRING, False)
+    types = [a.type for a in site.args]
+    if any(isinstance(t, ArrayType) for t in types):
+        common = least_common_of(types)
+        if common is None:
+            raise site.diff_types()
+        args = tuple(coerced(a, common) for a in site.args)
+    elif any(is_nested(t) for t in types):
+        index = next(i for i, t in enumerate(types) if is_nested(t))
+        raise site.mismatch(index, "STRING or BINARY or ARRAY")
+    else:
+        common = BINARY if all(t == BINARY for t in types) else STRING
+        args = tuple(coerced(a, common) for a in site.args)
+    return make(function, site, args, common, any(a.nullable for a in args))
+
+
+def _concat(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if isinstance(call.type, ArrayType):
+        from gateway.sql.functions.collections import lower_concat_arrays
+
+        return lower_concat_arrays(call, args, context)
+    if not args:
+        return text("")
+    result = args[0]
+    for arg in args[1:]:
+        result = bound.op("||", call.type, result, arg, nullable=call.nullable)
+    return result
+
+
+def _bind_reverse(function: Function, site: Site) -> Expr:
+    if len(site.args) != 1:
+        raise site.wrong_count("1")
+    if isinstance(site.args[0].type, ArrayType):
+        return make(function, site, site.args, site.args[0].type, site.args[0].nullable)
+    args = coerce_args(Function("reverse", (param("string"),)), site)
+    return make(function, site, args, STRING, args[0].nullable)
+
+
+def _reverse(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if isinstance(call.type, ArrayType):
+        from gateway.sql.functions.collections import lower_reverse_array
+
+        return lower_reverse_array(call, args, context)
+    return bound.fn("reverse", STRING, args[0])
+
+
+def _bind_concat_ws(function: Function, site: Site) -> Expr:
+    if not site.args:
+        raise site.wrong_count("> 0")
+    args = list(coerce_args(Function("concat_ws", (param("string"),), param("any")), site))
+    for i, arg in enumerate(args[1:], 1):
+        if isinstance(arg.type, ArrayType):
+            if least_common_type(arg.type.element, STRING) is None:
+                raise site.mismatch(i, "STRING or ARRAY<STRING>")
+            args[i] = coerced(arg, ArrayType("ARRAY", STRING, arg.type.contains_null))
+        elif is_nested(arg.type):
+            raise site.mismatch(i, "STRING or ARRAY<STRING>")
+        else:
+            args[i] = coerced(arg, STRING)
+    return make(function, site, tuple(args), STRING, args[0].nullable)
+
+
+def _concat_ws(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if len(args) == 1:
+        return bound.case(STRING, (bound.is_null(args[0]), bound.null(STRING)), otherwise=text(""))
+    if any(isinstance(a.type, ArrayType) for a in args):
+        return bound.udf("concat_ws", STRING, *args)
+    return bound.fn("concat_ws", STRING, *args)
+
+
+def _pad(name: str) -> Lower:
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        source, length, pad = args
+        if call.type == BINARY:
+            return bound.udf(f"binary_{name}", BINARY, source, length, pad)
+        # a negative length makes DataFusion panic
+        return bound.fn(name, STRING, source, bound.cast(_not_negative(length), BIGINT), pad)
+
+    return lower
+
+
+def _bind_pad(function: Function, site: Site) -> Expr:
+    if not 2 <= len(site.args) <= 3:
+        raise site.wrong_count("[2, 3]")
+    binary = site.args[0].type == BINARY and (len(site.args) == 2 or site.args[2].type == BINARY)
+    kind: DataType = BINARY if binary else STRING
+    shape = Function(function.name, (param(kind), param(INT), param(kind)), optional=1)
+    args = coerce_args(shape, site)
+    if len(args) == 2:
+        args = (*args, bound.lit(b"\x00" if binary else " ", kind))
+    return make(function, site, args, kind, any(a.nullable for a in args))
+
+
+# ------------------------------------------------------------------------------------------------ searching and splitting
+
+
+def _position(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    needle, source, start = args
+    if isinstance(start, Lit) and start.value == 1:
+        return bound.fn("strpos", INT, source, needle)
+    wide = bound.cast(start, BIGINT)
+    rest = bound.fn("substr", STRING, source, wide)
+    found = bound.fn("strpos", INT, rest, needle)
+    shifted = bound.op("-", INT, bound.op("+", INT, found, start), integer(1))
+    unknown = bound.op("OR", BOOLEAN, bound.is_null(source), bound.is_null(needle))
+    return bound.case(
+        INT,
+        (bound.op("AND", BOOLEAN, unknown, bound.op("IS NOT NULL", BOOLEAN, start)), bound.null(INT)),
+        (bound.op("OR", BOOLEAN, bound.is_null(start), less_than(start, integer(1))), integer(0)),
+        (equals(needle, text("")), integer(1)),
+        (equals(found, integer(0)), integer(0)),
+        otherwise=engine_cast(shifted, INT),
+    )
+
+
+def _instr(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.fn("strpos", INT, args[0], args[1])
+
+
+def _contains(name: str, impl: str) -> Lower:
+    return by_type(native(name), kernel(impl))
+
+
+def _bind_contains(function: Function, site: Site) -> Expr:
+    if len(site.args) != 2:
+        raise site.wrong_count("2")
+    binary = all(a.type == BINARY for a in site.args)
+    kind = param(BINARY) if binary else param("string")
+    args = coerce_args(Function(function.name, (kind, kind)), site)
+    return make(function, site, args, BOOLEAN, any(a.nullable for a in args))
+
+
+def _replace(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.fn("replace", STRING, *args)
+
+
+def _split_part(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf("split_part", STRING, *args, raises=True)
+
+
+def _levenshtein(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    distance = bound.fn("levenshtein", INT, *args[:2])
+    if len(args) == 2:
+        return distance
+    unknown = bound.op("OR", BOOLEAN, bound.is_null(args[0]), bound.is_null(args[1]))
+    return bound.case(INT, (unknown, bound.null(INT)), (at_most(distance, args[2]), distance), otherwise=integer(-1))
+
+
+def _chr(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    code = args[0]
+    low = bound.op("%", BIGINT, code, bound.lit(256, BIGINT))
+    return bound.case(
+        STRING,
+        (bound.is_null(code), bound.null(STRING)),
+        (less_than(code, bound.lit(0, BIGINT)), text("")),
+        otherwise=bound.fn("chr", STRING, low),
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- trimming
+
+
+def _bind_trim(function: Function, site: Site) -> Expr:
+    if not 1 <= len(site.args) <= 2:
+        raise site.wrong_count("[1, 2]")
+    args = coerce_args(Function(function.name, (param("string"),) * 2, optional=1), site)
+    return make(function, site, args, STRING, any(a.nullable for a in args))
+
+
+def _trim(name: str, *, source_last: bool = True) -> Lower:
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        if len(args) == 2 and source_last:
+            args = (args[1], args[0])
+        return bound.fn(name, STRING, *args)
+
+    return lower
+
+
+def _shown_trim(side: str) -> Callable[[Call, list[str]], str]:
+    def shown(call: Call, names: list[str]) -> str:
+        if len(names) == 2:
+            return f"TRIM({side} {names[0]} FROM {names[1]})"
+        return f"{call.shown}({names[0]})"
+
+    return shown
+
+
+# ------------------------------------------------------------------------------------------------------------- encodings
+
+
+def _bind_decode(function: Function, site: Site) -> Expr:
+    if len(site.args) < 2:
+        raise site.wrong_count("> 1")
+    if len(site.args) == 2:
+        args = coerce_args(Function("decode", (param(BINARY), param("string"))), site)
+        return make(function, site, args, STRING, True)
+    subject, rest = site.args[0], list(site.args[1:])
+    pairs, other = len(rest) // 2, rest[-1] if len(rest) % 2 else None
+    keys, values = rest[0 : 2 * pairs : 2], rest[1 : 2 * pairs : 2]
+    common = least_common_of([subject.type, *(k.type for k in keys)])
+    result = least_common_of([v.type for v in values] + ([other.type] if other is not None else []))
+    if common is None or result is None:
+        raise site.diff_types()
+    args = (
+        coerced(subject, common),
+        *(a for k, v in zip(keys, values, strict=True) for a in (coerced(k, common), coerced(v, result))),
+        *((coerced(other, result),) if other is not None else ()),
+    )
+    return make(function, site, args, result, True)
+
+
+def _decode(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if len(args) == 2:
+        return bound.udf("decode", STRING, *args, raises=True)
+    subject, rest = args[0], args[1:]
+    pairs = len(rest) // 2
+    whens = tuple(
+        (bound.op("IS NOT DISTINCT FROM", BOOLEAN, subject, rest[2 * i], nullable=False), rest[2 * i + 1])
+        for i in range(pairs)
+    )
+    return bound.case(call.type, *whens, otherwise=rest[-1] if len(rest) % 2 else None)
+
+
+def _bind_mask(function: Function, site: Site) -> Expr:
+    if not 1 <= len(site.args) <= 5:
+        raise site.wrong_count("[1, 2, 3, 4, 5]")
+    args = list(coerce_args(Function("mask", (param("string"),) * 5, optional=4), site))
+    for i, default in list(enumerate(("X", "x", "n", None), 1))[len(args) - 1 :]:
+        args.append(bound.lit(default, STRING) if i < 5 else args[0])
+    for i, arg in enumerate(args[1:], 1):
+        if not isinstance(arg, Lit):
+            raise UserError(
+                "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
+                f'Cannot resolve "{site.shown}" due to data type mismatch: the input of parameter {i + 1} should be a '
+                "foldable expression.",
+                span=site.span_of(i),
+            )
+        if arg.value is not None and len(arg.value) != 1:
+            raise UserError(
+                "DATATYPE_MISMATCH.INPUT_SIZE_NOT_ONE",
+                f'Cannot resolve "{site.shown}" due to data type mismatch: length of the replacement of parameter '
+                f"{i + 1} should be 1.",
+                span=site.span_of(i),
+            )
+    return make(function, site, tuple(args), STRING, True)
+
+
+def _mask(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf("mask", STRING, args[0], params=tuple(a.value for a in args[1:] if isinstance(a, Lit)))
+
+
+_BINARY_FORMATS = ("hex", "base64", "utf-8", "utf8")
+
+
+def _bind_to_binary(function: Function, site: Site) -> Expr:
+    row = Function(function.name, (param("string"), param("string")), optional=1)
+    args = coerce_args(row, site)
+    if len(args) == 2:
+        form = args[1]
+        if not isinstance(form, Lit):
+            if function.name == "try_to_binary":
+                raise UnsupportedError(
+                    "UNSUPPORTED_FEATURE", "try_to_binary with a format that is not constant is not supported."
+                )
+            site.constant(1)
+        elif form.value is not None and form.value.lower() not in _BINARY_FORMATS and function.name == "to_binary":
+            raise UserError(
+                "DATATYPE_MISMATCH.INVALID_ARG_VALUE",
+                f'Cannot resolve "{site.shown}" due to data type mismatch: the `fmt` value must be case-insensitive '
+                f"'hex', 'utf-8', 'utf8' or 'base64', but got '{form.value}'.",
+                span=site.span_of(1),
+            )
+    return make(function, site, args, BINARY, True)
+
+
+def _to_binary(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    form = "hex"
+    if len(args) == 2:
+        if not isinstance(args[1], Lit):
+            raise UnsupportedError("UNSUPPORTED_FEATURE", f"{call.fn} with a computed format is not supported.")
+        if args[1].value is None:
+            return bound.null(BINARY)
+        form = args[1].value.lower()
+    lenient = call.fn == "try_to_binary"
+    if form not in _BINARY_FORMATS:
+        return bound.null(BINARY)
+    return bound.udf("to_binary", BINARY, args[0], params=(form.replace("utf8", "utf-8"), lenient), raises=not lenient)
+
+
+def _bind_format(function: Function, site: Site) -> Expr:
+    if not site.args:
+        raise site.wrong_count("> 0")
+    args = coerce_args(Function(function.name, (param("string"),), param("any")), site)
+    return make(function, site, args, STRING, args[0].nullable)
+
+
+def _format_string(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    for arg in call.args[1:]:
+        if is_nested(arg.type) or arg.type.name not in _FORMATTABLE:
+            raise UnsupportedError(
+                "UNSUPPORTED_FEATURE", f"{call.shown} of {arg.type.sql} is not supported.", span=call.span
+            )
+    names = tuple(a.type.name for a in call.args[1:])
+    # an untyped NULL column cannot be a UDF argument; it formats as null of any type
+    given = tuple(bound.null(STRING) if a.type.name == "VOID" else a for a in args[1:])
+    return bound.udf("format_string", STRING, args[0], *given, params=(names,), raises=True)
+
+
+_FORMATTABLE = frozenset({"VOID", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING"})
+
+
+ROWS: tuple[Function, ...] = (
+    Function("upper", (param("string"),), returns=STRING, lower=native("upper"), aliases=("ucase",)),
+    Function("lower", (param("string"),), returns=STRING, lower=native("lower"), aliases=("lcase",)),
+    Function(
+        "length",
+        (_STRING_OR_BINARY,),
+        returns=INT,
+        lower=by_type(native("character_length"), kernel("binary_length")),
+        aliases=("len", "char_length", "character_length"),
+    ),
+    Function(
+        "octet_length",
+        (_STRING_OR_BINARY,),
+        returns=INT,
+        lower=by_type(native("octet_length"), kernel("binary_length")),
+    ),
+    Function(
+        "bit_length",
+        (_STRING_OR_BINARY,),
+        returns=INT,
+        lower=by_type(native("bit_length"), kernel("binary_bit_length")),
+    ),
+    Function("trim", bind=_bind_trim, lower=_trim("btrim"), shown=_shown_trim("BOTH")),
+    Function("ltrim", bind=_bind_trim, lower=_trim("ltrim"), shown=_shown_trim("LEADING")),
+    Function("rtrim", bind=_bind_trim, lower=_trim("rtrim"), shown=_shown_trim("TRAILING")),
+    Function("btrim", bind=_bind_trim, lower=_trim("btrim", source_last=False)),
+    Function(
+        "substring",
+        (_STRING_OR_BINARY, param(INT), param(INT)),
+        optional=1,
+        defaults=(integer(_MAX_INT),),
+        returns=same_type,
+        lower=_substring,
+        aliases=("substr",),
+    ),
+    Function("left", (_STRING_OR_BINARY, param(INT)), returns=same_type, lower=_left),
+    Function("right", (param("string"), param(INT)), returns=STRING, nullable="always", lower=_right),
+    Function("repeat", (param("string"), param(INT)), returns=STRING, lower=_repeat),
+    Function("space", (param(INT),), returns=STRING, lower=_space),
+    Function("elt", bind=_bind_elt, lower=_elt),
+    Function("concat", bind=_bind_concat, lower=_concat),
+    Function("reverse", bind=_bind_reverse, lower=_reverse),
+    Function("concat_ws", bind=_bind_concat_ws, lower=_concat_ws),
+    Function("lpad", bind=_bind_pad, lower=_pad("lpad")),
+    Function("rpad", bind=_bind_pad, lower=_pad("rpad")),
+    Function(
+        "replace",
+        (param("string"), param("string"), param("string")),
+        optional=1,
+        defaults=(text(""),),
+        returns=STRING,
+        lower=_replace,
+    ),
+    Function("translate", (param("string"),) * 3, returns=STRING, lower=native("translate")),
+    Function("instr", (param("string"), param("string")), returns=INT, lower=_instr),
+    Function(
+        "locate",
+        (param("string"), param("string"), param(INT)),
+        optional=1,
+        defaults=(integer(1),),
+        returns=INT,
+        nullable=lambda args: args[0].nullable or args[1].nullable,
+        lower=_position,
+        aliases=("position",),
+    ),
+    Function("contains", bind=_bind_contains, lower=_contains("contains", "binary_contains")),
+    Function("startswith", bind=_bind_contains, lower=_contains("starts_with", "binary_startswith")),
+    Function("endswith", bind=_bind_contains, lower=_contains("ends_with", "binary_endswith")),
+    Function("find_in_set", (param("string"), param("string")), returns=INT, lower=native("find_in_set")),
+    Function(
+        "split_part",
+        (param("string"), param("string"), param(INT)),
+        returns=STRING,
+        nullable="always",
+        lower=_split_part,
+    ),
+    Function(
+        "substring_index",
+        (param("string"), param("string"), param(INT)),
+        returns=STRING,
+        lower=kernel("substring_index", raises=True),
+    ),
+    Function(
+        "overlay",
+        (_STRING_OR_BINARY, _STRING_OR_BINARY, param(INT), param(INT)),
+        optional=1,
+        defaults=(integer(-1),),
+        returns=same_type,
+        lower=kernel("overlay"),
+    ),
+    Function(
+        "levenshtein",
+        (param("string"), param("string"), param(INT)),
+        optional=1,
+        returns=INT,
+        nullable=lambda args: args[0].nullable or args[1].nullable,
+        lower=_levenshtein,
+    ),
+    Function("soundex", (param("string"),), returns=STRING, lower=native("spark:soundex")),
+    Function("ascii", (param("string"),), returns=INT, lower=native("ascii")),
+    Function("chr", (param(BIGINT),), returns=STRING, lower=_chr, aliases=("char",)),
+    Function("initcap", (param("string"),), returns=STRING, lower=kernel("initcap")),
+    Function("mask", bind=_bind_mask, lower=_mask),
+    Function("base64", (param(BINARY),), returns=STRING, lower=kernel("base64")),
+    Function("unbase64", (param("string"),), returns=BINARY, lower=kernel("unbase64", raises=True)),
+    Function(
+        "encode",
+        (param("string"), param("string")),
+        returns=BINARY,
+        nullable="always",
+        lower=kernel("encode", raises=True),
+    ),
+    Function("decode", bind=_bind_decode, lower=_decode),
+    Function("to_binary", bind=_bind_to_binary, lower=_to_binary),
+    Function("try_to_binary", bind=_bind_to_binary, lower=_to_binary),
+    Function("format_string", bind=_bind_format, lower=_format_string, aliases=("printf",)),
+    Function("luhn_check", (param("string"),), returns=BOOLEAN, nullable="always", lower=kernel("luhn_check")),
+    Function(
+        "is_valid_utf8",
+        (_STRING_OR_BINARY,),
+        returns=BOOLEAN,
+        nullable="always",
+        lower=kernel("is_valid_utf8"),
+    ),
+    Function("url_encode", (param("string"),), returns=STRING, nullable="always", lower=kernel("url_encode")),
+    Function(
+        "url_decode",
+        (param("string"),),
+        returns=STRING,
+        nullable="always",
+        lower=kernel("url_decode", False, raises=True),
+    ),
+    Function("try_url_decode", (param("string"),), returns=STRING, nullable="always", lower=kernel("url_decode", True)),
+)
