@@ -1,0 +1,246 @@
+"""What a statement is, known from its tokens before any parser runs: kind, words, parameter markers, limits.
+
+One tokenisation per statement. Several statements in a text are split on `;` outside of brackets and scripts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from gateway.errors import ResourceError, Span, UserError
+from gateway.sql.cursor import DEFAULT_LIMITS, Limits
+from gateway.sql.tokens import END, QUOTED, scan, span_of_token, syntax_error
+
+
+class Kind(StrEnum):
+    """What a statement does, by its first words."""
+
+    QUERY = "query"
+    DML = "dml"
+    DDL = "ddl"
+    METADATA = "metadata"
+    SESSION = "session"
+    SCRIPT = "script"
+    RIGHTS = "rights"
+
+
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "MAP", "REDUCE"), Kind.QUERY),
+    **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "MERGE", "COPY", "TRUNCATE", "LOAD", "REPLACE"), Kind.DML),
+    **dict.fromkeys(
+        (
+            *("CREATE", "DROP", "UNDROP", "ALTER", "COMMENT", "MSCK", "REPAIR", "FSCK", "OPTIMIZE", "REORG", "VACUUM"),
+            *("RESTORE", "CONVERT", "CLONE", "ANALYZE", "REFRESH", "CACHE", "UNCACHE", "CLEAR", "SYNC", "GENERATE"),
+            *("ADD", "EXPORT", "IMPORT", "LOCK", "UNLOCK", "DFS"),
+        ),
+        Kind.DDL,
+    ),
+    **dict.fromkeys(("SHOW", "DESCRIBE", "DESC", "EXPLAIN", "LIST"), Kind.METADATA),
+    **dict.fromkeys(
+        (*("USE", "SET", "RESET", "DECLARE", "EXECUTE", "CALL", "START", "COMMIT", "ROLLBACK"), "UNSET", "PREPARE"),
+        Kind.SESSION,
+    ),
+    **dict.fromkeys(("BEGIN",), Kind.SCRIPT),
+    **dict.fromkeys(("GRANT", "REVOKE", "DENY"), Kind.RIGHTS),
+}
+_CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
+_DEEPER = frozenset({"(", "[", "{", "CASE"})
+_SHALLOWER = frozenset({")", "]", "}", "END"})
+# What a ':' may follow when it opens a parameter marker although the name is glued to it.
+_OPERAND_ENDS = frozenset({")", "]", "'", "0", QUOTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A parameter marker: `name` None for ``?``."""
+
+    name: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement: `tokens` and `words` (see `tokens.scan`) are parallel and end with the end token.
+
+    `keywords` are its first words (at most three, upper case). `text` is the whole text that was sent: spans are offsets in it.
+    `error` is set only for SET, whose text need not be made of tokens.
+    """
+
+    kind: Kind
+    keywords: tuple[str, ...]
+    tokens: list[Token] = field(repr=False)
+    words: list[str] = field(repr=False)
+    text: str
+    limits: Limits = DEFAULT_LIMITS
+    error: UserError | None = None
+
+    @property
+    def markers(self) -> tuple[Marker, ...]:
+        """Parameter markers in order, as far as tokens alone can tell (``a:b`` is none)."""
+        found: list[Marker] = []
+        for i, word in enumerate(self.words):
+            if word == "?":
+                found.append(Marker(None, span_of_token(self.tokens[i])))
+            elif word == ":" and i + 1 < len(self.words):
+                name = self.tokens[i + 1]
+                before = self.tokens[i - 1] if i else None
+                glued = before is not None and before.end + 1 == self.tokens[i].start
+                operand = i > 0 and (self.words[i - 1] in _OPERAND_ENDS or self.words[i - 1][:1].isalpha())
+                if name.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and not (glued and operand):
+                    found.append(Marker(name.text, Span(self.tokens[i].start, name.end + 1)))
+        return tuple(found)
+
+    @property
+    def span(self) -> Span:
+        """From the first to the last token."""
+        last = self.tokens[-2] if len(self.tokens) > 1 else self.tokens[-1]
+        return Span(self.tokens[0].start, last.end + 1)
+
+
+def read_statement(text: str, limits: Limits = DEFAULT_LIMITS) -> Statement:
+    """The one statement of `text`; trailing semicolons are fine, a second statement is not.
+
+    Raises:
+        UserError: PARSE_EMPTY_STATEMENT, PARSE_SYNTAX_ERROR, UNCLOSED_BRACKETED_COMMENT.
+        ResourceError: STATEMENT_TOO_LARGE, STATEMENT_TOO_COMPLEX.
+    """
+    tokens, words, error = _scan(text, limits)
+    if words[0] == END and error is None:
+        raise UserError("PARSE_EMPTY_STATEMENT", "Syntax error, unexpected empty statement.")
+    if error is not None and words[0] != "SET":
+        raise error
+    if words[0] == "BEGIN" and words[1] != "TRANSACTION":
+        return _statement(text, tokens, words, limits, None)
+    stop = len(words) - 1
+    while stop > 0 and words[stop - 1] == ";":
+        stop -= 1
+    if stop < len(words) - 1:
+        tokens = [*tokens[:stop], tokens[-1]]
+        words = [*words[:stop], END]
+    if words[0] == END:
+        raise UserError("PARSE_EMPTY_STATEMENT", "Syntax error, unexpected empty statement.", span=Span(0, len(text)))
+    if ";" in words and words[0] != "SET":
+        at = words.index(";")
+        after = tokens[at + 1 if at else 0]
+        raise syntax_error(after.text, span_of_token(after), "only one statement is allowed in a request")
+    return _statement(text, tokens, words, limits, error)
+
+
+def split_statements(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Statement]:
+    """All statements of `text`, split on `;`; a script (``BEGIN … END``) keeps its own semicolons and ends the text."""
+    tokens, words, error = _scan(text, limits)
+    if error is not None:
+        raise error
+    found: list[Statement] = []
+    start = 0
+    while start < len(words) - 1:
+        if words[start] == ";":
+            start += 1
+            continue
+        script = words[start] == "BEGIN" and words[start + 1] != "TRANSACTION"
+        stop = len(words) - 1
+        if not script and ";" in words[start:]:
+            stop = words.index(";", start)
+        end = Token(TokenType.SENTINEL, "", start=tokens[stop].start, end=tokens[stop].start - 1)
+        found.append(_statement(text, [*tokens[start:stop], end], [*words[start:stop], END], limits, None))
+        start = stop
+    return found
+
+
+def _scan(text: str, limits: Limits) -> tuple[list[Token], list[str], UserError | None]:
+    if len(text) > limits.text:
+        message = f"The statement has {len(text)} characters, the limit is {limits.text}."
+        raise ResourceError("STATEMENT_TOO_LARGE", message)
+    tokens, words, error = scan(text)
+    if len(tokens) - 1 > limits.tokens:
+        message = f"The statement has {len(tokens) - 1} tokens, the limit is {limits.tokens}."
+        raise ResourceError("STATEMENT_TOO_LARGE", message)
+    depth = 0
+    limit = limits.depth
+    for index, word in enumerate(words):
+        if word in _DEEPER:
+            depth += 1
+            if depth > limit:
+                message = f"The statement is nested deeper than {limit} levels."
+                raise ResourceError("STATEMENT_TOO_COMPLEX", message, span=span_of_token(tokens[index]))
+        elif word in _SHALLOWER and depth:
+            depth -= 1
+    return tokens, words, error
+
+
+def _statement(
+    text: str, tokens: list[Token], words: list[str], limits: Limits, error: UserError | None
+) -> Statement:
+    kind = _kind(words, tokens)
+    keywords: list[str] = []
+    for word in words[:3]:
+        if not word[:1].isalpha():
+            break
+        keywords.append(word)
+    return Statement(kind, tuple(keywords), tokens, words, text, limits, error)
+
+
+def _kind(words: list[str], tokens: list[Token]) -> Kind:
+    index = 0
+    while words[index] == "(":
+        index += 1
+    first = words[index]
+    if index and first not in ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"):
+        raise syntax_error(tokens[index].text or None, span_of_token(tokens[index]))
+    kind = _KINDS.get(first)
+    if kind is None:
+        raise syntax_error(tokens[index].text or None, span_of_token(tokens[index]))
+    if first == "BEGIN" and words[1] == "TRANSACTION":
+        return Kind.SESSION
+    if index == 0 and first == "WITH" and _after_ctes(words) in _CHANGES:
+        return Kind.DML
+    if index == 0 and first == "FROM" and _inserts(words):
+        return Kind.DML
+    return kind
+
+
+def _after_ctes(words: list[str]) -> str:
+    """The word behind the CTE list of a WITH at the start; END if the list is not well formed."""
+    index = 1
+    if words[index] == "RECURSIVE" and words[index + 1] not in ("AS", "("):
+        index += 1
+    while index < len(words) - 1:
+        while words[index] not in ("(", END):
+            index += 1
+        index = _behind(words, index)
+        if words[index] == "AS" or words[index] == "(" or words[index] == "MAX":
+            continue
+        if words[index] != ",":
+            return words[index]
+        index += 1
+    return END
+
+
+def _behind(words: list[str], index: int) -> int:
+    """Index behind the bracket that opens at `index`."""
+    depth = 0
+    while words[index] != END:
+        if words[index] == "(":
+            depth += 1
+        elif words[index] == ")":
+            depth -= 1
+            if not depth:
+                return index + 1
+        index += 1
+    return index
+
+
+def _inserts(words: list[str]) -> bool:
+    """Whether INSERT stands outside of brackets in a statement that starts with FROM."""
+    depth = 0
+    for word in words:
+        if word == "(":
+            depth += 1
+        elif word == ")":
+            depth -= 1
+        elif word == "INSERT" and depth == 0:
+            return True
+    return False

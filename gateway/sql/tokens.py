@@ -1,0 +1,219 @@
+"""Tokens of Databricks SQL: sqlglot's tokenizer with Spark's lexical rules, and the words that the grammar looks at.
+
+Differences from sqlglot's Databricks tokenizer: words stay words (no multi-word keywords, no commands that swallow text), a
+quote doubles itself inside a string, a number keeps its suffix as one token, comments and hints leave nothing behind but must
+be closed, and what Spark's lexer does not know is an error here. ``<<``, ``>>`` and ``>>>`` are adjacent single tokens,
+because ``>>`` also closes two type brackets.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sqlglot.dialects.databricks import Databricks
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import Token, TokenizerCore, TokenType
+
+from gateway.errors import Span, UserError
+
+# The `word` of a token that is not an unquoted word or a symbol; no word or symbol of SQL looks like these.
+STRING, NUMBER, QUOTED, END = "'", "0", "`", ""
+
+_SYMBOLS = ("==", "<=>", "<>", "!=", "<=", ">=", "!<", "!>", "||", "|>", "::", "?::", "->", "=>", ":=")
+_DIGITS = frozenset("0123456789")
+
+
+def span_of_token(token: Token) -> Span:
+    """The characters of `token` in the user's text."""
+    return Span(token.start, token.end + 1)
+
+
+def syntax_error(near: str | None, span: Span | None, hint: str = "") -> UserError:
+    """PARSE_SYNTAX_ERROR 42601 as Spark words it; `near` None stands for the end of the input."""
+    where = f"'{near}'" if near else "end of input"
+    return UserError("PARSE_SYNTAX_ERROR", f"Syntax error at or near {where}{': ' + hint if hint else ''}.", span=span)
+
+
+class _Core(TokenizerCore):
+    """sqlglot's scanner with Spark's numbers and comments."""
+
+    def _scan_number(self) -> None:
+        """A number with its suffix (L S Y F D BD), or an identifier that starts with a digit; the longest match wins."""
+        sql, start, size = self.sql, self._start, self.size
+        end = start + 1
+        while end < size and sql[end] in _DIGITS:
+            end += 1
+        kind = TokenType.NUMBER
+        word = end
+        while word < size and (sql[word].isalnum() or sql[word] == "_"):
+            word += 1
+        if word > end:
+            tail = sql[end:word].upper()
+            exponent = _exponent(sql, end)
+            if exponent and _closed(sql, exponent):
+                end = exponent
+            elif exponent and (stop := _suffix(sql, exponent, ("F", "D", "BD"))):
+                end = stop
+            elif tail in ("L", "S", "Y", "F", "D", "BD"):
+                end = word
+            else:
+                end, kind = word, TokenType.VAR
+        elif end < size and sql[end] == ".":
+            end = _fraction(sql, end) or end
+        self._move(end)
+        self._add(kind, sql[start:end])
+
+    def _scan_keywords(self) -> None:
+        if self._char == "." and self._peek in _DIGITS:
+            end = _fraction(self.sql, self._start)
+            if end:
+                self._move(end)
+                self._add(TokenType.NUMBER, self.sql[self._start : end])
+                return
+        super()._scan_keywords()
+
+    def _scan_comment(self, comment_start: str) -> bool:
+        if comment_start not in self.comments:
+            return False
+        sql, start = self.sql, self._start
+        if comment_start == "--":
+            end = start
+            while True:
+                end = sql.find("\n", end)
+                if end < 0 or sql[end - 1] != "\\":
+                    break
+                end += 1
+            self._move(self.size if end < 0 else end)
+            return True
+        if sql.startswith("/*+", start) and not (self.tokens and self.tokens[-1].text.upper() == "SELECT"):
+            raise syntax_error("/*+", Span(start, start + 3))
+        depth, at = 1, start + 2
+        while depth:
+            close = sql.find("*/", at)
+            if close < 0:
+                message = "Found an unclosed bracketed comment. Please, append */ at the end of the comment."
+                raise UserError("UNCLOSED_BRACKETED_COMMENT", message, span=Span(start, start + 2))
+            inner = sql.find("/*", at, close)
+            depth, at = (depth + 1, inner + 2) if inner >= 0 else (depth - 1, close + 2)
+        self._move(at)
+        return True
+
+    def _move(self, end: int) -> None:
+        """Stand behind `end` without counting lines: positions are offsets."""
+        self._current = end
+        self._char = self.sql[end - 1]
+        self._end = end >= self.size
+        self._peek = "" if self._end else self.sql[end]
+
+
+def _closed(sql: str, end: int) -> bool:
+    """Whether nothing that continues a word stands at `end`."""
+    return end >= len(sql) or not (sql[end].isalnum() or sql[end] == "_")
+
+
+def _exponent(sql: str, at: int) -> int:
+    """End of an exponent (`e`, sign, digits) that starts at `at`; 0 if there is none."""
+    size = len(sql)
+    if at >= size or sql[at] not in "eE":
+        return 0
+    at += 1
+    if at < size and sql[at] in "+-":
+        at += 1
+    first = at
+    while at < size and sql[at] in _DIGITS:
+        at += 1
+    return at if at > first else 0
+
+
+def _suffix(sql: str, at: int, suffixes: tuple[str, ...]) -> int:
+    """End of one of `suffixes` at `at` that closes the word; 0 if there is none."""
+    for suffix in suffixes:
+        end = at + len(suffix)
+        if sql[at:end].upper() == suffix and _closed(sql, end):
+            return end
+    return 0
+
+
+def _fraction(sql: str, dot: int) -> int:
+    """End of a fraction with exponent and suffix that starts with the dot at `dot`; 0 if a word follows (no number then)."""
+    end = dot + 1
+    size = len(sql)
+    while end < size and sql[end] in _DIGITS:
+        end += 1
+    exponent = _exponent(sql, end)
+    if exponent:
+        end = exponent
+    if _closed(sql, end):
+        return end
+    return _suffix(sql, end, ("F", "D", "BD"))
+
+
+class Tokenizer(Databricks.Tokenizer):
+    """Databricks SQL with single-word tokens; every word is a VAR token, whatever it means."""
+
+    SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {**Databricks.Tokenizer.SINGLE_TOKENS, "$": TokenType.UNKNOWN}
+    KEYWORDS: ClassVar[dict[str, TokenType]] = dict.fromkeys(_SYMBOLS, TokenType.OPERATOR)
+    COMMANDS: ClassVar[set[TokenType]] = set()
+    HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+    STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
+    def _init_core(self) -> TokenizerCore:
+        made = super()._init_core()
+        core = _Core.__new__(_Core)
+        for name in TokenizerCore.__slots__:
+            setattr(core, name, getattr(made, name))
+        # No N'…' literals and no Jinja comments: both would be taken silently.
+        core.format_strings = {k: v for k, v in made.format_strings.items() if v[1] is TokenType.RAW_STRING}
+        core.comments = {"--": None, "/*": "*/"}
+        return core
+
+
+_TOKENIZER: list[Tokenizer] = []
+
+
+def scan(text: str) -> tuple[list[Token], list[str], UserError | None]:
+    """Tokens of `text` with their words, both closed by an end token; the error, if any, that stopped the scan.
+
+    The word of an unquoted word is its upper case, of a symbol the symbol, else STRING, NUMBER, QUOTED or END.
+    """
+    if not _TOKENIZER:
+        _TOKENIZER.append(Tokenizer(dialect=Databricks))
+    core: TokenizerCore = _TOKENIZER[0]._core
+    error: UserError | None = None
+    try:
+        core.tokenize(text)
+    except TokenError as e:
+        if isinstance(e.__cause__, UserError):
+            error = e.__cause__
+        else:
+            start = core._start
+            error = syntax_error(text[start], Span(start, start + 1), "unclosed quotation")
+    tokens = core.tokens
+    core.reset()
+    words: list[str] = []
+    add = words.append
+    for index, token in enumerate(tokens):
+        kind = token.token_type
+        if kind is TokenType.VAR:
+            word = token.text
+            if not word.isidentifier() and not (word[0] in _DIGITS and ("_" + word).isidentifier()):
+                error = syntax_error(_printable(word), span_of_token(token))
+                del tokens[index:]
+                break
+            add(word.upper())
+        elif kind is TokenType.STRING or kind is TokenType.RAW_STRING:
+            add(STRING)
+        elif kind is TokenType.NUMBER:
+            add(NUMBER)
+        elif kind is TokenType.IDENTIFIER:
+            add(QUOTED)
+        else:
+            add(token.text)
+    tokens.append(Token(TokenType.SENTINEL, "", start=len(text), end=len(text) - 1))
+    add(END)
+    return tokens, words, error
+
+
+def _printable(word: str) -> str:
+    """`word` with what can't be shown in a message escaped."""
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in word[:64])

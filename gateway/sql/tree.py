@@ -1,0 +1,60 @@
+"""The nodes that sqlglot lacks for Spark's grammar, and the positions of all nodes.
+
+The parser puts the offsets of the first and last character of every node into its `meta` (keys ``start`` and ``end``, both
+inclusive, as sqlglot does for identifiers), so the span of a node needs no walk.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+
+from gateway.errors import Span
+
+
+class TypedLiteral(exp.Expression, exp.Condition):
+    """``DATE '2020-01-01'``: `this` is the text (str), `kind` DATE, TIMESTAMP, TIMESTAMP_LTZ, TIMESTAMP_NTZ, X or INTERVAL.
+
+    Kind INTERVAL is ``INTERVAL '1 day 2 hours'`` without a unit behind the text.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True}
+    _hash_raw_args: ClassVar[bool] = True
+
+
+class IntervalLiteral(exp.Expression, exp.Condition):
+    """``INTERVAL 23 DAYS 4 HOURS``, ``INTERVAL '1-2' YEAR TO MONTH``.
+
+    `parts` is a tuple of (value, unit): value as text with its sign, unit singular and upper case (DAY, HOUR, WEEK …);
+    `to` is the end unit of the form ``<value> <unit> TO <to>`` (then there is one part), else None.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"parts": True, "to": False}
+    _hash_raw_args: ClassVar[bool] = True
+
+
+class Positive(exp.Unary):
+    """Unary plus, which Spark keeps: ``+ '1'`` is the double 1.0."""
+
+
+class UnsignedRightShift(exp.Expression, exp.Binary):
+    """``a >>> b``."""
+
+
+def span_of(node: exp.Expr) -> Span | None:
+    """The piece of the user's text that made `node`; None for a node that the parser did not make."""
+    meta: dict[str, Any] | None = node._meta
+    if meta is None or "start" not in meta:
+        return None
+    return Span(meta["start"], meta["end"] + 1)
+
+
+def number_suffix(text: str) -> tuple[str, str]:
+    """Digits and suffix of a number literal: ``1L`` -> ("1", "L"), ``-1.5BD`` -> ("-1.5", "BD"), ``1e3`` -> ("1e3", "")."""
+    upper = text.upper()
+    if upper.endswith("BD"):
+        return text[:-2], "BD"
+    if upper[-1] in "LSYFD":
+        return text[:-1], upper[-1]
+    return text, ""
