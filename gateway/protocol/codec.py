@@ -116,9 +116,7 @@ def _envelope(cls: type[Any], number: int) -> Plan:
 
 _CALLS: dict[str, Plan] = {name: _envelope(getattr(ttypes, f"T{name}Req"), 1) for name in METHODS}
 _REPLIES: dict[str, Plan] = {name: _envelope(getattr(ttypes, f"T{name}Resp"), 0) for name in METHODS}
-_EXCEPTIONS = Plan(
-    _Exception, {1: Field(STRING, "message", True), 2: Field(I32, "type", None)}, (None, None), False
-)
+_EXCEPTIONS = Plan(_Exception, {1: Field(STRING, "message", True), 2: Field(I32, "type", None)}, (None, None), False)
 
 
 def _header(body: bytes) -> tuple[int, str, int, int]:

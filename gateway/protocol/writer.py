@@ -48,6 +48,13 @@ class Spliced:
     parts: Sequence[Buffer]
 
 
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A whole struct, ready-made; see `codec.encode_struct`."""
+
+    data: bytes
+
+
 def write_struct(out: list[Buffer], plan: Plan, value: Any, extras: Extras | None = None) -> None:
     """Append the struct `value` to `out`; `extras` are fields kept by a `Reader`, put back in order of their ids."""
     kept = list(extras.get(id(value), ())) if extras else []
@@ -82,7 +89,10 @@ def _write_value(out: list[Buffer], ttype: int, arg: Any, value: Any, extras: Ex
         out.append(_size(len(data)))
         out.append(data)
     elif ttype == STRUCT:
-        write_struct(out, arg, value, extras)
+        if isinstance(value, Encoded):
+            out.append(value.data)
+        else:
+            write_struct(out, arg, value, extras)
     elif ttype in (LIST, SET):
         etype, inner = arg
         if isinstance(value, Spliced):

@@ -1,0 +1,137 @@
+"""The ways to tell who calls: nobody is asked (`none`, loopback only), or static tokens (`token`).
+
+Tokens are kept as SHA-256 of the token: they are long and random, so a slow hash would only slow every request. A token
+file has one ``name:sha256-hex`` a line, `#` starts a comment; `token_line` makes such lines.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import ipaddress
+import secrets
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from gateway.auth.base import AuthenticationError, Identity
+from gateway.errors import ConfigError
+
+ANONYMOUS = "anonymous"
+_HEX_DIGITS = frozenset("0123456789abcdef")
+# The user name of HTTP Basic that says "the password is a token" (Databricks JDBC and ODBC).
+_TOKEN_USER = "token"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether listening on `host` is reachable from this machine only. Names other than localhost count as not."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def require_loopback(host: str) -> None:
+    """Raises ConfigError naming `auth` if mode `none` would be open to other machines."""
+    if not is_loopback(host):
+        raise ConfigError("auth", f"`none` is allowed on a loopback host only, not on {host!r}; use `token`.")
+
+
+def basic_credentials(authorization: str) -> tuple[str, str] | None:
+    """User and password of an ``Authorization: Basic`` value, None if it is malformed."""
+    try:
+        text = base64.b64decode(authorization.partition(" ")[2].strip(), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return None
+    user, colon, password = text.partition(":")
+    return (user, password) if colon else None
+
+
+def _scheme(headers: Mapping[str, str]) -> str:
+    return headers.get("authorization", "").partition(" ")[0].lower()
+
+
+class AllowAll:
+    """Mode `none`: every credential is accepted; the name is that of HTTP Basic, if there is one."""
+
+    def authenticate(self, headers: Mapping[str, str]) -> Identity:
+        """See `Authenticator`; never refuses."""
+        if _scheme(headers) == "basic":
+            credentials = basic_credentials(headers["authorization"])
+            if credentials and credentials[0] and credentials[0] != _TOKEN_USER:
+                return Identity(credentials[0])
+        return Identity(ANONYMOUS)
+
+
+class StaticTokens:
+    """Mode `token`: ``Bearer <token>``, ``Basic token:<token>`` or ``Basic <name>:<token>``.
+
+    Args:
+        tokens: pairs of name and SHA-256 (lower-case hex) of the token. A name may have several.
+    """
+
+    def __init__(self, tokens: Iterable[tuple[str, str]]) -> None:
+        self._tokens = [(name, bytes.fromhex(digest)) for name, digest in tokens]
+
+    def authenticate(self, headers: Mapping[str, str]) -> Identity:
+        """See `Authenticator`."""
+        scheme = _scheme(headers)
+        user: str | None = None
+        if scheme == "bearer":
+            token = headers["authorization"].partition(" ")[2].strip()
+        elif scheme == "basic":
+            credentials = basic_credentials(headers["authorization"])
+            if credentials is None:
+                raise AuthenticationError("basic", "The Authorization header is malformed.")
+            user, token = credentials
+        else:
+            raise AuthenticationError("other" if scheme else "none", "A token is required.")
+        name = self._owner(token) if token else None
+        if name is None or (user not in (None, _TOKEN_USER) and user != name):
+            raise AuthenticationError(scheme, "The token is not valid.")
+        return Identity(name)
+
+    def _owner(self, token: str) -> str | None:
+        """The name that a token belongs to; every known token is compared, in constant time."""
+        digest = hashlib.sha256(token.encode()).digest()
+        owner = None
+        for name, known in self._tokens:
+            if hmac.compare_digest(digest, known):
+                owner = name
+        return owner
+
+
+def token_line(name: str, token: str) -> str:
+    """A line of a token file."""
+    return f"{name}:{hashlib.sha256(token.encode()).hexdigest()}"
+
+
+def new_token() -> str:
+    """A random token (128 bits) in the shape that Databricks users know."""
+    return "dapi" + secrets.token_hex(16)
+
+
+def read_tokens(path: Path) -> StaticTokens:
+    """Tokens of a file. Raises ConfigError naming `token_file`, never showing a line's text."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError("token_file", f"cannot read {str(path)!r}: {error}") from error
+    tokens = []
+    for number, line in enumerate(lines, start=1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        name, _, digest = line.rpartition(":")
+        name, digest = name.strip(), digest.strip().lower()
+        if not name or len(digest) != 64 or not _HEX_DIGITS.issuperset(digest):
+            raise ConfigError("token_file", f"line {number} of {str(path)!r} is not `name:sha256-hex`.")
+        if digest == hashlib.sha256(b"").hexdigest():
+            raise ConfigError("token_file", f"line {number} of {str(path)!r} is the hash of an empty token.")
+        tokens.append((name, digest))
+    if not tokens:
+        raise ConfigError("token_file", f"{str(path)!r} holds no token.")
+    return StaticTokens(tokens)

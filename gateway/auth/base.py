@@ -1,0 +1,33 @@
+"""Who calls: the headers of a request become an identity, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.errors import GatewayError
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """An authenticated caller."""
+
+    name: str
+
+
+class AuthenticationError(GatewayError):
+    """The credentials are missing or wrong; the text never tells which, nor what was expected."""
+
+    fault = "client"
+
+    def __init__(self, mechanism: str, message: str) -> None:
+        super().__init__("UNAUTHENTICATED", message, sqlstate="28000")
+        self.mechanism = mechanism  # none, basic, bearer or other: for counting, not for the client
+
+
+class Authenticator(Protocol):
+    """One way to tell who calls."""
+
+    def authenticate(self, headers: Mapping[str, str]) -> Identity:
+        """The caller, from request headers with lower-case names. Quick. Raises AuthenticationError."""

@@ -1,0 +1,370 @@
+"""A small blocking client: Thrift over HTTP/1.1 on one kept-alive connection, results as Arrow batches or raw pages.
+
+For the command line, tests and benchmarks. It adds as little of its own time as Python allows: one write per call, no
+header parser beyond what is needed, column values left as bytes. One call at a time; not for sharing between threads.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import lz4.frame
+import pyarrow as pa
+
+from gateway.protocol import codec, versions
+from gateway.thrift_gen.TCLIService import ttypes
+
+DEFAULT_PATH = "/sql/1.0/warehouses/gateway"
+_OK = (ttypes.TStatusCode.SUCCESS_STATUS, ttypes.TStatusCode.SUCCESS_WITH_INFO_STATUS)
+_RUNNING = (
+    ttypes.TOperationState.INITIALIZED_STATE,
+    ttypes.TOperationState.PENDING_STATE,
+    ttypes.TOperationState.RUNNING_STATE,
+)
+
+
+class RemoteError(Exception):
+    """What a server answered instead of a result: SQL errors, refusals, HTTP errors (sqlstate 08000)."""
+
+    def __init__(self, text: str, sqlstate: str | None) -> None:
+        super().__init__(text)
+        self.sqlstate = sqlstate
+
+
+class HttpConnection:
+    """POST requests to one URL over one connection, reopened once if the server has closed it while it was idle.
+
+    Args:
+        url: ``http://host:port[/path]``; without a path, `DEFAULT_PATH`.
+        authorization: value of the Authorization header.
+        timeout: seconds that one read or write may take.
+    """
+
+    def __init__(self, url: str, authorization: str | None = None, timeout: float | None = 900.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "http" or parts.hostname is None:
+            raise ValueError(f"not an http:// URL: {url!r}")
+        self._address = (parts.hostname, parts.port or 80)
+        self._timeout = timeout
+        path = parts.path if parts.path.strip("/") else DEFAULT_PATH
+        lines = [
+            f"POST {path} HTTP/1.1",
+            f"Host: {parts.netloc}",
+            "Content-Type: application/x-thrift",
+            "User-Agent: DeltaSqlGateway",
+        ]
+        if authorization is not None:
+            lines.append(f"Authorization: {authorization}")
+        self._head = ("\r\n".join(lines) + "\r\nContent-Length: ").encode("latin-1")
+        self._socket: socket.socket | None = None
+
+    def close(self) -> None:
+        """Close the connection; a later `post` opens a new one."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def post(self, body: bytes) -> tuple[int, bytes]:
+        """Status and body of the answer. Raises OSError, and ConnectionError for a damaged one."""
+        fresh = self._socket is None
+        if self._socket is None:
+            self._socket = socket.create_connection(self._address, self._timeout)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self._socket.sendall(b"%s%d\r\n\r\n%s" % (self._head, len(body), body))
+            first = self._socket.recv(65536)
+            if not first:
+                raise ConnectionResetError("the server closed the connection")
+        except (BrokenPipeError, ConnectionResetError):
+            # An idle connection may have been closed before this request reached the server; a new one is no retry.
+            self.close()
+            if fresh:
+                raise
+            return self.post(body)
+        except OSError:
+            self.close()
+            raise
+        return self._answer(first)
+
+    def _answer(self, data: bytes) -> tuple[int, bytes]:
+        assert self._socket is not None
+        while (end := data.find(b"\r\n\r\n")) < 0:
+            data += self._receive(65536)
+        lines = data[:end].split(b"\r\n")
+        headers = dict(line.lower().split(b":", 1) for line in lines[1:])
+        length = headers.get(b"content-length")
+        if length is None:
+            self.close()
+            raise ConnectionError("an answer without Content-Length")
+        size = int(length)
+        start = end + 4
+        if len(data) - start < size:
+            body = bytearray(size)
+            view = memoryview(body)
+            have = len(data) - start
+            view[:have] = data[start:]
+            while have < size:
+                count = self._socket.recv_into(view[have:], size - have)
+                if not count:
+                    self.close()
+                    raise ConnectionResetError("the server closed the connection within an answer")
+                have += count
+            view.release()
+            answer = bytes(body)
+        else:
+            answer = data[start : start + size]
+        if headers.get(b"connection", b"").strip() == b"close":
+            self.close()
+        return int(lines[0].split(b" ", 2)[1]), answer
+
+    def _receive(self, size: int) -> bytes:
+        assert self._socket is not None
+        data = self._socket.recv(size)
+        if not data:
+            self.close()
+            raise ConnectionResetError("the server closed the connection within an answer")
+        return data
+
+
+class Client:
+    """A session on a server.
+
+    Args:
+        url: see `HttpConnection`.
+        token: sent as Bearer.
+        user, password: sent as Basic when there is no token.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        user: str | None = None,
+        password: str = "",
+        timeout: float | None = 900.0,
+    ) -> None:
+        authorization = None
+        if token is not None:
+            authorization = f"Bearer {token}"
+        elif user is not None:
+            authorization = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+        self._connection = HttpConnection(url, authorization, timeout)
+        self._session: Any = None
+        self.protocol = 0
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def call(self, method: str, request: Any) -> Any:
+        """One call; the answer with its TStatus checked. Raises RemoteError, OSError, MalformedError."""
+        status, body = self._connection.post(codec.encode_call(method, 0, request))
+        if status != 200:
+            raise RemoteError(f"HTTP {status}: {body[:500].decode('utf-8', 'replace')}", "08000")
+        try:
+            answer = codec.decode_reply(body, raw_columns=True).value
+        except codec.ApplicationError as error:
+            raise RemoteError(str(error), "08000") from error
+        check(answer.status)
+        return answer
+
+    def open(
+        self,
+        configuration: Mapping[str, str] | None = None,
+        *,
+        catalog: str | None = None,
+        schema: str | None = None,
+        protocol: int = versions.SPARK_V9,
+    ) -> Client:
+        """Open the session; a protocol below Spark's scale is asked as Hive clients do."""
+        spark = versions.is_spark(protocol)
+        answer = self.call(
+            "OpenSession",
+            ttypes.TOpenSessionReq(
+                client_protocol=None if spark else protocol,
+                client_protocol_i64=protocol if spark else None,
+                configuration=dict(configuration or {}),
+                initialNamespace=ttypes.TNamespace(catalogName=catalog, schemaName=schema)
+                if catalog or schema
+                else None,
+                canUseMultipleCatalogs=True,
+            ),
+        )
+        self._session = answer.sessionHandle
+        self.protocol = answer.serverProtocolVersion
+        return self
+
+    def close(self) -> None:
+        """Close the session and the connection."""
+        if self._session is not None:
+            session, self._session = self._session, None
+            try:
+                self.call("CloseSession", ttypes.TCloseSessionReq(sessionHandle=session))
+            finally:
+                self._connection.close()
+        self._connection.close()
+
+    def execute(
+        self,
+        statement: str,
+        *,
+        arrow: bool = True,
+        lz4: bool = False,
+        direct: bool = True,
+        max_rows: int = 1_000_000,
+        max_bytes: int | None = 100 * 1024 * 1024,
+        parameters: Sequence[Any] = (),
+        row_limit: int | None = None,
+        timeout_seconds: int = 0,
+        configuration: Mapping[str, str] | None = None,
+        progress: Callable[[Any], None] | None = None,
+    ) -> Result:
+        """Run a statement and wait for its end; `progress` gets every TGetOperationStatusResp while it is under way."""
+        answer = self.call(
+            "ExecuteStatement",
+            ttypes.TExecuteStatementReq(
+                sessionHandle=self._session,
+                statement=statement,
+                confOverlay=dict(configuration or {}),
+                runAsync=True,
+                queryTimeout=timeout_seconds,
+                getDirectResults=ttypes.TSparkGetDirectResults(maxRows=max_rows, maxBytes=max_bytes)
+                if direct
+                else None,
+                canReadArrowResult=arrow,
+                canDownloadResult=False,
+                canDecompressLZ4Result=lz4,
+                useArrowNativeTypes=ttypes.TSparkArrowTypes(
+                    timestampAsArrow=True,
+                    decimalAsArrow=True,
+                    complexTypesAsArrow=True,
+                    intervalTypesAsArrow=False,
+                    nullTypeAsArrow=True,
+                ),
+                resultRowLimit=row_limit,
+                parameters=list(parameters),
+            ),
+        )
+        result = Result(self, answer.operationHandle, max_rows, max_bytes)
+        try:
+            result.wait(answer.directResults, progress)
+        except BaseException:
+            result.cancel()
+            raise
+        return result
+
+
+class Result:
+    """The result of a statement, read once from start to end.
+
+    Attributes:
+        metadata: TGetResultSetMetadataResp.
+        modified_rows: what the server counts for DML, None otherwise.
+    """
+
+    def __init__(self, client: Client, handle: Any, max_rows: int, max_bytes: int | None) -> None:
+        self._client = client
+        self._handle = handle
+        self._limits = (max_rows, max_bytes)
+        self._first: Any = None
+        self._closed = False
+        self.metadata: Any = None
+        self.modified_rows: int | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return [column.columnName for column in self.metadata.schema.columns]
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema that the server told; raises RemoteError for columnar results."""
+        if self.metadata.arrowSchema is None:
+            raise RemoteError("The result has no Arrow schema.", None)
+        return pa.ipc.read_schema(pa.py_buffer(self.metadata.arrowSchema))
+
+    def wait(self, direct: Any, progress: Callable[[Any], None] | None) -> None:
+        """Until the operation has ended. Raises RemoteError if it did not succeed."""
+        status = direct.operationStatus if direct is not None else None
+        self._closed = direct is not None and direct.closeOperation is not None
+        while status is None or status.operationState in _RUNNING:
+            if status is not None and progress is not None:
+                progress(status)
+            status = self._client.call(
+                "GetOperationStatus",
+                ttypes.TGetOperationStatusReq(operationHandle=self._handle, getProgressUpdate=progress is not None),
+            )
+        if status.operationState != ttypes.TOperationState.FINISHED_STATE:
+            state = ttypes.TOperationState._VALUES_TO_NAMES.get(status.operationState, "?")  # noqa: SLF001
+            raise RemoteError(status.displayMessage or status.errorMessage or state, status.sqlState)
+        self.modified_rows = status.numModifiedRows
+        if direct is not None:
+            for part in (direct.resultSetMetadata, direct.resultSet):
+                if part is not None:
+                    check(part.status)
+            self.metadata, self._first = direct.resultSetMetadata, direct.resultSet
+        if self.metadata is None:
+            self.metadata = self._client.call(
+                "GetResultSetMetadata", ttypes.TGetResultSetMetadataReq(operationHandle=self._handle)
+            )
+
+    def pages(self) -> Iterator[Any]:
+        """TRowSet after TRowSet; values of columns are `reader.RawValues`. Ends with the operation closed."""
+        page, self._first = self._first, None
+        while True:
+            if page is None:
+                max_rows, max_bytes = self._limits
+                page = self._client.call(
+                    "FetchResults",
+                    ttypes.TFetchResultsReq(
+                        operationHandle=self._handle,
+                        orientation=ttypes.TFetchOrientation.FETCH_NEXT,
+                        maxRows=max_rows,
+                        maxBytes=max_bytes,
+                    ),
+                )
+            yield page.results
+            if not page.hasMoreRows:
+                break
+            page = None
+        self.close()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as record batches of `arrow_schema`."""
+        schema = self.arrow_schema
+        for page in self.pages():
+            for batch in page.arrowBatches:
+                data = lz4.frame.decompress(batch.batch) if self.metadata.lz4Compressed else batch.batch
+                yield pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+
+    def table(self) -> pa.Table:
+        """All rows."""
+        return pa.Table.from_batches(self.batches(), self.arrow_schema)
+
+    def close(self) -> None:
+        """Free the result on the server."""
+        if not self._closed:
+            self._closed = True
+            self._client.call("CloseOperation", ttypes.TCloseOperationReq(operationHandle=self._handle))
+
+    def cancel(self) -> None:
+        """Stop the statement, if it still runs, and free it, as far as the server can still be reached."""
+        if not self._closed:
+            with contextlib.suppress(RemoteError, OSError):
+                self._client.call("CancelOperation", ttypes.TCancelOperationReq(operationHandle=self._handle))
+                self.close()
+
+
+def check(status: Any) -> None:
+    """Raises RemoteError for a TStatus that is no success."""
+    if status is not None and status.statusCode not in _OK:
+        text = status.displayMessage or status.errorMessage or f"status {status.statusCode}"
+        raise RemoteError(text, status.sqlState)

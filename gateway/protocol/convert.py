@@ -1,0 +1,280 @@
+"""Plain values <-> Thrift structs: schemas, states, statuses, handles, parameters, options.
+
+No decision is taken here that a table does not show. Every struct is written with all its required fields, because Java
+and Go clients validate them on read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.engine.base import Parameter
+from gateway.errors import GatewayError, ProtocolError
+from gateway.protocol import versions
+from gateway.service.api import Handle, OperationStatus, Orientation, ResultOptions, State
+from gateway.sqltypes import STRING, DataType, DecimalType, IntervalType, StructField, StructType, struct
+from gateway.thrift_gen.TCLIService import ttypes
+
+STATES: dict[State, int] = {
+    State.INITIALIZED: ttypes.TOperationState.INITIALIZED_STATE,
+    State.PENDING: ttypes.TOperationState.PENDING_STATE,
+    State.RUNNING: ttypes.TOperationState.RUNNING_STATE,
+    State.FINISHED: ttypes.TOperationState.FINISHED_STATE,
+    State.CANCELED: ttypes.TOperationState.CANCELED_STATE,
+    State.CLOSED: ttypes.TOperationState.CLOSED_STATE,
+    State.ERROR: ttypes.TOperationState.ERROR_STATE,
+    State.TIMEDOUT: ttypes.TOperationState.TIMEDOUT_STATE,
+}
+TERMINAL = frozenset({State.FINISHED, State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
+
+ORIENTATIONS: dict[int | None, Orientation] = {
+    None: Orientation.NEXT,
+    ttypes.TFetchOrientation.FETCH_NEXT: Orientation.NEXT,
+    ttypes.TFetchOrientation.FETCH_PRIOR: Orientation.PRIOR,
+    ttypes.TFetchOrientation.FETCH_RELATIVE: Orientation.RELATIVE,
+    ttypes.TFetchOrientation.FETCH_ABSOLUTE: Orientation.ABSOLUTE,
+    ttypes.TFetchOrientation.FETCH_FIRST: Orientation.FIRST,
+    ttypes.TFetchOrientation.FETCH_LAST: Orientation.LAST,
+}
+
+# Errors that mean "this handle is none of yours": clients reopen on INVALID_HANDLE_STATUS.
+HANDLE_CONDITIONS = frozenset({"INVALID_SESSION_HANDLE", "INVALID_OPERATION_HANDLE"})
+
+# DDL, SET, USE: what clients see of a statement without result (databricks-jdbc recordings).
+NO_RESULT: StructType = struct(StructField("Result", STRING))
+
+_TIMESTAMP_AS_STRING = "spark.thriftserver.arrowbasedrowset.timestampasstring"
+_HANDLE_BYTES = 16
+_MAX_ARGUMENT_DEPTH = 32
+
+
+# ------------------------------------------------------------------------------------------------------------- statuses
+
+
+def success() -> Any:
+    """TStatus SUCCESS."""
+    return ttypes.TStatus(statusCode=ttypes.TStatusCode.SUCCESS_STATUS)
+
+
+def failure(error: GatewayError) -> Any:
+    """TStatus of an error: text in both fields, since Go shows displayMessage only and Python errorMessage only.
+
+    `infoMessages` stay unset: Hive's JDBC driver parses them as a Java stack trace.
+    """
+    invalid = error.condition in HANDLE_CONDITIONS
+    text = error.text()
+    return ttypes.TStatus(
+        statusCode=ttypes.TStatusCode.INVALID_HANDLE_STATUS if invalid else ttypes.TStatusCode.ERROR_STATUS,
+        sqlState=error.sqlstate,
+        errorCode=0,
+        errorMessage=text,
+        displayMessage=text,
+    )
+
+
+def operation_status(status: OperationStatus, *, with_progress: bool = False) -> Any:
+    """TGetOperationStatusResp; its texts are set only for an error (C# takes any displayMessage for one)."""
+    text = status.error.text() if status.error is not None else None
+    return ttypes.TGetOperationStatusResp(
+        status=success(),
+        operationState=STATES[status.state],
+        sqlState=status.error.sqlstate if status.error is not None else None,
+        errorCode=0 if status.error is not None else None,
+        errorMessage=text,
+        displayMessage=text,
+        operationStarted=status.started_ms,
+        operationCompleted=status.completed_ms,
+        hasResultSet=True,
+        numModifiedRows=status.modified_rows,
+        progressUpdateResponse=_progress(status) if with_progress else None,
+    )
+
+
+def _progress(status: OperationStatus) -> Any:
+    """What beeline draws its bar from."""
+    job = ttypes.TJobExecutionStatus
+    if status.state in TERMINAL:
+        code = job.COMPLETE
+    else:
+        code = job.NOT_AVAILABLE if status.progress_fraction is None else job.IN_PROGRESS
+    return ttypes.TProgressUpdateResp(
+        headerNames=[],
+        rows=[],
+        progressedPercentage=1.0 if code == job.COMPLETE else status.progress_fraction or 0.0,
+        status=code,
+        footerSummary=status.progress_text,
+        startTime=status.started_ms or 0,
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- handles
+
+
+def _identifier(identifier: Any, condition: str, name: str) -> Handle:
+    guid = identifier.guid if identifier is not None else None
+    secret = identifier.secret if identifier is not None else None
+    if guid is None or secret is None or len(guid) != _HANDLE_BYTES or len(secret) != _HANDLE_BYTES:
+        raise ProtocolError(condition, f"Invalid {name}: it takes two identifiers of {_HANDLE_BYTES} bytes.")
+    return Handle(guid, secret)
+
+
+def session_from(handle: Any) -> Handle:
+    """The session of a request; raises ProtocolError INVALID_SESSION_HANDLE."""
+    return _identifier(handle and handle.sessionId, "INVALID_SESSION_HANDLE", "SessionHandle")
+
+
+def operation_from(handle: Any) -> Handle:
+    """The operation of a request; type and hasResultSet in it are not to be relied on (Python sends false)."""
+    return _identifier(handle and handle.operationId, "INVALID_OPERATION_HANDLE", "OperationHandle")
+
+
+def session_handle(handle: Handle, protocol: int) -> Any:
+    """TSessionHandle."""
+    return ttypes.TSessionHandle(
+        sessionId=ttypes.THandleIdentifier(guid=handle.guid, secret=handle.secret),
+        serverProtocolVersion=protocol if versions.is_spark(protocol) else None,
+    )
+
+
+def operation_handle(status: OperationStatus) -> Any:
+    """TOperationHandle; every operation has a result set, DDL an empty one (see `NO_RESULT`)."""
+    return ttypes.TOperationHandle(
+        operationId=ttypes.THandleIdentifier(guid=status.handle.guid, secret=status.handle.secret),
+        operationType=getattr(ttypes.TOperationType, status.operation_type),
+        hasResultSet=True,
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- schema
+
+
+def type_id(type_: DataType, options: ResultOptions) -> int:
+    """TTypeId; VOID and intervals get their own id only for clients that asked for their Arrow types as well."""
+    if type_.name == "VOID" and options.null_as_arrow:
+        return int(ttypes.TTypeId.NULL_TYPE)
+    if isinstance(type_, IntervalType) and options.interval_as_arrow:
+        ids = ttypes.TTypeId
+        return int(ids.INTERVAL_YEAR_MONTH_TYPE if type_.is_year_month else ids.INTERVAL_DAY_TIME_TYPE)
+    return int(getattr(ttypes.TTypeId, type_.row.thrift))
+
+
+def table_schema(schema: StructType, options: ResultOptions) -> Any:
+    """TTableSchema: one primitive entry per column, also for nested types (the Python client accepts no other)."""
+    columns = []
+    for position, field in enumerate(schema.fields, start=1):
+        qualifiers = None
+        if isinstance(field.type, DecimalType):
+            value = ttypes.TTypeQualifierValue
+            qualifiers = ttypes.TTypeQualifiers(
+                {"precision": value(i32Value=field.type.precision), "scale": value(i32Value=field.type.scale)}
+            )
+        entry = ttypes.TPrimitiveTypeEntry(type=type_id(field.type, options), typeQualifiers=qualifiers)
+        columns.append(
+            ttypes.TColumnDesc(
+                columnName=field.name,
+                typeDesc=ttypes.TTypeDesc(types=[ttypes.TTypeEntry(primitiveEntry=entry)]),
+                position=position,
+                comment=field.comment or "",
+            )
+        )
+    return ttypes.TTableSchema(columns=columns)
+
+
+# -------------------------------------------------------------------------------------------------- sessions and options
+
+
+def settings_from(configuration: Mapping[str, str] | None) -> tuple[dict[str, str], str | None, str | None]:
+    """Settings, catalog and schema from an OpenSession configuration: Hive's JDBC driver marks them with prefixes."""
+    settings: dict[str, str] = {}
+    catalog = schema = None
+    for key, value in (configuration or {}).items():
+        if key == "use:database":
+            schema = value
+        elif key == "use:catalog":
+            catalog = value
+        else:
+            for prefix in ("set:hiveconf:", "set:hivevar:", "set:"):
+                if key.startswith(prefix):
+                    key = key[len(prefix) :]
+                    break
+            settings[key] = value
+    return settings, catalog, schema
+
+
+def catalog_from(name: str | None) -> str | None:
+    """A catalog name as sent: JDBC and C# say `SPARK` when they mean the default one."""
+    return None if name is None or name.casefold() == "spark" else name
+
+
+def result_options(request: Any, protocol: int, settings: Mapping[str, str]) -> ResultOptions:
+    """What a client can read, from ExecuteStatement and the session.
+
+    An Arrow type counts as asked for only if its flag is true: Spark's own server reads an absent flag as false. Before
+    Spark V5 there are no native types (and no arrowSchema to tell of them), and on Hive's scale no Arrow at all.
+    """
+    if not versions.is_spark(protocol):
+        return _options(arrow=False, lz4=False, links=False, types=None, as_string=False)
+    merged = {key.lower(): value for key, value in settings.items()}
+    merged.update({key.lower(): value for key, value in (request.confOverlay or {}).items()})
+    return _options(
+        arrow=bool(request.canReadArrowResult),
+        lz4=bool(request.canDecompressLZ4Result),
+        links=bool(request.canDownloadResult),
+        types=request.useArrowNativeTypes if versions.has_arrow_schema(protocol) else None,
+        as_string=merged.get(_TIMESTAMP_AS_STRING, "false").strip().lower() == "true",
+    )
+
+
+def _options(*, arrow: bool, lz4: bool, links: bool, types: Any, as_string: bool) -> ResultOptions:
+    return ResultOptions(
+        arrow=arrow,
+        lz4=lz4,
+        links=links,
+        timestamp_as_arrow=bool(types and types.timestampAsArrow) and not as_string,
+        decimal_as_arrow=bool(types and types.decimalAsArrow),
+        complex_as_arrow=bool(types and types.complexTypesAsArrow),
+        interval_as_arrow=bool(types and types.intervalTypesAsArrow),
+        null_as_arrow=bool(types and types.nullTypeAsArrow),
+        timestamp_as_string=as_string,
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- parameters
+
+
+def parameters_from(parameters: Any) -> tuple[Parameter, ...]:
+    """Bound parameters. Positional ones are taken in order of their ordinals, then of the list: Python sends 1 for all."""
+    sent = parameters or []
+    named = [p for p in sent if p.name]
+    if named and len(named) != len(sent):
+        raise ProtocolError(
+            "INVALID_PARAMETER_MARKER_VALUE", "Named and positional parameters cannot be mixed.", sqlstate="22023"
+        )
+    ordered = sent if named else sorted(sent, key=lambda p: p.ordinal or 0)
+    return tuple(_parameter(p.name or None, p.type, _text(p.value), p.arguments, 0) for p in ordered)
+
+
+def _parameter(name: str | None, type_: str | None, value: str | None, arguments: Any, depth: int) -> Parameter:
+    if depth > _MAX_ARGUMENT_DEPTH:
+        raise ProtocolError("INVALID_PARAMETER_MARKER_VALUE", "A parameter is nested too deeply.", sqlstate="22023")
+    type_ = type_ or "STRING"
+    if type_.upper() == "VOID":
+        value = None  # Python sends the text None for a NULL inside an array
+    children = None
+    if arguments is not None:
+        children = tuple(_parameter(None, a.type, a.value, a.arguments, depth + 1) for a in arguments)
+    return Parameter(name, type_, value, children)
+
+
+def _text(value: Any) -> str | None:
+    """A TSparkParameterValue as text."""
+    if value is None:
+        return None
+    if value.stringValue is not None:
+        return str(value.stringValue)
+    if value.doubleValue is not None:
+        return repr(value.doubleValue)
+    if value.booleanValue is not None:
+        return "true" if value.booleanValue else "false"
+    return None

@@ -1,0 +1,335 @@
+"""Calls of TCLIService: each is decode, one verb of the service, encode, under one error wrapper (`ThriftHandler._answer`).
+
+How a failed statement is reported. Real servers answer a syntax error with TStatus ERROR and no handle, yet the Python
+client turns that into a plain DatabaseError, and its tests and ibis want the ServerOperationError that only an operation in
+ERROR_STATE gives. Go, Node, C# and JDBC read either. So:
+
+- direct results asked for: TStatus SUCCESS, a handle, and `directResults.operationStatus` in ERROR_STATE with sqlState,
+  errorMessage and displayMessage; the operation is closed, which `closeOperation` tells;
+- asynchronous without direct results: TStatus SUCCESS and a handle; the error comes with GetOperationStatus;
+- synchronous without direct results (PyHive): such clients look at the status of the call and nowhere else, so TStatus ERROR.
+
+Errors of every other kind (handles, refusals, a fetch from a failed operation) are a TStatus ERROR or INVALID_HANDLE. No
+SQL error is ever an HTTP error.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.errors import GatewayError, ProtocolError, ServerError, unsupported
+from gateway.observability import counter, histogram, log
+from gateway.protocol import codec, convert, information, pages, versions
+from gateway.protocol.reader import Budget
+from gateway.service.api import (
+    ExecuteRequest,
+    Handle,
+    MetadataRequest,
+    OpenSessionRequest,
+    OperationStatus,
+    Orientation,
+    Principal,
+    Service,
+    State,
+)
+from gateway.thrift_gen.TCLIService import ttypes
+
+_LOG_ROWS = 1  # fetchType of FetchResults: the operation's log
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerOptions:
+    """Waiting times and limits.
+
+    Attributes:
+        direct_wait_seconds: how long a call with direct results waits for its statement. The Python client cannot cancel
+            while a call is in flight, so it stays at a few seconds.
+        poll_seconds: how long GetOperationStatus is held while nothing changes; at most 2.
+        default_rows: rows of a page when the client gives no positive number.
+    """
+
+    direct_wait_seconds: float = 5.0
+    poll_seconds: float = 2.0
+    default_rows: int = 100_000
+    budget: Budget = field(default_factory=Budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, with which program."""
+
+    principal: Principal
+    client: str
+
+
+class ThriftHandler:
+    """The Thrift face of a service, for every transport. Thread-safe."""
+
+    def __init__(self, service: Service, options: HandlerOptions | None = None) -> None:
+        self._service = service
+        self._options = options or HandlerOptions()
+
+    def handle(self, body: bytes, identity: str, user_agent: str) -> bytes:
+        """The bytes that answer `body`; never raises. `identity` is the authenticated name of the caller."""
+        start = time.perf_counter()
+        try:
+            call = codec.decode_call(body, self._options.budget)
+        except codec.BadCallError as error:
+            counter("rpc_errors_total", rpc="unknown", error_class=error.fault.name)
+            return error.answer()
+        answer = self._answer(call.method, Caller(Principal(identity), user_agent), call.value)
+        try:
+            return codec.encode_reply(call.method, call.seqid, answer)
+        except Exception as error:  # noqa: BLE001 - the last resort: an answer that cannot be written
+            text = _unexpected(call.method, error).text()
+            return codec.encode_exception(call.method, call.seqid, codec.Fault.INTERNAL_ERROR, text)
+        finally:
+            histogram("rpc_seconds", time.perf_counter() - start, rpc=call.method)
+
+    def _answer(self, method: str, caller: Caller, request: Any) -> Any:
+        """The answer of one verb; an error becomes the answer's TStatus."""
+        try:
+            verb = VERBS.get(method)
+            if verb is None:
+                raise unsupported(f"The call {method}")
+            return verb(self, caller, request)
+        except GatewayError as error:
+            return _refusal(method, error)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not end the connection
+            return _refusal(method, _unexpected(method, error))
+
+    # -------------------------------------------------------------------------------------------------------- sessions
+
+    def open_session(self, caller: Caller, request: Any) -> Any:
+        """OpenSession."""
+        protocol = versions.negotiate(request.client_protocol, request.client_protocol_i64)
+        settings, catalog, schema = convert.settings_from(request.configuration)
+        namespace = request.initialNamespace
+        if namespace is not None:
+            catalog = convert.catalog_from(namespace.catalogName) or catalog
+            schema = namespace.schemaName or schema
+        infos = [information.answer(question) for question in request.getInfos or ()]
+        session = self._service.open_session(
+            OpenSessionRequest(caller.principal, protocol, settings, catalog, schema, caller.client)
+        )
+        return ttypes.TOpenSessionResp(
+            status=convert.success(),
+            serverProtocolVersion=session.protocol,
+            sessionHandle=convert.session_handle(session.handle, session.protocol),
+            configuration=dict(session.settings),
+            getInfos=infos or None,
+            initialNamespace=ttypes.TNamespace(catalogName=session.catalog, schemaName=session.schema),
+            canUseMultipleCatalogs=True,
+        )
+
+    def close_session(self, caller: Caller, request: Any) -> Any:
+        """CloseSession."""
+        self._service.close_session(caller.principal, convert.session_from(request.sessionHandle))
+        return ttypes.TCloseSessionResp(status=convert.success())
+
+    def get_info(self, caller: Caller, request: Any) -> Any:
+        """GetInfo."""
+        self._service.session_info(caller.principal, convert.session_from(request.sessionHandle))
+        return ttypes.TGetInfoResp(status=convert.success(), infoValue=information.answer(request.infoType))
+
+    # ------------------------------------------------------------------------------------------------------ statements
+
+    def execute_statement(self, caller: Caller, request: Any) -> Any:
+        """ExecuteStatement."""
+        if request.statementConf is not None and request.statementConf.sessionless:
+            raise unsupported("ExecuteStatement without a session")
+        session = convert.session_from(request.sessionHandle)
+        if request.statement is None:
+            raise ProtocolError("PARSE_EMPTY_STATEMENT", "The request has no statement.")
+        info = self._service.session_info(caller.principal, session)
+        limit = request.resultRowLimit
+        status = self._service.execute(
+            caller.principal,
+            session,
+            ExecuteRequest(
+                statement=request.statement,
+                conf_overlay=request.confOverlay or {},
+                parameters=convert.parameters_from(request.parameters),
+                run_async=bool(request.runAsync),
+                timeout_seconds=max(0, request.queryTimeout or 0),
+                row_limit=limit if limit is not None and limit > 0 else None,
+                wait_seconds=self._wait(request),
+                options=convert.result_options(request, info.protocol, info.settings),
+            ),
+        )
+        return self._operation(ttypes.TExecuteStatementResp, caller, request, status)
+
+    def metadata(self, answer: type[Any], kind: str, caller: Caller, request: Any) -> Any:
+        """GetCatalogs, GetSchemas, GetTables, GetColumns: one catalog question each, answered like a statement."""
+        session = convert.session_from(request.sessionHandle)
+        catalog = getattr(request, "catalogName", None)
+        if catalog is not None and convert.catalog_from(catalog) is None:
+            catalog = self._service.session_info(caller.principal, session).catalog
+        question = MetadataRequest(
+            kind=kind,
+            catalog=catalog,
+            schema=getattr(request, "schemaName", None),
+            table=getattr(request, "tableName", None),
+            column=getattr(request, "columnName", None),
+            table_types=tuple(getattr(request, "tableTypes", None) or ()),
+            wait_seconds=self._wait(request),
+        )
+        status = self._service.metadata(caller.principal, session, question)
+        return self._operation(answer, caller, request, status)
+
+    def _wait(self, request: Any) -> float:
+        """How long a call waits for the end of its operation."""
+        if request.getDirectResults is None and request.runAsync:
+            return 0.0
+        return self._options.direct_wait_seconds
+
+    def _operation(self, answer: type[Any], caller: Caller, request: Any, status: OperationStatus) -> Any:
+        """The answer to a call that has started an operation (see the module's docstring)."""
+        direct = None
+        if request.getDirectResults is not None:
+            direct = self._direct_results(caller, status, request.getDirectResults)
+        elif not request.runAsync:
+            while status.state not in convert.TERMINAL:
+                status = self._service.operation_status(caller.principal, status.handle, self._options.poll_seconds)
+            if status.error is not None:
+                self._service.close_operation(caller.principal, status.handle)
+                raise status.error
+        return answer(status=convert.success(), operationHandle=convert.operation_handle(status), directResults=direct)
+
+    def _direct_results(self, caller: Caller, status: OperationStatus, limits: Any) -> Any:
+        """TSparkDirectResults: all four members if the operation has ended in time and its rows fit."""
+        direct = ttypes.TSparkDirectResults(operationStatus=convert.operation_status(status))
+        if status.state is State.FINISHED:
+            try:
+                page = self._service.fetch(
+                    caller.principal, status.handle, Orientation.NEXT, self._rows(limits.maxRows), limits.maxBytes, None
+                )
+                direct.resultSetMetadata = pages.metadata(page.metadata)
+                direct.resultSet = ttypes.TFetchResultsResp(
+                    status=convert.success(), hasMoreRows=page.has_more_rows, results=pages.row_set(page)
+                )
+            except GatewayError as error:
+                failed = _failed(status, error)
+                direct = ttypes.TSparkDirectResults(operationStatus=convert.operation_status(failed))
+            else:
+                if page.has_more_rows:
+                    return direct
+        elif status.state is not State.ERROR:
+            return direct  # still at work, or cancelled: the client asks again and is told
+        self._service.close_operation(caller.principal, status.handle)
+        direct.closeOperation = ttypes.TCloseOperationResp(status=convert.success())
+        return direct
+
+    def _rows(self, asked: int | None) -> int:
+        return asked if asked is not None and asked > 0 else self._options.default_rows
+
+    # ------------------------------------------------------------------------------------------------------ operations
+
+    def operation_status(self, caller: Caller, request: Any) -> Any:
+        """GetOperationStatus: held for a while unless the operation has ended."""
+        status = self._service.operation_status(
+            caller.principal, convert.operation_from(request.operationHandle), self._options.poll_seconds
+        )
+        return convert.operation_status(status, with_progress=bool(request.getProgressUpdate))
+
+    def result_metadata(self, caller: Caller, request: Any) -> Any:
+        """GetResultSetMetadata."""
+        return pages.metadata(
+            self._service.result_metadata(caller.principal, convert.operation_from(request.operationHandle))
+        )
+
+    def fetch_results(self, caller: Caller, request: Any) -> Any:
+        """FetchResults: a page of rows, or (fetchType 1) of the operation's log, which is always empty."""
+        operation = convert.operation_from(request.operationHandle)
+        if request.fetchType == _LOG_ROWS:
+            self._service.operation_status(caller.principal, operation, 0.0)
+            return ttypes.TFetchResultsResp(status=convert.success(), hasMoreRows=False, results=pages.no_log())
+        orientation = convert.ORIENTATIONS.get(request.orientation)
+        if orientation is None:
+            raise ProtocolError("INVALID_FETCH_ORIENTATION", f"Unknown fetch orientation {request.orientation}.")
+        if request.startRowOffset is not None and orientation is Orientation.NEXT:
+            orientation = Orientation.ABSOLUTE
+        page = self._service.fetch(
+            caller.principal,
+            operation,
+            orientation,
+            self._rows(request.maxRows),
+            request.maxBytes,
+            request.startRowOffset,
+        )
+        return ttypes.TFetchResultsResp(
+            status=convert.success(),
+            hasMoreRows=page.has_more_rows,
+            results=pages.row_set(page),
+            resultSetMetadata=pages.metadata(page.metadata) if request.includeResultSetMetadata else None,
+        )
+
+    def cancel_operation(self, caller: Caller, request: Any) -> Any:
+        """CancelOperation."""
+        self._service.cancel(caller.principal, convert.operation_from(request.operationHandle))
+        return ttypes.TCancelOperationResp(status=convert.success())
+
+    def close_operation(self, caller: Caller, request: Any) -> Any:
+        """CloseOperation; closing what is closed succeeds."""
+        handle: Handle = convert.operation_from(request.operationHandle)
+        self._service.close_operation(caller.principal, handle)
+        return ttypes.TCloseOperationResp(status=convert.success())
+
+
+Verb = Callable[[ThriftHandler, Caller, Any], Any]
+
+
+def _metadata(kind: str, answer: type[Any]) -> Verb:
+    return lambda handler, caller, request: handler.metadata(answer, kind, caller, request)
+
+
+# Calls that are not listed are refused by name.
+VERBS: dict[str, Verb] = {
+    "OpenSession": ThriftHandler.open_session,
+    "CloseSession": ThriftHandler.close_session,
+    "GetInfo": ThriftHandler.get_info,
+    "ExecuteStatement": ThriftHandler.execute_statement,
+    "GetCatalogs": _metadata("catalogs", ttypes.TGetCatalogsResp),
+    "GetSchemas": _metadata("schemas", ttypes.TGetSchemasResp),
+    "GetTables": _metadata("tables", ttypes.TGetTablesResp),
+    "GetColumns": _metadata("columns", ttypes.TGetColumnsResp),
+    "GetOperationStatus": ThriftHandler.operation_status,
+    "GetResultSetMetadata": ThriftHandler.result_metadata,
+    "FetchResults": ThriftHandler.fetch_results,
+    "CancelOperation": ThriftHandler.cancel_operation,
+    "CloseOperation": ThriftHandler.close_operation,
+}
+
+
+def _refusal(method: str, error: GatewayError) -> Any:
+    """The answer of `method` that carries an error, with the fields that Java and Go require."""
+    counter("rpc_errors_total", rpc=method, error_class=error.condition.partition(".")[0])
+    answer = getattr(ttypes, f"T{method}Resp")(status=convert.failure(error))
+    if method == "OpenSession":
+        answer.serverProtocolVersion = versions.SPARK_V9
+    elif method == "GetInfo":
+        answer.infoValue = ttypes.TGetInfoValue(stringValue="")
+    return answer
+
+
+def _failed(status: OperationStatus, error: GatewayError) -> OperationStatus:
+    """An operation whose rows could not be delivered."""
+    return OperationStatus(
+        handle=status.handle,
+        operation_type=status.operation_type,
+        state=State.ERROR,
+        has_result_set=False,
+        error=error,
+        started_ms=status.started_ms,
+        completed_ms=status.completed_ms,
+    )
+
+
+def _unexpected(method: str, error: Exception) -> GatewayError:
+    """A fault of ours: the log gets everything, the client the class only."""
+    log("unexpected error", "error", rpc=method, error=repr(error), trace=traceback.format_exc())
+    return ServerError("INTERNAL_ERROR", f"The call {method} failed unexpectedly ({type(error).__name__}).")

@@ -1,0 +1,124 @@
+"""Results on the wire: the metadata of a result, and a page of its rows in the one form that its client reads.
+
+The form follows from what was negotiated when the statement ran, so that every page of a result has it: inline Arrow
+batches if the client can read them, else columns; metadata calls are always columnar. Exactly one field of TRowSet is set
+(Go reads an empty list of columns as a columnar page), `resultFormat` and `lz4Compressed` always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from gateway.errors import ServerError
+from gateway.observability import counter
+from gateway.protocol import codec, convert, versions
+from gateway.protocol.writer import Encoded, Spliced
+from gateway.results import arrow_ipc, columnar
+from gateway.results.arrow_ipc import ArrowOptions
+from gateway.service.api import Page, ResultMetadata, ResultOptions
+from gateway.sqltypes import Slot, StructType, struct
+from gateway.thrift_gen.TCLIService import ttypes
+
+_COLUMNS: dict[Slot, type[Any]] = {
+    Slot.BOOL: ttypes.TBoolColumn,
+    Slot.BYTE: ttypes.TByteColumn,
+    Slot.I16: ttypes.TI16Column,
+    Slot.I32: ttypes.TI32Column,
+    Slot.I64: ttypes.TI64Column,
+    Slot.DOUBLE: ttypes.TDoubleColumn,
+    Slot.STRING: ttypes.TStringColumn,
+    Slot.BINARY: ttypes.TBinaryColumn,
+}
+_EMPTY = struct()
+
+
+def is_arrow(metadata: ResultMetadata) -> bool:
+    """Whether rows of this result travel as Arrow batches."""
+    return metadata.options.arrow and not metadata.is_metadata
+
+
+def _shown(metadata: ResultMetadata) -> StructType:
+    """The schema that clients are told: statements without a result show one empty column."""
+    return metadata.schema if metadata.is_query else convert.NO_RESULT
+
+
+def _arrow_schema(metadata: ResultMetadata) -> StructType:
+    """The Arrow schema of a statement without a result has no column at all, unlike its Thrift schema."""
+    return metadata.schema if metadata.is_query else _EMPTY
+
+
+def _arrow_options(options: ResultOptions) -> ArrowOptions:
+    return ArrowOptions(
+        decimal_as_arrow=options.decimal_as_arrow,
+        timestamp_as_arrow=options.timestamp_as_arrow,
+        complex_as_arrow=options.complex_as_arrow,
+        interval_as_arrow=options.interval_as_arrow,
+        null_as_arrow=options.null_as_arrow,
+    )
+
+
+@lru_cache(maxsize=256)
+def metadata(metadata: ResultMetadata) -> Encoded:
+    """TGetResultSetMetadataResp, ready-made: it goes with every page, and programs repeat their statements."""
+    arrow = is_arrow(metadata)
+    message = None
+    if arrow and versions.has_arrow_schema(metadata.protocol):
+        schema = _arrow_schema(metadata)
+        message = arrow_ipc.schema_message(schema, _arrow_options(metadata.options), metadata.time_zone)
+    formats = ttypes.TSparkRowSetType
+    return Encoded(
+        codec.encode_struct(
+            ttypes.TGetResultSetMetadataResp(
+                status=convert.success(),
+                schema=convert.table_schema(_shown(metadata), metadata.options),
+                resultFormat=formats.ARROW_BASED_SET if arrow else formats.COLUMN_BASED_SET,
+                lz4Compressed=arrow and metadata.options.lz4,
+                arrowSchema=message,
+                cacheLookupResult=ttypes.TCacheLookupResult.CACHE_INELIGIBLE,
+                isStagingOperation=False,
+            )
+        )
+    )
+
+
+def row_set(page: Page) -> Any:
+    """TRowSet of a page. Raises the encodings' errors (UNSUPPORTED_RESULT_TYPE, NUMERIC_VALUE_OUT_OF_RANGE …)."""
+    metadata = page.metadata
+    rows = page.rows
+    if rows and not metadata.is_query:
+        raise ServerError("INTERNAL_ERROR", f"A statement without a result delivered {rows} rows.")
+    batches = page.batches if metadata.is_query else ()
+    result = ttypes.TRowSet(startRowOffset=page.start_row_offset, rows=[])
+    if is_arrow(metadata):
+        result.arrowBatches = [
+            ttypes.TSparkArrowBatch(batch=batch.data, rowCount=batch.rows)
+            for batch in arrow_ipc.encode(
+                batches,
+                _arrow_schema(metadata),
+                _arrow_options(metadata.options),
+                metadata.time_zone,
+                metadata.options.lz4,
+            )
+        ]
+        counter("result_bytes_total", sum(len(batch.batch) for batch in result.arrowBatches), format="arrow")
+    else:
+        payloads = columnar.encode(batches, _shown(metadata), time_zone=metadata.time_zone)
+        result.columns = _columns(payloads)
+        counter("result_bytes_total", sum(len(p.values) + len(p.nulls) for p in payloads), format="columnar")
+    counter("result_rows_total", rows)
+    return result
+
+
+def _columns(payloads: Sequence[columnar.ColumnPayload]) -> list[Any]:
+    return [
+        ttypes.TColumn(**{p.slot.value: _COLUMNS[p.slot](values=Spliced(p.count, [p.values]), nulls=p.nulls)})
+        for p in payloads
+    ]
+
+
+def no_log() -> Any:
+    """TRowSet of an empty operation log: one column of text without rows, as beeline and impyla read it."""
+    column = ttypes.TColumn(stringVal=ttypes.TStringColumn(values=[], nulls=b""))
+    return ttypes.TRowSet(startRowOffset=0, rows=[], columns=[column])

@@ -1,0 +1,217 @@
+"""Thrift over HTTP, and the small pages beside it: one ASGI application without a framework.
+
+Sockets, headers and the one hop from the event loop to a thread are here; everything below is blocking code. A request is
+routed and authenticated before its body is read, and the body is cut at the limit while it streams in. Answers are sent
+whole, header and body in one write: in two they would cost clients 40 ms (Nagle's algorithm meets delayed ACKs).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.auth.base import AuthenticationError, Authenticator
+from gateway.observability import METRICS_CONTENT_TYPE, counter
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Header = tuple[bytes, bytes]
+
+BODY_LIMIT = 16 * 1024 * 1024
+THREADS = 256
+_THRIFT = b"application/x-thrift"
+_JSON = b"application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """What the pages beside Thrift show. `ready` gives None, or the reason why requests should go elsewhere."""
+
+    ready: Callable[[], str | None]
+    metrics: Callable[[], bytes]
+
+
+class RefusalError(Exception):
+    """A request that is answered by HTTP alone."""
+
+    def __init__(self, status: int, error_code: str, message: str, *headers: Header, close: bool = False) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error_code = error_code
+        self.message = message
+        self.headers = headers
+        self.close = close
+
+
+class ClientGoneError(Exception):
+    """The connection ended before the request did; there is nobody to answer."""
+
+
+def is_thrift_path(path: str) -> bool:
+    """Whether Thrift is served on a path: repeated and trailing slashes do not count (databricks-jdbc doubles the first)."""
+    match [part for part in path.split("/") if part]:
+        case ["cliservice"] | ["sql", "1.0", "warehouses" | "endpoints", _] | ["sql", "protocolv1", "o", _, _]:
+            return True
+    return False
+
+
+class HttpApp:
+    """The ASGI application.
+
+    Args:
+        handle: body, name of the caller, User-Agent -> answer; blocking, never raises (`ThriftHandler.handle`).
+        authenticator: who calls.
+        probes: the other pages.
+        threads: how many calls may be in flight; long polls and synchronous statements hold one each.
+        body_limit: bytes of a request body.
+        body_seconds: how long a body may take to arrive.
+    """
+
+    def __init__(
+        self,
+        handle: Callable[[bytes, str, str], bytes],
+        authenticator: Authenticator,
+        probes: Probes,
+        *,
+        threads: int = THREADS,
+        body_limit: int = BODY_LIMIT,
+        body_seconds: float = 120.0,
+    ) -> None:
+        self._handle = handle
+        self._authenticator = authenticator
+        self._probes = probes
+        self._body_limit = body_limit
+        self._body_seconds = body_seconds
+        self._executor = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="call")
+
+    def close(self) -> None:
+        """Let calls in flight finish, start no more."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI entry; only scope type http is served."""
+        if scope["type"] != "http":
+            raise NotImplementedError(f"ASGI scope {scope['type']}")
+        path = scope["path"]
+        route = "other"
+        headers: tuple[Header, ...] = ()
+        try:
+            if is_thrift_path(path):
+                route = "thrift"
+                body = await self._call(scope, receive)
+                status, kind = 200, _THRIFT
+            else:
+                name = "/" + "/".join(part for part in path.split("/") if part)
+                page = _PAGES.get(name)
+                if page is None:
+                    raise RefusalError(404, "ENDPOINT_NOT_FOUND", f"No API found for '{scope['method']} {path[:200]}'")
+                route = name[1:]
+                if scope["method"] not in ("GET", "HEAD"):
+                    raise RefusalError(405, "METHOD_NOT_ALLOWED", "Only GET is served here.", (b"allow", b"GET, HEAD"))
+                status, kind, body = page(self)
+        except RefusalError as refusal:
+            status, kind = refusal.status, _JSON
+            body = json.dumps({"error_code": refusal.error_code, "message": refusal.message}).encode()
+            headers = refusal.headers + (((b"connection", b"close"),) if refusal.close else ())
+        except ClientGoneError:
+            return
+        counter("http_requests_total", route=route, status=str(status))
+        await _respond(send, status, kind, body, headers)
+
+    # ---------------------------------------------------------------------------------------------------------- Thrift
+
+    async def _call(self, scope: Scope, receive: Receive) -> bytes:
+        if scope["method"] != "POST":
+            raise RefusalError(405, "METHOD_NOT_ALLOWED", "Thrift takes POST only.", (b"allow", b"POST"))
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        if "origin" in headers:
+            # Only browsers send it: a web page must not reach a server that trusts everyone on this machine.
+            raise RefusalError(403, "PERMISSION_DENIED", "Thrift is not served to web pages.", close=True)
+        try:
+            identity = self._authenticator.authenticate(headers)
+        except AuthenticationError as error:
+            counter("auth_failures_total", mech=error.mechanism)
+            raise RefusalError(
+                401,
+                "UNAUTHENTICATED",
+                error.message,
+                (b"www-authenticate", b'Bearer, Basic realm="gateway"'),
+                (b"x-databricks-reason-phrase", error.message.encode("ascii", "replace")),
+            ) from error
+        encoding = headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("", "identity"):
+            raise RefusalError(
+                415, "UNSUPPORTED_MEDIA_TYPE", f"Content-Encoding {encoding[:40]!r} is not accepted.", close=True
+            )
+        body = await self._body(headers.get("content-length"), receive)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._executor, self._handle, body, identity.name, headers.get("user-agent", "")
+        )
+
+    async def _body(self, declared: str | None, receive: Receive) -> bytes:
+        if declared is not None and declared.isdigit() and int(declared) > self._body_limit:
+            raise self._too_large()
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientGoneError
+                    chunk = message.get("body", b"")
+                    size += len(chunk)
+                    if size > self._body_limit:
+                        raise self._too_large()
+                    chunks.append(chunk)
+                    if not message.get("more_body", False):
+                        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        except TimeoutError as error:
+            raise RefusalError(408, "REQUEST_TIMEOUT", "The request took too long to arrive.", close=True) from error
+
+    def _too_large(self) -> RefusalError:
+        return RefusalError(
+            413, "REQUEST_TOO_LARGE", f"The request body exceeds the limit of {self._body_limit} bytes.", close=True
+        )
+
+    # ----------------------------------------------------------------------------------------------------------- pages
+
+    def healthz(self) -> tuple[int, bytes, bytes]:
+        """The process answers: status, content type, body."""
+        return 200, _JSON, b'{"status": "ok"}'
+
+    def readyz(self) -> tuple[int, bytes, bytes]:
+        """Requests are welcome: 200, or 503 with the reason."""
+        reason = self._probes.ready()
+        if reason is None:
+            return 200, _JSON, b'{"status": "ready"}'
+        return 503, _JSON, json.dumps({"status": "not ready", "reason": reason}).encode()
+
+    def metrics(self) -> tuple[int, bytes, bytes]:
+        """Prometheus' text format."""
+        return 200, METRICS_CONTENT_TYPE.encode(), self._probes.metrics()
+
+
+_PAGES: dict[str, Callable[[HttpApp], tuple[int, bytes, bytes]]] = {
+    "/healthz": HttpApp.healthz,
+    "/readyz": HttpApp.readyz,
+    "/metrics": HttpApp.metrics,
+}
+
+
+async def _respond(send: Send, status: int, kind: bytes, body: bytes, headers: tuple[Header, ...]) -> None:
+    # Nothing is awaited between the two in which the loop could flush: both leave in one segment.
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *headers],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,149 @@
+"""A listening HTTP server around an ASGI application: uvicorn with uvloop and httptools, in a thread of its own.
+
+The socket is bound before anything is started, so that a port in use is a configuration error with the setting's name and
+port 0 is known at once. Signals are the business of whoever starts the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import threading
+from typing import Any
+
+import uvicorn
+
+from gateway.errors import ConfigError, ServerError
+from gateway.observability import gauge, log
+
+KEEP_ALIVE_SECONDS = 180  # databricks-jdbc does not retry a poll on a connection that was dropped
+_START_SECONDS = 30.0
+_LAG_SECONDS = 1.0
+
+
+def bind(host: str, port: int, setting: str = "port") -> socket.socket:
+    """A listening TCP socket; port 0 is any free one. Raises ConfigError naming `host` or `setting`."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (socket.gaierror, OverflowError, UnicodeError) as error:
+        raise ConfigError("host", f"cannot listen on {host!r}: {error}") from error
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted sockets inherit it
+        listener.bind(address)
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(setting, f"cannot listen on {host}:{port}: {error.strerror}") from error
+    listener.setblocking(False)
+    return listener
+
+
+class _Forward(logging.Handler):
+    """Takes the lines of uvicorn's logger into ours."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = "error" if record.levelno >= logging.ERROR else "warning"
+        log("http server", level, message=record.getMessage(), trace=_trace(record))
+
+
+def _trace(record: logging.LogRecord) -> str | None:
+    return logging.Formatter().formatException(record.exc_info) if record.exc_info else None
+
+
+def _forward_log() -> None:
+    logger = logging.getLogger("uvicorn.error")
+    logger.setLevel(logging.WARNING)
+    logger.propagate = False
+    if not any(isinstance(handler, _Forward) for handler in logger.handlers):
+        logger.addHandler(_Forward())
+
+
+class HttpServer:
+    """Serves an application from `start` until `stop`.
+
+    Args:
+        app: an ASGI application.
+        host, port: where to listen.
+    """
+
+    def __init__(self, app: Any, host: str, port: int, *, keep_alive_seconds: int = KEEP_ALIVE_SECONDS) -> None:
+        _forward_log()
+        self._listener = bind(host, port)
+        self.host = host.strip("[]")
+        self.port: int = self._listener.getsockname()[1]
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                loop="uvloop",
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=keep_alive_seconds,
+            )
+        )
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where clients find it, ``http://host:port``."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    def start(self) -> None:
+        """Returns when requests are answered."""
+        self._thread.start()
+        waited = 0.0
+        while not self._server.started:
+            self._thread.join(0.005)
+            waited += 0.005
+            if not self._thread.is_alive() or waited > _START_SECONDS:
+                raise ServerError("INTERNAL_ERROR", f"The HTTP server did not start: {self._failure!r}")
+
+    def stop(self, grace_seconds: float = 10.0) -> None:
+        """Accept nothing new, let requests in flight finish for `grace_seconds`, then cut them. Harmless when repeated."""
+        self._server.config.timeout_graceful_shutdown = max(1, int(grace_seconds))
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join(grace_seconds + 2.0)
+            if self._thread.is_alive():
+                self._server.force_exit = True
+                self._thread.join(2.0)
+        self._listener.close()
+
+    def _run(self) -> None:
+        try:
+            self._server.config.load()
+            with asyncio.Runner(loop_factory=self._server.config.get_loop_factory()) as runner:
+                runner.run(self._serve())
+        except BaseException as error:  # noqa: BLE001 - a thread has nobody to raise to: `start` reports it
+            self._failure = error
+            log("http server ended", "error", error=repr(error))
+
+    async def _serve(self) -> None:
+        lag = asyncio.create_task(_measure_lag())
+        try:
+            await self._server.serve(sockets=[self._listener])
+        finally:
+            lag.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await lag
+
+
+async def _measure_lag() -> None:
+    """How late the loop runs its timers: work that belongs in a thread shows up here."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + _LAG_SECONDS
+        await asyncio.sleep(_LAG_SECONDS)
+        gauge("event_loop_lag_seconds", max(0.0, loop.time() - due))
