@@ -1,0 +1,344 @@
+"""Casts between numbers, BOOLEAN, dates and timestamps with Spark's ANSI meaning, on whole Arrow arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, localcontext
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway.engine.functions import RowError
+from gateway.instants import MICROS_PER_DAY, MICROS_PER_SECOND, Zone, ints, to_instant, to_local
+from gateway.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    INTEGRALS,
+    SMALLINT,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    DataType,
+    DecimalType,
+    is_fractional,
+    is_integral,
+)
+
+Bools = npt.NDArray[np.bool_]
+
+LIMITS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
+# enough digits for every decimal of SQL and for the exact value of a double
+EXACT = Context(prec=800, rounding=ROUND_HALF_UP)
+
+
+@dataclass(slots=True)
+class Converted:
+    """A converted array; `bad` marks the rows that failed (their values are void), `error` says how for one of them."""
+
+    array: pa.Array
+    bad: Bools | None = None
+    error: Callable[[Any], RowError] | None = None
+
+
+class Bad(Exception):  # noqa: N818 - a signal, never shown
+    """One value cannot be converted."""
+
+
+def overflow(source: DataType, target: DataType) -> Callable[[Any], RowError]:
+    """CAST_OVERFLOW for a value of `source`."""
+    suffix = {BIGINT: "L", SMALLINT: "S", TINYINT: "T", DOUBLE: "D"}.get(source, "")
+    if isinstance(source, DecimalType):
+        suffix = "BD"
+
+    def error(value: Any) -> RowError:
+        return RowError(
+            "CAST_OVERFLOW",
+            f'The value {value}{suffix} of the type "{source.sql}" cannot be cast to "{target.sql}" due to an overflow. '
+            "Use `try_cast` to tolerate overflow and return NULL instead.",
+        )
+
+    return error
+
+
+def out_of_range(target: DecimalType) -> Callable[[Any], RowError]:
+    """NUMERIC_VALUE_OUT_OF_RANGE for a value that has too many digits for `target`."""
+
+    def error(value: Any) -> RowError:
+        return RowError(
+            "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION",
+            f"{value} cannot be represented as Decimal({target.precision}, {target.scale}). If necessary set "
+            '"spark.sql.ansi.enabled" to "false" to bypass this error, and return NULL instead.',
+        )
+
+    return error
+
+
+def malformed(source: DataType, target: DataType) -> Callable[[Any], RowError]:
+    """CAST_INVALID_INPUT for a value of `source`."""
+
+    def error(value: Any) -> RowError:
+        shown = f"'{value}'" if isinstance(value, str) else value
+        return RowError(
+            "CAST_INVALID_INPUT",
+            f'The value {shown} of the type "{source.sql}" cannot be cast to "{target.sql}" because it is malformed. '
+            "Correct the value as per the syntax, or change its target type. Use `try_cast` to tolerate malformed input "
+            "and return NULL instead.",
+        )
+
+    return error
+
+
+def nulls(array: pa.Array) -> Bools:
+    """Which rows are NULL."""
+    return np.asarray(pc.is_null(array).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def with_nulls(values: npt.NDArray[Any], void: Bools, type: pa.DataType) -> pa.Array:
+    """A numpy array as an Arrow array of `type` with NULLs where `void`."""
+    return pa.array(values, mask=void if void.any() else None).cast(type, safe=False)
+
+
+def each(array: pa.Array, type: pa.DataType, convert: Callable[[Any], Any]) -> tuple[pa.Array, Bools | None]:
+    """`convert` once per distinct value; rows for which it raises `Bad` are marked."""
+    encoded = array.dictionary_encode()
+    results: list[Any] = []
+    failed: list[int] = []
+    for i, value in enumerate(encoded.dictionary.to_pylist()):
+        try:
+            results.append(convert(value))
+        except Bad:
+            results.append(None)
+            failed.append(i)
+    converted = pa.array(results, type).take(encoded.indices)
+    if not failed:
+        return converted, None
+    flags = pa.array(np.isin(np.arange(len(results)), failed)).take(encoded.indices)
+    return converted, np.asarray(pc.fill_null(flags, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def floats(array: pa.Array) -> npt.NDArray[Any]:
+    """The numbers of a float array in their own width; NULLs are 0."""
+    filled = pc.fill_null(array, 0.0) if array.null_count else array
+    values: npt.NDArray[Any] = filled.to_numpy(zero_copy_only=False)
+    return values
+
+
+def to_integral(array: pa.Array, source: DataType, target: DataType) -> Converted:
+    """Any number to a whole one: the fraction is cut off."""
+    limit, type_, void = LIMITS[target], target.arrow(), nulls(array)
+    error = overflow(source, target)
+    if is_integral(source):
+        values = ints(array)
+        if INTEGRALS.index(source) <= INTEGRALS.index(target):
+            return Converted(array.cast(type_))
+        bad = ((values < -limit) | (values >= limit)) & ~void
+        return Converted(with_nulls(np.where(bad, 0, values), void, type_), bad, error)
+    if is_fractional(source):
+        given = floats(array)
+        with np.errstate(invalid="ignore"):
+            # Spark compares floor and ceiling with the limits in the source's own width
+            top = given.dtype.type(limit - 1)
+            bad = ~((np.floor(given) <= top) & (np.ceil(given) >= -limit)) & ~void
+            wide = np.trunc(np.where(bad, 0, given)).astype(np.float64)
+            high = wide >= limit
+            whole = np.where(high, limit - 1, np.where(high, 0, wide).astype(np.int64))
+        return Converted(with_nulls(whole, void, type_), bad, error)
+    try:
+        return Converted(pc.cast(array, options=pc.CastOptions(target_type=type_, allow_decimal_truncate=True)))
+    except pa.ArrowInvalid:
+
+        def cut(value: Decimal) -> int:
+            whole = int(value.to_integral_value(ROUND_DOWN, EXACT))
+            if not -limit <= whole < limit:
+                raise Bad
+            return whole
+
+        return Converted(*each(array, type_, cut), error)
+
+
+def decimal_of(value: Decimal, target: DecimalType) -> Decimal:
+    """`value` rounded half up to `target`; Bad if it has too many digits."""
+    rounded = value.quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, EXACT)
+    if rounded and rounded.adjusted() >= target.precision - target.scale:
+        raise Bad
+    return rounded
+
+
+def to_decimal(array: pa.Array, source: DataType, target: DecimalType) -> Converted:
+    """Any number to a decimal, rounded half up. NaN and infinities become NULL, as in Spark."""
+    type_, error = target.arrow(), out_of_range(target)
+    if is_fractional(source):
+        return _decimal_of_floats(array, target, error)
+    if isinstance(source, DecimalType) and source.scale > target.scale:
+        array = pc.round(array.cast(pa.decimal256(76, source.scale)), target.scale, "half_towards_infinity")
+    try:
+        return Converted(array.cast(type_))
+    except pa.ArrowInvalid:
+        exact = array.cast(pa.decimal256(76, source.scale if isinstance(source, DecimalType) else 0))
+        return Converted(*each(exact, type_, lambda v: decimal_of(v, target)), error)
+
+
+def _decimal_of_floats(array: pa.Array, target: DecimalType, error: Callable[[Any], RowError]) -> Converted:
+    """Spark goes through the shortest decimal text of the (widened) double."""
+    values, void = floats(array).astype(np.float64), nulls(array)
+    void = void | ~np.isfinite(values)
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = np.abs(np.where(void, 0.0, values)) * 10.0**target.scale
+        # away from a tie, and small enough that the product's error cannot reach one
+        sure = (
+            (scaled < 1e12) & (np.abs(scaled - np.floor(scaled) - 0.5) > 1e-3) & (scaled < 10.0**target.precision - 1)
+        )
+    if sure.all():
+        whole = (np.sign(np.where(void, 0.0, values)) * np.floor(scaled + 0.5)).astype(np.int64)
+        whole_decimals = with_nulls(whole, void, pa.int64()).cast(pa.decimal128(38, 0))
+        return Converted(unscaled_to_decimal(whole_decimals, target))
+    doubles = with_nulls(values, void, pa.float64())
+    return Converted(*each(doubles, target.arrow(), lambda v: decimal_of(Decimal(repr(v)), target)), error)
+
+
+def unscaled_to_decimal(whole: pa.Array, target: DecimalType) -> pa.Array:
+    """Whole decimals(38,0) read as the unscaled values of `target` decimals."""
+    buffers = whole.buffers()
+    return pa.Array.from_buffers(target.arrow(), len(whole), buffers, whole.null_count, whole.offset)
+
+
+def to_fractional(array: pa.Array, source: DataType, target: DataType) -> Converted:
+    """Any number to FLOAT or DOUBLE, rounded once."""
+    if isinstance(source, DecimalType):
+        # arrow divides two doubles; the text is read exactly
+        return Converted(array.cast(pa.string()).cast(target.arrow()))
+    if is_integral(source) and target == FLOAT:
+        return Converted(with_nulls(ints(array).astype(np.float32), nulls(array), pa.float32()))
+    return Converted(array.cast(target.arrow(), safe=False))
+
+
+def to_boolean(array: pa.Array, source: DataType) -> Converted:
+    """Numbers: everything but zero is true (NaN too)."""
+    if is_fractional(source):
+        return Converted(with_nulls(floats(array) != 0, nulls(array), pa.bool_()))
+    return Converted(pc.not_equal(array, pa.scalar(0, array.type)))
+
+
+def from_boolean(array: pa.Array, target: DataType) -> Converted:
+    """1 and 0."""
+    small = array.cast(pa.int8())
+    if isinstance(target, DecimalType):
+        return to_decimal(small, TINYINT, target)
+    return Converted(small.cast(target.arrow()))
+
+
+# ------------------------------------------------------------------------------------------------ dates and timestamps
+
+
+def timestamp_array(micros: npt.NDArray[np.int64], void: Bools, target: DataType) -> pa.Array:
+    """Microseconds as TIMESTAMP or TIMESTAMP_NTZ."""
+    return with_nulls(micros, void, pa.int64()).cast(target.arrow())
+
+
+def date_to_timestamp(array: pa.Array, target: DataType, zone: Zone) -> Converted:
+    """Midnight, in the session's zone for TIMESTAMP."""
+    days, void = ints(array), nulls(array)
+    bad = (np.abs(days) > 2**63 // MICROS_PER_DAY - 1) & ~void
+    local = np.where(bad, 0, days) * MICROS_PER_DAY
+    micros = to_instant(local, zone) if target == TIMESTAMP else local
+    return Converted(timestamp_array(micros, void, target), bad, datetime_overflow)
+
+
+def datetime_overflow(value: Any) -> RowError:
+    """ARITHMETIC_OVERFLOW of a date that has no microseconds in 64 bits."""
+    return RowError("ARITHMETIC_OVERFLOW", f"long overflow: {value} is out of the range of timestamps.")
+
+
+def timestamp_to_date(array: pa.Array, source: DataType, zone: Zone) -> Converted:
+    """The day on the wall clock."""
+    micros, void = ints(array), nulls(array)
+    local = to_local(micros, zone) if source == TIMESTAMP else micros
+    return Converted(with_nulls((local // MICROS_PER_DAY).astype(np.int32), void, pa.int32()).cast(pa.date32()))
+
+
+def between_timestamps(array: pa.Array, source: DataType, zone: Zone) -> Converted:
+    """TIMESTAMP to TIMESTAMP_NTZ and back: the same wall clock."""
+    micros, void = ints(array), nulls(array)
+    if source == TIMESTAMP:
+        return Converted(timestamp_array(to_local(micros, zone), void, TIMESTAMP_NTZ))
+    return Converted(timestamp_array(to_instant(micros, zone), void, TIMESTAMP))
+
+
+def timestamp_to_number(array: pa.Array, target: DataType) -> Converted:
+    """Seconds since 1970: floored for whole numbers, with the fraction for others."""
+    micros, void = ints(array), nulls(array)
+    if is_integral(target):
+        seconds = with_nulls(micros // MICROS_PER_SECOND, void, pa.int64())
+        result = to_integral(seconds, BIGINT, target)
+        result.error = overflow(TIMESTAMP, target)
+        return result
+    doubles = with_nulls(micros / 1e6, void, pa.float64())
+    if isinstance(target, DecimalType):
+        return to_decimal(doubles, DOUBLE, target)
+    return Converted(doubles.cast(target.arrow(), safe=False))
+
+
+def number_to_timestamp(array: pa.Array, source: DataType) -> Converted:
+    """Seconds since 1970 to an instant, the fraction beyond microseconds cut off."""
+    void, error = nulls(array), overflow(source, TIMESTAMP)
+    if isinstance(source, DecimalType):
+
+        def scaled(value: Decimal) -> int:
+            with localcontext(EXACT):
+                whole = int(value * MICROS_PER_SECOND)
+            if not -(2**63) <= whole < 2**63:
+                raise Bad
+            return whole
+
+        micros, bad = each(array, pa.int64(), scaled)
+        return Converted(micros.cast(TIMESTAMP.arrow()), bad, error)
+    if is_fractional(source):
+        # text such as NaN is malformed, a number that is too large overflows
+        values = floats(array).astype(np.float64)
+        with np.errstate(invalid="ignore", over="ignore"):
+            product = values * 1e6
+            bad = ~(np.abs(product) < 2.0**63) & ~void
+        whole = np.where(bad, 0.0, product).astype(np.int64)
+
+        def failed(value: Any) -> RowError:
+            return (error if np.isfinite(value) else malformed(source, TIMESTAMP))(value)
+
+        return Converted(timestamp_array(whole, void, TIMESTAMP), bad, failed)
+    seconds = ints(array)
+    bad = (np.abs(seconds) > 2**63 // MICROS_PER_SECOND - 1) & ~void
+    return Converted(timestamp_array(np.where(bad, 0, seconds) * MICROS_PER_SECOND, void, TIMESTAMP), bad, error)
+
+
+def scalar_cast(source: DataType, target: DataType, zone: Zone) -> Callable[[pa.Array], Converted] | None:
+    """The kernel for a pair of numbers, BOOLEAN, dates and timestamps; None if it is another kind of pair."""
+    numeric = is_integral(source) or is_fractional(source) or isinstance(source, DecimalType)
+    if numeric or source == BOOLEAN:
+        if source == BOOLEAN:
+            return lambda a: from_boolean(a, target)
+        if target == BOOLEAN:
+            return lambda a: to_boolean(a, source)
+        if is_integral(target):
+            return lambda a: to_integral(a, source, target)
+        if isinstance(target, DecimalType):
+            return lambda a: to_decimal(a, source, target)
+        if is_fractional(target):
+            return lambda a: to_fractional(a, source, target)
+        return (lambda a: number_to_timestamp(a, source)) if target == TIMESTAMP else None
+    if source == DATE:
+        return (lambda a: date_to_timestamp(a, target, zone)) if target in (TIMESTAMP, TIMESTAMP_NTZ) else None
+    if source in (TIMESTAMP, TIMESTAMP_NTZ):
+        if target == DATE:
+            return lambda a: timestamp_to_date(a, source, zone)
+        if target in (TIMESTAMP, TIMESTAMP_NTZ):
+            return lambda a: between_timestamps(a, source, zone)
+        if is_integral(target) or is_fractional(target) or isinstance(target, DecimalType):
+            return lambda a: timestamp_to_number(a, target)
+    return None

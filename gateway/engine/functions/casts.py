@@ -1,0 +1,176 @@
+"""CAST and TRY_CAST with Spark's ANSI meaning for every pair of types, nested ones by recursion into their children."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway.engine.base import UdfSpec
+from gateway.engine.functions import Kernel, RowError, implementation
+from gateway.engine.functions.cast_numbers import Converted, scalar_cast
+from gateway.engine.functions.cast_text import printer, reader
+from gateway.engine.functions.intervals import interval_cast
+from gateway.errors import ServerError
+from gateway.instants import UTC, Zone, known_zone
+from gateway.sqltypes import STRING, VOID, ArrayType, CharType, DataType, MapType, StructType
+
+Caster = Callable[[pa.Array], pa.Array]
+
+
+@implementation("cast")
+def cast(spec: UdfSpec) -> Kernel:
+    """One argument to `spec.returns`; params: (zone, is_try)."""
+    zone, is_try = known_zone(spec.params[0]), bool(spec.params[1])
+    return caster(spec.args[0], spec.returns, zone, is_try)
+
+
+def caster(source: DataType, target: DataType, zone: Zone = UTC, is_try: bool = False) -> Caster:
+    """The kernel from `source` to `target`; a row that fails raises `RowError`, or is NULL with `is_try`."""
+    source, target = _plain(source), _plain(target)
+    if source == VOID:
+        return lambda a: pa.nulls(len(a), target.arrow())
+    if (
+        source.arrow() == target.arrow()
+        and (source == target or source.name == target.name)
+        and not _differs(source, target)
+    ):
+        return lambda a: a
+    if isinstance(source, ArrayType):
+        return _from_array(source, target, zone, is_try)
+    if isinstance(source, MapType):
+        return _from_map(source, target, zone, is_try)
+    if isinstance(source, StructType):
+        return _from_struct(source, target, zone, is_try)
+    convert = interval_cast(source, target) or scalar_cast(source, target, zone)
+    if convert is None and source == STRING:
+        convert = reader(target, zone)
+    if convert is None and target == STRING:
+        convert = printer(source, zone)
+    if convert is None:
+        raise ServerError("INTERNAL_ERROR", f"there is no cast from {source.sql} to {target.sql}")
+    return _settled(convert, is_try)
+
+
+def _differs(source: DataType, target: DataType) -> bool:
+    """Whether equal storage still needs work: interval fields that the target lacks."""
+    return source.name.startswith("INTERVAL") and source != target
+
+
+def _plain(t: DataType) -> DataType:
+    return STRING if isinstance(t, CharType) else t
+
+
+def _settled(convert: Callable[[pa.Array], Converted], is_try: bool) -> Caster:
+    def kernel(array: pa.Array) -> pa.Array:
+        done = convert(array)
+        if done.bad is None or not done.bad.any():
+            return done.array
+        if is_try:
+            return pc.if_else(pa.array(done.bad), pa.scalar(None, done.array.type), done.array)
+        assert done.error is not None
+        error: RowError = done.error(array[int(np.argmax(done.bad))].as_py())
+        raise error
+
+    return kernel
+
+
+# ------------------------------------------------------------------------------------------------------- nested values
+
+
+def list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Offsets from 0 (one more than rows) and the values of a list or map array; NULL rows are empty."""
+    lengths = pc.fill_null(pc.list_value_length(_as_list(array)), 0).to_numpy(zero_copy_only=False)
+    offsets = np.zeros(len(array) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.array(offsets), _as_list(array).flatten()
+
+
+def _as_list(array: pa.Array) -> pa.Array:
+    """A map as the list of its entries."""
+    if not pa.types.is_map(array.type):
+        return array
+    fields = [pa.field("key", array.type.key_type), pa.field("value", array.type.item_type)]
+    entries = pa.StructArray.from_arrays([array.keys, array.items], fields=fields)
+    _, offsets = array.buffers()[:2]
+    validity = pc.is_valid(array).buffers()[1] if array.null_count else None
+    if validity is not None and array.offset:
+        validity = pa.array(pc.is_valid(array).to_numpy(zero_copy_only=False)).buffers()[1]
+    starts = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+    base = int(starts[0]) if len(starts) else 0
+    # `keys` and `items` are not cut to the slice: they start at the first entry of the whole array
+    whole = array.offset and len(array.keys) >= int(starts[-1])
+    moved = starts if whole or base == 0 else starts - base
+    return pa.ListArray.from_buffers(
+        pa.list_(entries.type), len(array), [validity, pa.py_buffer(np.ascontiguousarray(moved))], children=[entries]
+    )
+
+
+def rebuilt_list(array: pa.Array, offsets: pa.Array, values: pa.Array, type: pa.DataType) -> pa.Array:
+    """A list array of `type` over `values` with the NULL rows of `array`."""
+    mask = pc.is_null(array) if array.null_count else None
+    return pa.ListArray.from_arrays(offsets, values, type=type, mask=mask)
+
+
+def rebuilt_map(array: pa.Array, offsets: pa.Array, keys: pa.Array, items: pa.Array, type: pa.DataType) -> pa.Array:
+    """A map array of `type` with the NULL rows of `array`."""
+    mask = pc.is_null(array) if array.null_count else None
+    return pa.MapArray.from_arrays(offsets, keys, items, type=type, mask=mask)
+
+
+def struct_children(array: pa.Array) -> list[pa.Array]:
+    """The fields of a struct array, NULL where the struct is."""
+    return list(array.flatten())
+
+
+def _joined(array: pa.Array, offsets: pa.Array, texts: pa.Array, opening: str, closing: str) -> pa.Array:
+    lists = rebuilt_list(array, offsets, pc.fill_null(texts, "null"), pa.list_(pa.string()))
+    return pc.binary_join_element_wise(opening, pc.binary_join(lists, ", "), closing, "")
+
+
+def _from_array(source: ArrayType, target: DataType, zone: Zone, is_try: bool) -> Caster:
+    element = target.element if isinstance(target, ArrayType) else STRING
+    inner = caster(source.element, element, zone, is_try)
+
+    def kernel(array: pa.Array) -> pa.Array:
+        offsets, values = list_parts(array)
+        if target == STRING:
+            return _joined(array, offsets, inner(values), "[", "]")
+        return rebuilt_list(array, offsets, inner(values), target.arrow())
+
+    return kernel
+
+
+def _from_map(source: MapType, target: DataType, zone: Zone, is_try: bool) -> Caster:
+    to_map = isinstance(target, MapType)
+    keys = caster(source.key, target.key if isinstance(target, MapType) else STRING, zone, is_try)
+    items = caster(source.value, target.value if isinstance(target, MapType) else STRING, zone, is_try)
+
+    def kernel(array: pa.Array) -> pa.Array:
+        offsets, entries = list_parts(array)
+        key, value = (f(a) for f, a in zip((keys, items), struct_children(entries), strict=True))
+        if to_map:
+            return rebuilt_map(array, offsets, key, value, target.arrow())
+        pairs = pc.binary_join_element_wise(key, " -> ", pc.fill_null(value, "null"), "")
+        return _joined(array, offsets, pairs, "{", "}")
+
+    return kernel
+
+
+def _from_struct(source: StructType, target: DataType, zone: Zone, is_try: bool) -> Caster:
+    types = [f.type for f in target.fields] if isinstance(target, StructType) else [STRING] * len(source.fields)
+    inner = [caster(f.type, t, zone, is_try) for f, t in zip(source.fields, types, strict=True)]
+
+    def kernel(array: pa.Array) -> pa.Array:
+        children = [f(a) for f, a in zip(inner, struct_children(array), strict=True)]
+        mask = pc.is_null(array) if array.null_count else None
+        if target == STRING:
+            texts = [pc.fill_null(c, "null") for c in children]
+            inside = pc.binary_join_element_wise(*texts, ", ") if texts else pa.array([""] * len(array))
+            shown = pc.binary_join_element_wise("{", inside, "}", "")
+            return shown if mask is None else pc.if_else(mask, pa.scalar(None, pa.string()), shown)
+        return pa.StructArray.from_arrays(children, fields=list(target.arrow()), mask=mask)
+
+    return kernel

@@ -1,0 +1,369 @@
+"""Dates, instants and time zones as Spark has them: calendar arithmetic on numpy arrays, Java's zone ids, Spark's text forms.
+
+Everything is whole numbers: days since 1970, microseconds since 1970 (UTC for instants, wall clock for local times), in the
+proleptic Gregorian calendar without limits on the year. A local time in a gap moves forward by the gap's length, one in an
+overlap takes the earlier offset, as in `java.time`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ints = npt.NDArray[np.int64]
+
+MICROS_PER_SECOND = 1_000_000
+MICROS_PER_MINUTE = 60 * MICROS_PER_SECOND
+MICROS_PER_HOUR = 3600 * MICROS_PER_SECOND
+MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND
+MIN_DAY, MAX_DAY = -(2**31), 2**31 - 1
+
+#: What Spark trims around text that it casts: white space and control characters of ASCII.
+BLANKS = "".join(map(chr, range(33))) + "\x7f"
+
+# java.time.ZoneId.SHORT_IDS
+_SHORT_IDS = {
+    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires", "ART": "Africa/Cairo",
+    "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka", "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai", "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris", "EST": "-05:00", "HST": "-10:00", "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo", "MIT": "Pacific/Apia", "MST": "-07:00", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh",
+}  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------------------------------- calendar
+
+
+def months_of(days: Ints) -> Ints:
+    """Months since January 1970 of dates."""
+    return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+
+
+def month_starts(months: Ints) -> Ints:
+    """Days since 1970 of the first days of months (counted from January 1970)."""
+    days: Ints = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    return days
+
+
+def fields_of(days: Ints) -> tuple[Ints, Ints, Ints]:
+    """Year, month 1..12, day 1..31 of dates."""
+    months = months_of(days)
+    return months // 12 + 1970, months % 12 + 1, days - month_starts(months) + 1
+
+
+def month_lengths(months: Ints) -> Ints:
+    """Numbers of days of months (counted from January 1970)."""
+    return month_starts(months + 1) - month_starts(months)
+
+
+def add_months(days: Ints, count: Ints) -> Ints:
+    """Dates moved by months, the day clamped to the month's end."""
+    months = months_of(days)
+    day = days - month_starts(months)
+    moved = months + count
+    return month_starts(moved) + np.minimum(day, month_lengths(moved) - 1)
+
+
+def days_of(year: int, month: int, day: int) -> int | None:
+    """Days since 1970 of a date; None if there is no such day."""
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    months = np.array([(year - 1970) * 12 + month - 1], dtype=np.int64)
+    if day > int(month_lengths(months)[0]):
+        return None
+    return int(month_starts(months)[0]) + day - 1
+
+
+# -------------------------------------------------------------------------------------------------------------- zones
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A time zone: a region (`region` is its IANA name) or a fixed `offset` in microseconds east of UTC."""
+
+    region: str | None
+    offset: int = 0
+
+    @property
+    def arrow(self) -> str | None:
+        """Arrow's name of the zone; None for offsets that Arrow has no name for."""
+        if self.region is not None:
+            return self.region
+        seconds = abs(self.offset) // MICROS_PER_SECOND
+        if seconds % 60:
+            return None
+        return f"{'-' if self.offset < 0 else '+'}{seconds // 3600:02d}:{seconds // 60 % 60:02d}" if seconds else "UTC"
+
+
+UTC = Zone(None)
+
+
+def _offset(text: str) -> int | None:
+    """Microseconds of Java's offset forms ±h, ±hh, ±hh:mm, ±hhmm, ±hh:mm:ss, ±hhmmss; None if it is none of them."""
+    if len(text) < 2 or text[0] not in "+-" or not text.isascii():
+        return None
+    body = text[1:]
+    parts = body.split(":")
+    if len(parts) == 1:
+        if len(body) == 1:
+            parts = [body]
+        elif len(body) in (2, 4, 6):
+            parts = [body[i : i + 2] for i in range(0, len(body), 2)]
+        else:
+            return None
+    elif len(parts) == 2:
+        # Spark also takes +h:mm and +hh:m
+        parts = [parts[0].rjust(2, "0") if len(parts[0]) == 1 else parts[0], parts[1].rjust(2, "0")]
+        if any(len(p) != 2 for p in parts):
+            return None
+    elif len(parts) != 3 or len(parts[0]) not in (1, 2) or any(len(p) != 2 for p in parts[1:]):
+        return None
+    if not all(p.isdigit() for p in parts):
+        return None
+    hours, minutes, seconds = [*map(int, parts), 0, 0][:3]
+    if minutes > 59 or seconds > 59 or hours * 3600 + minutes * 60 + seconds > 18 * 3600:
+        return None
+    total = (hours * 3600 + minutes * 60 + seconds) * MICROS_PER_SECOND
+    return -total if text[0] == "-" else total
+
+
+@lru_cache(maxsize=512)
+def zone_of(name: str) -> Zone | None:
+    """The zone of a Java zone id (region, short id, ``Z``, ``UTC+1``, ``+01:00`` …); None for an unknown one."""
+    name = _SHORT_IDS.get(name, name)
+    if name in ("Z", "UTC", "GMT", "UT", "Etc/UTC", "Etc/GMT"):
+        return UTC
+    if name[:1] in ("+", "-"):
+        offset = _offset(name)
+        return None if offset is None else Zone(None, offset)
+    for prefix in ("UTC", "GMT", "UT"):
+        if name.startswith(prefix) and name[len(prefix) : len(prefix) + 1] in ("+", "-"):
+            offset = _offset(name[len(prefix) :])
+            return None if offset is None else Zone(None, offset)
+    if len(name) < 2 or not name.isascii() or name.lower().startswith(("posix", "right", "local", "factory")):
+        return None
+    try:
+        if ZoneInfo(name).key != name:
+            return None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+    return Zone(name)
+
+
+def known_zone(name: str) -> Zone:
+    """The zone of a session setting that was checked when it was set; ValueError otherwise."""
+    zone = zone_of(name)
+    if zone is None:
+        raise ValueError(f"unknown time zone {name}")
+    return zone
+
+
+def to_local(micros: Ints, zone: Zone) -> Ints:
+    """Wall clock microseconds of instants."""
+    if zone.region is None:
+        return micros + zone.offset
+    instants = pa.array(micros, pa.int64()).cast(pa.timestamp("us", zone.region))
+    local: Ints = pc.local_timestamp(instants).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return local
+
+
+def to_instant(local: Ints, zone: Zone) -> Ints:
+    """Instants of wall clock microseconds; gaps move forward, overlaps take the earlier offset."""
+    if zone.region is None:
+        return local - zone.offset
+    # The offset in force before any change near `local` decides gaps and overlaps; after it, the later one holds.
+    probe = local - MICROS_PER_DAY
+    before = to_local(probe, zone) - probe
+    first = local - before
+    after = to_local(first, zone) - first
+    changed = after != before
+    if not changed.any():
+        return first
+    second = local - after
+    settled = (to_local(second, zone) - second) == after
+    return np.where(changed & settled, second, first)
+
+
+def instant_of(local: int, zone: Zone) -> int:
+    """`to_instant` of one value."""
+    return int(to_instant(np.array([local], dtype=np.int64), zone)[0])
+
+
+def local_of(micros: int, zone: Zone) -> int:
+    """`to_local` of one value."""
+    return int(to_local(np.array([micros], dtype=np.int64), zone)[0])
+
+
+# ------------------------------------------------------------------------------------------------------------ parsing
+
+
+def _digits(text: str, least: int, most: int) -> int | None:
+    return int(text) if least <= len(text) <= most and text.isascii() and text.isdigit() else None
+
+
+def parse_date(text: str) -> int | None:
+    """Days since 1970 of Spark's date forms ``[+-]y{4,7}[-[m]m[-[d]d[( |T)anything]]]``; None for anything else."""
+    text = text.strip(BLANKS)
+    sign = 1
+    if text[:1] in ("+", "-"):
+        sign = -1 if text[0] == "-" else 1
+        text = text[1:]
+    parts = text.split("-", 2)
+    if len(parts) == 3:
+        day = parts[2]
+        for i, c in enumerate(day):
+            if c in " T":
+                day = day[:i]
+                break
+        parts[2] = day
+    year = _digits(parts[0], 4, 7)
+    rest = [_digits(p, 1, 2) for p in parts[1:]]
+    if year is None or None in rest:
+        return None
+    month, day_ = [*rest, 1, 1][:2]
+    assert month is not None and day_ is not None
+    days = days_of(sign * year, month, day_)
+    return days if days is not None and MIN_DAY <= days <= MAX_DAY else None
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a timestamp text says: the wall clock, and its own zone if it names one. `days` None: a time of day only."""
+
+    days: int | None
+    micros: int  # of the day
+    zone: Zone | None
+
+
+def parse_stamp(text: str) -> Stamp | None:
+    """Spark's timestamp forms (SparkDateTimeUtils.parseTimestampString); None for anything else.
+
+    ``[+-]y{4,6}[-[m]m[-[d]d[( |T)[h]h[:[m]m[:[s]s[.f*][zone]]]]]]``, or the time alone with or without a leading T.
+    """
+    text = text.strip(BLANKS)
+    if not text:
+        return None
+    sign, signed = 1, text[0] in "+-"
+    if signed:
+        sign = -1 if text[0] == "-" else 1
+        text = text[1:]
+    days: int | None = None
+    if text[:1] == "T" and not signed:
+        clock = text[1:]
+    elif ":" in text[:3] and not signed and "-" not in text[:3]:
+        clock = text
+    else:
+        head, mark, clock = _split_clock(text)
+        parts = head.split("-")
+        year = _digits(parts[0], 4, 6)
+        rest = [_digits(p, 1, 2) for p in parts[1:]]
+        if year is None or None in rest or len(parts) > 3 or (mark and len(parts) < 3):
+            return None
+        month, day = [*rest, 1, 1][:2]
+        assert month is not None and day is not None
+        days = days_of(sign * year, month, day)
+        if days is None:
+            return None
+        if not mark:
+            return Stamp(days, 0, None)
+    time = _parse_clock(clock)
+    return None if time is None else Stamp(days, time[0], time[1])
+
+
+def _split_clock(text: str) -> tuple[str, bool, str]:
+    for i, c in enumerate(text):
+        if c in " T":
+            return text[:i], True, text[i + 1 :]
+    return text, False, ""
+
+
+def _parse_clock(text: str) -> tuple[int, Zone | None] | None:
+    """Microseconds of the day and the zone of ``[h]h[:[m]m[:[s]s[.f*][zone]]]``."""
+    values, at = [], 0
+    for part in range(3):
+        start = at
+        while at < len(text) and at - start < 3 and "0" <= text[at] <= "9":
+            at += 1
+        value = _digits(text[start:at], 1, 2)
+        if value is None:
+            return None
+        values.append(value)
+        if part < 2:
+            if at == len(text):
+                break
+            if text[at] != ":":
+                return None
+            at += 1
+    micros, zone = 0, None
+    if at < len(text):
+        if text[at] == ".":
+            start = at + 1
+            at = start
+            while at < len(text) and "0" <= text[at] <= "9":
+                at += 1
+            micros = int(text[start:at][:6].ljust(6, "0"))
+        if at < len(text):
+            zone = zone_of(text[at:].strip())
+            if zone is None:
+                return None
+    hour, minute, second = [*values, 0, 0][:3]
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    return (hour * 3600 + minute * 60 + second) * MICROS_PER_SECOND + micros, zone
+
+
+def parse_timestamp(text: str, zone: Zone) -> int | None:
+    """Instant of a timestamp text, read in `zone` unless it names its own; None if malformed.
+
+    A time without a date means today in Spark: the caller decides (`parse_stamp`), here it is None.
+    """
+    stamp = parse_stamp(text)
+    if stamp is None or stamp.days is None:
+        return None
+    micros = instant_of(stamp.days * MICROS_PER_DAY + stamp.micros, stamp.zone or zone)
+    return micros if -(2**63) <= micros < 2**63 else None
+
+
+def parse_ntz(text: str, allow_zone: bool = True) -> int | None:
+    """Wall clock microseconds of a timestamp text, a zone in it ignored (or refused); None if malformed."""
+    stamp = parse_stamp(text)
+    if stamp is None or stamp.days is None or (stamp.zone is not None and not allow_zone):
+        return None
+    return stamp.days * MICROS_PER_DAY + stamp.micros
+
+
+# ----------------------------------------------------------------------------------------------------------- printing
+
+
+def date_text(days: int) -> str:
+    """A date as Spark prints it: ``2020-01-31``, ``+10000-01-01``, ``-0001-12-31``."""
+    year, month, day = (int(a[0]) for a in fields_of(np.array([days], dtype=np.int64)))
+    head = f"+{year}" if year > 9999 else f"{year:04d}" if year >= 0 else f"-{-year:04d}"
+    return f"{head}-{month:02d}-{day:02d}"
+
+
+def stamp_text(local: int) -> str:
+    """A wall clock time as Spark prints it, the fraction without trailing zeros."""
+    days, rest = divmod(local, MICROS_PER_DAY)
+    seconds, micros = divmod(rest, MICROS_PER_SECOND)
+    fraction = f".{micros:06d}".rstrip("0") if micros else ""
+    return f"{date_text(days)} {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
+
+
+def ints(array: pa.Array) -> Ints:
+    """The integers behind an array of numbers, dates or timestamps; NULLs are 0."""
+    kind: Any = pa.int32() if pa.types.is_date32(array.type) else pa.int64()
+    numbers = array.cast(kind) if not pa.types.is_integer(array.type) else array
+    if numbers.null_count:
+        numbers = pc.fill_null(numbers, 0)
+    values: Ints = numbers.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return values

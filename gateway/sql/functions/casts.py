@@ -1,0 +1,206 @@
+"""Lowering of CAST: DataFusion's own where its meaning is Spark's for that pair of types, our kernel for all others.
+
+Also casts of constants at compile time, for typed literals and for pruning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal
+from decimal import Context as Digits
+
+from gateway import instants
+from gateway.sql import bound
+from gateway.sql.bound import Cast, Expr, Lit
+from gateway.sql.catalogue import Context
+from gateway.sql.coerce import decimal_for, plain
+from gateway.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    INTEGRALS,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    VOID,
+    DataType,
+    DecimalType,
+    IntervalType,
+    is_integral,
+)
+
+_LIMITS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
+_EXACT = Digits(prec=100, rounding=ROUND_HALF_UP)
+
+
+def parse_date(text: str) -> int | None:
+    """Days since 1970 of a DATE literal's text in any of Spark's forms; None if malformed."""
+    return instants.parse_date(text)
+
+
+def parse_timestamp(text: str, zone: str) -> int | None:
+    """Epoch microseconds of a TIMESTAMP literal's text, read in `zone` unless it names its own; None if malformed."""
+    return instants.parse_timestamp(text, instants.known_zone(zone))
+
+
+def parse_timestamp_ntz(text: str) -> int | None:
+    """Wall clock microseconds of a TIMESTAMP_NTZ literal's text (a zone in it is ignored); None if malformed."""
+    return instants.parse_ntz(text)
+
+
+def lower_cast(cast: Cast, arg: Expr, context: Context) -> Expr:
+    """The engine-level form of `cast`, whose argument is already lowered to `arg`."""
+    source, target = plain(cast.arg.type), plain(cast.type)
+    if isinstance(arg, Lit):
+        if arg.value is None:
+            return Lit(cast.type, True, None)
+        folded = fold_cast(arg, target, context)
+        if folded is not None:
+            return replace(folded, type=cast.type)
+    if source == VOID:
+        return Lit(cast.type, True, None)
+    if _same_storage(source, target):
+        return replace(arg, type=cast.type, nullable=cast.nullable)
+    native = _native(source, target, context)
+    if native is not None:
+        return bound.EngineCast(cast.type, cast.nullable, arg, native, cast.is_try and native)
+    return bound.udf(
+        "cast",
+        cast.type,
+        arg,
+        params=(context.time_zone if _zoned(source, target) else "UTC", cast.is_try),
+        nullable=cast.nullable,
+        raises=not cast.is_try and _fails(source, target),
+    )
+
+
+def _same_storage(source: DataType, target: DataType) -> bool:
+    """Whether the engine's value is the same: only nullability, or an interval's unused leading fields, differ."""
+    if isinstance(source, IntervalType) or isinstance(target, IntervalType):
+        if not (isinstance(source, IntervalType) and isinstance(target, IntervalType)):
+            return False
+        if source.is_year_month:
+            return source.end == target.end or target.end == "month"
+        return source.end == target.end or target.end == "second"
+    if source.name != target.name or source.arrow() != target.arrow():
+        return False
+    left, right = list(source.children()), list(target.children())
+    return len(left) == len(right) and all(_same_storage(a, b) for a, b in zip(left, right, strict=True))
+
+
+def _native(source: DataType, target: DataType, context: Context) -> bool | None:
+    """Whether DataFusion's CAST can fail for the pair; None where its meaning differs from Spark's."""
+    if is_integral(source):
+        if is_integral(target):
+            return INTEGRALS.index(target) < INTEGRALS.index(source)
+        if target in (DOUBLE, STRING, BOOLEAN) or (target == FLOAT and source in (TINYINT, SMALLINT)):
+            return False
+        if isinstance(target, DecimalType):
+            return not _holds(decimal_for(source), target)
+        return None
+    if isinstance(source, DecimalType):
+        if isinstance(target, DecimalType):
+            return not _holds(source, target)
+        if target == DOUBLE and source.precision <= 15:
+            return False
+        return True if is_integral(target) else None
+    if source == FLOAT:
+        return False if target == DOUBLE else None
+    if source == BOOLEAN:
+        return False if is_integral(target) or target in (STRING, DOUBLE) else None
+    if source == STRING:
+        return False if target.name == "BINARY" else None
+    if source == DATE:
+        return False if target == STRING else None
+    if source in (TIMESTAMP, TIMESTAMP_NTZ) and target == DATE:
+        return False if source == TIMESTAMP_NTZ or instants.known_zone(context.time_zone) == instants.UTC else None
+    return None
+
+
+def _holds(source: DecimalType, target: DecimalType) -> bool:
+    return source.scale <= target.scale and source.precision - source.scale <= target.precision - target.scale
+
+
+def _zoned(source: DataType, target: DataType) -> bool:
+    """Whether the session's zone matters: a TIMESTAMP is on either side, at any depth."""
+    return any(t == TIMESTAMP or any(_zoned(c, c) for c in t.children()) for t in (source, target))
+
+
+def _fails(source: DataType, target: DataType) -> bool:
+    """Whether our kernel can fail for some value of the pair."""
+    if target in (STRING, BOOLEAN) and source != STRING:
+        return source.name == "BINARY"
+    if target in (DOUBLE, FLOAT):
+        return source == STRING
+    return not (source in (TIMESTAMP, TIMESTAMP_NTZ) and target in (DATE, TIMESTAMP, TIMESTAMP_NTZ))
+
+
+# ----------------------------------------------------------------------------------------------------------- constants
+
+
+def fold_cast(literal: Lit, type: DataType, context: Context | None = None) -> Lit | None:
+    """`literal` cast to `type` at compile time; None where that is not cheap, not certain, or fails at run time.
+
+    Casts that read the session's zone need `context`.
+    """
+    value, source = literal.value, plain(literal.type)
+    target = plain(type)
+    if value is None:
+        return Lit(type, True, None)
+    folded = _folded(value, source, target, context)
+    return None if folded is None else Lit(type, False, folded)
+
+
+def _folded(value: object, source: DataType, target: DataType, context: Context | None) -> object | None:
+    if source == target:
+        return value
+    if isinstance(value, str) and source == STRING:
+        return _folded_text(value, target, context)
+    if isinstance(value, bool):
+        return int(value) if is_integral(target) else None
+    if isinstance(value, int) and is_integral(source):
+        if is_integral(target):
+            return value if -_LIMITS[target] <= value < _LIMITS[target] else None
+        if target == DOUBLE:
+            return float(value)
+        if target == STRING:
+            return str(value)
+        return _folded_decimal(Decimal(value), target) if isinstance(target, DecimalType) else None
+    if isinstance(value, Decimal):
+        if isinstance(target, DecimalType):
+            return _folded_decimal(value, target)
+        if target == DOUBLE:
+            return float(value)
+        return f"{value:f}" if target == STRING else None
+    if source == DATE and isinstance(value, int):
+        if target == STRING:
+            return instants.date_text(value)
+        if target == TIMESTAMP_NTZ:
+            return value * instants.MICROS_PER_DAY
+        if target == TIMESTAMP and context is not None:
+            return instants.instant_of(value * instants.MICROS_PER_DAY, instants.known_zone(context.time_zone))
+    return None
+
+
+def _folded_text(text: str, target: DataType, context: Context | None) -> object | None:
+    if is_integral(target):
+        digits = text.strip(instants.BLANKS)
+        body = digits[1:] if digits[:1] in ("+", "-") else digits
+        if body.isascii() and body.isdigit() and len(body) < 20 and -_LIMITS[target] <= int(digits) < _LIMITS[target]:
+            return int(digits)
+        return None
+    if target == DATE:
+        return instants.parse_date(text)
+    if target == TIMESTAMP and context is not None:
+        return instants.parse_timestamp(text, instants.known_zone(context.time_zone))
+    return instants.parse_ntz(text) if target == TIMESTAMP_NTZ else None
+
+
+def _folded_decimal(value: Decimal, target: DecimalType) -> Decimal | None:
+    rounded = value.quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, _EXACT)
+    return None if rounded and rounded.adjusted() >= target.precision - target.scale else rounded
