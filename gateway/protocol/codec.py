@@ -125,7 +125,7 @@ def _header(body: bytes) -> tuple[int, str, int, int]:
     if word & 0xFFFF0000 != _VERSION:
         raise MalformedError("no strict binary protocol header")
     (size,) = _i32(body, 4)
-    if not 0 < size <= _MAX_NAME or 12 + size > len(body):
+    if not 0 <= size <= _MAX_NAME or 12 + size > len(body):
         raise MalformedError("bad length of the method name")
     (seqid,) = _i32(body, 8 + size)
     return word & 0xFF, body[8 : 8 + size].decode("latin-1"), seqid, 12 + size
