@@ -70,10 +70,13 @@ def arrow_zone(time_zone: str) -> str:
     offset = offset_seconds(time_zone)
     if offset is None:
         zone = SHORT_IDS.get(time_zone, time_zone)
+        unknown = UserError("INVALID_TIMEZONE", f"The timezone: {time_zone} is invalid.")
+        if not zone or zone[0] in "+-":  # Arrow takes no zone for none, and offsets beyond Java's
+            raise unknown
         try:
             pc.local_timestamp(pa.scalar(0, pa.timestamp("us", zone)))
-        except (pa.ArrowInvalid, pa.ArrowException):
-            raise UserError("INVALID_TIMEZONE", f"The timezone: {time_zone} is invalid.") from None
+        except pa.ArrowException:
+            raise unknown from None
         return zone
     if offset == 0:
         return "UTC"
