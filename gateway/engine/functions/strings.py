@@ -23,6 +23,19 @@ def raise_row(*values: Any) -> None:
     raise RowError(condition, template.format(*("null" if v is None else v for v in shown)))
 
 
+@scalar("assert_true", strict=False)
+def assert_true(condition: bool | None, *message: str | None) -> None:
+    """NULL where the condition holds, else USER_RAISED_EXCEPTION with the message."""
+    if condition is not True:
+        raise RowError("USER_RAISED_EXCEPTION", str(message[0]) if message else "The condition is not true!")
+
+
+@scalar("raise_error", strict=False)
+def raise_error(message: str | None) -> None:
+    """Fails with USER_RAISED_EXCEPTION."""
+    raise RowError("USER_RAISED_EXCEPTION", "null" if message is None else message)
+
+
 # ---------------------------------------------------------------------------------------------------------------- binary
 
 
@@ -359,6 +372,31 @@ def decode(value: bytes, charset: str) -> str:
         return value.decode(codec)
     except UnicodeDecodeError:
         raise _malformed("decode", charset) from None
+
+
+_SOUNDEX = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "01230127022455012623017202", strict=True))
+
+
+@scalar("soundex")
+def soundex(value: str) -> str:
+    """Spark's soundex; text that does not start with a Latin letter stays as it is."""
+    upper = value.upper() if value.isascii() else "".join(c.upper() if c.isascii() else c for c in value)
+    if not upper or upper[0] not in _SOUNDEX:
+        return value
+    out, last = upper[0], _SOUNDEX[upper[0]]
+    for char in upper[1:]:
+        code = _SOUNDEX.get(char)
+        if code is None:
+            last = "0"
+            continue
+        if code == "7":  # H and W do not separate equal codes
+            continue
+        if code not in ("0", last):
+            out += code
+            if len(out) == 4:
+                break
+        last = code
+    return out.ljust(4, "0")
 
 
 @scalar("url_encode")

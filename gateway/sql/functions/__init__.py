@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gateway.sql.catalogue import catalogue
-from gateway.sql.functions import strings
+from gateway.sql.functions import conditional, hashing, maths, operators, strings
 from gateway.sql.functions.names import SPARK_NAMES
 
-CATALOGUE = catalogue(strings.ROWS)
+CATALOGUE = catalogue(operators.ROWS, strings.ROWS, maths.ROWS, conditional.ROWS, hashing.ROWS)
 
 #: Functions that are taken from DataFusion's Spark set, registered one by one (``spark:name`` in `bound.Fn.name`).
-SPARK_SET: frozenset[str] = frozenset({"soundex"})
+SPARK_SET: frozenset[str] = frozenset()
 
 #: Names that Spark knows and the catalogue does not: UNSUPPORTED_FUNCTION; any other unknown name is UNRESOLVED_ROUTINE.
 SPARK_ONLY: frozenset[str] = SPARK_NAMES - frozenset(CATALOGUE)

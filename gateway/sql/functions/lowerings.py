@@ -110,3 +110,17 @@ def refused(call: Call | Agg, what: str) -> UnsupportedError:
 def same_type(args: tuple[Expr, ...]) -> DataType:
     """`returns`: the type of the first argument."""
     return args[0].type
+
+
+def raises(expr: Expr) -> bool:
+    """Whether the engine-level `expr` can fail for some row."""
+    return bool(getattr(expr, "raises", False)) or any(raises(c) for c in bound.children(expr))
+
+
+def lazy_case(type_: DataType, *whens: tuple[Expr, Expr], otherwise: Expr | None = None) -> Expr:
+    """CASE whose branches run only where needed: DataFusion turns a boolean CASE into AND unless it is an integer one."""
+    if type_ != BOOLEAN or not any(raises(v) for v in (*(v for _, v in whens), *([otherwise] if otherwise else []))):
+        return bound.case(type_, *whens, otherwise=otherwise)
+    numbers = tuple((c, engine_cast(v, INT)) for c, v in whens)
+    other = engine_cast(otherwise, INT) if otherwise is not None else None
+    return equals(bound.case(INT, *numbers, otherwise=other), integer(1))

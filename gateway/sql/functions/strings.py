@@ -537,7 +537,7 @@ ROWS: tuple[Function, ...] = (
         nullable=lambda args: args[0].nullable or args[1].nullable,
         lower=_levenshtein,
     ),
-    Function("soundex", (param("string"),), returns=STRING, lower=native("spark:soundex")),
+    Function("soundex", (param("string"),), returns=STRING, lower=kernel("soundex")),
     Function("ascii", (param("string"),), returns=INT, lower=native("ascii")),
     Function("chr", (param(BIGINT),), returns=STRING, lower=_chr, aliases=("char",)),
     Function("initcap", (param("string"),), returns=STRING, lower=kernel("initcap")),

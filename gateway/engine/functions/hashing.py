@@ -1,0 +1,235 @@
+"""Hashes: digests over distinct values, Spark's Murmur3 (`hash`) and xxHash64 over columns, left to right."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway.engine.base import UdfSpec
+from gateway.engine.functions import Kernel, RowError, implementation
+from gateway.engine.functions.distinct import scalar
+
+Words = np.ndarray[Any, np.dtype[Any]]
+
+
+@scalar("md5")
+def md5(value: bytes) -> str:
+    """MD5 in hex."""
+    return hashlib.md5(value, usedforsecurity=False).hexdigest()
+
+
+@scalar("sha1")
+def sha1(value: bytes) -> str:
+    """SHA-1 in hex."""
+    return hashlib.sha1(value, usedforsecurity=False).hexdigest()
+
+
+@scalar("sha2")
+def sha2(value: bytes, bits: int) -> str | None:
+    """SHA-224 … 512 in hex; 0 means 256, other sizes NULL."""
+    if bits not in (0, 224, 256, 384, 512):
+        return None
+    return hashlib.new(f"sha{bits or 256}", value).hexdigest()
+
+
+@scalar("crc32")
+def crc32(value: bytes) -> int:
+    """CRC-32."""
+    return zlib.crc32(value)
+
+
+_SEED = 42
+_U32, _U64 = np.uint32, np.uint64
+
+
+def _rotl32(x: Words, by: int) -> Words:
+    return (x << _U32(by)) | (x >> _U32(32 - by))
+
+
+def _mix_k1(k1: Words) -> Words:
+    return _rotl32(k1 * _U32(0xCC9E2D51), 15) * _U32(0x1B873593)
+
+
+def _mix_h1(h1: Words, k1: Words) -> Words:
+    return _rotl32(h1 ^ k1, 13) * _U32(5) + _U32(0xE6546B64)
+
+
+def _fmix(h1: Words, length: Words | int) -> Words:
+    h1 = h1 ^ np.asarray(length).astype(_U32)
+    h1 = (h1 ^ (h1 >> _U32(16))) * _U32(0x85EBCA6B)
+    h1 = (h1 ^ (h1 >> _U32(13))) * _U32(0xC2B2AE35)
+    return h1 ^ (h1 >> _U32(16))
+
+
+def _murmur_int(values: Words, seed: Words) -> Words:
+    return _fmix(_mix_h1(seed, _mix_k1(values.astype(np.int32).view(_U32))), 4)
+
+
+def _murmur_long(values: Words, seed: Words) -> Words:
+    bits = values.astype(np.int64).view(_U64)
+    low, high = bits.astype(_U32), (bits >> _U64(32)).astype(_U32)
+    return _fmix(_mix_h1(_mix_h1(seed, _mix_k1(low)), _mix_k1(high)), 8)
+
+
+def _murmur_bytes(value: bytes, seed: int) -> int:
+    mask = 0xFFFFFFFF
+
+    def mix(h: int, k: int) -> int:
+        k = (k * 0xCC9E2D51) & mask
+        k = ((k << 15) | (k >> 17)) & mask
+        h ^= (k * 0x1B873593) & mask
+        h = ((h << 13) | (h >> 19)) & mask
+        return (h * 5 + 0xE6546B64) & mask
+
+    h, aligned = seed, len(value) // 4 * 4
+    for at in range(0, aligned, 4):
+        h = mix(h, int.from_bytes(value[at : at + 4], "little"))
+    for byte in value[aligned:]:
+        h = mix(h, byte if byte < 128 else byte | 0xFFFFFF00)
+    h ^= len(value)
+    h = ((h ^ (h >> 16)) * 0x85EBCA6B) & mask
+    h = ((h ^ (h >> 13)) * 0xC2B2AE35) & mask
+    return h ^ (h >> 16)
+
+
+_P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+_P4, _P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+_M64 = 0xFFFFFFFFFFFFFFFF
+
+
+def _rotl64(x: Words, by: int) -> Words:
+    return (x << _U64(by)) | (x >> _U64(64 - by))
+
+
+def _avalanche(h: Words) -> Words:
+    h = (h ^ (h >> _U64(33))) * _U64(_P2)
+    h = (h ^ (h >> _U64(29))) * _U64(_P3)
+    return h ^ (h >> _U64(32))
+
+
+def _xx_int(values: Words, seed: Words) -> Words:
+    h = seed + _U64(_P5) + _U64(4)
+    h = h ^ (values.astype(np.int32).view(_U32).astype(_U64) * _U64(_P1))
+    return _avalanche(_rotl64(h, 23) * _U64(_P2) + _U64(_P3))
+
+
+def _xx_long(values: Words, seed: Words) -> Words:
+    h = seed + _U64(_P5) + _U64(8)
+    h = h ^ (_rotl64(values.astype(np.int64).view(_U64) * _U64(_P2), 31) * _U64(_P1))
+    return _avalanche(_rotl64(h, 27) * _U64(_P1) + _U64(_P4))
+
+
+def _xx_bytes(value: bytes, seed: int) -> int:
+    def rotl(x: int, by: int) -> int:
+        return ((x << by) | (x >> (64 - by))) & _M64
+
+    def lane(acc: int, at: int) -> int:
+        word = int.from_bytes(value[at : at + 8], "little")
+        return (rotl((acc + word * _P2) & _M64, 31) * _P1) & _M64
+
+    at, size = 0, len(value)
+    if size >= 32:
+        v = [(seed + _P1 + _P2) & _M64, (seed + _P2) & _M64, seed, (seed - _P1) & _M64]
+        while at <= size - 32:
+            v = [lane(acc, at + 8 * i) for i, acc in enumerate(v)]
+            at += 32
+        h = (rotl(v[0], 1) + rotl(v[1], 7) + rotl(v[2], 12) + rotl(v[3], 18)) & _M64
+        for acc in v:
+            h = ((h ^ ((rotl((acc * _P2) & _M64, 31) * _P1) & _M64)) * _P1 + _P4) & _M64
+    else:
+        h = (seed + _P5) & _M64
+    h = (h + size) & _M64
+    while at <= size - 8:
+        h ^= lane(0, at)
+        h = (rotl(h, 27) * _P1 + _P4) & _M64
+        at += 8
+    if at <= size - 4:
+        h ^= (int.from_bytes(value[at : at + 4], "little") * _P1) & _M64
+        h = (rotl(h, 23) * _P2 + _P3) & _M64
+        at += 4
+    for byte in value[at:]:
+        h ^= (byte * _P5) & _M64
+        h = (rotl(h, 11) * _P1) & _M64
+    h = ((h ^ (h >> 33)) * _P2) & _M64
+    h = ((h ^ (h >> 29)) * _P3) & _M64
+    return h ^ (h >> 32)
+
+
+_FAMILIES = {
+    "hash": (_U32, np.int32, _murmur_int, _murmur_long, _murmur_bytes),
+    "xxhash64": (_U64, np.int64, _xx_int, _xx_long, _xx_bytes),
+}
+
+
+def _hashed(array: pa.Array, seed: Words, family: str) -> Words:
+    """Hashes of one column with `seed` per row; NULL leaves the seed."""
+    unsigned, _, of_int, of_long, of_bytes = _FAMILIES[family]
+    t = array.type
+    if pa.types.is_null(t):
+        return seed
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    if pa.types.is_struct(t):
+        out = seed
+        for child in array.flatten():
+            out = _hashed(child, out, family)
+        return np.where(valid, out, seed)
+    if pa.types.is_list(t):
+        out = seed.copy()
+        for i in np.flatnonzero(valid):
+            for item in range(len(array[int(i)].values)):
+                out[i : i + 1] = _hashed(array[int(i)].values.slice(item, 1), out[i : i + 1], family)
+        return out
+    if pa.types.is_floating(t):
+        word = np.int32 if t == pa.float32() else np.int64
+        values = pc.fill_null(array, 0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 hashes like 0.0
+        values = np.where(np.isnan(values), np.nan, values).astype(values.dtype)
+        bits = np.ascontiguousarray(values).view(word)
+        return np.where(valid, (of_int if word is np.int32 else of_long)(bits, seed), seed)
+    if pa.types.is_boolean(t) or pa.types.is_date32(t) or (pa.types.is_integer(t) and t.bit_width <= 32):
+        numbers = array.cast(pa.int32())
+        return np.where(valid, of_int(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False), seed), seed)
+    if pa.types.is_integer(t) or pa.types.is_timestamp(t):
+        numbers = array.cast(pa.int64())
+        return np.where(valid, of_long(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False), seed), seed)
+    if pa.types.is_decimal(t):
+        unscaled = [None if d is None else int(d.scaleb(t.scale)) for d in array.to_pylist()]
+        if t.precision <= 18:
+            longs = np.array([u or 0 for u in unscaled], dtype=np.int64)
+            return np.where(valid, of_long(longs, seed), seed)
+        values_ = [
+            None if u is None else u.to_bytes(((u if u >= 0 else ~u).bit_length() // 8) + 1, "big", signed=True)
+            for u in unscaled
+        ]
+    elif pa.types.is_string(t) or pa.types.is_binary(t):
+        values_ = array.cast(pa.binary()).to_pylist()
+    else:
+        raise RowError("UNSUPPORTED_FEATURE", f"{family} of {t} is not supported.")
+    seeds = seed.tolist()
+    return np.array([s if v is None else of_bytes(v, s) for v, s in zip(values_, seeds, strict=True)], dtype=unsigned)
+
+
+def _register(name: str) -> None:
+    unsigned, signed = _FAMILIES[name][:2]
+
+    def factory(spec: UdfSpec) -> Kernel:
+        returns = spec.returns.arrow()
+
+        def kernel(*arrays: pa.Array) -> pa.Array:
+            out: Words = np.full(len(arrays[0]), _SEED, dtype=unsigned)
+            with np.errstate(over="ignore"):
+                for array in arrays:
+                    out = _hashed(array, out, name)
+            return pa.array(out.view(signed), returns)
+
+        return kernel
+
+    implementation(name)(factory)
+
+
+for _name in _FAMILIES:
+    _register(_name)

@@ -1,0 +1,495 @@
+"""Rows of mathematical and bitwise functions: natives on DOUBLE, rounding exactly as Spark rounds, checked integer forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+
+from gateway.errors import UnsupportedError, UserError
+from gateway.sql import bound
+from gateway.sql.bound import Call, Cast, Expr, Lit
+from gateway.sql.catalogue import Context, Function, Lower, Param, Site, coerce_args, make, param
+from gateway.sql.coerce import accepts, coerced, decimal_for, implicit_type, least_common_of
+from gateway.sql.functions.lowerings import (
+    at_most,
+    constant,
+    either,
+    kernel,
+    less_than,
+    native,
+    refused,
+)
+from gateway.sql.functions.operators import LOWER_NEGATIVE, LOWER_POSITIVE, bind_binary, bind_unary
+from gateway.sqltypes import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DOUBLE,
+    FLOAT,
+    INT,
+    MAX_PRECISION,
+    STRING,
+    TINYINT,
+    VOID,
+    DataType,
+    DecimalType,
+    decimal,
+    is_integral,
+    is_interval,
+    is_numeric,
+)
+
+_DOUBLE = param(DOUBLE)
+_PI, _E = 3.141592653589793, 2.718281828459045
+
+
+def _zero() -> Lit:
+    return bound.lit(0.0, DOUBLE)
+
+
+def _real(name: str, lower: Lower | None = None, *aliases: str, shown: str | None = None) -> Function:
+    """A DOUBLE function of one DOUBLE; always nullable in Spark."""
+    return Function(
+        name,
+        (_DOUBLE,),
+        returns=DOUBLE,
+        nullable="always",
+        lower=lower or native(name),
+        aliases=aliases,
+        shown=shown,
+    )
+
+
+def _logarithm(name: str) -> Lower:
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        value = bound.fn(name, DOUBLE, args[0])
+        return bound.case(DOUBLE, (at_most(args[0], _zero()), bound.null(DOUBLE)), otherwise=value)
+
+    return lower
+
+
+def _log(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    base, value = args
+    if isinstance(base, Lit) and base.value == _E:
+        quotient: Expr = bound.fn("ln", DOUBLE, value)
+    else:
+        quotient = bound.op("/", DOUBLE, bound.fn("ln", DOUBLE, value), bound.fn("ln", DOUBLE, base))
+    outside = either(at_most(base, _zero()), at_most(value, _zero()))
+    return bound.case(DOUBLE, (outside, bound.null(DOUBLE)), otherwise=quotient)
+
+
+def _bind_log(function: Function, site: Site) -> Expr:
+    if not 1 <= len(site.args) <= 2:
+        raise site.wrong_count("[1, 2]")
+    args = coerce_args(Function("log", (_DOUBLE, _DOUBLE), optional=1), site)
+    if len(args) == 1:
+        args = (bound.Lit(DOUBLE, False, _E, "E()"), args[0])
+    return make(function, site, args, DOUBLE, True)
+
+
+def _sqrt(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    nan = bound.lit(float("nan"), DOUBLE)
+    return bound.case(DOUBLE, (less_than(args[0], _zero()), nan), otherwise=bound.fn("sqrt", DOUBLE, args[0]))
+
+
+def _atan2(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.fn("atan2", DOUBLE, *(bound.op("+", DOUBLE, a, _zero()) for a in args))
+
+
+# --------------------------------------------------------------------------------------------------------------- rounding
+
+
+def _scale(site: Site, index: int) -> int | None:
+    """The constant number of digits; None for NULL. Casts of literals are folded."""
+    arg = site.args[index]
+    while isinstance(arg, Cast):
+        if isinstance(arg.arg, Lit) and isinstance(arg.arg.value, (int, float, Decimal)):
+            return _in_int(site, index, int(arg.arg.value))
+        if isinstance(arg.arg, Lit) and arg.arg.value is None:
+            return None
+        arg = arg.arg
+    if not isinstance(arg, Lit):
+        site.constant(index)
+    value = arg.value if isinstance(arg, Lit) else None
+    if value is None:
+        return None
+    if not isinstance(value, (int, float, Decimal)):
+        raise site.mismatch(index, "INT")
+    return _in_int(site, index, int(value))
+
+
+def _in_int(site: Site, index: int, value: int) -> int:
+    if not -(2**31) < value < 2**31:
+        raise UserError(
+            "CAST_OVERFLOW",
+            f"The number of digits {value} of `{site.shown}` is out of the range of INT.",
+            span=site.span_of(index),
+        )
+    return value
+
+
+def rounded_decimal(t: DecimalType, digits: int) -> DecimalType:
+    """Type of a DECIMAL rounded to `digits` (RoundBase.dataType): one more integer digit, never more scale."""
+    whole = t.precision - t.scale + 1
+    if digits < 0:
+        return decimal(min(max(whole, 1 - digits), MAX_PRECISION), 0)
+    scale = min(t.scale, digits)
+    return decimal(min(whole + scale, MAX_PRECISION), scale)
+
+
+def _bind_round(function: Function, site: Site) -> Expr:
+    if not 1 <= len(site.args) <= 2:
+        raise site.wrong_count("[1, 2]")
+    value_type = implicit_type(site.args[0].type, ["numeric"])
+    if value_type is None:
+        raise site.mismatch(0, "NUMERIC")
+    value = coerced(site.args[0], value_type)
+    if len(site.args) == 1:
+        digits: int | None = 0
+        shown: Expr = Lit(INT, False, 0)
+    else:
+        if implicit_type(site.args[1].type, [INT]) is None:
+            raise site.mismatch(1, "INT")
+        digits, shown = _scale(site, 1), coerced(site.args[1], INT)
+    type_ = rounded_decimal(value_type, digits or 0) if isinstance(value_type, DecimalType) else value_type
+    return make(function, site, (value, shown), type_, True, (digits,))
+
+
+def _round(mode: str) -> Lower:
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        value, digits = args[0], call.data[0]
+        if digits is None:
+            return bound.null(call.type)
+        if isinstance(value.type, DecimalType):
+            return _round_decimal(call.type, value, digits, mode)
+        if is_integral(value.type):
+            if digits >= 0:
+                return value
+            return bound.udf("round_integer", call.type, value, params=(mode, digits), raises=True)
+        return bound.udf("round_double", call.type, value, params=(mode, digits))
+
+    return lower
+
+
+def _round_decimal(type_: DataType, value: Expr, digits: int, mode: str) -> Expr:
+    assert isinstance(value.type, DecimalType)
+    if digits >= value.type.scale:
+        return bound.cast(value, type_)
+    if mode == "half_towards_infinity" and digits >= 0:
+        return bound.cast(value, type_, raises=True)  # the engine's cast to a smaller scale rounds HALF_UP
+    return bound.udf("round_decimal", type_, value, params=(mode, digits), raises=True)
+
+
+def _bind_ceil(function: Function, site: Site) -> Expr:
+    """ceil(x): BIGINT, or a DECIMAL without scale; ceil(x, d): always DECIMAL."""
+    if not 1 <= len(site.args) <= 2:
+        raise site.wrong_count("[1, 2]")
+    if len(site.args) == 1:
+        source = implicit_type(site.args[0].type, ["decimal", DOUBLE, BIGINT] if _is_wide(site) else [DOUBLE])
+        if accepts("integral", site.args[0].type):
+            source = BIGINT
+        if source is None:
+            raise site.mismatch(0, "DECIMAL or DOUBLE or BIGINT")
+        value = coerced(site.args[0], source)
+        if isinstance(source, DecimalType):
+            return make(function, site, (value,), rounded_decimal(source, 0), True, (0,))
+        return make(function, site, (value,), BIGINT, value.nullable, (0,))
+    digits = _scale(site, 1)
+    if digits is None:
+        raise UserError(
+            "NON_FOLDABLE_ARGUMENT",
+            f'The function `{site.shown}` requires the parameter `scale` to be a foldable expression of the type "INT", '
+            "but the actual argument is NULL.",
+            span=site.span_of(1),
+        )
+    given = site.args[0].type
+    if is_integral(given):
+        source = decimal_for(given)
+    elif given == FLOAT:
+        source = decimal(14, 7)
+    elif given == DOUBLE:
+        source = decimal(30, 15)
+    else:
+        source = implicit_type(given, ["decimal"])
+    if not isinstance(source, DecimalType):
+        raise site.mismatch(0, "DECIMAL")
+    value = coerced(site.args[0], source)
+    shown = coerced(site.args[1], INT)
+    return make(function, site, (value, shown), rounded_decimal(source, digits), True, (digits,))
+
+
+def _is_wide(site: Site) -> bool:
+    return isinstance(site.args[0].type, DecimalType)
+
+
+def _ceil(mode: str) -> Lower:
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        value, digits = args[0], call.data[0]
+        if digits is None:
+            return bound.null(call.type)
+        if isinstance(value.type, DecimalType):
+            return _round_decimal(call.type, value, digits, mode)
+        if value.type == BIGINT:
+            return value
+        return bound.udf("whole_double", BIGINT, value, params=(mode,), nullable=call.nullable)
+
+    return lower
+
+
+def _shown_ceil(call: Call, names: list[str]) -> str:
+    name = (call.shown or call.fn).lower()
+    if len(names) == 1 and name in ("ceil", "floor"):
+        name = name.upper()
+    return f"{name}({', '.join(names)})"
+
+
+# ---------------------------------------------------------------------------------------------------- signs and remainders
+
+
+def _bind_signed(function: Function, site: Site) -> Expr:
+    """abs: numbers and intervals keep their type, strings are DOUBLE."""
+    if len(site.args) != 1:
+        raise site.wrong_count("1")
+    source = implicit_type(site.args[0].type, ["numeric", "interval"])
+    if source is None:
+        raise site.mismatch(0, "NUMERIC or ANSI INTERVAL")
+    value = coerced(site.args[0], source)
+    return make(function, site, (value,), source, value.nullable)
+
+
+def _abs(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if isinstance(call.type, DecimalType) or call.type in (FLOAT, DOUBLE):
+        return bound.fn("abs", call.type, args[0], nullable=call.nullable)
+    return bound.udf("abs_integer", call.type, args[0], raises=True, nullable=call.nullable)
+
+
+def _bind_sign(function: Function, site: Site) -> Expr:
+    if len(site.args) == 1 and is_interval(site.args[0].type):
+        return make(function, site, site.args, DOUBLE, site.args[0].nullable)
+    args = coerce_args(Function(function.name, (_DOUBLE,)), site)
+    return make(function, site, args, DOUBLE, True)
+
+
+def _signum(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    value = args[0]
+    if is_interval(value.type):
+        value = bound.cast(value, DOUBLE)
+    return bound.fn("signum", DOUBLE, value)
+
+
+# ------------------------------------------------------------------------------------------------------------ integer parts
+
+
+def _bind_shift(function: Function, site: Site) -> Expr:
+    args = coerce_args(Function(function.name, (param(INT, BIGINT), param(INT))), site)
+    return make(function, site, args, args[0].type, any(a.nullable for a in args))
+
+
+def _bit_get(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf("bit_get", TINYINT, *args, raises=True)
+
+
+def _bind_bit_count(function: Function, site: Site) -> Expr:
+    if len(site.args) != 1:
+        raise site.wrong_count("1")
+    arg = site.args[0]
+    source = BOOLEAN if arg.type == BOOLEAN else implicit_type(arg.type, ["integral"])
+    if source is None or arg.type == STRING or not (is_integral(source) or source == BOOLEAN):
+        raise site.mismatch(0, "INTEGRAL or BOOLEAN")
+    value = coerced(arg, source)
+    return make(function, site, (value,), INT, value.nullable)
+
+
+def _bit_count(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf("bit_count", INT, bound.cast(args[0], BIGINT))
+
+
+def _bind_width_bucket(function: Function, site: Site) -> Expr:
+    if len(site.args) != 4:
+        raise site.wrong_count("4")
+    if any(is_interval(a.type) for a in site.args[:3]):
+        count = coerced(site.args[3], BIGINT)
+        return make(function, site, (*site.args[:3], count), BIGINT, True)
+    args = coerce_args(Function("width_bucket", (_DOUBLE, _DOUBLE, _DOUBLE, param(BIGINT))), site)
+    return make(function, site, args, BIGINT, True)
+
+
+def _width_bucket(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf("width_bucket", BIGINT, *(bound.cast(a, DOUBLE) for a in args[:3]), args[3])
+
+
+# ------------------------------------------------------------------------------------------------------------- as operators
+
+
+def _as_operator(symbol: str) -> Callable[[Function, Site], Expr]:
+    """Binds f(a, b) exactly as ``a symbol b``, keeping the function's name."""
+
+    def bind(function: Function, site: Site) -> Expr:
+        if len(site.args) != 2:
+            raise site.wrong_count("2")
+        result = bind_binary(symbol, *site.args, site.span)
+        if isinstance(result, Call):
+            return replace(result, shown=site.shown)
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"{site.shown} of these types is not supported.", span=site.span)
+
+    return bind
+
+
+def _bind_unary(symbol: str) -> Callable[[Function, Site], Expr]:
+    """Binds f(x) as the prefix operator, keeping the function's name."""
+
+    def bind(function: Function, site: Site) -> Expr:
+        if len(site.args) != 1:
+            raise site.wrong_count("1")
+        result = bind_unary(symbol, site.args[0], site.span)
+        assert isinstance(result, Call)
+        return replace(result, shown=result.shown if symbol == "+" else site.shown)
+
+    return bind
+
+
+def _negative(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if isinstance(call.type, DecimalType):
+        return bound.udf("negate_decimal", call.type, args[0], nullable=call.nullable)
+    return LOWER_NEGATIVE(call, args, context)
+
+
+def _bind_try(symbol: str) -> Callable[[Function, Site], Expr]:
+    """Binds try_add(a, b) as ``a + b`` whose implicit casts give NULL instead of failing; always nullable."""
+
+    def bind(function: Function, site: Site) -> Expr:
+        if len(site.args) != 2:
+            raise site.wrong_count("2")
+        result = bind_binary(symbol, *site.args, site.span)
+        if not isinstance(result, Call) or result.fn != symbol or not is_numeric(result.type):
+            raise UnsupportedError(
+                "UNSUPPORTED_FEATURE",
+                f"{site.shown} of dates, timestamps or intervals is not supported.",
+                span=site.span,
+            )
+        args = tuple(
+            replace(a, is_try=True, nullable=True) if isinstance(a, Cast) and a.implicit else a for a in result.args
+        )
+        return make(function, site, args, result.type, True, (symbol,))
+
+    return bind
+
+
+def _try(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf("try_arithmetic", call.type, *args, params=call.data)
+
+
+def _bind_bitwise(function: Function, site: Site) -> Expr:
+    if len(site.args) != 2:
+        raise site.wrong_count("2")
+    types = [BIGINT if a.type == STRING else a.type for a in site.args]
+    common = least_common_of(types)
+    if common == VOID:
+        common = BIGINT
+    if common is None or not is_integral(common):
+        raise UserError(
+            "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES"
+            if types[0] != types[1]
+            else "DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE",
+            f'Cannot resolve "{function.name}" due to data type mismatch: the operator requires integral operands, not '
+            f'"{types[0].sql}" and "{types[1].sql}".',
+            span=site.span,
+        )
+    args = tuple(coerced(a, common) for a in site.args)
+    return make(function, site, args, common, any(a.nullable for a in args))
+
+
+_HEX = Param((BIGINT, BINARY, STRING))
+
+
+def _format_number(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if args[1].type == STRING:
+        raise refused(call, "format_number with a pattern")
+    single = call.args[0].type == FLOAT
+    value = bound.cast(args[0], DOUBLE) if single else args[0]
+    return bound.udf("format_number", STRING, value, args[1], params=(single,))
+
+
+def _bind_format_number(function: Function, site: Site) -> Expr:
+    if len(site.args) != 2:
+        raise site.wrong_count("2")
+    value, places = site.args
+    if not is_numeric(value.type):
+        raise site.mismatch(0, "NUMERIC")
+    if places.type not in (INT, STRING):
+        raise site.mismatch(1, "INT or STRING")
+    return make(function, site, site.args, STRING, True)
+
+
+def _bind_random(function: Function, site: Site) -> Expr:
+    if site.args:
+        raise UserError(
+            "UNSUPPORTED_FEATURE", f"{site.shown} with a seed is not supported.", span=site.span, sqlstate="0A000"
+        )
+    return make(function, site, (), DOUBLE, False)
+
+
+def _bind_uuid(function: Function, site: Site) -> Expr:
+    if site.args:
+        raise UserError(
+            "UNSUPPORTED_FEATURE", f"{site.shown} with a seed is not supported.", span=site.span, sqlstate="0A000"
+        )
+    return make(function, site, (), STRING, False)
+
+
+ROWS: tuple[Function, ...] = (
+    *(_real(n) for n in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "cot", "cbrt")),
+    *(_real(n) for n in ("degrees", "exp", "radians", "sin", "sinh", "tan", "tanh")),
+    *(_real(n, kernel(n)) for n in ("csc", "sec", "expm1", "log1p", "rint")),
+    _real("ln", _logarithm("ln")),
+    _real("log10", _logarithm("log10"), shown="LOG10"),
+    _real("log2", _logarithm("log2"), shown="LOG2"),
+    _real("sqrt", _sqrt, shown="SQRT"),
+    Function("log", bind=_bind_log, lower=_log, shown="LOG"),
+    Function("atan2", (_DOUBLE, _DOUBLE), returns=DOUBLE, lower=_atan2, shown="ATAN2"),
+    Function("hypot", (_DOUBLE, _DOUBLE), returns=DOUBLE, lower=kernel("hypot"), shown="HYPOT"),
+    Function("pow", (_DOUBLE, _DOUBLE), returns=DOUBLE, lower=kernel("power")),
+    Function("power", (_DOUBLE, _DOUBLE), returns=DOUBLE, lower=kernel("power"), shown="POWER"),
+    Function("pi", returns=DOUBLE, nullable="never", lower=constant(_PI), shown="PI"),
+    Function("e", returns=DOUBLE, nullable="never", lower=constant(_E), shown="E"),
+    Function("sign", bind=_bind_sign, lower=_signum),
+    Function("signum", bind=_bind_sign, lower=_signum, shown="SIGNUM"),
+    Function("abs", bind=_bind_signed, lower=_abs),
+    Function("round", bind=_bind_round, lower=_round("half_towards_infinity")),
+    Function("bround", bind=_bind_round, lower=_round("half_to_even")),
+    Function("ceil", bind=_bind_ceil, lower=_ceil("up"), aliases=("ceiling",), shown=_shown_ceil),
+    Function("floor", bind=_bind_ceil, lower=_ceil("down"), shown=_shown_ceil),
+    Function("factorial", (param(INT),), returns=BIGINT, nullable="always", lower=kernel("factorial")),
+    Function("mod", bind=_as_operator("%")),
+    Function("negative", bind=_bind_unary("-"), lower=_negative),
+    Function("positive", bind=_bind_unary("+"), lower=LOWER_POSITIVE),
+    Function("try_add", bind=_bind_try("+"), lower=_try),
+    Function("try_subtract", bind=_bind_try("-"), lower=_try),
+    Function("try_multiply", bind=_bind_try("*"), lower=_try),
+    Function("try_divide", bind=_bind_try("/"), lower=_try),
+    Function("try_mod", bind=_bind_try("%"), lower=_try),
+    Function("&", bind=_bind_bitwise, lower=kernel("bitwise_and")),
+    Function("|", bind=_bind_bitwise, lower=kernel("bitwise_or")),
+    Function("^", bind=_bind_bitwise, lower=kernel("bitwise_xor")),
+    Function("~", bind=_bind_unary("~"), lower=kernel("bitwise_not")),
+    Function("bin", (param(BIGINT),), returns=STRING, lower=kernel("bin")),
+    Function("hex", (_HEX,), returns=STRING, lower=kernel("hex")),
+    Function("unhex", (param("string"),), returns=BINARY, nullable="always", lower=kernel("unhex")),
+    Function(
+        "conv",
+        (param("string"), param(INT), param(INT)),
+        returns=STRING,
+        nullable="always",
+        lower=kernel("conv", raises=True),
+    ),
+    Function("format_number", bind=_bind_format_number, lower=_format_number),
+    Function("bit_count", bind=_bind_bit_count, lower=_bit_count),
+    Function("bit_get", (param("integral"), param(INT)), returns=TINYINT, lower=_bit_get, aliases=("getbit",)),
+    Function("shiftleft", bind=_bind_shift, lower=kernel("shiftleft"), aliases=("<<",)),
+    Function("shiftright", bind=_bind_shift, lower=kernel("shiftright"), aliases=(">>",)),
+    Function("shiftrightunsigned", bind=_bind_shift, lower=kernel("shiftrightunsigned"), aliases=(">>>",)),
+    Function("width_bucket", bind=_bind_width_bucket, lower=_width_bucket),
+    Function("rand", bind=_bind_random, lower=native("random"), aliases=("random",), deterministic=False),
+    Function("uuid", bind=_bind_uuid, lower=native("uuid"), deterministic=False),
+)
