@@ -215,15 +215,18 @@ def convert(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:
         if not children:
             raise UnsupportedError("UNSUPPORTED_DATATYPE", f"Column {column.name} is a STRUCT without fields.")
         return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
-    if isinstance(column.type, t.ArrayType) and (pa.types.is_list(values.type) or pa.types.is_large_list(values.type)):
+    if isinstance(column.type, t.ArrayType) and any(f(values.type) for f in _LISTS):
         return _list(values, column, target)
     if isinstance(column.type, t.MapType) and pa.types.is_map(values.type):
         return _map(values, column, target)
     return _cast(values, column, target)
 
 
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+
+
 def _list(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:
-    if pa.types.is_large_list(values.type):
+    if not pa.types.is_list(values.type):
         values = values.cast(pa.list_(values.type.value_field))
     inner = convert(values.values, column.children[0], target.value_type)
     return _from_parts(target, values, [inner])
@@ -271,5 +274,15 @@ def _widens(source: pa.DataType, target: pa.DataType) -> bool:
         return target == pa.timestamp("us")
     if types.is_timestamp(source) and types.is_timestamp(target):
         return bool((source.tz is None) == (target.tz is None)) or target.tz is not None
-    textual = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    return any(f(source) for f in textual) and (types.is_string(target) or types.is_binary(target))
+    return any(f(source) for f in _TEXTUAL) and (types.is_string(target) or types.is_binary(target))
+
+
+_TEXTUAL = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)

@@ -22,6 +22,8 @@ from gateway.errors import ServerError
 DATAFUSION = "55.0.0"
 _LISTING_SCAN, _PATHS = 1, 2
 _LENGTH_DELIMITED = 2
+# ListingTableScanNode.parquet.options.global.coerce_int96
+_COERCE_INT96 = (11, 2, 1, 32)
 
 
 def _varint(value: int) -> bytes:
@@ -67,8 +69,21 @@ def _field(number: int, payload: bytes) -> bytes:
     return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(payload)) + payload
 
 
+def _nested(path: Sequence[int], payload: bytes) -> bytes:
+    for number in reversed(path):
+        payload = _field(number, payload)
+    return payload
+
+
+# Appended to the message: a repeated singular field is merged into the first occurrence.
+_INT96_AS_MICROSECONDS = _nested(_COERCE_INT96, b"us")
+
+
 def with_paths(plan: bytes, urls: Sequence[str]) -> bytes:
-    """The plan message `plan` of a one-file Parquet scan, reading `urls` instead."""
+    """The plan message `plan` of a one-file Parquet scan, reading `urls` instead, and INT96 as microseconds.
+
+    INT96 read as nanoseconds, the default, wraps around outside of the years 1678 to 2262.
+    """
     top = _spans(plan)
     if len(top) != 1 or top[0][0] != _LISTING_SCAN:
         raise ServerError("INTERNAL_ERROR", "DataFusion's plan of a Parquet scan has an unknown layout.")
@@ -82,6 +97,7 @@ def with_paths(plan: bytes, urls: Sequence[str]) -> bytes:
             parts.extend(_field(_PATHS, url.encode()) for url in urls)
         else:
             parts.append(inner[start:stop])
+    parts.append(_INT96_AS_MICROSECONDS)
     return _field(_LISTING_SCAN, b"".join(parts))
 
 
@@ -106,7 +122,5 @@ def read_files(
     _check_version()
     urls = [file_url(p) for p in paths]
     frame = ctx.read_parquet(urls[0], schema=schema, parquet_pruning=pruning)
-    if len(urls) == 1:
-        return frame
     plan = with_paths(frame.logical_plan().to_bytes(), urls)
     return ctx.create_dataframe_from_logical_plan(LogicalPlan.from_bytes(ctx, plan))

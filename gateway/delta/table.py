@@ -24,12 +24,14 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from gateway.delta import log
-from gateway.delta.features import Protocol, check_readable
+from gateway.delta.features import Protocol, check_readable, refused
 from gateway.delta.schema import Column, parse_schema, struct_of
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
 from gateway.sqltypes import StructType
 
 MAPPING = "delta.columnMapping.mode"
+_UNSCANNABLE = frozenset({"typeWidening", "typeWidening-preview", "vacuumProtocolCheck"})
+_LAST_DAY = 2_932_896  # 9999-12-31
 _CACHED_TABLES, _CACHED_VERSIONS = 512, 64
 
 
@@ -274,7 +276,7 @@ def _snapshot(root: str, table: DeltaTable) -> Snapshot:
         raise UnsupportedError("UNSUPPORTED_TABLE_FEATURE", f"Column mapping mode {mapping!r} of {root} is not supported.")
     columns = parse_schema(json.loads(table.schema().to_json()), mapping)
     try:
-        files = _files(root, table, columns, tuple(metadata.partition_columns))
+        files = _files(root, table, protocol, columns, tuple(metadata.partition_columns))
     except (DeltaError, OSError, ValueError) as error:
         raise _open_error(root, error) from error
     return Snapshot(
@@ -291,7 +293,9 @@ def _snapshot(root: str, table: DeltaTable) -> Snapshot:
     )
 
 
-def _files(root: str, table: DeltaTable, columns: tuple[Column, ...], partition_columns: tuple[str, ...]) -> Files:
+def _files(
+    root: str, table: DeltaTable, protocol: Protocol, columns: tuple[Column, ...], partition_columns: tuple[str, ...]
+) -> Files:
     actions = pa.table(table.get_add_actions(flatten=False)).combine_chunks()
 
     def column(name: str) -> pa.Array | None:
@@ -314,7 +318,7 @@ def _files(root: str, table: DeltaTable, columns: tuple[Column, ...], partition_
         minimum=column("min"),
         maximum=column("max"),
         partitions=_partitions(column("partition"), columns, partition_columns, len(paths)),
-        deleted=_deletion_vectors(root, table, paths),
+        deleted=_deletion_vectors(root, table, protocol, paths),
     )
 
 
@@ -353,11 +357,20 @@ def _partitions(
         if pa.types.is_string(arrow) or pa.types.is_binary(arrow):
             # The protocol reads an empty text as NULL for every type.
             typed = pc.if_else(pc.equal(pc.binary_length(typed), 0), pa.scalar(None, arrow), typed)
+        if pa.types.is_date(arrow) and (pc.max(typed.cast(pa.int32())).as_py() or 0) > _LAST_DAY:
+            raise ServerError("DELTA_LOG_CORRUPT", f"A value of the partition column {name} lies after 9999-12-31.")
         out[name] = typed
     return out
 
 
-def _deletion_vectors(root: str, table: DeltaTable, paths: list[str]) -> dict[int, npt.NDArray[np.bool_]]:
+def _deletion_vectors(
+    root: str, table: DeltaTable, protocol: Protocol, paths: list[str]
+) -> dict[int, npt.NDArray[np.bool_]]:
+    if unscannable := _UNSCANNABLE & protocol.reader_features:
+        # deltalake does not scan these tables, and its deletion vectors come from its scan.
+        if protocol.has("deletionVectors"):
+            raise refused(unscannable | {"deletionVectors"}, root, "read")
+        return {}
     vectors = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all()
     if not vectors.num_rows:
         return {}
