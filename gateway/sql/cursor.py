@@ -168,7 +168,11 @@ class Cursor:
         if word not in _CLAUSES:
             return False
         after = _CLAUSES[word]
-        return self.peek() not in _STOPS if after is None else self.peek() in after
+        if after is not None:
+            return self.peek() in after
+        if word == "WINDOW":
+            return self.is_name(1) and self.peek(2) == "AS"
+        return self.peek() not in _STOPS and (word == "FROM" or self.peek() != "FROM")
 
     def names(self) -> list[exp.Identifier]:
         """``(a, b, …)``."""

@@ -15,7 +15,7 @@ from gateway.errors import UnsupportedError, unsupported
 from gateway.sql.cursor import Cursor, user_error
 from gateway.sql.datatypes import data_type
 from gateway.sql.tokens import END, NUMBER, QUOTED, STRING
-from gateway.sql.tree import IntervalLiteral, Positive, TypedLiteral, UnsignedRightShift
+from gateway.sql.tree import IntervalLiteral, Positive, TypedLiteral, UnsignedRightShift, span_of
 
 Node = exp.Expr
 B = TypeVar("B", bound=exp.Expr)
@@ -45,7 +45,7 @@ _BINARY: dict[str, tuple[int, type[exp.Expression]]] = {
 }
 _SHIFT = 5
 _UNARY: dict[str, type[exp.Expression]] = {"-": exp.Neg, "+": Positive, "~": exp.BitwiseNot}
-_PREDICATES = frozenset({"IS", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "!"})
+_PREDICATES = frozenset({"IS", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP"})
 _NEGATABLE = frozenset({"IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP"})
 _QUERY = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "FROM"})
 _SET_OPERATORS = frozenset({"UNION", "EXCEPT", "MINUS", "SETMINUS", "INTERSECT"})
@@ -53,6 +53,8 @@ _AFTER_QUERY = _SET_OPERATORS | {"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMI
 _TYPED = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X", "INTERVAL"})
 # Words that are an operator where an operand is expected, never a column.
 _NOT_AN_OPERAND = frozenset({"AND", "OR", "DIV", "THEN", "WHEN", "AS", "ON", "USING", "BY", "JOIN"})
+# Clauses that a forgotten operand leaves here; Spark takes these words for columns and fails later, less clearly.
+_CLAUSE_WORDS = frozenset({"FROM", "WHERE", "GROUP", "ORDER"})
 
 _INTERVAL_UNITS: dict[str, str] = {}
 for _unit in "NANOSECOND MICROSECOND MILLISECOND SECOND MINUTE HOUR DAY WEEK MONTH YEAR".split():
@@ -135,14 +137,9 @@ class ExpressionParser(Cursor):
             node: Node = self.place(exp.Exists(this=query), at)
         else:
             node = self._predicate()
-        for index in range(self.index_before(start, count), start - 1, -1):
+        for index in range(start + count - 1, start - 1, -1):
             node = self.place(exp.Not(this=node), index)
         return node
-
-    @staticmethod
-    def index_before(start: int, count: int) -> int:
-        """Index of the last of `count` prefix tokens that begin at `start`."""
-        return start + count - 1
 
     def _predicate(self) -> Node:
         """A value with at most one predicate behind it."""
@@ -154,7 +151,7 @@ class ExpressionParser(Cursor):
         if word == "IS":
             return self._is(left, start)
         negated = False
-        if word in ("NOT", "!"):
+        if word == "NOT":
             if self.peek() not in _NEGATABLE:
                 return left
             negated = True
@@ -304,9 +301,11 @@ class ExpressionParser(Cursor):
                 self.advance()
                 node = exp.TryCast(this=node, to=data_type(self), dcolon=True)
             elif word == ":" and self.is_name(1):
-                raise unsupported("':' extraction from semi-structured values", self.span(self.index))
+                self.advance()
+                node = exp.JSONExtract(this=node, expression=self.identifier())
             elif word == "COLLATE" and self.is_name(1):
-                raise unsupported("COLLATE", self.span(self.index))
+                self.advance()
+                node = exp.Collate(this=node, expression=self.identifier())
             else:
                 return node
             node._meta = {"start": self.tokens[start].start, "end": self.tokens[self.index - 1].end}
@@ -333,7 +332,7 @@ class ExpressionParser(Cursor):
             return self._typed_literal()
         if follower == "->":
             return self._lambda()
-        if word in _NOT_AN_OPERAND or (word != QUOTED and follower not in (",", ")", END, ".") and self.clause_ahead()):
+        if word in _NOT_AN_OPERAND or (word in _CLAUSE_WORDS and self.clause_ahead()):
             self.fail()
         return self._reference()
 
@@ -420,8 +419,8 @@ class ExpressionParser(Cursor):
                 '"TIMESTAMP_LTZ", "TIMESTAMP", "INTERVAL", "X", "TIME".'
             )
             raise UnsupportedError("UNSUPPORTED_TYPED_LITERAL", message, sqlstate="0A000", span=self.span(start))
-        self.advance()
-        text = self.string()
+        self.advance(2)
+        text = self.tokens[self.index - 1].text
         return self.place(TypedLiteral(this=text, kind=kind), start)
 
     def _interval(self) -> Node | None:
@@ -429,10 +428,7 @@ class ExpressionParser(Cursor):
         start = self.index
         follower = self.peek()
         if follower == STRING:
-            after = 2
-            while self.peek(after) == STRING:
-                after += 1
-            if self.peek(after) not in _INTERVAL_UNITS:
+            if self.peek(2) not in _INTERVAL_UNITS:
                 return None
         elif not (follower == NUMBER or (follower in ("-", "+") and self.peek(2) in (NUMBER, STRING))):
             return None
@@ -459,6 +455,9 @@ class ExpressionParser(Cursor):
                 self.advance()
                 return self.place(IntervalLiteral(parts=((text, unit),), to=last), start)
             parts.append((text, unit))
+        if len({unit in ("YEAR", "MONTH") for _, unit in parts}) > 1:
+            message = "Cannot mix year-month and day-time fields in an interval literal."
+            raise user_error("INVALID_INTERVAL_FORMAT.MIXED_FIELDS", message, self.span(start))
         return self.place(IntervalLiteral(parts=tuple(parts), to=None), start)
 
     def _interval_text(self, sign: str) -> str:
@@ -468,18 +467,15 @@ class ExpressionParser(Cursor):
                 self.fail()
             self.advance()
             return sign + text
-        text = self.string()
+        text = self.tokens[self.index].text
+        self.advance()
         if sign:
             text = text[1:] if text.startswith("-") else sign + text.removeprefix("+")
         return text
 
     def _unit_follows(self) -> bool:
         """Whether sign, literal and unit stand here: the next part of an interval and not an operator."""
-        distance = 1 if self.word in ("-", "+") else 0
-        distance += 1
-        while self.peek(distance) == STRING:
-            distance += 1
-        return self.peek(distance) in _INTERVAL_UNITS
+        return self.peek(2 if self.word in ("-", "+") else 1) in _INTERVAL_UNITS
 
     def _null(self) -> Node:
         self.advance()
@@ -559,9 +555,6 @@ class ExpressionParser(Cursor):
         if isinstance(only, (exp.Alias, exp.Aliases)):
             self.fail()
         self.expect(")")
-        if isinstance(only, exp.Column):
-            # (a).b is a field of column a, never column b of table a: the postfix loop makes a Dot of it.
-            return only
         return only
 
     def _lambda_ahead(self) -> bool:
@@ -785,6 +778,9 @@ class ExpressionParser(Cursor):
         if self.word not in ("PRECEDING", "FOLLOWING"):
             self.fail()
         side = self.word
+        if bound.find(exp.Column, exp.Anonymous, exp.Subquery, exp.Exists) is not None:
+            message = "Invalid SQL syntax: Frame bound value must be a literal."
+            raise user_error("INVALID_SQL_SYNTAX.INVALID_WINDOW_FRAME_BOUND", message, span_of(bound))
         self.advance()
         return bound, side
 

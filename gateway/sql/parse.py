@@ -60,6 +60,7 @@ import sys
 from sqlglot import exp
 
 from gateway.errors import unsupported
+from gateway.sql.cursor import Limits, user_error
 from gateway.sql.expression import _SET_OPERATORS, Node
 from gateway.sql.relation import RelationParser
 from gateway.sql.statement import Statement
@@ -267,6 +268,9 @@ class QueryParser(RelationParser):
             start = self.index
             if self.word == "(" and self.peek() == ")":
                 self.advance(2)
+                if not nested:
+                    message = "Empty set in ROLLUP or CUBE grouping sets is not supported."
+                    raise user_error("_LEGACY_ERROR_TEMP_0051", message, self.span(start))
                 found.append(self.place(exp.Tuple(expressions=[]), start))
             else:
                 found.append(self._group_item() if nested else self.expression())
@@ -281,6 +285,9 @@ class QueryParser(RelationParser):
         while not found or self.match(","):
             start = self.index
             name = self.identifier()
+            if name.name.lower() in {window.this.name.lower() for window in found}:
+                message = f"Invalid SQL syntax: The definition of window '{name.name}' is repetitive."
+                raise user_error("INVALID_SQL_SYNTAX.REPETITIVE_WINDOW_DEFINITION", message, self.span(start))
             self.expect("AS")
             found.append(self.window(exp.Window(this=name), start))
         return found
@@ -341,12 +348,11 @@ class QueryParser(RelationParser):
         return items
 
 
-def parser_for(statement: Statement) -> QueryParser:
-    """A parser at the first token of `statement`, with Python's recursion limit raised to what its depth limit needs."""
-    needed = statement.limits.depth * _FRAMES + 1000
+def prepare_recursion(limits: Limits) -> None:
+    """Raise Python's recursion limit to what trees of the allowed depth need, in the parser and in the walks behind it."""
+    needed = (limits.depth + limits.chain) * _FRAMES + 1000
     if sys.getrecursionlimit() < needed:
         sys.setrecursionlimit(needed)
-    return QueryParser(statement.tokens, statement.words, statement.limits)
 
 
 def parse_query(statement: Statement) -> Node:
@@ -357,7 +363,8 @@ def parse_query(statement: Statement) -> Node:
         UnsupportedError: right for Spark, not answered here; names the construct.
         ResourceError: STATEMENT_TOO_COMPLEX.
     """
-    parser = parser_for(statement)
+    prepare_recursion(statement.limits)
+    parser = QueryParser(statement.tokens, statement.words, statement.limits)
     found = parser.query()
     if parser.word != END:
         parser.fail()

@@ -73,7 +73,7 @@ class RelationParser(ExpressionParser):
     def _extensions(self, joins: list[Node]) -> None:
         run = 0
         while True:
-            if self.word in ("PIVOT", "UNPIVOT") and (self.peek() == "(" or self.word == "UNPIVOT"):
+            if self.word in ("PIVOT", "UNPIVOT"):
                 raise unsupported(self.word, self.span(self.index))
             join = self._join()
             if join is None:
@@ -111,6 +111,9 @@ class RelationParser(ExpressionParser):
             message = 'The join types "NATURAL" and "CROSS" are incompatible.'
             raise user_error("INCOMPATIBLE_JOIN_TYPES", message, self.span(start))
         lateral = self.word == "LATERAL"
+        if natural and lateral:
+            message = 'The join types "NATURAL" and "LATERAL" are incompatible.'
+            raise user_error("INCOMPATIBLE_JOIN_TYPES", message, self.span(start))
         right = self._lateral_or_primary()
         join = exp.Join(this=right, side=side, kind=kind)
         if natural:
@@ -272,9 +275,7 @@ class RelationParser(ExpressionParser):
         named = self.match("AS")
         word = self.word
         if word == QUOTED or (self.is_name() and word not in STRICT and not self.clause_ahead()):
-            if not named and word in ("PIVOT", "UNPIVOT", "WHERE") and self.peek() != ")":
-                return node
-            if not named and word in ("ORDER", "GROUP") and self.peek() == "BY":
+            if not named and word in ("PIVOT", "UNPIVOT") and (self.peek() == "(" or self.peek(2) == "NULLS"):
                 return node
             if word == "WATERMARK" and self.peek() not in _STOPS:
                 raise unsupported("WATERMARK", self.span(at))

@@ -122,7 +122,7 @@ def read_statement(text: str, limits: Limits = DEFAULT_LIMITS) -> Statement:
         words = [*words[:stop], END]
     if words[0] == END:
         raise UserError("PARSE_EMPTY_STATEMENT", "Syntax error, unexpected empty statement.", span=Span(0, len(text)))
-    if ";" in words and words[0] != "SET":
+    if ";" in words and error is None:
         at = words.index(";")
         after = tokens[at + 1 if at else 0]
         raise syntax_error(after.text, span_of_token(after), "only one statement is allowed in a request")
@@ -174,16 +174,21 @@ def _scan(text: str, limits: Limits) -> tuple[list[Token], list[str], UserError 
 def _statement(
     text: str, tokens: list[Token], words: list[str], limits: Limits, error: UserError | None
 ) -> Statement:
-    kind = _kind(words, tokens)
-    keywords: list[str] = []
+    return Statement(kind_of(words, tokens), keywords_of(words), tokens, words, text, limits, error)
+
+
+def keywords_of(words: list[str]) -> tuple[str, ...]:
+    """The first words, at most three, up to the first token that is no word."""
+    found: list[str] = []
     for word in words[:3]:
         if not word[:1].isalpha():
             break
-        keywords.append(word)
-    return Statement(kind, tuple(keywords), tokens, words, text, limits, error)
+        found.append(word)
+    return tuple(found)
 
 
-def _kind(words: list[str], tokens: list[Token]) -> Kind:
+def kind_of(words: list[str], tokens: list[Token]) -> Kind:
+    """The kind of the statement that starts at the first of `words`; PARSE_SYNTAX_ERROR if no statement starts so."""
     index = 0
     while words[index] == "(":
         index += 1
