@@ -6,6 +6,7 @@ import secrets
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -54,7 +55,7 @@ class Operation:
 
 def batch_of(script: Script) -> pa.RecordBatch:
     """The rows of a script in the internal Arrow types."""
-    columns = list(zip(*script.rows, strict=True)) if script.rows else [[] for _ in script.schema.fields]
+    columns: list[Any] = list(zip(*script.rows, strict=True)) or [[] for _ in script.schema.fields]
     arrays = [pa.array(c, f.type.arrow()) for c, f in zip(columns, script.schema.fields, strict=True)]
     names = [f"c{i}" for i in range(len(arrays))]
     return pa.RecordBatch.from_arrays(arrays, names) if arrays else pa.RecordBatch.from_pylist([], pa.schema([]))
@@ -132,9 +133,7 @@ class FakeService:
         info = self.session_info(principal, session)
         self.asked.append(request)
         script = self.scripts[request.kind]
-        metadata = ResultMetadata(
-            script.schema, ResultOptions(), info.protocol, info.time_zone, is_metadata=True
-        )
+        metadata = ResultMetadata(script.schema, ResultOptions(), info.protocol, info.time_zone, is_metadata=True)
         return self._start(principal, f"GET_{request.kind.upper()}", script, metadata, request.wait_seconds)
 
     def _operation(self, principal: Principal, operation: Handle) -> Operation:

@@ -106,7 +106,10 @@ def test_recordings_round_trip_byte_for_byte(shared: Path) -> None:
 
 def test_recordings_decode_the_same_without_the_unknown_fields(shared: Path) -> None:
     for exchange in read_recordings(shared):
-        assert codec.decode_reply(exchange.response).value == codec.decode_reply(exchange.response, keep_unknown=True).value
+        assert (
+            codec.decode_reply(exchange.response).value
+            == codec.decode_reply(exchange.response, keep_unknown=True).value
+        )
 
 
 # -------------------------------------------------------------------------------------------------------------- budgets
@@ -325,7 +328,7 @@ def test_spliced_column_equals_a_list() -> None:
 
 def test_spliced_column_with_wrong_length_is_refused() -> None:
     column = ttypes.TI64Column(values=Spliced(3, [bytes(23)]), nulls=b"")
-    with pytest.raises(ValueError, match="24|3 values"):
+    with pytest.raises(ValueError, match="3 values of 8 bytes"):
         codec.encode_struct(column)
 
 

@@ -28,7 +28,13 @@ def test_answer_is_on_the_scale_of_the_client(hive: int | None, spark: int | Non
 
 @pytest.mark.parametrize(
     ("hive", "spark", "text"),
-    [(None, None, "no protocol version"), (-7, None, "no protocol version"), (4, None, "V5"), (0, None, "V1"), (-3, None, "-3")],
+    [
+        (None, None, "no protocol version"),
+        (-7, None, "no protocol version"),
+        (4, None, "V5"),
+        (0, None, "V1"),
+        (-3, None, "-3"),
+    ],
 )
 def test_versions_without_columnar_results_are_refused(hive: int | None, spark: int | None, text: str) -> None:
     with pytest.raises(ProtocolError, match=text) as caught:

@@ -1,0 +1,528 @@
+"""The HTTP side on a real socket: framing, limits, authentication, and a real client over the scripted service."""
+
+import gzip
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from gateway.auth.authenticators import AllowAll, StaticTokens, token_line
+from gateway.errors import ConfigError, UserError
+from gateway.protocol import codec
+from gateway.protocol.client import Client, RemoteError
+from gateway.protocol.handler import ThriftHandler
+from gateway.sqltypes import BIGINT, INT, STRING, StructField, decimal
+from gateway.sqltypes import struct as struct_of
+from gateway.thrift_gen.TCLIService import ttypes
+from gateway.transport.http import HttpApp, Probes, is_thrift_path
+from gateway.transport.server import HttpServer, bind
+from tests.unit.protocol.fake import FakeService, Script
+
+PATH = "/sql/1.0/warehouses/test"
+NUMBERS = struct_of(StructField("n", BIGINT), StructField("d", decimal(10, 2)), StructField("s", STRING))
+ROWS = [(i, Decimal(i) / 4, None if i % 7 == 0 else f"value {i}") for i in range(5_000)]
+SCRIPTS = {
+    "SELECT 1": Script(struct_of(StructField("1", INT)), [(1,)]),
+    "NUMBERS": Script(NUMBERS, ROWS),
+    "SLOW": Script(NUMBERS, ROWS[:3], polls=2),
+    "FAIL": Script(error=UserError("DIVIDE_BY_ZERO", "Division by zero.")),
+    "DDL": Script(is_query=False),
+}
+OPEN = codec.encode_call("OpenSession", 5, ttypes.TOpenSessionReq(client_protocol_i64=0xA508))
+LIMIT = 200_000
+
+
+class Probe:
+    """What the pages beside Thrift are told."""
+
+    reason: str | None = None
+
+
+@pytest.fixture(scope="module")
+def probe() -> Probe:
+    return Probe()
+
+
+@pytest.fixture(scope="module")
+def service() -> FakeService:
+    return FakeService(dict(SCRIPTS))
+
+
+@pytest.fixture(scope="module")
+def server(service: FakeService, probe: Probe) -> Iterator[HttpServer]:
+    app = HttpApp(
+        ThriftHandler(service).handle,
+        AllowAll(),
+        Probes(lambda: probe.reason, lambda: b"rows_total 1\n"),
+        body_limit=LIMIT,
+        body_seconds=1.0,
+        threads=16,
+    )
+    server = HttpServer(app, "127.0.0.1", 0)
+    server.start()
+    yield server
+    server.stop(1.0)
+    app.close()
+
+
+class Raw:
+    """A connection on which bytes are sent as given."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", server.port), 10)
+
+    def __enter__(self) -> "Raw":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def answer(self) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers, body."""
+        data = b""
+        while b"\r\n\r\n" not in data:
+            more = self.socket.recv(65536)
+            if not more:
+                raise ConnectionResetError
+            data += more
+        head, _, body = data.partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines[1:])}
+        while len(body) < int(headers.get("content-length", "0")):
+            body += self.socket.recv(65536)
+        return int(lines[0].split()[1]), headers, body
+
+
+def post(body: bytes, path: str = PATH, *lines: str) -> bytes:
+    head = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *lines]
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+
+
+def ask(server: HttpServer, data: bytes) -> tuple[int, dict[str, str], bytes]:
+    with Raw(server) as raw:
+        raw.send(data)
+        return raw.answer()
+
+
+# -------------------------------------------------------------------------------------------------------------- routing
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/sql/1.0/warehouses/abc",
+        "/sql/1.0/endpoints/abc",
+        "/sql/protocolv1/o/0/c1",
+        "/cliservice",
+        "/cliservice/",
+        "//sql/1.0/warehouses/abc",
+        "//sql//1.0///warehouses/abc/",
+        "/sql/1.0/warehouses/abc?o=123",
+    ],
+)
+def test_thrift_paths(server: HttpServer, path: str) -> None:
+    status, headers, body = ask(server, post(OPEN, path))
+    assert (status, headers["content-type"]) == (200, "application/x-thrift")
+    assert codec.decode_reply(body).value.status.statusCode == 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/sql/1.0/warehouses",
+        "/sql/1.0/warehouses/a/b",
+        "/sql/2.0/warehouses/a",
+        "/sql/protocolv1/o/0",
+        "/cliservice/x",
+        "/api/2.0/connector-service/feature-flags/PYTHON/4.9.0",
+        "/telemetry-ext",
+    ],
+)
+def test_unknown_paths_are_json_404(server: HttpServer, path: str) -> None:
+    assert not is_thrift_path(path)
+    for request in (post(b"{}", path), f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()):
+        status, headers, body = ask(server, request)
+        assert (status, headers["content-type"]) == (404, "application/json")
+        assert json.loads(body)["error_code"] == "ENDPOINT_NOT_FOUND"
+
+
+def test_get_on_thrift_path(server: HttpServer) -> None:
+    status, headers, _ = ask(server, f"GET {PATH} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    assert (status, headers["allow"]) == (405, "POST")
+
+
+def test_probes(server: HttpServer, probe: Probe) -> None:
+    def get(path: str, method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+        return ask(server, f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+
+    assert get("/healthz")[0] == 200
+    assert get("/readyz")[0] == 200
+    probe.reason = "draining"
+    try:
+        status, _, body = get("/readyz")
+        assert (status, json.loads(body)["reason"]) == (503, "draining")
+        assert get("/healthz")[0] == 200
+    finally:
+        probe.reason = None
+    status, headers, body = get("/metrics")
+    assert (status, body) == (200, b"rows_total 1\n")
+    assert headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert get("/metrics", "DELETE")[0] == 405
+
+
+# -------------------------------------------------------------------------------------------------------------- framing
+
+
+def test_answer_leaves_in_one_segment(server: HttpServer) -> None:
+    with Raw(server) as raw:
+        for _ in range(50):
+            raw.send(post(OPEN))
+            first = raw.socket.recv(1 << 20)
+            head, _, body = first.partition(b"\r\n\r\n")
+            assert body, "the head came alone"
+            assert f"content-length: {len(body)}".encode() in head.lower()
+
+
+def test_connection_is_kept_alive(server: HttpServer) -> None:
+    with Raw(server) as raw:
+        for _ in range(5):
+            raw.send(post(OPEN))
+            status, headers, _ = raw.answer()
+            assert status == 200
+            assert headers.get("connection", "keep-alive") != "close"
+            assert "server" not in headers
+
+
+def test_chunked_body(server: HttpServer) -> None:
+    head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    chunks = b"".join(b"1\r\n" + OPEN[i : i + 1] + b"\r\n" for i in range(len(OPEN)))
+    status, _, body = ask(server, head + chunks + b"0\r\n\r\n")
+    assert status == 200
+    assert codec.decode_reply(body).seqid == 5
+
+
+def test_byte_by_byte(server: HttpServer) -> None:
+    with Raw(server) as raw:
+        raw.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in post(OPEN):
+            raw.send(bytes([byte]))
+        assert raw.answer()[0] == 200
+
+
+def test_declared_body_over_the_limit_is_not_read(server: HttpServer) -> None:
+    head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {LIMIT + 1}\r\n\r\n"
+    status, headers, body = ask(server, head.encode())
+    assert (status, headers["connection"]) == (413, "close")
+    assert json.loads(body)["error_code"] == "REQUEST_TOO_LARGE"
+
+
+def test_streamed_body_is_cut_at_the_limit(server: HttpServer) -> None:
+    with Raw(server) as raw:
+        raw.send(f"POST {PATH} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        chunk = b"10000\r\n" + bytes(0x10000) + b"\r\n"
+        sent = 0
+        raw.socket.settimeout(10)
+        try:
+            while sent < 100 * LIMIT:
+                raw.send(chunk)
+                sent += 0x10000
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        assert sent < 100 * LIMIT, "the server read on"
+
+
+def test_body_at_the_limit_is_read(server: HttpServer) -> None:
+    status, _, body = ask(server, post(bytes(LIMIT)))
+    assert status == 200
+    with pytest.raises(codec.ApplicationError):
+        codec.decode_reply(body)
+
+
+def test_body_that_never_ends(server: HttpServer) -> None:
+    with Raw(server) as raw:
+        raw.send(post(OPEN)[:-1])
+        status, headers, _ = raw.answer()
+        assert (status, headers["connection"]) == (408, "close")
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd", "GZIP"])
+def test_compressed_bodies_are_refused(server: HttpServer, encoding: str) -> None:
+    bomb = gzip.compress(bytes(10_000_000))
+    status, _, body = ask(server, post(bomb, PATH, f"Content-Encoding: {encoding}"))
+    assert (status, json.loads(body)["error_code"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+def test_web_pages_are_refused(server: HttpServer) -> None:
+    assert ask(server, post(OPEN, PATH, "Origin: http://evil.example"))[0] == 403
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x80\x01\x00\x01" + bytes(64),
+        b"garbage\r\n\r\n",
+        b"POST /cliservice HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        b"POST /cliservice HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"POST /cliservice HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /cliservice HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n",
+    ],
+)
+def test_bad_http_is_refused_and_the_server_lives(server: HttpServer, data: bytes) -> None:
+    status, _, _ = ask(server, data)
+    assert status == 400
+    assert ask(server, post(OPEN))[0] == 200
+
+
+def test_vanished_clients_leave_the_server_alive(server: HttpServer) -> None:
+    whole = post(OPEN)
+    for size in range(1, len(whole), 7):
+        with Raw(server) as raw:
+            raw.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            raw.send(whole[:size])
+    assert ask(server, whole)[0] == 200
+
+
+# ------------------------------------------------------------------------------------------------------- authentication
+
+
+@pytest.fixture
+def guarded() -> Iterator[HttpServer]:
+    name, digest = token_line("ann", "secret-token").split(":")
+    app = HttpApp(
+        ThriftHandler(FakeService(dict(SCRIPTS))).handle,
+        StaticTokens([(name, digest)]),
+        Probes(lambda: None, lambda: b""),
+        threads=2,
+    )
+    server = HttpServer(app, "127.0.0.1", 0)
+    server.start()
+    yield server
+    server.stop(1.0)
+    app.close()
+
+
+def test_missing_and_wrong_credentials_are_401(guarded: HttpServer) -> None:
+    for lines in ((), ("Authorization: Bearer wrong",), ("Authorization: Basic dG9rZW46",)):
+        status, headers, body = ask(guarded, post(OPEN, PATH, *lines))
+        assert status == 401
+        assert headers["content-type"] == "application/json"
+        assert headers["www-authenticate"].startswith("Bearer")
+        assert headers["x-databricks-reason-phrase"]
+        assert json.loads(body)["error_code"] == "UNAUTHENTICATED"
+        assert b"secret" not in body
+
+
+def test_credentials_are_checked_before_the_body(guarded: HttpServer) -> None:
+    with Raw(guarded) as raw:
+        raw.send(post(OPEN)[:-20])
+        assert raw.answer()[0] == 401
+
+
+def test_bearer_and_basic(guarded: HttpServer) -> None:
+    with Client(guarded.url, token="secret-token").open() as client:
+        assert client.execute("SELECT 1").table().to_pydict() == {"1": [1]}
+    with Client(guarded.url, user="token", password="secret-token").open() as client:
+        assert client.execute("SELECT 1").table().num_rows == 1
+    with pytest.raises(RemoteError, match="HTTP 401"):
+        Client(guarded.url, token="wrong").open()
+
+
+def test_probes_need_no_token(guarded: HttpServer) -> None:
+    assert ask(guarded, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")[0] == 200
+
+
+# --------------------------------------------------------------------------------------------------------------- server
+
+
+def test_port_in_use_is_a_setting_error(server: HttpServer) -> None:
+    with pytest.raises(ConfigError, match="port: cannot listen on") as caught:
+        bind("127.0.0.1", server.port)
+    assert caught.value.setting == "port"
+
+
+def test_unknown_host_is_a_setting_error() -> None:
+    with pytest.raises(ConfigError) as caught:
+        bind("no-such-host.invalid", 0)
+    assert caught.value.setting == "host"
+
+
+def test_listener_has_no_delay() -> None:
+    with bind("127.0.0.1", 0) as listener:
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+
+
+def test_stop_lets_a_call_in_flight_finish() -> None:
+    started, go_on = threading.Event(), threading.Event()
+
+    def handle(body: bytes, identity: str, user_agent: str) -> bytes:
+        started.set()
+        assert go_on.wait(10)
+        return b"done " + identity.encode() + b" " + user_agent.encode()
+
+    app = HttpApp(handle, AllowAll(), Probes(lambda: None, lambda: b""), threads=1)
+    server = HttpServer(app, "127.0.0.1", 0)
+    server.start()
+    with Raw(server) as raw:
+        raw.send(post(b"x", PATH, "User-Agent: me"))
+        assert started.wait(10)
+        stopper = threading.Thread(target=server.stop, args=(10.0,))
+        stopper.start()
+        time.sleep(0.3)
+        go_on.set()
+        assert raw.answer()[2] == b"done anonymous me"
+    stopper.join(10)
+    assert not stopper.is_alive()
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", server.port), 1)
+    app.close()
+
+
+def test_slow_calls_do_not_block_the_loop() -> None:
+    go_on = threading.Event()
+
+    def handle(body: bytes, identity: str, user_agent: str) -> bytes:
+        assert go_on.wait(10)
+        return b"x"
+
+    app = HttpApp(handle, AllowAll(), Probes(lambda: None, lambda: b""), threads=1)
+    server = HttpServer(app, "127.0.0.1", 0)
+    server.start()
+    try:
+        with Raw(server) as raw:
+            raw.send(post(b"x"))
+            assert ask(server, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")[0] == 200
+            go_on.set()
+            assert raw.answer()[0] == 200
+    finally:
+        server.stop(1.0)
+        app.close()
+
+
+# ------------------------------------------------------------------------------------------------------------ our client
+
+
+@pytest.fixture
+def client(server: HttpServer) -> Iterator[Client]:
+    with Client(server.url).open({"a": "b"}, schema="sales") as client:
+        yield client
+
+
+def test_client_reads_arrow(client: Client) -> None:
+    for lz4 in (False, True):
+        result = client.execute("NUMBERS", lz4=lz4, max_rows=700)
+        assert result.columns == ["n", "d", "s"]
+        table = result.table()
+        assert [tuple(row.values()) for row in table.to_pylist()] == ROWS
+    assert client.protocol == 0xA509
+
+
+def test_client_reads_columns(client: Client) -> None:
+    pages = list(client.execute("NUMBERS", arrow=False, max_rows=2_000).pages())
+    assert [p.startRowOffset for p in pages] == [0, 2_000, 4_000]
+    values = b"".join(bytes(p.columns[0].i64Val.values.data) for p in pages)
+    assert values == struct.pack(">5000q", *range(5_000))
+    assert sum(p.columns[2].stringVal.values.count for p in pages) == 5_000
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_client_waits_and_shows_progress(client: Client, direct: bool) -> None:
+    seen: list[Any] = []
+    result = client.execute("SLOW", direct=direct, progress=seen.append)
+    assert result.table().num_rows == 3
+    assert seen
+    assert all(s.operationState == ttypes.TOperationState.RUNNING_STATE for s in seen)
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_client_raises_errors_and_leaves_nothing(client: Client, service: FakeService, direct: bool) -> None:
+    before = len(service.operations)
+    with pytest.raises(RemoteError, match=r"^\[DIVIDE_BY_ZERO\]") as caught:
+        client.execute("FAIL", direct=direct)
+    assert caught.value.sqlstate == "22012"
+    assert len(service.operations) == before
+
+
+def test_client_reopens_a_closed_connection(client: Client) -> None:
+    assert client.execute("SELECT 1").table().num_rows == 1
+    connection = client._connection
+    assert connection._socket is not None
+    connection._socket.shutdown(socket.SHUT_RDWR)
+    assert client.execute("DDL").columns == ["Result"]
+
+
+def test_client_does_not_take_other_urls() -> None:
+    for url in ("https://x", "localhost:8080", "ftp://x"):
+        with pytest.raises(ValueError, match="http"):
+            Client(url)
+
+
+# ------------------------------------------------------------------------------------------------------ the real client
+
+
+@pytest.fixture
+def connection(server: HttpServer) -> Iterator[Any]:
+    sql = pytest.importorskip("databricks.sql")
+    connection = sql.connect(
+        server_hostname="localhost",
+        http_path=PATH,
+        _connection_uri=server.url + PATH,
+        access_token="x",
+        enable_telemetry=False,
+        use_cloud_fetch=False,
+    )
+    yield connection
+    connection.close()
+
+
+def test_connector_reads_rows_and_description(connection: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("NUMBERS")
+        assert [d[:2] for d in cursor.description] == [("n", "bigint"), ("d", "decimal"), ("s", "string")]
+        assert cursor.description[1][4:6] == (10, 2)
+        assert [tuple(row) for row in cursor.fetchall()] == ROWS
+
+
+def test_connector_pages(connection: Any) -> None:
+    with connection.cursor(arraysize=999) as cursor:
+        cursor.execute("NUMBERS")
+        rows: list[tuple[object, ...]] = []
+        while page := cursor.fetchmany(1_000):
+            rows += [tuple(row) for row in page]
+        assert rows == ROWS
+
+
+def test_connector_ddl_and_slow_statements(connection: Any) -> None:
+    with connection.cursor() as cursor:
+        assert cursor.execute("DDL").fetchall() == []
+        assert [d[:2] for d in cursor.description] == [("Result", "string")]
+        assert len(cursor.execute("SLOW").fetchall()) == 3
+        cursor.execute_async("SLOW")
+        cursor.get_async_execution_result()
+        assert len(cursor.fetchall()) == 3
+
+
+def test_connector_sees_a_server_operation_error(connection: Any) -> None:
+    from databricks.sql.exc import ServerOperationError
+
+    with connection.cursor() as cursor, pytest.raises(ServerOperationError, match="DIVIDE_BY_ZERO"):
+        cursor.execute("FAIL")
+
+
+def test_connector_without_arrow(server: HttpServer, service: FakeService) -> None:
+    """The columnar path of the same client, asked for by a session of an older protocol."""
+    with Client(server.url).open(protocol=5) as client:
+        result = client.execute("NUMBERS", arrow=True, max_rows=10_000)
+        assert result.metadata.resultFormat == ttypes.TSparkRowSetType.COLUMN_BASED_SET
+        assert result.metadata.arrowSchema is None
+        (page,) = result.pages()
+        assert page.columns[1].stringVal.values.count == 5_000
