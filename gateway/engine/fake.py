@@ -1,8 +1,8 @@
-"""A handler that does what the statement's text says, for tests of everything around engines.
+"""Fakes for tests of everything around engines: a handler that does what the statement's text says, a pool moved by hand.
 
-A statement is steps joined by ``;``. Each is a word and arguments: see `STEPS`. Unless the first step is ``plan``, ``write``
-or ``unplanned``, the statement is planned first as a query with the columns ``id BIGINT, text STRING``. Finished follows
-the last step.
+For `FakeHandler` a statement is steps joined by ``;``. Each is a word and arguments: see `STEPS`. Unless the first step is
+``plan``, ``write`` or ``unplanned``, the statement is planned first as a query with the columns ``id BIGINT, text STRING``.
+Finished follows the last step.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from gateway.engine.base import Emit, Finished, Job, MetadataCall, Planned, Progress, SessionChange
-from gateway.errors import UserError
+from gateway.engine.base import Emit, Failed, Finished, Job, MetadataCall, Planned, Progress, Rows, SessionChange
+from gateway.engine.pool import Sink
+from gateway.errors import CanceledError, GatewayError, ServerError, UserError
 from gateway.sqltypes import BIGINT, STRING, StructField, struct
 
 SCHEMA = struct(StructField("id", BIGINT), StructField("text", STRING))
@@ -160,3 +161,63 @@ class FakeHandler:
             word, *arguments = step.split()
             STEPS[word](run, *arguments)
         emit(Finished(run.rows, changes=tuple(run.changes)))
+
+
+class FakePool:
+    """A pool without processes: nothing happens to a job until a test says so."""
+
+    def __init__(self) -> None:
+        self.runs: list[FakeRun] = []
+        self.stopped = False
+        self.refusal: GatewayError | None = None  # what `submit` raises, if anything
+
+    def submit(self, job: Job, sink: Sink) -> FakeRun:
+        """Keep the job in `runs`."""
+        if self.refusal is not None:
+            raise self.refusal
+        self.runs.append(FakeRun(job, sink))
+        return self.runs[-1]
+
+    def stop(self) -> None:
+        """End every job as the real pool does."""
+        self.stopped = True
+        for run in self.runs:
+            run.fail(run.cancelled or ServerError("WORKER_LOST", "The server is shutting down."))
+
+
+class FakeRun:
+    """A job in a `FakePool`; `cancelled` is the error of a cancel request."""
+
+    def __init__(self, job: Job, sink: Sink) -> None:
+        self.job = job
+        self.sink = sink
+        self.cancelled: GatewayError | None = None
+        self.over = False
+        self.rows = 0
+
+    def cancel(self, error: GatewayError | None = None) -> None:
+        """Note the request; the job stops when the test says so."""
+        self.cancelled = self.cancelled or error or CanceledError("OPERATION_CANCELED", "cancelled")
+
+    def plan(self, writes: bool = False) -> None:
+        """The job is planned."""
+        self.sink.event(Planned("INSERT" if writes else "SELECT", "fake", "told so", SCHEMA, writes=writes))
+
+    def deliver(self, count: int) -> None:
+        """The next `count` rows are there."""
+        self.sink.event(Rows(count, batch(self.rows, count).serialize().to_pybytes()))
+        self.rows += count
+
+    def finish(self, *changes: SessionChange) -> None:
+        """The job has ended well, unless it was cancelled or is over."""
+        if self.cancelled is not None:
+            self.fail(self.cancelled)
+        elif not self.over:
+            self.over = True
+            self.sink.event(Finished(self.rows, changes=changes))
+
+    def fail(self, error: GatewayError) -> None:
+        """The job has ended with `error`, unless it is over."""
+        if not self.over:
+            self.over = True
+            self.sink.event(Failed(error))

@@ -1,0 +1,54 @@
+"""Figures and the log line of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gateway import observability
+from gateway.errors import ServerError
+from gateway.service.api import State
+from gateway.service.operation import Operation
+
+
+def report(operation: Operation, slow_seconds: float) -> None:
+    """One log line and the metrics of an operation that has just ended."""
+    times, planned, finished = operation.times, operation.planned, operation.finished
+    ended = times.ended if times.ended is not None else times.accepted
+    admitted = times.admitted if times.admitted is not None else ended
+    bound = times.planned if times.planned is not None else ended
+    observability.histogram("operation_seconds", admitted - times.accepted, phase="queue")
+    observability.histogram("operation_seconds", bound - admitted, phase="plan")
+    observability.histogram("operation_seconds", ended - bound, phase="execute")
+    if times.first_row is not None:
+        observability.histogram("first_row_seconds", times.first_row - times.accepted)
+    kind = planned.statement_type if planned is not None else operation.purpose.operation_type
+    engine = planned.engine if planned is not None else "none"
+    observability.counter("statements_total", statement_type=kind, engine=engine, state=operation.state.value)
+    slow = ended - times.accepted >= slow_seconds
+    observability.log(
+        "slow statement" if slow else "statement",
+        "warning" if slow or isinstance(operation.error, ServerError) else "info",
+        statement_id=operation.id,
+        session_id=operation.session.id,
+        user=operation.session.owner.name,
+        state=operation.state.value,
+        statement_type=kind,
+        engine=engine,
+        reason=planned.reason if planned is not None else None,
+        rows=operation.rows,
+        queue_ms=round((admitted - times.accepted) * 1000, 3),
+        total_ms=round((ended - times.accepted) * 1000, 3),
+        condition=operation.error.condition if operation.error is not None else None,
+        sql=operation.purpose.text or None,
+        facts=dict(finished.facts) if finished is not None and finished.facts else None,
+    )
+
+
+def measure(operations: Collection[Operation]) -> None:
+    """Gauges over all operations that are kept."""
+    counts = dict.fromkeys(State, 0)
+    for operation in operations:
+        counts[operation.state] += 1
+    for state, count in counts.items():
+        observability.gauge("operations", count, state=state.value)
+    observability.gauge("spool_bytes", sum(sum(o.bytes) for o in operations))

@@ -1,0 +1,158 @@
+"""Who may run now: slots for statements, first come first served within a session and in turn between sessions.
+
+More statements than slots wait; that is no error until the queue is full. Metadata calls may take slots of their own beside
+those of statements, so that a client can always connect.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+
+from gateway import observability
+from gateway.errors import ResourceError
+
+
+class Place:
+    """A request for a slot; `start` is called once when it is given one."""
+
+    __slots__ = ("held", "session", "small", "start", "waiting")
+
+    def __init__(self, session: str, start: Callable[[], None], small: bool) -> None:
+        self.session = session
+        self.start = start
+        self.small = small
+        self.waiting = False
+        self.held = False
+
+
+class _FairQueue:
+    """Places in order of arrival within a session; sessions take turns."""
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[str, deque[Place]] = OrderedDict()
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def put(self, place: Place) -> None:
+        self._sessions.setdefault(place.session, deque()).append(place)
+        self._length += 1
+
+    def take(self) -> Place:
+        session, places = next(iter(self._sessions.items()))
+        place = places.popleft()
+        self._length -= 1
+        if places:
+            self._sessions.move_to_end(session)
+        else:
+            del self._sessions[session]
+        return place
+
+    def remove(self, place: Place) -> None:
+        places = self._sessions[place.session]
+        places.remove(place)
+        self._length -= 1
+        if not places:
+            del self._sessions[place.session]
+
+
+class Admission:
+    """Gives `slots` slots to statements and `reserved` more that only small work (metadata calls) may use.
+
+    `start` of a place is called without a lock, by the thread that asks or by the one that released the slot.
+    """
+
+    def __init__(self, slots: int, queue_limit: int, reserved: int = 1) -> None:
+        self._slots = slots
+        self._total = slots + reserved
+        self._queue_limit = queue_limit
+        self._lock = threading.Lock()
+        self._statements = _FairQueue()
+        self._small = _FairQueue()
+        self._running_statements = 0
+        self._running_small = 0
+        self._here = threading.local()
+
+    def enter(self, session: str, start: Callable[[], None], small: bool = False) -> Place:
+        """Ask for a slot. Raises ResourceError when the queue is full."""
+        place = Place(session, start, small)
+        self.enter_place(place)
+        return place
+
+    def enter_place(self, place: Place) -> None:
+        """As `enter`, for a place that its owner made (and may have to know before `start` is called)."""
+        with self._lock:
+            queue = self._small if place.small else self._statements
+            queue.put(place)
+            place.waiting = True
+            started = self._admit()
+            full = place.waiting and len(queue) > self._queue_limit
+            if full:
+                queue.remove(place)
+                place.waiting = False
+        self._start(started)
+        if full:
+            observability.counter("queue_rejected_total")
+            raise ResourceError(
+                "RESOURCE_EXHAUSTED",
+                f"All slots are taken and {self._queue_limit} statements wait already: try again later.",
+                retryable=True,
+            )
+
+    def release(self, place: Place) -> None:
+        """Give back a slot (or the wish for one); does nothing the second time. Others may start."""
+        with self._lock:
+            if place.waiting:
+                (self._small if place.small else self._statements).remove(place)
+                place.waiting = False
+            elif place.held:
+                place.held = False
+                if place.small:
+                    self._running_small -= 1
+                else:
+                    self._running_statements -= 1
+            else:
+                return
+            started = self._admit()
+        self._start(started)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a slot."""
+        return len(self._statements) + len(self._small)
+
+    @property
+    def running(self) -> int:
+        """Slots that are taken."""
+        return self._running_statements + self._running_small
+
+    def _admit(self) -> list[Place]:
+        """With the lock held: give slots while there are some."""
+        started = []
+        while self._small and self.running < self._total:
+            started.append(self._small.take())
+            self._running_small += 1
+        while self._statements and self._running_statements < self._slots and self.running < self._total:
+            started.append(self._statements.take())
+            self._running_statements += 1
+        for place in started:
+            place.waiting = False
+            place.held = True
+        return started
+
+    def _start(self, places: list[Place]) -> None:
+        observability.gauge("queue_depth", self.waiting)
+        # A start may fail at once and so release, which starts the next: in a loop, not in ever deeper calls.
+        pending: deque[Place] | None = getattr(self._here, "pending", None)
+        if pending is not None:
+            pending.extend(places)
+            return
+        self._here.pending = pending = deque(places)
+        try:
+            while pending:
+                pending.popleft().start()
+        finally:
+            self._here.pending = None

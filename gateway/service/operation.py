@@ -1,0 +1,407 @@
+"""An operation: one statement or metadata call from its acceptance until its client lets go of it.
+
+Its state moves only along `TRANSITIONS`. It takes in the worker's events (it is the pool's sink), keeps the rows in a spool,
+and is the cursor that FetchResults moves. A result is complete when the state is FINISHED; fetches may come before.
+
+Cancelling, timing out and closing change the state at once; the slot is given back when the work has really stopped
+(`Listener.stopped`). What has ended cannot be cancelled any more: the request is then without effect.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from gateway.engine.base import Event, Finished, Job, Planned, Progress, Rows
+from gateway.errors import CanceledError, GatewayError, ServerError, from_wire
+from gateway.results.spool import Spool
+from gateway.service.admission import Place
+from gateway.service.api import OperationStatus, Orientation, Page, ResultMetadata, ResultOptions, State
+from gateway.service.session import Session, new_handle, text_of
+from gateway.sqltypes import StructType
+
+ENDS = frozenset({State.FINISHED, State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
+_STOPS = frozenset({State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
+
+TRANSITIONS: Mapping[State, frozenset[State]] = {
+    State.INITIALIZED: _STOPS | {State.PENDING, State.RUNNING},
+    State.PENDING: _STOPS | {State.RUNNING},
+    State.RUNNING: _STOPS | {State.FINISHED},
+    State.FINISHED: frozenset({State.CLOSED}),
+    State.CANCELED: frozenset({State.CLOSED}),
+    State.ERROR: frozenset({State.CLOSED}),
+    State.TIMEDOUT: frozenset({State.CLOSED}),
+    State.CLOSED: frozenset(),
+}
+
+
+class Run(Protocol):
+    """A job that a pool works on."""
+
+    def cancel(self, error: GatewayError | None = None) -> None: ...
+
+
+class Listener(Protocol):
+    """What the service does when an operation moves on; called without the operation's lock."""
+
+    def ended(self, operation: Operation) -> None:
+        """The state has become one of `ENDS`; called once."""
+
+    def stopped(self, operation: Operation) -> None:
+        """No process works on it any more, so that its slot is free; called at least once."""
+
+
+@dataclass(slots=True)
+class Times:
+    """Readings of the service's clock in seconds (None: not yet), and the two that clients see, in epoch milliseconds."""
+
+    accepted: float
+    admitted: float | None = None
+    planned: float | None = None
+    first_row: float | None = None
+    ended: float | None = None
+    started_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
+    completed_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What an operation is for: all that is known when it is accepted.
+
+    `make_job` is called when it starts to run, so that it sees what earlier statements did to the session; it is given the
+    statement's id. `time_zone` reads the zone of a job.
+    """
+
+    operation_type: str
+    make_job: Callable[[str], Job]
+    time_zone: Callable[[Job], str]
+    text: str = ""
+    options: ResultOptions = field(default_factory=ResultOptions)
+    row_limit: int | None = None
+    is_metadata: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PageLimits:
+    """Bounds of one page: what a client may ask for, and what it gets when it does not say (0, negative, absent)."""
+
+    default_rows: int = 10_000
+    max_rows: int = 2_000_000
+    default_bytes: int = 16 << 20
+    max_bytes: int = 64 << 20
+
+
+class Operation:
+    """One operation; also the `engine.pool.Sink` of its job. All methods are safe from many threads."""
+
+    def __init__(
+        self,
+        session: Session,
+        purpose: Purpose,
+        listener: Listener,
+        clock: Callable[[], float],
+        timeout: float | None,
+        spool_directory: Path,
+    ) -> None:
+        self.handle = new_handle()
+        self.id = text_of(self.handle)
+        self.session = session
+        self.purpose = purpose
+        self.state = State.INITIALIZED
+        self.error: GatewayError | None = None
+        self.planned: Planned | None = None
+        self.finished: Finished | None = None
+        self.progress = Progress(None, "")
+        now = clock()
+        self.times = Times(accepted=now)
+        self.timeout = timeout
+        self.deadline = None if timeout is None else now + timeout
+        self.touched = now
+        self.place: Place | None = None
+        self._listener = listener
+        self._clock = clock
+        self._spool_directory = spool_directory
+        self._changed = threading.Condition()
+        self._time_zone = ""
+        self._run: Run | None = None
+        self._spool: Spool | None = None
+        self._fetching = threading.Lock()
+        self._next_row = 0
+        self._page_start = 0
+        self._page: tuple[int, int, int, int] | None = None  # start, asked rows, asked bytes, rows given
+
+    # -------------------------------------------------------------------------------------------------------- states
+
+    def queue(self) -> None:
+        """It was accepted and waits, unless it runs or has ended already."""
+        with self._changed:
+            self._move(State.PENDING)
+
+    def begin(self) -> Job | None:
+        """It has a slot: the job to run, or None if it has ended meanwhile."""
+        with self._changed:
+            if self.state in ENDS:
+                return None
+            job = self.purpose.make_job(self.id)
+            self._time_zone = self.purpose.time_zone(job)
+            self._move(State.RUNNING)
+            self.times.admitted = self._clock()
+            return job
+
+    def attach(self, run: Run) -> None:
+        """The pool works on it; if it has ended meanwhile, no longer."""
+        with self._changed:
+            self._run = run
+            stop = self.state in ENDS and self.state is not State.FINISHED
+        if stop:
+            run.cancel(self.error)
+
+    def stop(self, state: State, error: GatewayError) -> bool:
+        """End it early in `state` (CANCELED, TIMEDOUT, ERROR, CLOSED) with `error`; False if it has ended already."""
+        with self._changed:
+            waited = self.state in (State.INITIALIZED, State.PENDING)
+            if self.state in ENDS or not self._move(state, error):
+                return False
+            if self.planned is not None and self.planned.writes:
+                error.message = f"{error.message.rstrip('.')}; its write may or may not have been committed."
+            run = self._run
+        self._free()
+        if run is not None:
+            run.cancel(error)
+        elif waited:
+            self._listener.stopped(self)
+        self._listener.ended(self)
+        return True
+
+    def close(self) -> None:
+        """End it if it runs, and free everything. Idempotent."""
+        if not self.stop(State.CLOSED, _closed()):
+            with self._changed:
+                self._move(State.CLOSED)
+            self._free()
+
+    def wait(self, seconds: float) -> State:
+        """The state; until it is one of `ENDS`, waits up to `seconds`."""
+        with self._changed:
+            if seconds > 0 and self.state not in ENDS:
+                self._changed.wait_for(lambda: self.state in ENDS, seconds)
+            return self.state
+
+    def status(self) -> OperationStatus:
+        """A snapshot."""
+        with self._changed:
+            waits = self.state is State.PENDING
+            return OperationStatus(
+                handle=self.handle,
+                operation_type=self.purpose.operation_type,
+                state=self.state,
+                has_result_set=True,
+                error=self.error,
+                modified_rows=self.finished.modified_rows if self.finished is not None else None,
+                started_ms=self.times.started_ms,
+                completed_ms=self.times.completed_ms,
+                progress_text="Waiting for a slot" if waits else self.progress.text,
+                progress_fraction=1.0 if self.state is State.FINISHED else self.progress.fraction,
+            )
+
+    def _move(self, state: State, error: GatewayError | None = None) -> bool:
+        if state not in TRANSITIONS[self.state]:
+            return False
+        was_ended = self.state in ENDS
+        self.state = state
+        if error is not None:
+            self.error = error
+        if state in ENDS and not was_ended:
+            self.times.ended = self.touched = self._clock()
+            self.times.completed_ms = time.time_ns() // 1_000_000
+        self._changed.notify_all()
+        return True
+
+    def _free(self) -> None:
+        spool = self._spool
+        if spool is not None:
+            spool.close()
+
+    # -------------------------------------------------------------------------------------------- events of the worker
+
+    def event(self, event: Event) -> None:
+        """Take in an event of the job; those that come after the end are dropped."""
+        if isinstance(event, Rows):
+            spool = self._spool
+            if spool is None:
+                if self.state in ENDS:  # it ended before it was planned
+                    return
+                raise ServerError("INTERNAL_ERROR", "Rows came before the statement's schema.")
+            if self.times.first_row is None:
+                self.times.first_row = self._clock()
+            spool.append(event)
+        elif isinstance(event, Planned):
+            self._plan(event)
+        elif isinstance(event, Progress):
+            self.progress = event
+        else:
+            try:
+                if isinstance(event, Finished):
+                    self._finish(event)
+                else:
+                    self._fail(event.error)
+            finally:
+                self._listener.stopped(self)
+
+    def spool_descriptor(self) -> int:
+        """A descriptor of the file for rows."""
+        spool = self._spool
+        if spool is None:
+            raise ServerError("INTERNAL_ERROR", "A file for rows was asked for before the statement's schema.")
+        return spool.descriptor()
+
+    def _plan(self, planned: Planned) -> None:
+        with self._changed:
+            if self.state in ENDS:
+                return
+            changed = self.planned is not None and self.planned.schema != planned.schema
+            if self._spool is None:
+                self.planned = planned
+                self.times.planned = self._clock()
+                self._spool = Spool(arrow_schema(planned.schema), self._spool_directory, self.purpose.row_limit)
+                self._changed.notify_all()
+        if changed:  # run again on another process, while somebody changed a table
+            text = "The engine process was lost, and the result has another shape by now."
+            self.stop(State.ERROR, ServerError("WORKER_LOST", text, retryable=True))
+
+    def _finish(self, finished: Finished) -> None:
+        with self._changed:
+            if self.state in ENDS:
+                return
+            if self._spool is None:
+                failure: GatewayError | None = ServerError("INTERNAL_ERROR", "The statement ended without a schema.")
+            else:
+                try:
+                    self.session.apply(finished.changes)
+                    failure = None
+                except ServerError as error:
+                    failure = error
+            if failure is None and self._spool is not None:
+                self.finished = finished
+                self._spool.end()
+                self._move(State.FINISHED)
+        if failure is not None:
+            self._fail(failure)
+        else:
+            self._listener.ended(self)
+
+    def _fail(self, error: GatewayError) -> None:
+        with self._changed:
+            moved = self.state not in ENDS and self._move(State.ERROR, error)
+        if moved:
+            self._free()
+            self._listener.ended(self)
+
+    # ---------------------------------------------------------------------------------------------------------- result
+
+    def metadata(self) -> ResultMetadata:
+        """Shape of the result; waits until it is known. Raises the operation's error."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.planned is not None or self.state in ENDS)
+            self._raise_failure()
+            assert self.planned is not None
+            return ResultMetadata(
+                schema=self.planned.schema,
+                options=self.purpose.options,
+                protocol=self.session.protocol,
+                time_zone=self._time_zone,
+                is_query=self.planned.is_query,
+                is_metadata=self.purpose.is_metadata,
+            )
+
+    def fetch(
+        self, orientation: Orientation, max_rows: int, max_bytes: int | None, offset: int | None, limits: PageLimits
+    ) -> Page:
+        """A page; waits for its first row or the end of the result. Raises the operation's error.
+
+        NEXT goes on where the last page ended, PRIOR ends where it began, RELATIVE skips `offset` rows from where it
+        ended; NEXT and ABSOLUTE with an `offset` start there; LAST waits for the end. The same page asked for again holds
+        the same rows.
+        """
+        rows = min(max_rows, limits.max_rows) if max_rows > 0 else limits.default_rows
+        size = min(max_bytes, limits.max_bytes) if max_bytes is not None and max_bytes > 0 else limits.default_bytes
+        with self._fetching:
+            metadata = self.metadata()
+            spool = self._spool
+            assert spool is not None
+            start, count = self._window(orientation, rows, offset, spool)
+            if self._page is not None and self._page[:3] == (start, rows, size):
+                count = min(count, self._page[3])  # asked again: no more rows than the first time
+            else:
+                spool.wait_for(start)
+            try:
+                batches = spool.read(start, count, size)
+            except ServerError:
+                with self._changed:
+                    self._raise_failure()  # the reason why the spool is gone
+                raise
+            with self._changed:
+                self._raise_failure()
+            given = sum(batch.num_rows for batch in batches)
+            start = min(start, spool.rows) if not given else start
+            self._page = (start, rows, size, given) if given else None
+            self._page_start, self._next_row = start, start + given
+            more = start + given < spool.rows or not spool.ended
+            return Page(start_row_offset=start, batches=batches, has_more_rows=more, metadata=metadata)
+
+    @property
+    def unread_rows(self) -> bool:
+        """Whether a finished result has rows that were never fetched."""
+        spool = self._spool
+        return self.state is State.FINISHED and spool is not None and self._next_row < spool.rows
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result so far."""
+        return self._spool.rows if self._spool is not None else 0
+
+    @property
+    def bytes(self) -> tuple[int, int]:
+        """Bytes that it holds in memory and on disk."""
+        return self._spool.bytes if self._spool is not None else (0, 0)
+
+    def _window(self, orientation: Orientation, rows: int, offset: int | None, spool: Spool) -> tuple[int, int]:
+        """First row and number of rows that are asked for."""
+        match orientation:
+            case Orientation.FIRST:
+                return 0, rows
+            case Orientation.PRIOR:
+                start = max(0, self._page_start - rows)
+                return start, self._page_start - start
+            case Orientation.RELATIVE:
+                return max(0, self._next_row + (offset or 0)), rows
+            case Orientation.LAST:
+                while not spool.ended and not spool.closed:
+                    spool.wait_for(spool.rows)
+                return max(0, spool.rows - rows), rows
+            case Orientation.ABSOLUTE:
+                return max(0, offset or 0), rows
+            case Orientation.NEXT:
+                return (self._next_row if offset is None else max(0, offset)), rows
+
+    def _raise_failure(self) -> None:
+        """With the lock held: raise unless rows can be read."""
+        if self.state in (State.CANCELED, State.ERROR, State.TIMEDOUT, State.CLOSED):
+            error = self.error or _closed()
+            raise from_wire(error.to_wire())  # a new one: an exception that is raised again grows
+
+
+def _closed() -> GatewayError:
+    return CanceledError("OPERATION_CANCELED", "The operation was closed.")
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema of a result's record batches."""
+    fields: list[Any] = [pa.field(f.name, f.type.arrow(), f.nullable) for f in schema.fields]
+    return pa.schema(fields)

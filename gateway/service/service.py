@@ -1,0 +1,469 @@
+"""The verbs of the service (`api.Service`) over sessions, operations, admission and a pool of workers.
+
+A statement passes through here as text: accepted, queued for a slot, handed to a worker with a snapshot of its session, its
+rows kept until they are fetched. One housekeeping thread enforces statement timeouts and lets go of what nobody touches:
+
+- an operation that has ended expires `operation_idle` seconds after the last status or fetch (its end counts as one);
+- a session expires `session_idle` seconds after the last call for it or for one of its operations, but not while one of
+  its operations runs: that one is bounded by the statement timeout.
+
+Locks: the service's own one guards its tables and is never held while an operation, the admission or the pool is called.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from gateway import observability
+from gateway.config import default_settings, normalise_setting
+from gateway.config.session import STATEMENT_TIMEOUT, TIMEZONE
+from gateway.engine.base import Failed, Job, MetadataCall, Statement
+from gateway.engine.pool import Sink
+from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, UserError
+from gateway.service import accounting
+from gateway.service.admission import Admission, Place
+from gateway.service.api import (
+    ExecuteRequest,
+    Handle,
+    MetadataRequest,
+    OpenSessionRequest,
+    OperationStatus,
+    Orientation,
+    Page,
+    Principal,
+    ResultMetadata,
+    SessionInfo,
+    State,
+)
+from gateway.service.operation import Operation, PageLimits, Purpose, Run
+from gateway.service.session import HandleTable, Normalise, Session, normalise_all, split_configuration
+
+_METADATA_TYPES = {
+    "catalogs": "GET_CATALOGS",
+    "schemas": "GET_SCHEMAS",
+    "tables": "GET_TABLES",
+    "columns": "GET_COLUMNS",
+}
+_HOUSEKEEPING_SECONDS = 5.0
+_READ_LATELY_SECONDS = 5.0  # a client that fetched within this time is still reading: a drain waits for it
+_DEFAULT_CATALOG_ALIAS = "spark"  # JDBC and C# name the catalog SPARK when they mean the default one
+
+
+class Pool(Protocol):
+    """What the service needs of `engine.pool.WorkerPool`."""
+
+    def submit(self, job: Job, sink: Sink) -> Run: ...
+
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceConfig:
+    """Settings of the service. Times in seconds, sizes in bytes.
+
+    Attributes:
+        catalogs: names of all catalogs; a session that asks for another one is refused. Empty: not checked.
+        statement_timeout: for statements whose client and session set none; 0: no limit.
+        reserved_slots: beside `slots`, for metadata calls only.
+    """
+
+    spool_directory: Path
+    slots: int = 2
+    reserved_slots: int = 1
+    queue_limit: int = 1000
+    session_limit: int = 10_000
+    catalogs: tuple[str, ...] = ()
+    default_catalog: str = "main"
+    default_schema: str = "default"
+    statement_timeout: float = 3600.0
+    session_idle: float = 8 * 3600.0
+    operation_idle: float = 20 * 60.0
+    max_statement: int = 1 << 20
+    slow_statement: float = 10.0
+    pages: PageLimits = field(default_factory=PageLimits)
+
+
+class GatewayService:
+    """`api.Service`. Call `start` once, `stop` at the end; `drain` before it lets running statements end."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        config: ServiceConfig,
+        normalise: Normalise = normalise_setting,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._pool = pool
+        self._config = config
+        self._normalise = normalise
+        self._clock = clock
+        self._time_zone = default_settings()[TIMEZONE]
+        self._admission = Admission(config.slots, config.queue_limit, config.reserved_slots)
+        self._lock = threading.Lock()
+        self._sessions: HandleTable[Session] = HandleTable(
+            "INVALID_SESSION_HANDLE", "Invalid SessionHandle: SessionHandle [{}]"
+        )
+        self._operations: HandleTable[Operation] = HandleTable(
+            "INVALID_OPERATION_HANDLE", "Invalid OperationHandle: OperationHandle [{}]"
+        )
+        self._active: set[Operation] = set()
+        self._wake = threading.Condition()
+        self._next_look = 0.0
+        self._housekeeper: threading.Thread | None = None
+        self._draining = False
+        self._stopping = False
+
+    # ------------------------------------------------------------------------------------------------------- lifecycle
+
+    def start(self) -> None:
+        """Start the housekeeping thread."""
+        self._housekeeper = threading.Thread(target=self._keep_house, name="housekeeper", daemon=True)
+        self._housekeeper.start()
+
+    @property
+    def accepting(self) -> bool:
+        """Whether new sessions and statements are accepted."""
+        return not self._draining
+
+    def drain(self, timeout: float) -> bool:
+        """Accept nothing new and wait until running statements have ended and results in use are read; whether they are."""
+        self._draining = True
+        end = time.monotonic() + timeout
+        while not self._stopping:
+            if not self._busy():
+                return True
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(0.05, left))
+        return False
+
+    def stop(self) -> None:
+        """End everything: sessions, operations, the pool. Idempotent."""
+        self._draining = self._stopping = True
+        for session in self._sessions.values():
+            self._close_session(session)
+        self._pool.stop()
+        with self._wake:
+            self._wake.notify_all()
+        if self._housekeeper is not None:
+            self._housekeeper.join(10)
+
+    def _busy(self) -> bool:
+        if self._active:
+            return True
+        lately = self._clock() - _READ_LATELY_SECONDS
+        return any(o.unread_rows and o.touched > lately for o in self._operations.values())
+
+    # -------------------------------------------------------------------------------------------------------- sessions
+
+    def open_session(self, request: OpenSessionRequest) -> SessionInfo:
+        """See `api.Service`. Unknown settings are left out and logged; a schema need not exist."""
+        self._check_accepting()
+        asked, catalog, schema, left_out = split_configuration(request.settings)
+        settings, unknown = normalise_all(asked, self._normalise)
+        session = Session(
+            request.principal,
+            request.protocol,
+            self._catalog(request.catalog or catalog),
+            request.schema or schema or self._config.default_schema,
+            settings,
+            request.client,
+        )
+        session.touched = self._clock()
+        with self._lock:
+            if len(self._sessions) >= self._config.session_limit:
+                raise ResourceError(
+                    "RESOURCE_EXHAUSTED",
+                    f"{self._config.session_limit} sessions are open, no more can be.",
+                    retryable=True,
+                )
+            self._sessions.put(session.handle, session.owner, session)
+        observability.counter("sessions_opened_total")
+        observability.gauge("sessions_open", len(self._sessions))
+        observability.log(
+            "session opened",
+            session_id=session.id,
+            user=request.principal.name,
+            client=request.client or None,
+            left_out=sorted([*unknown, *left_out]) or None,
+        )
+        return self._info(session)
+
+    def close_session(self, principal: Principal, session: Handle) -> None:
+        """See `api.Service`."""
+        self._close_session(self._sessions.get(session, principal))
+
+    def session_info(self, principal: Principal, session: Handle) -> SessionInfo:
+        """See `api.Service`."""
+        return self._info(self._session(principal, session))
+
+    def _session(self, principal: Principal, handle: Handle) -> Session:
+        session = self._sessions.get(handle, principal)
+        session.touched = self._clock()
+        return session
+
+    def _info(self, session: Session) -> SessionInfo:
+        return session.info(self._time_zone, TIMEZONE)
+
+    def _catalog(self, asked: str | None) -> str:
+        """The catalog in its own spelling. Raises UserError for one that does not exist."""
+        if not asked or asked.lower() == _DEFAULT_CATALOG_ALIAS:
+            return self._config.default_catalog
+        if not self._config.catalogs:
+            return asked
+        for name in self._config.catalogs:
+            if name.lower() == asked.lower():
+                return name
+        raise UserError("NO_SUCH_CATALOG_EXCEPTION", f"Catalog '{asked}' was not found.")
+
+    def _close_session(self, session: Session) -> None:
+        with self._lock:
+            if self._sessions.pop(session.handle) is None:
+                return
+            handles = list(session.operations)
+            session.operations.clear()
+        for handle in handles:
+            self._let_go(handle)
+        observability.gauge("sessions_open", len(self._sessions))
+        observability.log("session closed", session_id=session.id)
+
+    # ------------------------------------------------------------------------------------------------------ operations
+
+    def execute(self, principal: Principal, session: Handle, request: ExecuteRequest) -> OperationStatus:
+        """See `api.Service`. Whether the call waits is `wait_seconds` alone."""
+        home = self._session(principal, session)
+        self._check_accepting()
+        self._check_length(request.statement)
+        overlay, unknown = normalise_all(request.conf_overlay, self._normalise)
+        if unknown:
+            observability.log("settings left out", "debug", session_id=home.id, left_out=sorted(unknown))
+
+        def make_job(statement_id: str) -> Job:
+            return Statement(
+                statement_id=statement_id,
+                text=request.statement,
+                session=home.state(overlay),
+                parameters=tuple(request.parameters),
+                row_limit=request.row_limit,
+            )
+
+        purpose = Purpose(
+            "EXECUTE_STATEMENT",
+            make_job,
+            self._zone_of,
+            text=request.statement,
+            options=request.options,
+            row_limit=request.row_limit,
+        )
+        return self._accept(home, purpose, self._timeout(home, overlay, request.timeout_seconds), request.wait_seconds)
+
+    def metadata(self, principal: Principal, session: Handle, request: MetadataRequest) -> OperationStatus:
+        """See `api.Service`."""
+        home = self._session(principal, session)
+        self._check_accepting()
+
+        def make_job(statement_id: str) -> Job:
+            return MetadataCall(
+                statement_id=statement_id,
+                kind=request.kind,
+                session=home.state(),
+                catalog=request.catalog,
+                schema=request.schema,
+                table=request.table,
+                column=request.column,
+                table_types=tuple(request.table_types),
+            )
+
+        purpose = Purpose(_METADATA_TYPES[request.kind], make_job, self._zone_of, is_metadata=True)
+        return self._accept(home, purpose, self._timeout(home, {}, 0), request.wait_seconds)
+
+    def operation_status(self, principal: Principal, operation: Handle, wait_seconds: float) -> OperationStatus:
+        """See `api.Service`."""
+        found = self._operation(principal, operation)
+        found.wait(wait_seconds)
+        self._touch(found)
+        return found.status()
+
+    def result_metadata(self, principal: Principal, operation: Handle) -> ResultMetadata:
+        """See `api.Service`."""
+        found = self._operation(principal, operation)
+        metadata = found.metadata()
+        self._touch(found)
+        return metadata
+
+    def fetch(
+        self,
+        principal: Principal,
+        operation: Handle,
+        orientation: Orientation,
+        max_rows: int,
+        max_bytes: int | None,
+        start_row_offset: int | None,
+    ) -> Page:
+        """See `api.Service` and `Operation.fetch`."""
+        found = self._operation(principal, operation)
+        start = time.perf_counter()
+        page = found.fetch(orientation, max_rows, max_bytes, start_row_offset, self._config.pages)
+        self._touch(found)
+        observability.histogram("operation_seconds", time.perf_counter() - start, phase="fetch")
+        observability.counter("result_rows_total", page.rows)
+        return page
+
+    def cancel(self, principal: Principal, operation: Handle) -> None:
+        """See `api.Service`. Without effect on an operation that has ended."""
+        found = self._operation(principal, operation)
+        found.stop(State.CANCELED, CanceledError("OPERATION_CANCELED", "The statement was cancelled."))
+
+    def close_operation(self, principal: Principal, operation: Handle) -> None:
+        """See `api.Service`."""
+        found = self._operations.find(operation, principal)
+        if found is not None:
+            self._touch(found)
+            with self._lock:
+                found.session.operations.discard(found.handle)
+            self._let_go(found.handle)
+
+    def _operation(self, principal: Principal, handle: Handle) -> Operation:
+        operation = self._operations.get(handle, principal)
+        self._touch(operation)
+        return operation
+
+    def _touch(self, operation: Operation) -> None:
+        operation.touched = operation.session.touched = self._clock()
+
+    def _let_go(self, handle: Handle) -> None:
+        operation = self._operations.pop(handle)
+        if operation is not None:
+            operation.close()
+
+    # ---------------------------------------------------------------------------------------------- from text to worker
+
+    def _accept(self, session: Session, purpose: Purpose, timeout: float | None, wait: float) -> OperationStatus:
+        operation = Operation(session, purpose, self, self._clock, timeout, self._config.spool_directory)
+        place = Place(session.id, lambda: self._run(operation), small=purpose.is_metadata)
+        operation.place = place
+        with self._lock:
+            # Checked again with the lock held: a session that is being closed must not get a new operation.
+            self._sessions.get(session.handle, session.owner)
+            session.operations.add(operation.handle)
+            session.active += 1
+            self._active.add(operation)
+            self._operations.put(operation.handle, session.owner, operation)
+        try:
+            self._admission.enter_place(place)
+        except ResourceError as error:
+            operation.stop(State.ERROR, error)
+            self.close_operation(session.owner, operation.handle)
+            raise
+        operation.queue()
+        if operation.deadline is not None and operation.deadline < self._next_look:
+            with self._wake:
+                self._wake.notify_all()
+        operation.wait(wait)
+        return operation.status()
+
+    def _run(self, operation: Operation) -> None:
+        """The operation has a slot."""
+        try:
+            job = operation.begin()
+            if job is None:
+                self.stopped(operation)
+                return
+            observability.histogram("queue_wait_seconds", self._clock() - operation.times.accepted)
+            operation.attach(self._pool.submit(job, operation))
+        except GatewayError as error:
+            operation.event(Failed(error))
+        except Exception as error:  # noqa: BLE001 - this may be the thread of another operation, which must not suffer
+            observability.log("statement cannot start", "error", statement_id=operation.id, error=repr(error))
+            operation.event(Failed(ServerError("INTERNAL_ERROR", "The statement could not be started.")))
+
+    def ended(self, operation: Operation) -> None:
+        """An operation has ended: see `operation.Listener`."""
+        with self._lock:
+            if operation not in self._active:
+                return
+            self._active.discard(operation)
+            operation.session.active -= 1
+        operation.session.touched = self._clock()
+        accounting.report(operation, self._config.slow_statement)
+
+    def stopped(self, operation: Operation) -> None:
+        """No worker is busy with it any more: see `operation.Listener`."""
+        if operation.place is not None:
+            self._admission.release(operation.place)
+
+    def _zone_of(self, job: Job) -> str:
+        return job.session.settings.get(TIMEZONE, self._time_zone)
+
+    def _timeout(self, session: Session, overlay: Mapping[str, str], asked: int) -> float | None:
+        """Seconds: the request's, else the session's, else the server's; None for no limit."""
+        own = overlay.get(STATEMENT_TIMEOUT) or session.settings().get(STATEMENT_TIMEOUT) or "0"
+        seconds = (asked if asked > 0 else 0) or int(own) or self._config.statement_timeout
+        return seconds or None
+
+    def _check_accepting(self) -> None:
+        if self._draining:
+            raise ServerError("SERVER_SHUTTING_DOWN", "The server is shutting down.", sqlstate="57P01", retryable=True)
+
+    def _check_length(self, text: str) -> None:
+        limit = self._config.max_statement
+        if len(text) * 4 > limit and len(text.encode("utf-8", "surrogatepass")) > limit:
+            raise ResourceError(
+                "STATEMENT_TOO_LARGE", f"The statement is longer than the {limit} bytes that it may be."
+            )
+
+    # ---------------------------------------------------------------------------------------------------- housekeeping
+
+    def sweep(self) -> float:
+        """End what is over its time, let go of what has expired; seconds until the next statement timeout (or inf)."""
+        now = self._clock()
+        nearest = float("inf")
+        with self._lock:
+            active = list(self._active)
+        for operation in active:
+            if operation.deadline is None:
+                continue
+            if operation.deadline <= now:
+                operation.stop(State.TIMEDOUT, _timed_out(operation))
+            else:
+                nearest = min(nearest, operation.deadline - now)
+        for operation in self._operations.values():
+            if operation not in self._active and now - operation.touched > self._config.operation_idle:
+                self._expire(operation)
+        for session in self._sessions.values():
+            if session.active == 0 and now - session.touched > self._config.session_idle:
+                observability.log("session expired", session_id=session.id)
+                self._close_session(session)
+        return nearest
+
+    def _expire(self, operation: Operation) -> None:
+        observability.log("operation expired", statement_id=operation.id, session_id=operation.session.id)
+        with self._lock:
+            operation.session.operations.discard(operation.handle)
+        self._let_go(operation.handle)
+
+    def _keep_house(self) -> None:
+        last_full_look = 0.0
+        while not self._stopping:
+            nearest = self.sweep()
+            if time.monotonic() - last_full_look >= _HOUSEKEEPING_SECONDS:
+                last_full_look = time.monotonic()
+                accounting.measure(self._operations.values())
+            with self._wake:
+                pause = min(_HOUSEKEEPING_SECONDS, nearest)
+                self._next_look = self._clock() + pause
+                if not self._stopping:
+                    self._wake.wait(pause)
+
+
+def _timed_out(operation: Operation) -> ResourceError:
+    return ResourceError(
+        "QUERY_EXECUTION_TIMEOUT_EXCEEDED",
+        f"The statement was stopped because it did not end within {operation.timeout or 0:g} seconds.",
+    )

@@ -1,0 +1,206 @@
+"""Sessions: who, which settings, where they are, their temporary views; and the tables of handles.
+
+A session lives in the front and is plain values; a statement gets a snapshot of it when it starts, and its effects come
+back as `SessionChange`s that are applied when it has finished.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, TypeVar
+
+from gateway.engine.base import SessionChange, SessionState, TempView
+from gateway.errors import ProtocolError, ServerError
+from gateway.service.api import Handle, Principal, SessionInfo
+
+Normalise = Callable[[str, str], tuple[str, str] | None]
+
+_NOBODY = Handle(bytes(16), bytes(16))
+# Names that hive-jdbc puts before what it means by a configuration entry (clients-other, handshake rule 4).
+_SETTING_PREFIXES = ("set:hiveconf:", "set:metaconf:", "set:system:")
+_VARIABLE_PREFIX = "set:hivevar:"
+
+
+def new_handle() -> Handle:
+    """A random identifier (a version 4 UUID, which clients show) and a random secret."""
+    return Handle(uuid.uuid4().bytes, os.urandom(16))
+
+
+def text_of(handle: Handle) -> str:
+    """The identifier as clients and logs show it."""
+    return str(uuid.UUID(bytes=handle.guid)) if len(handle.guid) == 16 else handle.guid.hex()
+
+
+class Session:
+    """One client's session. Its methods are safe from many threads."""
+
+    __slots__ = (
+        "_lock",
+        "_settings",
+        "_views",
+        "active",
+        "catalog",
+        "client",
+        "handle",
+        "id",
+        "operations",
+        "owner",
+        "protocol",
+        "schema",
+        "touched",
+    )
+
+    def __init__(
+        self, owner: Principal, protocol: int, catalog: str, schema: str, settings: Mapping[str, str], client: str = ""
+    ) -> None:
+        self.handle = new_handle()
+        self.id = text_of(self.handle)
+        self.owner = owner
+        self.protocol = protocol
+        self.catalog = catalog
+        self.schema = schema
+        self.client = client
+        self.touched = 0.0
+        self.active = 0  # operations that have not ended, with the service's lock held
+        self.operations: set[Handle] = set()  # with the service's lock held
+        self._settings: dict[str, str] = dict(settings)
+        self._views: dict[str, TempView] = {}
+        self._lock = threading.Lock()
+
+    def settings(self) -> dict[str, str]:
+        """The settings that were set explicitly, by canonical key."""
+        with self._lock:
+            return dict(self._settings)
+
+    def state(self, overlay: Mapping[str, str] | None = None) -> SessionState:
+        """What a statement that starts now sees; `overlay` holds settings of this statement alone."""
+        with self._lock:
+            return SessionState(
+                catalog=self.catalog,
+                schema=self.schema,
+                user=self.owner.name,
+                settings={**self._settings, **(overlay or {})},
+                views=dict(self._views),
+                session_id=self.id,
+            )
+
+    def info(self, default_time_zone: str, time_zone_key: str) -> SessionInfo:
+        """The session as its client sees it."""
+        with self._lock:
+            return SessionInfo(
+                handle=self.handle,
+                protocol=self.protocol,
+                catalog=self.catalog,
+                schema=self.schema,
+                settings=dict(self._settings),
+                time_zone=self._settings.get(time_zone_key, default_time_zone),
+            )
+
+    def apply(self, changes: Iterable[SessionChange]) -> None:
+        """Apply a finished statement's effects, all at once and in order. Raises ServerError for an unknown kind."""
+        with self._lock:
+            for change in changes:
+                self._apply(change)
+
+    def _apply(self, change: SessionChange) -> None:
+        match change.kind:
+            case "use":
+                self.catalog, self.schema = change.name, change.value
+            case "set":
+                self._settings[change.name] = change.value
+            case "reset":
+                if change.name:
+                    self._settings.pop(change.name, None)
+                else:
+                    self._settings.clear()
+            case "put_view":
+                if change.view is None:
+                    raise ServerError("INTERNAL_ERROR", "A view was to be put but is not there.")
+                self._views[change.view.name.lower()] = change.view
+            case "drop_view":
+                self._views.pop(change.name.lower(), None)
+            case _:
+                raise ServerError("INTERNAL_ERROR", f"Unknown session change {change.kind!r}.")
+
+
+def split_configuration(configuration: Mapping[str, str]) -> tuple[dict[str, str], str | None, str | None, list[str]]:
+    """Settings, catalog, schema, and the entries left out (Hive variables), of an OpenSession configuration as sent."""
+    settings: dict[str, str] = {}
+    catalog = schema = None
+    left_out = []
+    for key, value in configuration.items():
+        if key == "use:database":
+            schema = value
+        elif key == "use:catalog":
+            catalog = value
+        elif key.startswith(_VARIABLE_PREFIX):
+            left_out.append(key)
+        else:
+            prefix = next((p for p in _SETTING_PREFIXES if key.startswith(p)), "")
+            settings[key.removeprefix(prefix)] = value
+    return settings, catalog, schema, left_out
+
+
+def normalise_all(settings: Mapping[str, str], normalise: Normalise) -> tuple[dict[str, str], list[str]]:
+    """Canonical settings, and the keys that are not known (clients send many). Raises UserError for a bad value."""
+    known: dict[str, str] = {}
+    unknown = []
+    for key, value in settings.items():
+        pair = normalise(key, value)
+        if pair is None:
+            unknown.append(key)
+        else:
+            known[pair[0]] = pair[1]
+    return known, unknown
+
+
+T = TypeVar("T")
+
+
+def _bytes(principal: Principal) -> bytes:
+    return principal.name.encode("utf-8", "surrogatepass")
+
+
+class HandleTable(Generic[T]):
+    """Values by handle and owner. An absent handle, a wrong secret and another's handle look the same, also to a clock."""
+
+    def __init__(self, condition: str, message: str) -> None:
+        """`message` is the error's text; ``{}`` in it becomes the identifier that was asked for."""
+        self._condition = condition
+        self._message = message
+        self._values: dict[bytes, tuple[Handle, Principal, T]] = {}
+        self._nobody = Principal("")
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def put(self, handle: Handle, owner: Principal, value: T) -> None:
+        """Add a value."""
+        self._values[handle.guid] = handle, owner, value
+
+    def find(self, handle: Handle, principal: Principal) -> T | None:
+        """The value, None unless identifier, secret and owner are all right."""
+        known, owner, value = self._values.get(handle.guid, (_NOBODY, self._nobody, None))
+        same_secret = hmac.compare_digest(known.secret, handle.secret)
+        same_owner = hmac.compare_digest(_bytes(owner), _bytes(principal))
+        return value if same_secret and same_owner else None
+
+    def get(self, handle: Handle, principal: Principal) -> T:
+        """The value. Raises ProtocolError unless identifier, secret and owner are all right."""
+        value = self.find(handle, principal)
+        if value is None:
+            raise ProtocolError(self._condition, self._message.format(text_of(handle)))
+        return value
+
+    def pop(self, handle: Handle) -> T | None:
+        """Take the value away; None if it is gone already."""
+        entry = self._values.pop(handle.guid, None)
+        return None if entry is None else entry[2]
+
+    def values(self) -> list[T]:
+        """All values."""
+        return [entry[2] for entry in list(self._values.values())]

@@ -1,0 +1,122 @@
+import pytest
+
+from gateway.errors import ResourceError
+from gateway.service.admission import Admission, Place
+
+
+class Desk:
+    """Enters places and notes who started."""
+
+    def __init__(self, slots: int, limit: int = 1000, reserved: int = 1) -> None:
+        self.admission = Admission(slots, limit, reserved)
+        self.started: list[str] = []
+        self.places: dict[str, Place] = {}
+
+    def enter(self, name: str, small: bool = False) -> None:
+        """`name` is session and number: a1, a2, b1."""
+        self.places[name] = Place(name[0], lambda: self.started.append(name), small)
+        self.admission.enter_place(self.places[name])
+
+    def leave(self, name: str) -> None:
+        self.admission.release(self.places[name])
+
+
+def test_first_come_first_served_within_a_session() -> None:
+    desk = Desk(1)
+    for name in ("a1", "a2", "a3"):
+        desk.enter(name)
+    assert desk.started == ["a1"] and desk.admission.waiting == 2
+    desk.leave("a1")
+    desk.leave("a2")
+    assert desk.started == ["a1", "a2", "a3"]
+
+
+def test_sessions_take_turns_so_that_a_flood_delays_nobody_much() -> None:
+    desk = Desk(1)
+    for i in range(100):
+        desk.enter(f"a{i}")
+    desk.enter("b0")
+    desk.enter("c0")
+    desk.enter("b1")
+    for _ in range(6):
+        desk.leave(desk.started[-1])
+    assert desk.started == ["a0", "a1", "b0", "c0", "a2", "b1", "a3"]
+
+
+def test_metadata_never_waits_behind_statements() -> None:
+    desk = Desk(2)
+    for name in ("a1", "a2", "a3", "b1"):
+        desk.enter(name)
+    desk.enter("z1", small=True)
+    assert desk.started == ["a1", "a2", "z1"]
+    desk.enter("z2", small=True)
+    assert desk.started == ["a1", "a2", "z1"]  # the reserved slot is taken
+    desk.leave("a1")
+    assert desk.started == ["a1", "a2", "z1", "z2"]  # small work goes first
+    desk.leave("z1")
+    assert desk.started[4:] == ["a3"]
+    assert desk.admission.running == 3
+
+
+def test_statements_never_take_the_reserved_slot() -> None:
+    desk = Desk(1)
+    desk.enter("a1")
+    desk.enter("a2")
+    assert desk.started == ["a1"] and desk.admission.running == 1
+
+
+def test_a_full_queue_refuses_and_forgets() -> None:
+    desk = Desk(1, limit=2)
+    for name in ("a1", "a2", "b1"):
+        desk.enter(name)
+    with pytest.raises(ResourceError, match="2 statements wait") as raised:
+        desk.enter("c1")
+    assert raised.value.retryable and desk.admission.waiting == 2
+    desk.leave("a1")
+    desk.enter("c2")
+    for name in ("a2", "b1", "c2"):
+        desk.leave(name)
+    assert desk.started == ["a1", "a2", "b1", "c2"]
+    assert desk.admission.running == desk.admission.waiting == 0
+
+
+def test_without_a_queue_slots_are_still_given() -> None:
+    desk = Desk(1, limit=0)
+    desk.enter("a1")
+    with pytest.raises(ResourceError):
+        desk.enter("a2")
+    desk.leave("a1")
+    desk.enter("a3")
+    assert desk.started == ["a1", "a3"]
+
+
+def test_leaving_the_queue_or_twice_gives_back_no_slot_of_others() -> None:
+    desk = Desk(1)
+    for name in ("a1", "a2", "a3"):
+        desk.enter(name)
+    desk.leave("a2")
+    desk.leave("a2")
+    assert desk.started == ["a1"] and desk.admission.running == 1
+    desk.leave("a1")
+    desk.leave("a1")
+    assert desk.started == ["a1", "a3"] and desk.admission.running == 1
+
+
+def test_a_thousand_that_fail_at_once_do_not_nest() -> None:
+    admission = Admission(1, 5000)
+    started: list[Place] = []
+
+    def make() -> Place:
+        def start() -> None:
+            started.append(place)
+            admission.release(place)
+
+        place = Place("a", start, small=False)
+        return place
+
+    first = Place("a", lambda: None, small=False)
+    admission.enter_place(first)
+    for _ in range(3000):
+        admission.enter_place(make())
+    admission.release(first)
+    assert len(started) == 3000 and admission.running == 0
