@@ -1,1 +1,198 @@
-"""Composition root: the only module that builds catalogs, workers, service and transport from a `Config`."""
+"""Composition root: the only module that builds catalogs, workers, service and transport from a `Config`.
+
+The front process imports neither sqlglot nor datafusion nor deltalake: what a worker does with a job is named as text and
+imported by the worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pkgutil
+import resource
+import tempfile
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gateway import observability
+from gateway.auth.authenticators import AllowAll, StaticTokens, read_tokens
+from gateway.config import Config, check_pins
+from gateway.engine.base import Handler
+from gateway.engine.pool import PoolLimits, WorkerPool
+from gateway.errors import ConfigError
+from gateway.observability import log
+from gateway.protocol.handler import ThriftHandler
+from gateway.service.service import GatewayService, ServiceConfig
+from gateway.transport.http import HttpApp, Probes
+from gateway.transport.server import HttpServer
+
+RUNNER = "gateway.runner:make_runner"
+CATALOGS = ("main", "samples")
+WORKER_START_SECONDS = 120.0
+_WORKER_OVERHEAD = 1024**3  # resident memory of a worker beside its engine's pool
+
+
+class Named:
+    """The callable ``module:name``; pickled, it is the name alone, which is imported by the process that unpickles it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, **arguments: Any) -> Any:
+        return pkgutil.resolve_name(self.name)(**arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (pkgutil.resolve_name, (self.name,))
+
+
+def runner_factory(config: Config) -> Callable[[], Handler]:
+    """What each worker process makes at its start."""
+    return partial(
+        Named(RUNNER),
+        warehouse=str(config.warehouse),
+        samples=str(config.state / "samples"),
+        allow_paths=tuple(str(p) for p in config.allow_path),
+        spill=str(config.state / "spill"),
+        memory_limit=config.memory_limit // config.slots,
+    )
+
+
+class Gateway:
+    """A gateway from `start` to `stop`; needs nothing but its `Config`.
+
+    Args:
+        config: all settings.
+        handler_factory: what workers run, for tests; picklable.
+    """
+
+    def __init__(self, config: Config, handler_factory: Callable[[], Handler] | None = None) -> None:
+        self.config = config
+        self._factory = handler_factory or runner_factory(config)
+        self._stopped = threading.Lock()
+        self._running = False
+        self._draining = False
+
+    @property
+    def url(self) -> str:
+        """Where HTTP clients find it."""
+        return self._http.url
+
+    def start(self) -> None:
+        """Returns when requests are served. Raises ConfigError for what the user can mend, GatewayError otherwise."""
+        config = self.config
+        check_pins()
+        prepare_folders(config)
+        _raise_file_limit()
+        authenticator: AllowAll | StaticTokens = AllowAll()
+        if config.auth == "token" and config.token_file is not None:
+            authenticator = read_tokens(config.token_file)
+        share = config.memory_limit // config.slots
+        self._pool = WorkerPool(
+            self._factory,
+            config.slots,
+            PoolLimits(spool_limit=config.spool_limit, memory_limit=share * 2 + _WORKER_OVERHEAD),
+        )
+        self._service = GatewayService(
+            self._pool,
+            ServiceConfig(
+                spool_directory=config.state / "spool",
+                slots=config.slots,
+                queue_limit=config.queue_limit,
+                catalogs=CATALOGS,
+                statement_timeout=config.statement_timeout,
+                session_idle=config.session_idle,
+                operation_idle=config.operation_idle,
+                max_statement=config.max_statement,
+                slow_statement=config.slow_statement,
+            ),
+        )
+        self._app = HttpApp(
+            ThriftHandler(self._service).handle,
+            authenticator,
+            Probes(self._not_ready, self._metrics),
+            body_limit=config.max_request_body,
+        )
+        self._http = HttpServer(self._app, config.host, config.port)
+        self._running = True
+        try:
+            self._pool.start()
+            self._service.start()
+            self._pool.wait_ready(WORKER_START_SECONDS)
+            self._http.start()
+            if config.ready_file is not None:
+                write_ready_file(config.ready_file, self._http.url)
+        except BaseException:
+            self.stop()
+            raise
+        log("gateway ready", url=self._http.url, warehouse=str(config.warehouse), slots=config.slots, pid=os.getpid())
+
+    def drain(self, timeout: float) -> bool:
+        """Refuse new work and let running statements end within `timeout` seconds; whether all did."""
+        self._draining = True
+        log("gateway drains", seconds=timeout)
+        return self._service.drain(timeout)
+
+    def stop(self) -> None:
+        """End everything at once. Idempotent."""
+        with self._stopped:
+            if not self._running:
+                return
+            self._running = False
+        if self.config.ready_file is not None:
+            self.config.ready_file.unlink(missing_ok=True)
+        self._service.stop()
+        self._http.stop(1.0)
+        self._app.close()
+        log("gateway stopped")
+
+    def _not_ready(self) -> str | None:
+        if self._draining:
+            return "draining"
+        return None if self._pool.ready else "no engine process is ready"
+
+    def _metrics(self) -> bytes:
+        stats = self._pool.stats()
+        observability.gauge("engine_up", stats.idle + stats.busy, engine="datafusion")
+        return observability.metrics_text()
+
+
+def prepare_folders(config: Config) -> None:
+    """Make the warehouse and the state folders. Raises ConfigError naming the setting that cannot be used."""
+    for setting, folder in (
+        ("warehouse", config.warehouse),
+        ("state", config.state),
+        ("state", config.state / "spool"),
+        ("state", config.state / "spill"),
+    ):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise ConfigError(setting, f"{folder} cannot be written: {error.strerror}") from error
+    for root in config.allow_path:
+        if not root.is_dir():
+            raise ConfigError("allow-path", f"{root} is not a folder")
+
+
+def write_ready_file(path: Path, url: str) -> None:
+    """Tell whoever waits that requests are served; atomic by rename."""
+    facts = {"pid": os.getpid(), "http": url, "tcp": None, "https": None}
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(json.dumps(facts) + "\n")
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise ConfigError("ready-file", f"{path} cannot be written: {error.strerror}") from error
+
+
+def _raise_file_limit() -> None:
+    """Each connection and each result on disk takes a descriptor."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else max(soft, 65536), hard))

@@ -1,0 +1,1 @@
+"""Benchmarks: the gateway beside DataFusion in process (the floor) and Sail, in the same run, with answers compared."""

@@ -1,0 +1,103 @@
+"""Timing, CPU time of process trees, and the printed table."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Seconds of several rounds."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    def quantile(self, q: float) -> float:
+        """The q-quantile, nearest rank."""
+        ranked = sorted(self.seconds)
+        return ranked[min(len(ranked) - 1, int(q * len(ranked)))]
+
+    def __str__(self) -> str:
+        return f"{show(self.median)} ({show(min(self.seconds))}..{show(max(self.seconds))})"
+
+
+def show(seconds: float) -> str:
+    """A duration with three significant digits."""
+    return f"{seconds * 1000:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def rounds(action: Callable[[], object], count: int, warm: int = 1) -> Sample:
+    """Run `action` `warm` times unmeasured, then `count` times."""
+    for _ in range(warm):
+        action()
+    times = []
+    for _ in range(count):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return Sample(tuple(times))
+
+
+def _processes() -> dict[int, tuple[int, float]]:
+    """Process id to parent and CPU seconds."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            found[int(entry)] = (int(fields[1]), (int(fields[11]) + int(fields[12])) / TICK)
+    return found
+
+
+def tree(pid: int) -> list[int]:
+    """`pid` and all its descendants."""
+    processes = _processes()
+    result = [pid]
+    for one in result:
+        result.extend(child for child, (parent, _) in processes.items() if parent == one)
+    return result
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of `pid` and its descendants so far."""
+    processes = _processes()
+    return sum(processes[p][1] for p in tree(pid) if p in processes)
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of one process."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass
+class Row:
+    """A line of the report: `ok` is None where there is nothing to compare with."""
+
+    work: str
+    figures: dict[str, str] = field(default_factory=dict)
+    asked: str = ""
+    ok: bool | None = None
+
+
+def print_rows(rows: Sequence[Row]) -> None:
+    """The rows as an aligned table; columns in order of first appearance."""
+    names = list(dict.fromkeys(name for row in rows for name in row.figures))
+    head = ["work", *names, "asked", ""]
+    verdict = {True: "met", False: "MISSED", None: ""}
+    lines = [[r.work, *(r.figures.get(n, "") for n in names), r.asked, verdict[r.ok]] for r in rows]
+    widths = [max(len(line[i]) for line in [head, *lines]) for i in range(len(head))]
+    for line in [head, ["-" * w for w in widths], *lines]:
+        print("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip())

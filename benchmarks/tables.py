@@ -1,0 +1,212 @@
+"""The tables that the benchmarks read: made once into .bench/, as Delta tables of one commit with statistics.
+
+Every table is a folder of Parquet files with a log beside them, so that DataFusion reads the folder, and the gateway and Sail
+the Delta table.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+CACHE = Path(__file__).resolve().parents[1] / ".bench"
+WAREHOUSE = CACHE / "warehouse"
+LOOKUP_ROWS, LOOKUP_FILES = 10_000_000, 100
+TRANSFER_ROWS = 1_000_000
+
+_DELTA_NAMES = {
+    pa.int64(): "long",
+    pa.int32(): "integer",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    pa.timestamp("us", "UTC"): "timestamp",
+}
+
+
+def _delta_type(type_: pa.DataType) -> Any:
+    if pa.types.is_decimal(type_):
+        return f"decimal({type_.precision},{type_.scale})"
+    if pa.types.is_list(type_):
+        return {"type": "array", "elementType": _delta_type(type_.value_type), "containsNull": True}
+    if pa.types.is_map(type_):
+        inner = {"keyType": _delta_type(type_.key_type), "valueType": _delta_type(type_.item_type)}
+        return {"type": "map", **inner, "valueContainsNull": True}
+    if pa.types.is_struct(type_):
+        return _delta_struct(pa.schema(list(type_)))
+    return _DELTA_NAMES[type_]
+
+
+def _delta_struct(schema: pa.Schema) -> dict[str, Any]:
+    fields = [{"name": f.name, "type": _delta_type(f.type), "nullable": True, "metadata": {}} for f in schema]
+    return {"type": "struct", "fields": fields}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    return value
+
+
+def _statistics(table: pa.Table) -> str:
+    """Delta's statistics of one file; bounds only of integers and dates, which need no rounding."""
+    minimum, maximum, nulls = {}, {}, {}
+    for name in table.column_names:
+        column = table.column(name)
+        nulls[name] = column.null_count
+        if pa.types.is_integer(column.type) or pa.types.is_date(column.type):
+            bounds = pc.min_max(column).as_py()
+            minimum[name], maximum[name] = _json_value(bounds["min"]), _json_value(bounds["max"])
+    stats = {"numRecords": table.num_rows, "minValues": minimum, "maxValues": maximum, "nullCount": nulls}
+    return json.dumps(stats, separators=(",", ":"))
+
+
+def write_delta(folder: Path, files: Iterator[pa.Table]) -> None:
+    """Write `files`, one Parquet file each, and the commit that makes the folder a Delta table; atomic by rename."""
+    draft = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
+    (draft / "_delta_log").mkdir(parents=True)
+    actions: list[dict[str, Any]] = []
+    schema: pa.Schema | None = None
+    for number, table in enumerate(files):
+        schema = schema or table.schema
+        path = draft / f"part-{number:05}.parquet"
+        pq.write_table(table, path, compression="snappy", row_group_size=1 << 20)
+        add = {"path": path.name, "partitionValues": {}, "size": path.stat().st_size, "modificationTime": 0}
+        actions.append({"add": {**add, "dataChange": True, "stats": _statistics(table)}})
+    assert schema is not None
+    head = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {
+            "metaData": {
+                "id": str(uuid.uuid4()),
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": json.dumps(_delta_struct(schema)),
+                "partitionColumns": [],
+                "configuration": {},
+                "createdTime": 0,
+            }
+        },
+    ]
+    text = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in head + actions)
+    (draft / "_delta_log" / f"{0:020}.json").write_text(text)
+    shutil.rmtree(folder, ignore_errors=True)
+    draft.rename(folder)
+
+
+def _lookup() -> Iterator[pa.Table]:
+    per_file = LOOKUP_ROWS // LOOKUP_FILES
+    for number in range(LOOKUP_FILES):
+        ids = np.arange(number * per_file, (number + 1) * per_file)
+        yield pa.table(
+            {
+                "id": ids,
+                "amount": (ids * 7919 % 1_000_003) / 8.0,
+                "name": pc.binary_join_element_wise("name", pa.array(ids).cast(pa.string()), " "),
+            }
+        )
+
+
+def _ints() -> Iterator[pa.Table]:
+    ids = np.arange(TRANSFER_ROWS)
+    yield pa.table({f"c{i}": ids * (i * 2 + 1) * 104_729 % 1_000_000_007 for i in range(5)})
+
+
+def _mixed() -> Iterator[pa.Table]:
+    ids = np.arange(TRANSFER_ROWS)
+    odd = pa.array(ids % 10 == 3)
+    cents = pa.array(ids * 31 % 10_000_019).cast(pa.decimal128(18, 0))
+    columns: dict[str, Any] = {
+        "big": ids,
+        "small": (ids % 100_000).astype(np.int32),
+        "flag": pa.array(ids % 2 == 0),
+        "ratio": (ids * 7919 % 1_000_003) / 7.0,
+        "price": pc.multiply(cents, pa.scalar(1).cast(pa.decimal128(1, 0))).cast(pa.decimal128(18, 2)),
+        "word": pc.binary_join_element_wise("w", pa.array(ids * 13 % 5003).cast(pa.string()), "-"),
+        "line": pc.binary_join_element_wise("a longer text with number", pa.array(ids).cast(pa.string()), " "),
+        "day": pa.array((ids % 20_000).astype(np.int32)).cast(pa.date32()),
+        "moment": pa.array(ids * 86_400_123_457 % 2_000_000_000_000_000).cast(pa.timestamp("us", "UTC")),
+        "raw": pc.cast(pa.array(ids % 4001).cast(pa.string()), pa.binary()),
+    }
+    table = pa.table(columns)
+    yield pa.table({n: pc.if_else(odd, pa.scalar(None, c.type), c) if n != "big" else c for n, c in _items(table)})
+
+
+def _items(table: pa.Table) -> list[tuple[str, Any]]:
+    return [(name, table.column(name)) for name in table.column_names]
+
+
+def _nested() -> Iterator[pa.Table]:
+    ids = np.arange(TRANSFER_ROWS)
+    lengths = ids % 4
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    numbers = pa.array(np.arange(offsets[-1]) * 17 % 1009)
+    keys = pc.binary_join_element_wise("k", pa.array(np.arange(offsets[-1]) - offsets[:-1].repeat(lengths)).cast(pa.string()), "")
+    struct = pa.StructArray.from_arrays(
+        [pa.array(ids), pc.binary_join_element_wise("n", pa.array(ids % 97).cast(pa.string()), "")], names=["id", "name"]
+    )
+    yield pa.table(
+        {
+            "id": ids,
+            "list": pa.ListArray.from_arrays(pa.array(offsets), numbers),
+            "pairs": pa.MapArray.from_arrays(pa.array(offsets), keys, numbers),
+            "record": struct,
+        }
+    )
+
+
+_MAKERS: dict[str, Callable[[], Iterator[pa.Table]]] = {
+    "lookup": _lookup,
+    "ints": _ints,
+    "mixed": _mixed,
+    "nested": _nested,
+}
+
+
+def table(name: str) -> Path:
+    """The folder of a table of schema `bench`, made if it is not there yet."""
+    folder = WAREHOUSE / "bench" / name
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        write_delta(folder, _MAKERS[name]())
+    return folder
+
+
+TPCH_TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
+
+
+def tpch(scale: int = 1) -> Path:
+    """The schema folder with the eight TPC-H tables at `scale`."""
+    schema = WAREHOUSE / f"tpch_sf{scale}"
+    missing = [name for name in TPCH_TABLES if not (schema / name).exists()]
+    if missing:
+        draft = CACHE / f"tpchgen-{scale}"
+        schema.mkdir(parents=True, exist_ok=True)
+        generator = Path(sys.executable).with_name("tpchgen-cli")
+        command = [str(generator), "parquet", "-s", str(scale), f"--output-dir={draft}"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        for name in missing:
+            write_delta(schema / name, iter([_plain_strings(pq.read_table(draft / f"{name}.parquet"))]))
+        shutil.rmtree(draft)
+    return schema
+
+
+def _plain_strings(source: pa.Table) -> pa.Table:
+    views = (pa.string_view(), pa.large_string())
+    fields = [pa.field(f.name, pa.string() if f.type in views else f.type) for f in source.schema]
+    return source.cast(pa.schema(fields))

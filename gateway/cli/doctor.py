@@ -1,0 +1,159 @@
+"""`gateway doctor`: would the server start here, with these settings, and work well?"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import zoneinfo
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from gateway.cli.main import settings_flags
+from gateway.config import PINS, Config, check_pins, format_bytes, load_config
+from gateway.errors import ConfigError
+
+OK, WARN, FAIL = "ok", "warn", "FAIL"
+_MINIMUM_DISK = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report."""
+
+    verdict: str
+    what: str
+    detail: str
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print all findings; 1 if one of them would keep the server from working, 2 for bad settings."""
+    flags = settings_flags(arguments)
+    findings: list[Finding] = []
+    try:
+        config = load_config(flags, config_file=arguments.config)
+    except ConfigError as error:
+        if error.setting != "warehouse" or flags["warehouse"]:
+            raise
+        findings.append(Finding(WARN, "warehouse", "not given; checked as if it were the current folder"))
+        config = load_config({**flags, "warehouse": "."}, config_file=arguments.config)
+    findings += examine(config)
+    for finding in findings:
+        print(f"{finding.verdict:5} {finding.what:12} {finding.detail}")
+    return 1 if any(f.verdict == FAIL for f in findings) else 0
+
+
+def examine(config: Config) -> Iterator[Finding]:
+    """All findings for `config`."""
+    yield Finding(OK, "python", f"{sys.version.split()[0]} at {sys.executable}")
+    yield _pins()
+    yield _port(config)
+    yield _folder("warehouse", config.warehouse)
+    yield _folder("state", config.state)
+    for root in config.allow_path:
+        readable = os.access(root, os.R_OK | os.X_OK)
+        yield Finding(OK if readable else FAIL, "allow-path", f"{root}{'' if readable else ' cannot be read'}")
+    yield _disk(config)
+    yield _memory(config)
+    yield _files()
+    zones = len(zoneinfo.available_timezones())
+    yield Finding(OK if zones > 300 else FAIL, "time zones", f"{zones} known")
+    yield _java()
+
+
+def _pins() -> Finding:
+    try:
+        check_pins()
+    except ConfigError as error:
+        return Finding(FAIL, "libraries", error.message)
+    versions = ", ".join(f"{p} {metadata.version(p)}" for p in PINS)
+    return Finding(OK, "libraries", versions)
+
+
+def _port(config: Config) -> Finding:
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((config.host.strip("[]"), config.port))
+        except OSError as error:
+            return Finding(FAIL, "port", f"{config.host}:{config.port}: {error.strerror}")
+    return Finding(OK, "port", f"{config.host}:{config.port} is free")
+
+
+def _folder(what: str, path: Path) -> Finding:
+    existing = next(p for p in (path, *path.parents) if p.exists())
+    try:
+        with tempfile.NamedTemporaryFile(dir=existing, prefix=".gateway-doctor-"):
+            pass
+    except OSError as error:
+        return Finding(FAIL, what, f"{existing} cannot be written: {error.strerror}")
+    return Finding(OK, what, f"{path} {'can be written' if path.exists() else 'will be made'}")
+
+
+def _disk(config: Config) -> Finding:
+    existing = next(p for p in (config.state, *config.state.parents) if p.exists())
+    free = shutil.disk_usage(existing).free
+    verdict = FAIL if free < _MINIMUM_DISK else WARN if free < config.spool_limit else OK
+    return Finding(
+        verdict,
+        "disk",
+        f"{format_bytes(free >> 30 << 30)} free for spooled results, the limit is {format_bytes(config.spool_limit)}",
+    )
+
+
+def available_memory() -> int | None:
+    """Bytes that this process may use: the machine's, or the control group's if that is less; None if unknown."""
+    limits: list[int] = []
+    try:
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (ValueError, OSError):
+        return None
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(path).read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            limits.append(int(text))
+    return min(limits)
+
+
+def _memory(config: Config) -> Finding:
+    available = available_memory()
+    if available is None:
+        return Finding(WARN, "memory", f"unknown; the limit is {format_bytes(config.memory_limit)}")
+    verdict = OK if config.memory_limit <= available * 0.8 else WARN
+    return Finding(
+        verdict,
+        "memory",
+        f"{available / 1024**3:.1f} GiB, engines spill at {format_bytes(config.memory_limit)}, {config.slots} slots",
+    )
+
+
+def _files() -> Finding:
+    try:
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    except ImportError:
+        return Finding(WARN, "open files", "the limit is unknown")
+    return Finding(OK if soft >= 1024 else WARN, "open files", f"limit {soft}")
+
+
+def _java() -> Finding:
+    java = shutil.which("java")
+    if java is None:
+        return Finding(OK, "java", "not found; only the Spark engine, not available yet, would need it")
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding(WARN, "java", f"{java} does not answer: {error}")
+    first = (done.stderr or done.stdout).splitlines()[:1]
+    return Finding(OK, "java", f"{first[0] if first else java} (optional)")

@@ -1,0 +1,42 @@
+"""`gateway serve`: run until SIGTERM or Ctrl-C; the first drains, a second one ends the process at once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import threading
+from types import FrameType
+
+from gateway.cli.main import settings_flags
+from gateway.config import load_config
+from gateway.observability import configure_logging, log
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve with the settings of flags, environment and file."""
+    config = load_config(settings_flags(arguments), config_file=arguments.config)
+    configure_logging(config.log_format, config.log_level, config.log_sql)
+    from gateway.app import Gateway  # the settings are checked before anything large is imported
+
+    asked_to_stop = threading.Event()
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        if asked_to_stop.is_set():
+            if config.ready_file is not None:
+                config.ready_file.unlink(missing_ok=True)
+            os._exit(1)  # workers die with this process
+        asked_to_stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+    gateway = Gateway(config)
+    gateway.start()
+    try:
+        while not asked_to_stop.wait(3600):
+            pass
+        if not gateway.drain(config.drain_timeout):
+            log("statements were cut off", "warning", seconds=config.drain_timeout)
+    finally:
+        gateway.stop()
+    return 0

@@ -1,0 +1,36 @@
+"""The map in gateway/README.md agrees with the disk and with the layers that import-linter checks."""
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "gateway"
+
+
+def _modules() -> set[str]:
+    folders = {p.parent.name + "/" for p in PACKAGE.glob("*/__init__.py")}
+    return folders | {p.name for p in PACKAGE.glob("*.py") if not p.name.startswith("__")}
+
+
+def test_every_package_is_on_the_map() -> None:
+    rows = [line.split("|")[1].strip().strip("`") for line in (PACKAGE / "README.md").read_text().splitlines() if line[:3] == "| `"]
+    assert len(rows) == len(set(rows))
+    missing = _modules() - set(rows)
+    assert not missing, f"gateway/README.md lacks {sorted(missing)}"
+    gone = set(rows) - _modules()
+    assert not gone, f"gateway/README.md names {sorted(gone)}, which do not exist"
+
+
+def test_layers_of_the_map_are_those_that_are_checked() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [" | ".join(p.strip(" ()") for p in layer.split("|")) for layer in contracts[0]["layers"]]
+    text = " ".join((PACKAGE / "README.md").read_text().split())
+    assert " > ".join(layers) in text
+
+
+def test_links_in_the_documents_lead_somewhere() -> None:
+    for name in ("README.md", "gateway/README.md"):
+        for part in (ROOT / name).read_text().split("](")[1:]:
+            target = part.split(")")[0]
+            if not target.startswith("http"):
+                assert (ROOT / target).exists(), f"{name} links to {target}"
