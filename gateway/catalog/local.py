@@ -185,7 +185,13 @@ class LocalCatalog:
     @staticmethod
     def _check_name(kind: str, name: str) -> None:
         # Folder names: nothing that the file system or a hidden-folder rule would read otherwise.
-        if not name or name.startswith((".", "_delta", "_")) or not _FORBIDDEN.isdisjoint(name) or "%" in name or len(name.encode()) > 200:
+        if (
+            not name
+            or name.startswith((".", "_delta", "_"))
+            or not _FORBIDDEN.isdisjoint(name)
+            or "%" in name
+            or len(name.encode()) > 200
+        ):
             raise UserError("INVALID_IDENTIFIER", f"`{name}` cannot be used as the name of a {kind}.")
 
     def _facts(self) -> dict[str, Any]:

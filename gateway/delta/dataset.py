@@ -249,7 +249,8 @@ def _cast(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:
     source = values.type
     if not _widens(source, target):
         raise UnsupportedError(
-            "UNSUPPORTED_DATATYPE", f"A file holds the column {column.name} as {source}, the table as {column.type.sql}."
+            "UNSUPPORTED_DATATYPE",
+            f"A file holds the column {column.name} as {source}, the table as {column.type.sql}.",
         )
     if pa.types.is_timestamp(source) and source.unit == "ns":
         return pc.cast(values, target, safe=False)  # Spark, too, cuts nanoseconds off
@@ -263,7 +264,10 @@ def _widens(source: pa.DataType, target: pa.DataType) -> bool:
         return True
     if types.is_integer(source):
         if types.is_integer(target):
-            return bool(source.bit_width < target.bit_width or (source.bit_width == target.bit_width and types.is_signed_integer(source)))
+            return bool(
+                source.bit_width < target.bit_width
+                or (source.bit_width == target.bit_width and types.is_signed_integer(source))
+            )
         return types.is_decimal(target) or (target == pa.float64() and source.bit_width <= 32)
     if types.is_floating(source):
         return types.is_floating(target) and bool(source.bit_width <= target.bit_width)

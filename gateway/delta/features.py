@@ -103,7 +103,9 @@ class Protocol:
 def refused(features: Iterable[str], where: str, action: str) -> UnsupportedError:
     """The error that names `features` of the table at `where`; `action` is ``read`` or ``written``."""
     names = ", ".join(sorted(features))
-    return UnsupportedError("UNSUPPORTED_TABLE_FEATURE", f"The Delta table {where} cannot be {action}: it uses {names}.")
+    return UnsupportedError(
+        "UNSUPPORTED_TABLE_FEATURE", f"The Delta table {where} cannot be {action}: it uses {names}."
+    )
 
 
 def check_readable(protocol: Protocol, where: str) -> None:

@@ -29,7 +29,9 @@ def commit_versions(root: str) -> list[int]:
         names = os.listdir(f"{root}/{LOG}")
     except FileNotFoundError:
         return []
-    return sorted(int(n[:_DIGITS]) for n in names if len(n) == _DIGITS + 5 and n.endswith(".json") and n[:_DIGITS].isdigit())
+    return sorted(
+        int(n[:_DIGITS]) for n in names if len(n) == _DIGITS + 5 and n.endswith(".json") and n[:_DIGITS].isdigit()
+    )
 
 
 def has_log(root: str) -> bool:
@@ -102,9 +104,13 @@ def version_at(root: str, timestamp_us: int, properties: Mapping[str, str]) -> i
         raise UserError("DELTA_TIMESTAMP_OUT_OF_RANGE", f"The Delta table {root} has no commit files to travel to.")
     times = commit_times(root, versions, properties)
     if timestamp_us < times[0] * 1000:
-        raise _out_of_range(root, timestamp_us, f"before the earliest version, which was made at {_show(times[0] * 1000)}")
+        raise _out_of_range(
+            root, timestamp_us, f"before the earliest version, which was made at {_show(times[0] * 1000)}"
+        )
     if timestamp_us > times[-1] * 1000:
-        raise _out_of_range(root, timestamp_us, f"after the latest version, which was made at {_show(times[-1] * 1000)}")
+        raise _out_of_range(
+            root, timestamp_us, f"after the latest version, which was made at {_show(times[-1] * 1000)}"
+        )
     return versions[bisect_right(times, timestamp_us // 1000) - 1]
 
 

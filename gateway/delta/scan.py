@@ -171,7 +171,9 @@ def verify_files(snapshot: Snapshot, kept: np.ndarray[Any, Any]) -> None:
         try:
             found = os.stat(path).st_size
         except OSError as error:
-            raise ServerError("DELTA_FILE_NOT_FOUND", f"The file {path} of the Delta table {snapshot.root} is missing.") from error
+            raise ServerError(
+                "DELTA_FILE_NOT_FOUND", f"The file {path} of the Delta table {snapshot.root} is missing."
+            ) from error
         if found != size:
             text = f"The file {path} of the Delta table {snapshot.root} has {found} bytes; its log says {size}."
             raise ServerError("DELTA_FILE_NOT_FOUND", text)
@@ -186,7 +188,11 @@ def _groups(files: Files, kept: np.ndarray[Any, Any], constants: tuple[Column, .
     values = {c.name: files.partitions[c.name].take(take) for c in constants}
     for array in values.values():
         # -0.0 and 0.0, or two NaNs, may share a code only if their bits are equal: encode the bits.
-        bits = array.view(pa.int64() if array.type == pa.float64() else pa.int32()) if pa.types.is_floating(array.type) else array
+        bits = (
+            array.view(pa.int64() if array.type == pa.float64() else pa.int32())
+            if pa.types.is_floating(array.type)
+            else array
+        )
         index = bits.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
         codes = codes * (int(index.max()) + 1) + index
         codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
@@ -195,9 +201,7 @@ def _groups(files: Files, kept: np.ndarray[Any, Any], constants: tuple[Column, .
     groups = []
     for rows in np.split(order, starts[1:]):
         shared = {name: array[int(rows[0])] for name, array in values.items()}
-        members = tuple(
-            DataFile(files.paths[i], shared, files.deleted.get(i)) for i in kept[rows].tolist()
-        )
+        members = tuple(DataFile(files.paths[i], shared, files.deleted.get(i)) for i in kept[rows].tolist())
         groups.append(_Group(members, shared))
     return tuple(groups)
 

@@ -165,7 +165,9 @@ def _primitive(text: str) -> t.DataType:
     if text.startswith("decimal(") and text.endswith(")"):
         precision, _, scale = text[8:-1].partition(",")
         return t.decimal(int(precision), int(scale or 0))
-    if text.startswith(("interval year", "interval month", "interval day", "interval hour", "interval min", "interval sec")):
+    if text.startswith(
+        ("interval year", "interval month", "interval day", "interval hour", "interval min", "interval sec")
+    ):
         start, _, end = text.removeprefix("interval ").partition(" to ")
         return t.interval(start, end or None)
     return UnreadableType(text.upper())

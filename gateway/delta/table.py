@@ -39,13 +39,14 @@ _CACHED_TABLES, _CACHED_VERSIONS = 512, 64
 class Files:
     """The live data files of a snapshot, one row each.
 
-    `paths` are absolute paths on disk, `sizes` bytes as logged, `num_records` counts rows before deletion vectors (NULL:
+    `paths` are absolute paths on disk, `logged` the same as spelt in the log (a remove must repeat it), `sizes` bytes as logged, `num_records` counts rows before deletion vectors (NULL:
     unknown). `null_count`, `minimum`, `maximum` are struct arrays keyed by physical names, None without any statistics.
     `partitions` holds typed values by logical column name. `deleted` maps the row of a file with a deletion vector to a mask
     that is True for live rows (rows past its end are live).
     """
 
     paths: list[str]
+    logged: list[str]
     sizes: npt.NDArray[np.int64]
     num_records: pa.Int64Array
     null_count: pa.StructArray | None
@@ -232,7 +233,9 @@ def _no_version(root: str, version: int, first: int, last: int) -> UserError:
 def _open(root: str, version: int | None) -> DeltaTable:
     if "%" in root:
         # deltalake decodes the path and would open another folder.
-        raise UnsupportedError("UNSUPPORTED_FEATURE", f"A Delta table in a folder with % in its name ({root}) is not supported.")
+        raise UnsupportedError(
+            "UNSUPPORTED_FEATURE", f"A Delta table in a folder with % in its name ({root}) is not supported."
+        )
     if not log.has_log(root):
         raise UserError("PATH_NOT_FOUND", f"{root} is not a Delta table.")
     try:
@@ -273,7 +276,9 @@ def _snapshot(root: str, table: DeltaTable) -> Snapshot:
     properties = dict(metadata.configuration)
     mapping = properties.get(MAPPING, "none").lower() if protocol.has("columnMapping") else "none"
     if mapping not in ("none", "name", "id"):
-        raise UnsupportedError("UNSUPPORTED_TABLE_FEATURE", f"Column mapping mode {mapping!r} of {root} is not supported.")
+        raise UnsupportedError(
+            "UNSUPPORTED_TABLE_FEATURE", f"Column mapping mode {mapping!r} of {root} is not supported."
+        )
     columns = parse_schema(json.loads(table.schema().to_json()), mapping)
     try:
         files = _files(root, table, protocol, columns, tuple(metadata.partition_columns))
@@ -307,11 +312,13 @@ def _files(
 
     logged = column("path")
     assert logged is not None
-    paths = [_disk_path(root, p) for p in logged.to_pylist()]
+    spelt: list[str] = logged.to_pylist()
+    paths = [_disk_path(root, p) for p in spelt]
     sizes = column("size_bytes")
     records = column("num_records")
     return Files(
         paths=paths,
+        logged=spelt,
         sizes=np.zeros(0, np.int64) if sizes is None else sizes.to_numpy(zero_copy_only=False).astype(np.int64),
         num_records=pa.nulls(len(paths), pa.int64()) if records is None else records,
         null_count=column("null_count"),

@@ -1,0 +1,369 @@
+"""Data files of a Delta table as we write them: Parquet, one or more per partition, with their ``add`` actions.
+
+Batches are gathered until a row group is worth writing; a file is closed when it is large enough. FLOAT and DOUBLE columns
+get no minimum and maximum anywhere, neither in the log nor in Parquet's footer, because such statistics skip NaN. All files
+of a failed write are removed again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gateway import sqltypes as t
+from gateway.delta import partitions
+from gateway.delta.commit import Action, now_ms
+from gateway.errors import ServerError, UserError
+
+_GROUP_BYTES, _GROUP_ROWS = 64 << 20, 1 << 20
+_FILE_BYTES = 256 << 20
+_BUFFERED_BYTES = 256 << 20
+_OPEN_WRITERS = 100
+_STATISTICS_COLUMNS = 32
+_STRING_PREFIX = 32
+
+
+@dataclass
+class _Open:
+    """The partition that is being written: buffered batches and, after the first row group, a file."""
+
+    values: Mapping[str, str | None]
+    buffered: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0
+    bytes: int = 0
+    writer: pq.ParquetWriter | None = None
+    path: str = ""
+    nulls: dict[str, int] = field(default_factory=dict)
+
+
+class DataFileWriter:
+    """Writes batches of `schema` (all columns, partition columns included) under `root`.
+
+    Use as a context manager: leaving it through an exception removes every file. `finish` gives the actions.
+    """
+
+    def __init__(self, root: str, schema: t.StructType, partition_by: Sequence[str]) -> None:
+        self._root = root
+        self._fields = schema.fields
+        self._partition_by = tuple(partition_by)
+        self._arrow = [f.type.arrow() for f in schema.fields]
+        self._stored = [i for i, f in enumerate(schema.fields) if f.name not in self._partition_by]
+        self._open: dict[tuple[str | None, ...], _Open] = {}
+        self._made: list[str] = []
+        self._folders: list[str] = []
+        self._adds: list[Action] = []
+        self._file_schema = pa.schema(
+            [pa.field(schema.fields[i].name, self._arrow[i], nullable=schema.fields[i].nullable) for i in self._stored]
+        )
+        self.rows = self.bytes = 0
+
+    def __enter__(self) -> DataFileWriter:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None:
+            self.discard()
+
+    @property
+    def files(self) -> int:
+        return len(self._adds)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take in a batch; columns by position. Raises UserError for NULL in a NOT NULL column and too long texts."""
+        if batch.num_columns != len(self._fields):
+            raise ServerError("INTERNAL_ERROR", f"A batch of {batch.num_columns} columns for {len(self._fields)}.")
+        if not batch.num_rows:
+            return
+        arrays = [self._checked(i, batch.column(i)) for i in range(batch.num_columns)]
+        self.rows += batch.num_rows
+        if not self._partition_by:
+            self._buffer((), {}, pa.RecordBatch.from_arrays(arrays, schema=self._file_schema))
+        else:
+            self._spread(arrays)
+        if sum(o.bytes for o in self._open.values()) > _BUFFERED_BYTES:
+            for key in list(self._open):
+                self._write_group(self._open[key])
+        while sum(o.writer is not None for o in self._open.values()) > _OPEN_WRITERS:
+            oldest = next(k for k, o in self._open.items() if o.writer is not None)
+            self._close(self._open.pop(oldest))
+
+    def finish(self) -> list[Action]:
+        """Close all files; their ``add`` actions."""
+        for state in self._open.values():
+            self._close(state)
+        self._open.clear()
+        return self._adds
+
+    def discard(self) -> None:
+        """Remove all files and the folders made for them."""
+        for state in self._open.values():
+            if state.writer is not None:
+                state.writer.close()
+        self._open.clear()
+        for path in self._made:
+            if os.path.exists(path):
+                os.unlink(path)
+        for folder in sorted(self._folders, key=len, reverse=True):
+            if os.path.isdir(folder) and not os.listdir(folder):
+                os.rmdir(folder)
+
+    def _checked(self, index: int, values: pa.Array) -> pa.Array:
+        column, arrow = self._fields[index], self._arrow[index]
+        if values.type != arrow:
+            if not _same_but_layout(values.type, arrow):
+                raise ServerError("INTERNAL_ERROR", f"Column {column.name} came as {values.type}, not {arrow}.")
+            values = values.cast(arrow)
+        if not column.nullable and values.null_count:
+            text = f"NULL value appeared in the NOT NULL column {t.quote_if_needed(column.name)}."
+            raise UserError("NOT_NULL_CONSTRAINT_VIOLATION", text)
+        return fit(values, column.type) if isinstance(column.type, t.CharType) else values
+
+    def _spread(self, arrays: list[pa.Array]) -> None:
+        """Rows to their partitions; the order within each stays."""
+        by_name = {f.name: i for i, f in enumerate(self._fields)}
+        keys = [arrays[by_name[name]] for name in self._partition_by]
+        rows = len(arrays[0])
+        codes = np.zeros(rows, dtype=np.int64)
+        for key in keys:
+            index = (
+                key.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            )
+            codes = np.unique(codes * (int(index.max()) + 1) + index, return_inverse=True)[1].astype(np.int64)
+        order = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0])
+        stored = pa.RecordBatch.from_arrays([arrays[i] for i in self._stored], schema=self._file_schema)
+        for rows_of in np.split(order, starts[1:]):
+            first = int(rows_of[0])
+            texts = {
+                name: partitions.value_text(key[first], self._fields[by_name[name]].type)
+                for name, key in zip(self._partition_by, keys, strict=True)
+            }
+            self._buffer(tuple(texts.values()), texts, stored.take(pa.array(rows_of)))
+
+    def _buffer(self, key: tuple[str | None, ...], values: Mapping[str, str | None], batch: pa.RecordBatch) -> None:
+        state = self._open.get(key)
+        if state is None:
+            state = self._open[key] = _Open(values)
+        state.buffered.append(batch)
+        state.rows += batch.num_rows
+        state.bytes += batch.nbytes
+        if state.bytes >= _GROUP_BYTES or state.rows >= _GROUP_ROWS:
+            self._write_group(state)
+
+    def _write_group(self, state: _Open) -> None:
+        if not state.buffered:
+            return
+        if state.writer is None:
+            state.writer = self._new_file(state)
+        group = pa.Table.from_batches(state.buffered, self._file_schema)
+        for name, column in zip(group.column_names, group.columns, strict=True):
+            state.nulls[name] = state.nulls.get(name, 0) + column.null_count
+        state.writer.write_table(group, row_group_size=max(group.num_rows, 1))
+        state.buffered, state.rows, state.bytes = [], 0, 0
+        if os.path.getsize(state.path) >= _FILE_BYTES:
+            self._close(state)
+
+    def _new_file(self, state: _Open) -> pq.ParquetWriter:
+        folder = os.path.join(self._root, partitions.folder(state.values))
+        if not os.path.isdir(folder):
+            missing, parent = [], folder.rstrip("/")
+            while not os.path.isdir(parent):
+                missing.append(parent)
+                parent = os.path.dirname(parent)
+            os.makedirs(folder, exist_ok=True)
+            self._folders.extend(missing)
+        state.path = os.path.join(folder, f"part-{len(self._made):05d}-{uuid.uuid4()}-c000.snappy.parquet")
+        self._made.append(state.path)
+        state.nulls = {}
+        return pq.ParquetWriter(
+            state.path,
+            self._file_schema,
+            compression="snappy",
+            store_schema=False,
+            write_statistics=_leaves_without_floats(self._file_schema),
+            write_page_index=True,
+        )
+
+    def _close(self, state: _Open) -> None:
+        self._write_group(state)
+        if state.writer is None:
+            return
+        state.writer.close()
+        state.writer = None
+        metadata = pq.read_metadata(state.path)
+        with open(state.path, "rb") as file:
+            os.fsync(file.fileno())
+        size = os.path.getsize(state.path)
+        self.bytes += size
+        self._adds.append(
+            {
+                "add": {
+                    "path": partitions.log_path(os.path.relpath(state.path, self._root)),
+                    "partitionValues": dict(state.values),
+                    "size": size,
+                    "modificationTime": now_ms(),
+                    "dataChange": True,
+                    "stats": self._statistics(metadata, state.nulls),
+                }
+            }
+        )
+
+    def _statistics(self, metadata: Any, nulls: Mapping[str, int]) -> str:
+        """The ``stats`` text, numbers spelt out exactly (a DECIMAL does not survive a float)."""
+        low: list[str] = []
+        high: list[str] = []
+        count: list[str] = []
+        positions = _flat_positions(self._file_schema)
+        for position, i in enumerate(self._stored[:_STATISTICS_COLUMNS]):
+            column = self._fields[i]
+            if t.is_nested(column.type):
+                continue
+            name = json.dumps(column.name)
+            count.append(f"{name}:{nulls[column.name]}")
+            bounds = _bounds(metadata, positions[position], column.type)
+            if bounds is not None:
+                low.append(f"{name}:{bounds[0]}")
+                high.append(f"{name}:{bounds[1]}")
+        parts = {"minValues": low, "maxValues": high, "nullCount": count}
+        return (
+            f'{{"numRecords":{metadata.num_rows},'
+            + ",".join(f'"{k}":{{{",".join(v)}}}' for k, v in parts.items())
+            + "}"
+        )
+
+
+def fit(values: pa.Array, data_type: t.CharType) -> pa.Array:
+    """Texts as CHAR(n) or VARCHAR(n) hold them: extra trailing spaces cut, CHAR padded.
+
+    Raises UserError EXCEED_LIMIT_LENGTH for a text that is longer otherwise.
+    """
+    longest = pc.max(pc.utf8_length(values)).as_py() or 0
+    if longest > data_type.length:
+        if (pc.max(pc.utf8_length(pc.utf8_rtrim(values, " "))).as_py() or 0) > data_type.length:
+            raise UserError("EXCEED_LIMIT_LENGTH", f"Exceeds char/varchar type length limitation: {data_type.length}.")
+        values = pc.utf8_slice_codeunits(values, 0, data_type.length)
+    return pc.utf8_rpad(values, data_type.length, " ") if data_type.name == "CHAR" else values
+
+
+def _same_but_layout(source: pa.DataType, target: pa.DataType) -> bool:
+    """Types with equal values in another layout: views, large offsets, names and nullability of nested fields."""
+    types = pa.types
+    if types.is_string(target):
+        return types.is_string_view(source) or types.is_large_string(source)
+    if types.is_binary(target):
+        return types.is_binary_view(source) or types.is_large_binary(source)
+    if types.is_list(target):
+        lists = types.is_list(source) or types.is_large_list(source)
+        return lists and (
+            source.value_type == target.value_type or _same_but_layout(source.value_type, target.value_type)
+        )
+    if types.is_map(target):
+        pairs = (
+            ((source.key_type, target.key_type), (source.item_type, target.item_type)) if types.is_map(source) else ()
+        )
+        return bool(pairs) and all(a == b or _same_but_layout(a, b) for a, b in pairs)
+    if types.is_struct(target):
+        if not types.is_struct(source) or [f.name for f in source] != [f.name for f in target]:
+            return False
+        return all(a.type == b.type or _same_but_layout(a.type, b.type) for a, b in zip(source, target, strict=True))
+    return bool(source == target)
+
+
+def _leaves(arrow: pa.DataType, path: str) -> list[tuple[str, pa.DataType]]:
+    if pa.types.is_struct(arrow):
+        return [leaf for f in arrow for leaf in _leaves(f.type, f"{path}.{f.name}")]
+    if pa.types.is_map(arrow):
+        return _leaves(arrow.key_type, f"{path}.key_value.key") + _leaves(arrow.item_type, f"{path}.key_value.value")
+    if pa.types.is_list(arrow):
+        return _leaves(arrow.value_type, f"{path}.list.element")
+    return [(path, arrow)]
+
+
+def _leaves_without_floats(schema: pa.Schema) -> list[str]:
+    leaves = [leaf for f in schema for leaf in _leaves(f.type, f.name)]
+    return [path for path, arrow in leaves if not pa.types.is_floating(arrow)]
+
+
+def _flat_positions(schema: pa.Schema) -> list[int]:
+    """Index of the first Parquet leaf of each column."""
+    out, at = [], 0
+    for column in schema:
+        out.append(at)
+        at += len(_leaves(column.type, ""))
+    return out
+
+
+def _bounds(metadata: Any, leaf: int, data_type: t.DataType) -> tuple[str, str] | None:
+    """JSON of a column's minimum and maximum over all row groups; None if unknown or not kept."""
+    spell = _SPELLINGS.get(data_type.name)
+    if spell is None:
+        return None
+    lows, highs = [], []
+    for group in range(metadata.num_row_groups):
+        chunk = metadata.row_group(group).column(leaf)
+        statistics = chunk.statistics
+        if statistics is None:
+            return None
+        if not statistics.has_min_max:
+            if statistics.has_null_count and statistics.null_count == chunk.num_values:
+                continue
+            return None
+        raw = data_type in (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ)  # years outside of Python's range
+        lows.append(statistics.min_raw if raw else statistics.min)
+        highs.append(statistics.max_raw if raw else statistics.max)
+    if not lows:
+        return None
+    low, high = spell(min(lows), False), spell(max(highs), True)
+    return None if low is None or high is None else (low, high)
+
+
+def _number(value: Any, _: bool) -> str | None:
+    return str(int(value))
+
+
+def _decimal(value: Any, _: bool) -> str | None:
+    return format(value, "f")
+
+
+def _string(value: Any, is_maximum: bool) -> str | None:
+    """The text or its first 32 characters; a cut maximum gets the largest character behind it, as Spark does."""
+    if len(value) <= _STRING_PREFIX:
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value[:_STRING_PREFIX] + ("\U0010ffff" if is_maximum else ""), ensure_ascii=False)
+
+
+def _date(value: Any, _: bool) -> str | None:
+    text = str(np.datetime64(int(value), "D"))
+    return None if text[0] in "+-" else f'"{text}"'
+
+
+def _instant(value: Any, _: bool) -> str | None:
+    text = str(np.datetime64(int(value), "us"))
+    return None if text[0] in "+-" else f'"{text}Z"'
+
+
+def _local(value: Any, _: bool) -> str | None:
+    text = str(np.datetime64(int(value), "us"))
+    return None if text[0] in "+-" else f'"{text}"'
+
+
+_SPELLINGS: dict[str, Callable[[Any, bool], str | None]] = {
+    "TINYINT": _number,
+    "SMALLINT": _number,
+    "INT": _number,
+    "BIGINT": _number,
+    "DECIMAL": _decimal,
+    "STRING": _string,
+    "DATE": _date,
+    "TIMESTAMP": _instant,
+    "TIMESTAMP_NTZ": _local,
+}

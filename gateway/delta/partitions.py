@@ -1,0 +1,100 @@
+"""Partition values as text, and the folder and log paths made of them.
+
+Three steps, each with its own encoding: typed value -> text in ``add.partitionValues`` (NULL, empty text and empty binary are
+all null) -> folder name (Hive's escapes) -> ``add.path`` (URI-encoded once more). Doubles print as Java prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+
+from gateway import sqltypes as t
+from gateway.errors import UnsupportedError
+
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+# Hive's FileUtils.charToEscape; Spark uses the same list.
+_ESCAPED = frozenset("\"#%'*/:=?\\\x7f{[]^\n" + "".join(map(chr, range(1, 32))))
+# What Spark leaves alone in add.path (RFC 2396 without space, <, >, {, }, |).
+_PATH_SAFE = "/=!$&'()*+,;:@-._~"
+
+
+def value_text(value: pa.Scalar, data_type: t.DataType) -> str | None:
+    """The text of a partition value in the log; None for NULL. Raises UnsupportedError for what has no text."""
+    if not value.is_valid:
+        return None
+    if isinstance(data_type, t.DecimalType):
+        return format(value.as_py(), f".{data_type.scale}f")
+    if data_type in (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ):
+        return _moment(value, data_type)
+    plain = value.as_py()
+    if data_type == t.BOOLEAN:
+        return "true" if plain else "false"
+    if data_type == t.DOUBLE:
+        return java_double(plain, np.float64)
+    if data_type == t.FLOAT:
+        return java_double(plain, np.float32)
+    if data_type == t.BINARY:
+        try:
+            plain = plain.decode()
+        except UnicodeDecodeError as error:
+            raise UnsupportedError("UNSUPPORTED_FEATURE", "A BINARY partition value that is not UTF-8 text.") from error
+    if isinstance(plain, str):
+        if "\0" in plain:
+            raise UnsupportedError("UNSUPPORTED_FEATURE", "A partition value with a NUL character is not supported.")
+        return plain or None
+    if data_type in t.INTEGRALS:
+        return str(plain)
+    raise UnsupportedError("UNSUPPORTED_DATATYPE", f"A partition column of type {data_type.sql} is not supported.")
+
+
+def _moment(value: pa.Scalar, data_type: t.DataType) -> str:
+    if data_type == t.DATE:
+        text = str(np.datetime64(value.cast(pa.int32()).as_py(), "D"))
+    else:
+        text = str(np.datetime64(value.cast(pa.int64()).as_py(), "us"))
+    if text[0] in "+-" or text.startswith("0000"):
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"A partition value outside of the years 1 to 9999 ({text}).")
+    if data_type == t.TIMESTAMP:
+        return text + "Z"
+    return text.replace("T", " ")
+
+
+def java_double(value: float, kind: type[np.floating[Any]]) -> str:
+    """`Double.toString` (or `Float.toString`) of Java; -0.0 as 0.0, which is what Spark partitions by."""
+    if np.isnan(value):
+        return "NaN"
+    if np.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0:
+        return "0.0"
+    mantissa, _, exponent = np.format_float_scientific(kind(value), unique=True, trim="0").partition("e")
+    power = int(exponent)
+    if -3 <= power < 7:
+        digits = format(Decimal(mantissa).normalize().scaleb(power), "f")
+        return digits if "." in digits else digits + ".0"
+    return f"{mantissa}E{power}"
+
+
+def folder_name(column: str, text: str | None) -> str:
+    """``column=value`` as a folder on disk."""
+    return f"{_escaped(column)}={NULL_FOLDER if text is None else _escaped(text)}"
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in text)
+
+
+def folder(values: Mapping[str, str | None]) -> str:
+    """The relative folder of a partition, ending in a slash; empty for an unpartitioned table."""
+    return "".join(folder_name(name, text) + "/" for name, text in values.items())
+
+
+def log_path(relative: str) -> str:
+    """A relative path on disk as written in ``add.path``."""
+    return quote(relative, safe=_PATH_SAFE)

@@ -1,0 +1,467 @@
+"""Writing plain Delta tables: create, create as select, replace, append, overwrite; each one atomic commit.
+
+Only tables without special writer features: anything that asks the writer for more (generated, default and identity columns,
+constraints, change feed, column mapping, deletion vectors, row tracking …) is refused by name. A statement that fails leaves
+neither a version nor a file. Blind appends are tried again behind a concurrent commit; whatever else conflicts is
+WRITE_CONFLICT, which a client may send again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from gateway import sqltypes as t
+from gateway.delta import commit, log, partitions
+from gateway.delta.commit import Action
+from gateway.delta.datafiles import DataFileWriter
+from gateway.delta.features import Protocol, check_writable, refused
+from gateway.delta.schema import CHAR_VARCHAR, Column, UnreadableType
+from gateway.delta.table import Snapshot, forget, open_snapshot
+from gateway.errors import UnsupportedError, UserError
+
+_ATTEMPTS = 30
+# What Parquet's readers in Spark do not accept in names without column mapping.
+_FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
+# Field metadata that asks a writer for work, whether or not the protocol names the feature.
+_WRITER_KEYS = (
+    "delta.identity.",
+    "delta.generationExpression",
+    "delta.invariants",
+    "CURRENT_DEFAULT",
+    "EXISTS_DEFAULT",
+    "__COLLATIONS",
+)
+_WRITER_PROPERTIES = (
+    "delta.constraints.",
+    "delta.enable",
+    "delta.columnMapping.mode",
+    "delta.rowTracking",
+    "delta.feature.",
+)
+# Properties of a new table that need nothing of its writers.
+_PLAIN_PROPERTIES = frozenset(
+    {
+        "delta.appendOnly",
+        "delta.checkpointInterval",
+        "delta.dataSkippingNumIndexedCols",
+        "delta.deletedFileRetentionDuration",
+        "delta.logRetentionDuration",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """A commit that was made: its version, the rows, files and bytes that it added."""
+
+    version: int
+    rows: int
+    files: int
+    bytes: int
+
+
+def create_table(
+    path: str,
+    schema: t.StructType,
+    *,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    comment: str | None = None,
+    batches: Iterable[pa.RecordBatch] | None = None,
+    replace: bool = False,
+) -> WriteResult:
+    """Create the table in the folder `path` with the rows of `batches` (columns of `schema` by position), in one commit.
+
+    With `batches` every column is nullable. With `replace` an existing table gets the new schema and rows as its next version. Raises UserError
+    TABLE_OR_VIEW_ALREADY_EXISTS without it, and UserError or UnsupportedError for a schema that Delta does not hold.
+    """
+    if batches is not None:
+        schema = _nullable(schema)  # as CREATE TABLE AS SELECT does in Spark
+    columns = _partition_columns(schema, partition_by)
+    _check_schema(schema, columns)
+    settings = dict(properties or {})
+    _check_properties(settings)
+    old: Snapshot | None = None
+    if log.has_log(path):
+        if not replace:
+            raise _exists(path)
+        old = open_snapshot(path)
+        check_snapshot_writable(old, removes=True)
+    elif os.path.isdir(path) and os.listdir(path):
+        raise UserError("LOCATION_ALREADY_EXISTS", f"The folder {path} exists and is not a Delta table.")
+    made = _make_folders(path)
+    try:
+        with DataFileWriter(path, schema, columns) as writer:
+            for batch in batches or ():
+                writer.write(batch)
+            adds = writer.finish()
+            metadata = _metadata_action(schema, columns, settings, comment, old)
+            as_select = batches is not None
+            version = _publish_create(path, schema, old, metadata, adds, writer, as_select, replace)
+    except BaseException:
+        _remove_folders(path, made)
+        raise
+    commit.checkpoint_if_due(path, version, settings)
+    return WriteResult(version, writer.rows, writer.files, writer.bytes)
+
+
+def append(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
+    """Add the rows of `batches` (all columns of the table by position) in one commit."""
+    snapshot = open_snapshot(path)
+    check_snapshot_writable(snapshot)
+    with DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
+        for batch in batches:
+            writer.write(batch)
+        adds = writer.finish()
+        metrics = _metrics(writer)
+        parameters = {"mode": "Append", "partitionBy": json.dumps(list(snapshot.partition_columns))}
+        actions = [commit.info_action("WRITE", parameters, metrics, True), *adds]
+        version = _publish_append(path, snapshot, actions)
+    commit.checkpoint_if_due(path, version, snapshot.properties)
+    return WriteResult(version, writer.rows, writer.files, writer.bytes)
+
+
+def overwrite(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
+    """Replace all rows of the table by those of `batches` in one commit; schema and properties stay."""
+    snapshot = open_snapshot(path)
+    check_snapshot_writable(snapshot, removes=True)
+    with DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
+        for batch in batches:
+            writer.write(batch)
+        adds = writer.finish()
+        parameters = {"mode": "Overwrite", "partitionBy": json.dumps(list(snapshot.partition_columns))}
+        info = commit.info_action("WRITE", parameters, _metrics(writer), False)
+        version = snapshot.version + 1
+        try:
+            commit.publish(path, version, [info, *_removes(snapshot), *adds])
+        except FileExistsError as error:
+            raise _conflict(path) from error
+    commit.checkpoint_if_due(path, version, snapshot.properties)
+    return WriteResult(version, writer.rows, writer.files, writer.bytes)
+
+
+def check_snapshot_writable(snapshot: Snapshot, *, removes: bool = False) -> None:
+    """Raise UnsupportedError naming what the table asks of its writers beyond plain files.
+
+    With `removes` the write also takes rows out: append-only tables refuse that (UserError).
+    """
+    check_writable(snapshot.protocol, snapshot.root)
+    asked = sorted(
+        key
+        for key, value in snapshot.properties.items()
+        if key.startswith(_WRITER_PROPERTIES) and value.lower() not in ("false", "none")
+    )
+    for column in snapshot.columns:
+        asked.extend(_writer_keys(column))
+        if nested_not_null(column.type):
+            asked.append(f"NOT NULL inside of column {column.name}")
+    if asked:
+        raise refused(asked, snapshot.root, "written")
+    if snapshot.files.deleted:
+        raise refused(["deletionVectors"], snapshot.root, "written")
+    if removes and snapshot.properties.get("delta.appendOnly", "").lower() == "true":
+        text = f"The Delta table {snapshot.root} is append-only (delta.appendOnly)."
+        raise UserError("DELTA_CANNOT_MODIFY_APPEND_ONLY", text, sqlstate="42809")
+
+
+def _writer_keys(column: Column) -> list[str]:
+    keys = [f"{key} of column {column.name}" for key in column.metadata if key.startswith(_WRITER_KEYS)]
+    if isinstance(column.type, UnreadableType):
+        keys.append(f"{column.type.name} column {column.name}")
+    for child in column.children:
+        keys.extend(_writer_keys(child))
+    return keys
+
+
+# ---- commits
+
+
+def _publish_create(
+    path: str,
+    schema: t.StructType,
+    old: Snapshot | None,
+    metadata: Action,
+    adds: list[Action],
+    writer: DataFileWriter,
+    as_select: bool,
+    replace: bool,
+) -> int:
+    verb = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE"
+    parameters = {
+        "partitionBy": json.dumps(metadata["metaData"]["partitionColumns"]),
+        "properties": json.dumps(metadata["metaData"]["configuration"]),
+    }
+    info = commit.info_action(verb + (" AS SELECT" if as_select else ""), parameters, _metrics(writer), False)
+    protocol = _protocol_for(schema)
+    if old is None:
+        forget(path)
+        try:
+            commit.publish(path, 0, [info, commit.protocol_action(protocol), metadata, *adds])
+        except FileExistsError as error:
+            raise (_conflict(path) if replace else _exists(path)) from error
+        return 0
+    head: list[Action] = [info]
+    if "timestampNtz" in protocol.reader_features and not old.protocol.has("timestampNtz"):
+        head.append(commit.protocol_action(_with_ntz(old.protocol)))
+    version = old.version + 1
+    try:
+        commit.publish(path, version, [*head, metadata, *_removes(old), *adds])
+    except FileExistsError as error:
+        raise _conflict(path) from error
+    return version
+
+
+def _publish_append(path: str, snapshot: Snapshot, actions: list[Action]) -> int:
+    seen = snapshot
+    for _ in range(_ATTEMPTS):
+        version = seen.version + 1
+        try:
+            commit.publish(path, version, actions)
+            return version
+        except FileExistsError:
+            seen = open_snapshot(path)
+        except FileNotFoundError as error:
+            raise _conflict(path) from error
+        if _shape(seen) != _shape(snapshot):
+            break
+    raise _conflict(path)
+
+
+def _shape(snapshot: Snapshot) -> Any:
+    """All that files written for one version must agree with in another."""
+    metadata = tuple(json.dumps(c.metadata, sort_keys=True, default=str) for c in snapshot.columns)
+    return (
+        snapshot.protocol,
+        snapshot.table_id,
+        snapshot.columns,
+        metadata,
+        snapshot.partition_columns,
+        dict(snapshot.properties),
+    )
+
+
+def _removes(snapshot: Snapshot) -> list[Action]:
+    now = commit.now_ms()
+    files = snapshot.files
+    texts: dict[str, list[str | None]] = {
+        name: [partitions.value_text(v, snapshot.by_name[name].type) for v in values]
+        for name, values in files.partitions.items()
+    }
+    return [
+        {
+            "remove": {
+                "path": path,
+                "deletionTimestamp": now,
+                "dataChange": True,
+                "extendedFileMetadata": True,
+                "partitionValues": {name: values[i] for name, values in texts.items()},
+                "size": int(files.sizes[i]),
+            }
+        }
+        for i, path in enumerate(files.logged)
+    ]
+
+
+def _metrics(writer: DataFileWriter) -> dict[str, int]:
+    return {"numFiles": writer.files, "numOutputRows": writer.rows, "numOutputBytes": writer.bytes}
+
+
+def _exists(path: str) -> UserError:
+    text = f"Cannot create the table at {path} because it already exists."
+    return UserError("TABLE_OR_VIEW_ALREADY_EXISTS", text)
+
+
+def _conflict(path: str) -> UserError:
+    text = f"Another writer changed the Delta table {path} at the same time. Send the statement again."
+    return UserError("WRITE_CONFLICT", text, retryable=True)
+
+
+# ---- schema, protocol, metadata
+
+
+def _partition_columns(schema: t.StructType, names: Sequence[str]) -> tuple[str, ...]:
+    by_fold = {f.name.casefold(): f.name for f in schema.fields}
+    out = []
+    for name in names:
+        if name.casefold() not in by_fold:
+            text = f"The partition column {t.quote_if_needed(name)} is not in the table."
+            raise UserError("COLUMN_NOT_DEFINED_IN_TABLE", text)
+        out.append(by_fold[name.casefold()])
+    if len(set(out)) != len(out):
+        raise UserError("COLUMN_ALREADY_EXISTS", "A partition column is named twice.")
+    if out and len(out) == len(schema.fields):
+        raise UserError(
+            "ALL_PARTITION_COLUMNS_NOT_ALLOWED", "Cannot use all columns for partition columns.", sqlstate="KD005"
+        )
+    return tuple(out)
+
+
+def _check_schema(schema: t.StructType, partition_by: Sequence[str]) -> None:
+    if not schema.fields:
+        raise UnsupportedError("UNSUPPORTED_FEATURE", "A Delta table without columns is not supported.")
+    _check_fields(schema.fields)
+    for f in schema.fields:
+        if f.name in partition_by and (t.is_nested(f.type) or f.type == t.BINARY):
+            raise UserError(
+                "INVALID_PARTITION_COLUMN_DATA_TYPE", f"Cannot use {f.type.sql} for partition column.", sqlstate="0A000"
+            )
+
+
+def _check_fields(fields: Sequence[t.StructField]) -> None:
+    seen: set[str] = set()
+    for f in fields:
+        if not f.name or not _FORBIDDEN_IN_NAMES.isdisjoint(f.name):
+            text = f"The column name {f.name!r} holds one of the characters ' ,;{{}}()\\n\\t=', which Delta does not allow."
+            raise UserError("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES", text, sqlstate="42K05")
+        if f.name.casefold() in seen:
+            raise UserError("COLUMN_ALREADY_EXISTS", f"The column {t.quote_if_needed(f.name)} already exists.")
+        seen.add(f.name.casefold())
+        if nested_not_null(f.type):
+            raise UnsupportedError("UNSUPPORTED_FEATURE", f"NOT NULL inside of column {f.name} is not supported.")
+        _check_type(f.name, f.type)
+
+
+def _check_type(name: str, data_type: t.DataType) -> None:
+    if data_type == t.VOID or t.is_interval(data_type) or isinstance(data_type, UnreadableType):
+        text = f"A column of type {data_type.sql} ({t.quote_if_needed(name)}) cannot be stored in a Delta table."
+        raise UnsupportedError("UNSUPPORTED_DATATYPE", text)
+    if isinstance(data_type, t.StructType):
+        if not data_type.fields:
+            raise UnsupportedError("UNSUPPORTED_DATATYPE", f"Column {name}: a STRUCT without fields cannot be stored.")
+        _check_fields(data_type.fields)
+        return
+    for child in data_type.children():
+        _check_type(name, child)
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    for key in properties:
+        if key.lower().startswith("delta.") and key not in _PLAIN_PROPERTIES:
+            raise UnsupportedError("UNSUPPORTED_FEATURE", f"The table property {key} is not supported.")
+
+
+def _nullable(data_type: Any) -> Any:
+    """The type with every field, element and value nullable."""
+    match data_type:
+        case t.StructType():
+            fields = data_type.fields
+            return t.struct(*(t.StructField(f.name, _nullable(f.type), True, f.comment) for f in fields))
+        case t.ArrayType():
+            return t.array(_nullable(data_type.element))
+        case t.MapType():
+            return t.map_of(_nullable(data_type.key), _nullable(data_type.value))
+    return data_type
+
+
+def nested_not_null(data_type: t.DataType) -> bool:
+    """Whether a nested field, element or value is NOT NULL, which is not checked on writing."""
+    match data_type:
+        case t.StructType():
+            return any(not f.nullable or nested_not_null(f.type) for f in data_type.fields)
+        case t.ArrayType():
+            return not data_type.contains_null or nested_not_null(data_type.element)
+        case t.MapType():
+            return not data_type.value_contains_null or any(nested_not_null(c) for c in data_type.children())
+    return False
+
+
+def _protocol_for(schema: t.StructType) -> Protocol:
+    if not _holds(schema, t.TIMESTAMP_NTZ):
+        return Protocol(1, 2)
+    features = frozenset({"timestampNtz"})
+    return Protocol(3, 7, features, features | {"appendOnly", "invariants"})
+
+
+def _with_ntz(old: Protocol) -> Protocol:
+    """`old` with timestampNtz, its legacy versions spelt out as features."""
+    legacy = {"appendOnly", "invariants"} if old.writer < 7 else set(old.writer_features)
+    return Protocol(3, 7, old.reader_features | {"timestampNtz"}, frozenset(legacy | {"timestampNtz"}))
+
+
+def _holds(data_type: t.DataType, wanted: t.DataType) -> bool:
+    return data_type == wanted or any(_holds(c, wanted) for c in data_type.children())
+
+
+def _metadata_action(
+    schema: t.StructType,
+    partition_by: Sequence[str],
+    properties: Mapping[str, str],
+    comment: str | None,
+    old: Snapshot | None,
+) -> Action:
+    spec: dict[str, Any] = {
+        "id": old.table_id if old is not None else str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps(
+            {"type": "struct", "fields": [_field_json(f) for f in schema.fields]}, ensure_ascii=False
+        ),
+        "partitionColumns": list(partition_by),
+        "configuration": dict(properties),
+        "createdTime": commit.now_ms(),
+    }
+    if comment is not None:
+        spec["description"] = comment
+    return {"metaData": spec}
+
+
+def _field_json(f: t.StructField) -> Any:
+    metadata: dict[str, Any] = {"comment": f.comment} if f.comment else {}
+    if _holds_char(f.type):
+        metadata[CHAR_VARCHAR] = f.type.simple
+    return {"name": f.name, "type": _type_json(f.type), "nullable": f.nullable, "metadata": metadata}
+
+
+def _holds_char(data_type: t.DataType) -> bool:
+    if isinstance(data_type, (t.StructType, t.CharType)):
+        return isinstance(data_type, t.CharType)  # fields of a struct carry their own metadata
+    return any(_holds_char(c) for c in data_type.children())
+
+
+def _type_json(data_type: t.DataType) -> Any:
+    """Delta's JSON of a type: as Spark's, with CHAR and VARCHAR as string."""
+    match data_type:
+        case t.CharType():
+            return "string"
+        case t.StructType():
+            return {"type": "struct", "fields": [_field_json(f) for f in data_type.fields]}
+        case t.ArrayType():
+            return {
+                "type": "array",
+                "elementType": _type_json(data_type.element),
+                "containsNull": data_type.contains_null,
+            }
+        case t.MapType():
+            return {
+                "type": "map",
+                "keyType": _type_json(data_type.key),
+                "valueType": _type_json(data_type.value),
+                "valueContainsNull": data_type.value_contains_null,
+            }
+    return data_type.json()
+
+
+# ---- folders
+
+
+def _make_folders(path: str) -> list[str]:
+    """Make the table's folder and its log; the folders that were missing, outermost first."""
+    missing, parent = [], f"{path}/{log.LOG}"
+    while not os.path.isdir(parent):
+        missing.append(parent)
+        parent = os.path.dirname(parent)
+    os.makedirs(f"{path}/{log.LOG}", exist_ok=True)
+    return missing[::-1]
+
+
+def _remove_folders(path: str, made: Sequence[str]) -> None:
+    """Undo `_make_folders` as far as nobody else has used them since."""
+    for folder in reversed(made):
+        if folder.startswith(path) and os.path.isdir(folder) and not os.listdir(folder):
+            os.rmdir(folder)
