@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import select
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -37,7 +38,9 @@ class RemoteError(Exception):
 
 
 class HttpConnection:
-    """POST requests to one URL over one connection, reopened once if the server has closed it while it was idle.
+    """POST requests to one URL over one connection, reopened if the server has closed it while it was idle.
+
+    Nothing is ever sent twice: a statement that was cut off may have run.
 
     Args:
         url: ``http://host:port[/path]``; without a path, `DEFAULT_PATH`.
@@ -71,21 +74,14 @@ class HttpConnection:
 
     def post(self, body: bytes) -> tuple[int, bytes]:
         """Status and body of the answer. Raises OSError, and ConnectionError for a damaged one."""
-        fresh = self._socket is None
+        if self._socket is not None and _is_stale(self._socket):
+            self.close()
         if self._socket is None:
             self._socket = socket.create_connection(self._address, self._timeout)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self._socket.sendall(b"%s%d\r\n\r\n%s" % (self._head, len(body), body))
-            first = self._socket.recv(65536)
-            if not first:
-                raise ConnectionResetError("the server closed the connection")
-        except (BrokenPipeError, ConnectionResetError):
-            # An idle connection may have been closed before this request reached the server; a new one is no retry.
-            self.close()
-            if fresh:
-                raise
-            return self.post(body)
+            first = self._receive(65536)
         except OSError:
             self.close()
             raise
@@ -129,6 +125,13 @@ class HttpConnection:
             self.close()
             raise ConnectionResetError("the server closed the connection within an answer")
         return data
+
+
+def _is_stale(connection: socket.socket) -> bool:
+    """Whether an idle connection has something to read: its end, since no answer is due."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 class Client:

@@ -118,6 +118,8 @@ class HttpApp:
             status, kind = refusal.status, _JSON
             body = json.dumps({"error_code": refusal.error_code, "message": refusal.message}).encode()
             headers = refusal.headers + (((b"connection", b"close"),) if refusal.close else ())
+            if route == "thrift":  # the Python, Go and C# clients show this header, none reads the body
+                headers += ((b"x-thriftserver-error-message", refusal.message.encode("ascii", "replace")),)
         except ClientGoneError:
             return
         counter("http_requests_total", route=route, status=str(status))

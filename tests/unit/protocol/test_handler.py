@@ -1,6 +1,8 @@
 """The rules that clients impose on answers, one test each, over the scripted service."""
 
+import random
 import struct as binary
+from pathlib import Path
 from typing import Any
 
 import lz4.frame
@@ -15,6 +17,7 @@ from gateway.service.api import Orientation, Principal, State
 from gateway.sqltypes import INT, STRING, StructField, struct
 from gateway.thrift_gen.TCLIService import ttypes
 from tests.unit.protocol.fake import FakeService, Script
+from tests.unit.protocol.recordings import read_recordings
 
 ROWS = [(i, None if i % 3 == 0 else f"v{i}") for i in range(10)]
 SCHEMA = struct(StructField("n", INT), StructField("s", STRING))
@@ -411,6 +414,43 @@ def test_unexpected_fault_is_answered_and_not_shown(wire: Wire, capsys: pytest.C
 def test_garbage_is_answered_by_an_exception(wire: Wire, body: bytes) -> None:
     with pytest.raises(codec.ApplicationError):
         codec.decode_reply(wire.handler.handle(body, "ann", ""))
+
+
+class Obliging(dict[str, Script]):
+    """Scripts that have an answer to every statement."""
+
+    def __missing__(self, statement: str) -> Script:
+        return SCRIPTS["SELECT"]
+
+
+def test_mutants_of_recordings_always_get_an_answer(shared: Path) -> None:
+    """Whatever arrives, the handler answers with a Thrift message, and goes on serving."""
+    source = random.Random(20_27)
+    wire = Wire(FakeService(Obliging(SCRIPTS)))
+    wire.open()
+    requests = []
+    for exchange in read_recordings(shared):
+        call = codec.decode_call(exchange.request, Budget())
+        if hasattr(call.value, "sessionHandle"):
+            call.value.sessionHandle = wire.session
+        requests.append(codec.encode_call(call.method, call.seqid, call.value))
+    answers = exceptions = 0
+    for _ in range(3_000):
+        body = bytearray(source.choice(requests))
+        for _ in range(source.choice((1, 1, 2, 4))):
+            at = source.randrange(len(body))
+            body[at : at + source.choice((0, 1, 1, 4))] = source.randbytes(source.choice((0, 1, 1, 4)))
+        answer = wire.handler.handle(bytes(body), "ann", "fuzz")
+        try:
+            status = codec.decode_reply(answer).value.status
+            assert status.sqlState != "XX000", status
+            answers += 1
+        except codec.ApplicationError:
+            exceptions += 1
+    assert answers > 200
+    assert exceptions > 500
+    wire.open()  # one of the mutants has closed the session
+    assert wire.execute("SELECT").directResults.resultSet is not None
 
 
 def test_budget_is_configurable() -> None:

@@ -223,6 +223,7 @@ def test_declared_body_over_the_limit_is_not_read(server: HttpServer) -> None:
     head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {LIMIT + 1}\r\n\r\n"
     status, headers, body = ask(server, head.encode())
     assert (status, headers["connection"]) == (413, "close")
+    assert str(LIMIT) in headers["x-thriftserver-error-message"]
     assert json.loads(body)["error_code"] == "REQUEST_TOO_LARGE"
 
 
@@ -361,6 +362,10 @@ def test_listener_has_no_delay() -> None:
         assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
+def test_idle_connections_are_kept_for_two_minutes_at_least(server: HttpServer) -> None:
+    assert server._server.config.timeout_keep_alive >= 120
+
+
 def test_stop_lets_a_call_in_flight_finish() -> None:
     started, go_on = threading.Event(), threading.Event()
 
@@ -458,6 +463,27 @@ def test_client_reopens_a_closed_connection(client: Client) -> None:
     assert connection._socket is not None
     connection._socket.shutdown(socket.SHUT_RDWR)
     assert client.execute("DDL").columns == ["Result"]
+
+
+def test_client_sends_nothing_twice() -> None:
+    """A server that takes a request and dies: the statement may have run."""
+    received = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                received.append(peer.recv(65536))
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        with pytest.raises(ConnectionResetError):
+            Client(f"http://127.0.0.1:{listener.getsockname()[1]}").open()
+        thread.join(10)
+        listener.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            listener.accept()
+    assert len(received) == 1
 
 
 def test_client_does_not_take_other_urls() -> None:
