@@ -48,6 +48,8 @@ class _Forward(logging.Handler):
     """Takes the lines of uvicorn's logger into ours."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError):
+            return  # a request that was cut at the end of the drain: `stop` was asked to
         level = "error" if record.levelno >= logging.ERROR else "warning"
         log("http server", level, message=record.getMessage(), trace=_trace(record))
 

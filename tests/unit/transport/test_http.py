@@ -392,6 +392,18 @@ def test_stop_lets_a_call_in_flight_finish() -> None:
     app.close()
 
 
+def test_stop_cuts_requests_that_never_end(capsys: pytest.CaptureFixture[str]) -> None:
+    app = HttpApp(lambda body, identity, client: b"", AllowAll(), Probes(lambda: None, lambda: b""), threads=1)
+    server = HttpServer(app, "127.0.0.1", 0)
+    server.start()
+    with Raw(server) as raw:
+        raw.send(post(OPEN)[:-1])
+        time.sleep(0.1)
+        server.stop(1.0)
+    app.close()
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_slow_calls_do_not_block_the_loop() -> None:
     go_on = threading.Event()
 
