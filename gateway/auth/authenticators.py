@@ -1,4 +1,4 @@
-"""The ways to tell who calls: nobody is asked (`none`, loopback only), or static tokens (`token`).
+"""The ways to tell who calls: nobody is asked (`none`, which `config` allows on a loopback host only), or static tokens (`token`).
 
 Tokens are kept as SHA-256 of the token: they are long and random, so a slow hash would only slow every request. A token
 file has one ``name:sha256-hex`` a line, `#` starts a comment; `token_line` makes such lines.
@@ -10,7 +10,6 @@ import base64
 import binascii
 import hashlib
 import hmac
-import ipaddress
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -22,22 +21,6 @@ ANONYMOUS = "anonymous"
 _HEX_DIGITS = frozenset("0123456789abcdef")
 # The user name of HTTP Basic that says "the password is a token" (Databricks JDBC and ODBC).
 _TOKEN_USER = "token"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether listening on `host` is reachable from this machine only. Names other than localhost count as not."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def require_loopback(host: str) -> None:
-    """Raises ConfigError naming `auth` if mode `none` would be open to other machines."""
-    if not is_loopback(host):
-        raise ConfigError("auth", f"`none` is allowed on a loopback host only, not on {host!r}; use `token`.")
 
 
 def basic_credentials(authorization: str) -> tuple[str, str] | None:

@@ -8,10 +8,8 @@ from gateway.auth.authenticators import (
     ANONYMOUS,
     AllowAll,
     StaticTokens,
-    is_loopback,
     new_token,
     read_tokens,
-    require_loopback,
     token_line,
 )
 from gateway.auth.base import AuthenticationError, Identity
@@ -104,22 +102,6 @@ def test_everything_else_is_refused(tokens: StaticTokens, headers: dict[str, str
 )
 def test_mode_none_accepts_everything(headers: dict[str, str], name: str) -> None:
     assert AllowAll().authenticate(headers) == Identity(name)
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "localhost", "::1", "[::1]"])
-def test_loopback_hosts(host: str) -> None:
-    assert is_loopback(host)
-    require_loopback(host)
-
-
-@pytest.mark.parametrize(
-    "host", ["0.0.0.0", "::", "", "10.0.0.1", "example.com", "127.0.0.1.example.com", "localhost.x"]
-)
-def test_mode_none_is_refused_elsewhere(host: str) -> None:
-    assert not is_loopback(host)
-    with pytest.raises(ConfigError, match="auth: ") as caught:
-        require_loopback(host)
-    assert caught.value.setting == "auth"
 
 
 @pytest.mark.parametrize(
