@@ -1,4 +1,4 @@
-"""The ways to tell who calls: nobody is asked (`none`, which `config` allows on a loopback host only), or static tokens (`token`).
+"""The ways to tell who calls: nobody is asked (`none`; `config` allows it on loopback only), or static tokens (`token`).
 
 Tokens are kept as SHA-256 of the token: they are long and random, so a slow hash would only slow every request. A token
 file has one ``name:sha256-hex`` a line, `#` starts a comment; `token_line` makes such lines.
