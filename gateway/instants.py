@@ -45,7 +45,8 @@ _SHORT_IDS = {
 
 def months_of(days: Ints) -> Ints:
     """Months since January 1970 of dates."""
-    return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    months: Ints = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    return months
 
 
 def month_starts(months: Ints) -> Ints:

@@ -1,0 +1,668 @@
+"""Date and time functions that DataFusion lacks or answers differently, on whole arrays of days and microseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway.engine.base import UdfSpec
+from gateway.engine.functions import Kernel, RowError, implementation, patterns
+from gateway.engine.functions.cast_numbers import Bools, floats, nulls, timestamp_array, unscaled_to_decimal, with_nulls
+from gateway.engine.functions.intervals import UNIT_MICROS, add_checked, date_array, interval_overflow
+from gateway.instants import (
+    MICROS_PER_DAY,
+    MICROS_PER_HOUR,
+    MICROS_PER_MINUTE,
+    MICROS_PER_SECOND,
+    Ints,
+    Zone,
+    add_months,
+    fields_of,
+    ints,
+    known_zone,
+    month_lengths,
+    month_starts,
+    months_of,
+    to_instant,
+    to_local,
+    zone_of,
+)
+from gateway.sqltypes import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, DecimalType
+
+
+def void_of(*arrays: pa.Array) -> Bools:
+    """Rows in which any argument is NULL."""
+    void = nulls(arrays[0])
+    for array in arrays[1:]:
+        void = void | nulls(array)
+    return void
+
+
+def zone_param(spec: UdfSpec) -> Zone:
+    """The session's zone, first of the params."""
+    return known_zone(spec.params[0])
+
+
+def walls(array: pa.Array, type: DataType, zone: Zone) -> Ints:
+    """Wall clock microseconds of a TIMESTAMP (in `zone`), TIMESTAMP_NTZ or DATE array."""
+    if type == DATE:
+        return ints(array) * MICROS_PER_DAY
+    return to_local(ints(array), zone) if type == TIMESTAMP else ints(array)
+
+
+def per_constant(texts: pa.Array, rows: Callable[[str, Ints], pa.Array], type: pa.DataType, size: int) -> pa.Array:
+    """An array put together from one call per distinct value of `texts` (mostly one); NULL where that is NULL."""
+    encoded = texts.dictionary_encode()
+    words = encoded.dictionary.to_pylist()
+    if len(words) == 1 and not texts.null_count:
+        return rows(words[0], np.arange(size))
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+    pieces = [pa.nulls(int((codes == -1).sum()), type)]
+    order = [np.flatnonzero(codes == -1)]
+    for code, word in enumerate(words):
+        index = np.flatnonzero(codes == code)
+        pieces.append(rows(word, index))
+        order.append(index)
+    places = np.argsort(np.concatenate(order), kind="stable")
+    return pa.concat_arrays(pieces).take(pa.array(places))
+
+
+def invalid_zone(name: str) -> RowError:
+    """INVALID_TIMEZONE."""
+    return RowError(
+        "INVALID_TIMEZONE",
+        f"The timezone: {name} is invalid. The timezone must be either a region-based zone ID or a zone offset. Region IDs "
+        "must have the form 'area/city', such as 'America/Los_Angeles'. Zone offsets must be in the format '(+|-)HH', "
+        "'(+|-)HH:mm' or '(+|-)HH:mm:ss', e.g '-08' , '+01:00' or '-13:33:33', and must be in the range from -18:00 to "
+        "+18:00. 'Z' and 'UTC' are accepted as synonyms for '+00:00'.",
+    )
+
+
+def checked_zone(name: str) -> Zone:
+    """The zone that a value names."""
+    zone = zone_of(name)
+    if zone is None:
+        raise invalid_zone(name)
+    return zone
+
+
+# -------------------------------------------------------------------------------------------------------------- fields
+
+
+@implementation("local_time")
+def local_time(spec: UdfSpec) -> Kernel:
+    """TIMESTAMP to its wall clock (TIMESTAMP_NTZ); params: (zone,)."""
+    zone = zone_param(spec)
+    return lambda a: timestamp_array(to_local(ints(a), zone), nulls(a), TIMESTAMP_NTZ)
+
+
+@implementation("second_fraction")
+def second_fraction(spec: UdfSpec) -> Kernel:
+    """Seconds of the minute with the fraction, DECIMAL(8,6), of wall clock times or day-time intervals."""
+    assert isinstance(spec.returns, DecimalType)
+    target = spec.returns
+
+    def kernel(a: pa.Array) -> pa.Array:
+        values = ints(a)
+        part = np.fmod(values, MICROS_PER_MINUTE) if pa.types.is_integer(a.type) else values % MICROS_PER_MINUTE
+        return unscaled_to_decimal(with_nulls(part, nulls(a), pa.int64()).cast(pa.decimal128(38, 0)), target)
+
+    return kernel
+
+
+@implementation("interval_field")
+def interval_field(spec: UdfSpec) -> Kernel:
+    """A field of an interval, cut toward zero; params: (field,)."""
+    unit, most = {
+        "year": (12, None), "month": (1, 12), "day": (MICROS_PER_DAY, None), "hour": (MICROS_PER_HOUR, 24),
+        "minute": (MICROS_PER_MINUTE, 60),
+    }[spec.params[0]]  # fmt: skip
+
+    def kernel(a: pa.Array) -> pa.Array:
+        values = ints(a)
+        sizes = np.abs(values) // unit
+        sizes = sizes % most if most is not None else sizes
+        return with_nulls(np.sign(values) * sizes, nulls(a), spec.returns.arrow())
+
+    return kernel
+
+
+@implementation("year_of_week")
+def year_of_week(spec: UdfSpec) -> Kernel:
+    """ISO year that the date's week belongs to."""
+
+    def kernel(a: pa.Array) -> pa.Array:
+        days = ints(a)
+        thursday = days - (days + 3) % 7 + 3
+        return with_nulls(fields_of(thursday)[0], nulls(a), pa.int32())
+
+    return kernel
+
+
+@implementation("weekday_name")
+def weekday_name(spec: UdfSpec) -> Kernel:
+    """``Mon`` … of dates."""
+    names = pa.array([d[:3] for d in patterns.DAYS])
+    return lambda a: names.take(with_nulls((ints(a) + 3) % 7, nulls(a), pa.int64()))
+
+
+@implementation("month_name")
+def month_name(spec: UdfSpec) -> Kernel:
+    """``Jan`` … of dates."""
+    names = pa.array([m[:3] for m in patterns.MONTHS])
+    return lambda a: names.take(with_nulls(months_of(ints(a)) % 12, nulls(a), pa.int64()))
+
+
+# ------------------------------------------------------------------------------------------------------- dates to dates
+
+
+@implementation("last_day")
+def last_day(spec: UdfSpec) -> Kernel:
+    """The last day of the month."""
+
+    def kernel(a: pa.Array) -> pa.Array:
+        return date_array(month_starts(months_of(ints(a)) + 1) - 1, nulls(a))
+
+    return kernel
+
+
+@implementation("add_months_checked")
+def add_months_checked(spec: UdfSpec) -> Kernel:
+    """add_months(date, n)."""
+    return lambda a, n: date_array(add_months(ints(a), ints(n)), void_of(a, n))
+
+
+@implementation("date_add_wrapping")
+def date_add_wrapping(spec: UdfSpec) -> Kernel:
+    """date_add / date_sub: 32-bit days that wrap, as in Spark; params: (+1 | -1,)."""
+    sign = spec.params[0]
+
+    def kernel(a: pa.Array, n: pa.Array) -> pa.Array:
+        days = (ints(a) + sign * ints(n)).astype(np.int32)
+        return with_nulls(days, void_of(a, n), pa.int32()).cast(pa.date32())
+
+    return kernel
+
+
+_WEEKDAYS = {
+    name: i
+    for i, names in enumerate(
+        (("MO", "MON", "MONDAY"), ("TU", "TUE", "TUESDAY"), ("WE", "WED", "WEDNESDAY"), ("TH", "THU", "THURSDAY"),
+         ("FR", "FRI", "FRIDAY"), ("SA", "SAT", "SATURDAY"), ("SU", "SUN", "SUNDAY"))
+    )
+    for name in names
+}  # fmt: skip
+
+
+@implementation("next_day")
+def next_day(spec: UdfSpec) -> Kernel:
+    """The first such weekday after the date."""
+
+    def kernel(a: pa.Array, names: pa.Array) -> pa.Array:
+        days, void = ints(a), void_of(a, names)
+
+        def rows(name: str, index: Ints) -> pa.Array:
+            wanted = _WEEKDAYS.get(name.upper())
+            if wanted is None:
+                if void[index].all():
+                    return pa.nulls(len(index), pa.date32())
+                raise RowError("ILLEGAL_DAY_OF_WEEK", f"Illegal input for day of week: {name}.")
+            start = days[index]
+            return date_array(start + 1 + (wanted - (start + 1 + 3)) % 7, void[index])
+
+        return per_constant(names, rows, pa.date32(), len(a))
+
+    return kernel
+
+
+@implementation("make_date")
+def make_date(spec: UdfSpec) -> Kernel:
+    """make_date(year, month, day)."""
+
+    def kernel(*args: pa.Array) -> pa.Array:
+        void = void_of(*args)
+        year, month, day = (ints(a) for a in args)
+        days, bad = _days(year, month, day, void)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise _out_of_bounds(int(year[row]), int(month[row]), int(day[row]))
+        return date_array(days, void)
+
+    return kernel
+
+
+def _days(year: Ints, month: Ints, day: Ints, void: Bools) -> tuple[Ints, Bools]:
+    months = np.where((month >= 1) & (month <= 12) & (np.abs(year) <= 999_999_999), (year - 1970) * 12 + month - 1, 0)
+    fits = (month >= 1) & (month <= 12) & (day >= 1) & (np.abs(year) <= 5_881_580) & (day <= month_lengths(months))
+    return np.where(fits & ~void, month_starts(months) + day - 1, 0), ~fits & ~void
+
+
+def _out_of_bounds(*values: int) -> RowError:
+    year, month, day = values[:3]
+    if not 1 <= month <= 12:
+        text = f"Invalid value for MonthOfYear (valid values 1 - 12): {month}"
+    elif not 1 <= day <= 31:
+        text = f"Invalid value for DayOfMonth (valid values 1 - 28/31): {day}"
+    else:
+        text = f"Invalid date: year {year}, month {month}, day {day}"
+    return RowError(
+        "DATETIME_FIELD_OUT_OF_BOUNDS.WITH_SUGGESTION",
+        f'{text}. If necessary set "spark.sql.ansi.enabled" to "false" to bypass this error.',
+    )
+
+
+_TRUNC_DATE = {
+    "YEAR": "year", "YYYY": "year", "YY": "year", "QUARTER": "quarter", "MONTH": "month", "MM": "month", "MON": "month",
+    "WEEK": "week",
+}  # fmt: skip
+_TRUNC_TIME = _TRUNC_DATE | {
+    "DAY": "day", "DD": "day", "HOUR": "hour", "MINUTE": "minute", "SECOND": "second", "MILLISECOND": "millisecond",
+    "MICROSECOND": "microsecond",
+}  # fmt: skip
+
+
+def truncated_days(days: Ints, unit: str) -> Ints:
+    """The first day of the year, quarter, month or ISO week."""
+    if unit == "week":
+        return days - (days + 3) % 7
+    size = {"year": 12, "quarter": 3, "month": 1}[unit]
+    return month_starts(months_of(days) // size * size)
+
+
+@implementation("trunc")
+def trunc(spec: UdfSpec) -> Kernel:
+    """trunc(date, format): NULL for a format that it doesn't know."""
+
+    def kernel(a: pa.Array, formats: pa.Array) -> pa.Array:
+        days, void = ints(a), nulls(a)
+
+        def rows(name: str, index: Ints) -> pa.Array:
+            unit = _TRUNC_DATE.get(name.upper())
+            if unit is None:
+                return pa.nulls(len(index), pa.date32())
+            return date_array(truncated_days(days[index], unit), void[index])
+
+        return per_constant(formats, rows, pa.date32(), len(a))
+
+    return kernel
+
+
+@implementation("date_trunc")
+def date_trunc(spec: UdfSpec) -> Kernel:
+    """date_trunc(format, timestamp) on the wall clock; params: (zone,)."""
+    zone, source = zone_param(spec), spec.args[1]
+
+    def kernel(formats: pa.Array, a: pa.Array) -> pa.Array:
+        values, void = ints(a), nulls(a)
+
+        def rows(name: str, index: Ints) -> pa.Array:
+            unit = _TRUNC_TIME.get(name.upper())
+            if unit is None:
+                return pa.nulls(len(index), spec.returns.arrow())
+            return timestamp_array(_truncated(values[index], unit, zone, source), void[index], spec.returns)
+
+        return per_constant(formats, rows, spec.returns.arrow(), len(a))
+
+    return kernel
+
+
+def _truncated(values: Ints, unit: str, zone: Zone, source: DataType) -> Ints:
+    if unit == "microsecond":
+        return values
+    if unit in ("second", "millisecond"):
+        size = MICROS_PER_SECOND if unit == "second" else 1000
+        return values - values % size
+    local = to_local(values, zone) if source == TIMESTAMP else values
+    if unit in ("hour", "minute"):
+        # the offset in force stays (hours that occur twice are told apart)
+        return values - local % UNIT_MICROS[unit]
+    days = local // MICROS_PER_DAY
+    moved = (days if unit == "day" else truncated_days(days, unit)) * MICROS_PER_DAY
+    return to_instant(moved, zone) if source == TIMESTAMP else moved
+
+
+# --------------------------------------------------------------------------------------------------- counts and spans
+
+
+@implementation("months_between")
+def months_between(spec: UdfSpec) -> Kernel:
+    """months_between(a, b, roundOff) over timestamps; params: (zone,)."""
+    zone = zone_param(spec)
+
+    def kernel(a: pa.Array, b: pa.Array, rounded: pa.Array) -> pa.Array:
+        left, right = to_local(ints(a), zone), to_local(ints(b), zone)
+        d1, d2 = left // MICROS_PER_DAY, right // MICROS_PER_DAY
+        m1, m2 = months_of(d1), months_of(d2)
+        day1, day2 = d1 - month_starts(m1) + 1, d2 - month_starts(m2) + 1
+        whole = (day1 == day2) | ((day1 == month_lengths(m1)) & (day2 == month_lengths(m2)))
+        s1 = left % MICROS_PER_DAY // MICROS_PER_SECOND
+        s2 = right % MICROS_PER_DAY // MICROS_PER_SECOND
+        seconds = (day1 - day2) * 86_400 + s1 - s2
+        result = np.where(whole, (m1 - m2).astype(np.float64), (m1 - m2) + seconds / (31 * 86_400.0))
+        flags = np.asarray(pc.fill_null(rounded, True).to_numpy(zero_copy_only=False), dtype=np.bool_)
+        # Java's Math.round: floor(x + 0.5)
+        result = np.where(flags & ~whole, np.floor(result * 1e8 + 0.5) / 1e8, result)
+        return with_nulls(result, void_of(a, b, rounded), pa.float64())
+
+    return kernel
+
+
+_MONTH_UNITS = {"month": 1, "quarter": 3, "year": 12}
+_TIME_UNITS = UNIT_MICROS | {
+    "week": 7 * MICROS_PER_DAY,
+    "millisecond": 1000,
+    "microsecond": 1,
+    "dayofyear": MICROS_PER_DAY,
+}
+
+
+def _overflow(operation: str) -> RowError:
+    return RowError("DATETIME_OVERFLOW", f"Datetime operation overflow: {operation}.")
+
+
+@implementation("timestamp_add")
+def timestamp_add(spec: UdfSpec) -> Kernel:
+    """timestampadd(unit, count BIGINT, timestamp); params: (zone, unit). Days and more move the wall clock."""
+    zone, unit = zone_param(spec), spec.params[1]
+    source = spec.args[1]
+
+    def kernel(count: pa.Array, a: pa.Array) -> pa.Array:
+        values, steps, void = ints(a), ints(count), void_of(count, a)
+        failed = _overflow(f"add {unit} to a timestamp")
+        size = _MONTH_UNITS.get(unit) or _TIME_UNITS[unit]
+        if ((np.abs(steps.astype(np.float64)) * size > (2**31 if unit in _MONTH_UNITS else 2**62)) & ~void).any():
+            raise failed
+        if unit in _MONTH_UNITS or unit in ("day", "week", "dayofyear"):
+            local = to_local(values, zone) if source == TIMESTAMP else values
+            if unit in _MONTH_UNITS:
+                days = add_months(local // MICROS_PER_DAY, steps * size)
+                if ((np.abs(days) > 106_000_000) & ~void).any():
+                    raise failed
+                moved = np.where(void, 0, days) * MICROS_PER_DAY + local % MICROS_PER_DAY
+            else:
+                moved = add_checked(local, steps * size, void, lambda: failed)
+            result = to_instant(moved, zone) if source == TIMESTAMP else moved
+        else:
+            result = add_checked(values, steps * size, void, lambda: failed)
+        return timestamp_array(result, void, spec.returns)
+
+    return kernel
+
+
+@implementation("timestamp_diff")
+def timestamp_diff(spec: UdfSpec) -> Kernel:
+    """timestampdiff(unit, start, end): whole units between wall clock times, cut toward zero; params: (zone, unit)."""
+    zone, unit = zone_param(spec), spec.params[1]
+
+    def kernel(start: pa.Array, end: pa.Array) -> pa.Array:
+        left, right = (walls(x, t, zone) for x, t in zip((start, end), spec.args, strict=True))
+        void = void_of(start, end)
+        size = _MONTH_UNITS.get(unit)
+        if size is None:
+            micros = add_checked(right, -left, void, interval_overflow)
+            count = np.sign(micros) * (np.abs(micros) // _TIME_UNITS[unit])
+            return with_nulls(count, void, pa.int64())
+        months = months_of(right // MICROS_PER_DAY) - months_of(left // MICROS_PER_DAY)
+        # place within the month: java.time.LocalDateTime.until compares day and time
+        within = [_within(v) for v in (left, right)]
+        months = months - ((months > 0) & (within[1] < within[0])) + ((months < 0) & (within[1] > within[0]))
+        return with_nulls(np.sign(months) * (np.abs(months) // size), void, pa.int64())
+
+    return kernel
+
+
+def _within(local: Ints) -> Ints:
+    days = local // MICROS_PER_DAY
+    return (days - month_starts(months_of(days))) * MICROS_PER_DAY + local % MICROS_PER_DAY
+
+
+# ---------------------------------------------------------------------------------------------------- text and numbers
+
+
+@implementation("date_format")
+def date_format(spec: UdfSpec) -> Kernel:
+    """date_format(timestamp, pattern); params: (zone,). DATE counts as midnight."""
+    zone, source = zone_param(spec), spec.args[0]
+
+    def kernel(a: pa.Array, formats: pa.Array) -> pa.Array:
+        local, void = walls(a, source, zone), nulls(a)
+        if source == TIMESTAMP:
+            offsets = local - ints(a)
+        else:
+            # Spark formats a DATE or NTZ value as the instant at that wall clock
+            instants = to_instant(local, zone)
+            local = to_local(instants, zone)
+            offsets = local - instants
+
+        def rows(pattern: str, index: Ints) -> pa.Array:
+            if void[index].all():
+                return pa.nulls(len(index), pa.string())
+            texts = patterns.write(local[index], offsets[index], zone, pattern)
+            return pc.if_else(pa.array(void[index]), pa.scalar(None, pa.string()), texts) if void.any() else texts
+
+        return per_constant(formats, rows, pa.string(), len(a))
+
+    return kernel
+
+
+def _unparsable(text: str, function: str) -> RowError:
+    return RowError(
+        "CANNOT_PARSE_TIMESTAMP",
+        f"Text '{text}' could not be parsed. Use `{function}` to tolerate invalid input string and return NULL instead.",
+    )
+
+
+@implementation("parse_datetime")
+def parse_datetime(spec: UdfSpec) -> Kernel:
+    """Text by pattern to TIMESTAMP or TIMESTAMP_NTZ; params: (zone, is_try, name of the tolerant function)."""
+    zone, is_try, function = zone_param(spec), bool(spec.params[1]), spec.params[2]
+    target = zone if spec.returns == TIMESTAMP else None
+
+    def kernel(texts: pa.Array, formats: pa.Array) -> pa.Array:
+        def rows(pattern: str, index: Ints) -> pa.Array:
+            encoded = texts.take(pa.array(index)).dictionary_encode()
+            values: list[int | None] = []
+            for text in encoded.dictionary.to_pylist():
+                value = patterns.read(text, pattern, target)
+                if value is None and not is_try:
+                    raise _unparsable(text, function)
+                values.append(value)
+            return pa.array(values, pa.int64()).take(encoded.indices).cast(spec.returns.arrow())
+
+        return per_constant(formats, rows, spec.returns.arrow(), len(texts))
+
+    return kernel
+
+
+@implementation("epoch_units")
+def epoch_units(spec: UdfSpec) -> Kernel:
+    """unix_seconds, unix_millis: floored; params: (microseconds per unit,)."""
+    unit = spec.params[0]
+    return lambda a: with_nulls(ints(a) // unit, nulls(a), pa.int64())
+
+
+@implementation("from_epoch")
+def from_epoch(spec: UdfSpec) -> Kernel:
+    """timestamp_seconds, timestamp_millis, timestamp_micros of whole numbers; params: (microseconds per unit,)."""
+    unit = spec.params[0]
+
+    def kernel(a: pa.Array) -> pa.Array:
+        values, void = ints(a), nulls(a)
+        if ((np.abs(values.astype(np.float64)) * unit >= 2.0**63) & ~void).any() and unit > 1:
+            raise RowError("ARITHMETIC_OVERFLOW", "long overflow.")
+        return timestamp_array(np.where(void, 0, values) * unit, void, TIMESTAMP)
+
+    return kernel
+
+
+@implementation("from_epoch_fraction")
+def from_epoch_fraction(spec: UdfSpec) -> Kernel:
+    """timestamp_seconds of decimals and floats; NaN and infinities are NULL."""
+
+    def kernel(a: pa.Array) -> pa.Array:
+        if isinstance(spec.args[0], DecimalType):
+            values: list[int | None] = []
+            for value in a.to_pylist():
+                if value is None:
+                    values.append(None)
+                    continue
+                micros: Decimal = value * MICROS_PER_SECOND
+                if micros != micros.to_integral_value():
+                    raise RowError("ARITHMETIC_OVERFLOW", "Rounding necessary.")
+                values.append(int(micros))
+            return pa.array(values, pa.int64()).cast(TIMESTAMP.arrow())
+        numbers = floats(a).astype(np.float64)
+        void = nulls(a) | ~np.isfinite(numbers)
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = np.clip(np.where(void, 0.0, numbers) * 1e6, -(2.0**63), 2.0**63 - 1024)
+        return timestamp_array(product.astype(np.int64), void, TIMESTAMP)
+
+    return kernel
+
+
+# --------------------------------------------------------------------------------------------------------------- zones
+
+
+@implementation("utc_shift")
+def utc_shift(spec: UdfSpec) -> Kernel:
+    """from_utc_timestamp ("from") and to_utc_timestamp ("to"); params: (direction,)."""
+    forward = spec.params[0] == "from"
+
+    def kernel(a: pa.Array, names: pa.Array) -> pa.Array:
+        values, void = ints(a), nulls(a)
+
+        def rows(name: str, index: Ints) -> pa.Array:
+            if void[index].all():
+                return pa.nulls(len(index), TIMESTAMP.arrow())
+            zone = checked_zone(name)
+            moved = to_local(values[index], zone) if forward else to_instant(values[index], zone)
+            return timestamp_array(moved, void[index], TIMESTAMP)
+
+        return per_constant(names, rows, TIMESTAMP.arrow(), len(a))
+
+    return kernel
+
+
+@implementation("convert_timezone")
+def convert_timezone(spec: UdfSpec) -> Kernel:
+    """convert_timezone(source zone, target zone, timestamp_ntz)."""
+
+    def kernel(sources: pa.Array, targets: pa.Array, a: pa.Array) -> pa.Array:
+        values, void = ints(a), void_of(sources, targets, a)
+        size = len(a)
+
+        def from_source(name: str, index: Ints) -> pa.Array:
+            if void[index].all():
+                return pa.nulls(len(index), pa.int64())
+            return pa.array(to_instant(values[index], checked_zone(name)))
+
+        instants = ints(per_constant(sources, from_source, pa.int64(), size))
+
+        def to_target(name: str, index: Ints) -> pa.Array:
+            if void[index].all():
+                return pa.nulls(len(index), TIMESTAMP_NTZ.arrow())
+            return timestamp_array(to_local(instants[index], checked_zone(name)), void[index], TIMESTAMP_NTZ)
+
+        return per_constant(targets, to_target, TIMESTAMP_NTZ.arrow(), size)
+
+    return kernel
+
+
+@implementation("make_timestamp")
+def make_timestamp(spec: UdfSpec) -> Kernel:
+    """make_timestamp(y, mo, d, h, mi, sec DECIMAL(16,6)[, zone]); params: (zone, is_try)."""
+    session, is_try = zone_param(spec), bool(spec.params[1])
+
+    def kernel(*args: pa.Array) -> pa.Array:
+        void = void_of(*args)
+        year, month, day, hour, minute = (ints(a) for a in args[:5])
+        seconds = ints(_micros(args[5]))
+        days, bad_date = _days(year, month, day, void)
+        bad = bad_date | (((hour < 0) | (hour > 23) | (minute < 0) | (minute > 59)) & ~void)
+        # 60 whole seconds roll over into the next minute, a fraction beyond is refused
+        bad_second = ((seconds < 0) | (seconds > 60 * MICROS_PER_SECOND)) & ~void
+        if not is_try and (bad.any() or bad_second.any()):
+            row = int(np.argmax(bad | bad_second))
+            if bad_date[row]:
+                raise _out_of_bounds(int(year[row]), int(month[row]), int(day[row]))
+            if bad[row]:
+                raise RowError(
+                    "DATETIME_FIELD_OUT_OF_BOUNDS.WITH_SUGGESTION",
+                    f"Invalid value for hour or minute: {hour[row]}, {minute[row]}. If necessary set "
+                    '"spark.sql.ansi.enabled" to "false" to bypass this error.',
+                )
+            if seconds[row] > 60 * MICROS_PER_SECOND and seconds[row] < 61 * MICROS_PER_SECOND:
+                raise RowError(
+                    "INVALID_FRACTION_OF_SECOND",
+                    "Valid range for seconds is [0, 60] (inclusive), but the provided value is "
+                    f"{int(seconds[row]) / 1e6:f}. To avoid this error, use `try_make_timestamp`, which returns NULL on "
+                    "error.",
+                )
+            raise RowError(
+                "DATETIME_FIELD_OUT_OF_BOUNDS.WITH_SUGGESTION",
+                f"Invalid value for SecondOfMinute (valid values 0 - 59): {int(seconds[row]) // MICROS_PER_SECOND}. If "
+                'necessary set "spark.sql.ansi.enabled" to "false" to bypass this error.',
+            )
+        void = void | bad | bad_second
+        local = np.where(void, 0, days) * MICROS_PER_DAY + np.where(
+            void, 0, hour * MICROS_PER_HOUR + minute * MICROS_PER_MINUTE + seconds
+        )
+        if spec.returns == TIMESTAMP_NTZ:
+            return timestamp_array(local, void, TIMESTAMP_NTZ)
+        if len(args) == 6:
+            return timestamp_array(to_instant(local, session), void, TIMESTAMP)
+
+        def rows(name: str, index: Ints) -> pa.Array:
+            if void[index].all():
+                return pa.nulls(len(index), TIMESTAMP.arrow())
+            return timestamp_array(to_instant(local[index], checked_zone(name)), void[index], TIMESTAMP)
+
+        return per_constant(args[6], rows, TIMESTAMP.arrow(), len(local))
+
+    return kernel
+
+
+def _micros(seconds: pa.Array) -> pa.Array:
+    """DECIMAL(p,6) seconds as whole microseconds."""
+    whole = pa.Array.from_buffers(
+        pa.decimal128(38, 0), len(seconds), seconds.buffers(), seconds.null_count, seconds.offset
+    )
+    return whole.cast(pa.int64())
+
+
+@implementation("make_dt_interval")
+def make_dt_interval(spec: UdfSpec) -> Kernel:
+    """make_dt_interval(days, hours, mins, secs DECIMAL(18,6))."""
+
+    def kernel(*args: pa.Array) -> pa.Array:
+        days, hours, minutes = (a.to_pylist() for a in args[:3])
+        seconds = _micros(args[3]).to_pylist()
+        out: list[int | None] = []
+        for d, h, m, s in zip(days, hours, minutes, seconds, strict=True):
+            if None in (d, h, m, s):
+                out.append(None)
+                continue
+            total = d * MICROS_PER_DAY + h * MICROS_PER_HOUR + m * MICROS_PER_MINUTE + s
+            if not -(2**63) <= total < 2**63:
+                raise interval_overflow()
+            out.append(total)
+        return pa.array(out, pa.int64())
+
+    return kernel
+
+
+@implementation("make_ym_interval")
+def make_ym_interval(spec: UdfSpec) -> Kernel:
+    """make_ym_interval(years, months)."""
+
+    def kernel(years: pa.Array, months: pa.Array) -> pa.Array:
+        total, void = ints(years) * 12 + ints(months), void_of(years, months)
+        if (((total < -(2**31)) | (total >= 2**31)) & ~void).any():
+            raise interval_overflow()
+        return with_nulls(np.where(void, 0, total), void, pa.int32())
+
+    return kernel

@@ -1,0 +1,51 @@
+"""Functions of the statement's surroundings: clock, catalog, user; each becomes a constant when the statement is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gateway import instants
+from gateway.sql import bound
+from gateway.sql.bound import Call, Expr
+from gateway.sql.catalogue import Context, Function, Lower
+from gateway.sqltypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
+
+SPARK_VERSION = "4.2.0"
+
+
+def _local(context: Context) -> int:
+    return instants.local_of(context.clock.now_us, instants.known_zone(context.time_zone))
+
+
+def _constant(value: Callable[[Context], Any]) -> Lower:
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        return bound.lit(value(context), call.type)
+
+    return lower
+
+
+def _row(name: str, type_: DataType, value: Callable[[Context], Any]) -> Function:
+    return Function(name, returns=type_, nullable="never", kind="scalar", lower=_constant(value))
+
+
+def _shown(name: str, shown: str, type_: DataType, value: Callable[[Context], Any]) -> Function:
+    return Function(name, returns=type_, nullable="never", lower=_constant(value), shown=shown)
+
+
+ROWS: tuple[Function, ...] = (
+    _row("current_date", DATE, lambda c: _local(c) // instants.MICROS_PER_DAY),
+    _row("curdate", DATE, lambda c: _local(c) // instants.MICROS_PER_DAY),
+    _row("current_timestamp", TIMESTAMP, lambda c: c.clock.now_us),
+    _row("now", TIMESTAMP, lambda c: c.clock.now_us),
+    _row("localtimestamp", TIMESTAMP_NTZ, _local),
+    _row("current_timezone", STRING, lambda c: c.time_zone),
+    _row("current_catalog", STRING, lambda c: c.catalog),
+    _row("current_database", STRING, lambda c: c.schema),
+    _shown("current_schema", "current_schema", STRING, lambda c: c.schema),
+    _row("current_user", STRING, lambda c: c.user),
+    _row("user", STRING, lambda c: c.user),
+    _row("session_user", STRING, lambda c: c.user),
+    _row("version", STRING, lambda c: SPARK_VERSION),
+    Function("input_file_name", returns=STRING, nullable="never", deterministic=False),
+)

@@ -1,0 +1,572 @@
+"""Date and time functions. Fields of dates are DataFusion's; all that reads the session's zone or Java's patterns is ours."""
+
+from __future__ import annotations
+
+from gateway import instants
+from gateway.errors import UserError
+from gateway.sql import bound
+from gateway.sql.bound import Call, Cast, Expr, Lit
+from gateway.sql.catalogue import Context, Function, Lower, Site, coerce_args, make, nullable_of, param
+from gateway.sql.coerce import coerced, plain
+from gateway.sql.functions.intervals import folded_add
+from gateway.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    DataType,
+    DecimalType,
+    IntervalType,
+    decimal,
+    is_datetime,
+    is_integral,
+    is_interval,
+)
+
+DEFAULT_PATTERN = "yyyy-MM-dd HH:mm:ss"
+_SECOND = decimal(8, 6)
+
+
+def _text(value: str) -> Lit:
+    return Lit(STRING, False, value)
+
+
+def kernel(impl: str, *, zoned: bool = False, raises: bool = False, params: tuple[object, ...] = ()) -> Lower:
+    """Our function `impl`; with `zoned` the session's zone is its first constant."""
+
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        constants = ((context.time_zone,) if zoned else ()) + params
+        return bound.udf(impl, call.type, *args, params=constants, nullable=call.nullable, raises=raises)
+
+    return lower
+
+
+def wall_clock(arg: Expr, context: Context) -> Expr:
+    """A DATE or TIMESTAMP_NTZ itself; a TIMESTAMP as the wall clock of the session's zone."""
+    if arg.type != TIMESTAMP or instants.known_zone(context.time_zone) == instants.UTC:
+        return arg
+    return bound.udf("local_time", TIMESTAMP_NTZ, arg, params=(context.time_zone,), nullable=arg.nullable)
+
+
+# -------------------------------------------------------------------------------------------------------------- fields
+
+
+def _part(field: str, plus: int = 0) -> Lower:
+    """A field by date_part, which counts from 0 where `plus` is 1."""
+
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        part: Expr = bound.fn("date_part", INT, _text(field), wall_clock(args[0], context), nullable=call.nullable)
+        if plus:
+            part = bound.op("+" if plus > 0 else "-", INT, part, Lit(INT, False, abs(plus)), nullable=call.nullable)
+        return part if call.type == INT else bound.cast(part, call.type)
+
+    return lower
+
+
+_DATE_PARTS = {
+    "year": _part("year"),
+    "quarter": _part("quarter"),
+    "month": _part("month"),
+    "day": _part("day"),
+    "dayofmonth": _part("day"),
+    "dayofyear": _part("doy"),
+    "weekofyear": _part("week"),
+    "dayofweek": _part("dow", plus=1),
+    "weekday": _part("isodow", plus=-1),
+}
+
+#: Names of fields of EXTRACT and date_part, and what they are.
+_FIELDS = {
+    name: field
+    for field, names in {
+        "year": ("YEAR", "Y", "YEARS", "YR", "YRS"),
+        "yearofweek": ("YEAROFWEEK",),
+        "quarter": ("QUARTER", "QTR"),
+        "month": ("MONTH", "MON", "MONS", "MONTHS"),
+        "weekofyear": ("WEEK", "W", "WEEKS"),
+        "day": ("DAY", "D", "DAYS"),
+        "dayofweek": ("DAYOFWEEK", "DOW"),
+        "isodow": ("DAYOFWEEK_ISO", "DOW_ISO"),
+        "dayofyear": ("DOY",),
+        "hour": ("HOUR", "H", "HOURS", "HR", "HRS"),
+        "minute": ("MINUTE", "M", "MIN", "MINS", "MINUTES"),
+        "second": ("SECOND", "S", "SEC", "SECONDS", "SECS"),
+    }.items()
+    for name in names
+}
+_INTERVAL_FIELDS: dict[bool, dict[str, DataType]] = {
+    True: {"year": INT, "month": TINYINT},
+    False: {"day": INT, "hour": TINYINT, "minute": TINYINT, "second": _SECOND},
+}
+_INTERVAL_UNITS = {True: ("year", "month"), False: ("day", "hour", "minute", "second")}
+
+
+def _bind_extract(function: Function, site: Site) -> Expr:
+    if len(site.args) != 2:
+        raise site.wrong_count("2")
+    if site.args[0].type != STRING:
+        raise site.mismatch(0, "STRING")
+    name = site.constant(0)
+    source = site.args[1]
+    if name is None:
+        return make(function, site, site.args, DOUBLE, True, ("null",))
+    field = _FIELDS.get(str(name).upper())
+    t = plain(source.type)
+
+    def refused() -> UserError:
+        return UserError(
+            "INVALID_EXTRACT_FIELD",
+            f"Cannot extract `{name}` from an expression of type {t.sql}.",
+            span=site.span_of(0),
+        )
+
+    if field is None:
+        raise refused()
+    if isinstance(t, IntervalType):
+        result = _INTERVAL_FIELDS[t.is_year_month].get(field)
+        units = _INTERVAL_UNITS[t.is_year_month]
+        if result is None or not units.index(t.start) <= units.index(field) <= units.index(t.end):
+            raise refused()
+        return make(function, site, (site.args[0], source), result, source.nullable, (field,))
+    target = DATE
+    if field in ("hour", "minute", "second"):
+        target = t if t in (TIMESTAMP, TIMESTAMP_NTZ) else TIMESTAMP
+    if not (is_datetime(t) or t.name in ("STRING", "VOID")):
+        raise site.mismatch(1, target.sql)
+    source = coerced(source, target)
+    return make(
+        function, site, (site.args[0], source), _SECOND if field == "second" else INT, source.nullable, (field,)
+    )
+
+
+def _extract(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    (field,), source = call.data, args[1]
+    if field == "null":
+        return bound.null(call.type)
+    if is_interval(source.type):
+        if field == "second":
+            return bound.udf("second_fraction", call.type, source, nullable=call.nullable)
+        return bound.udf("interval_field", call.type, source, params=(field,), nullable=call.nullable)
+    if field == "second":
+        return bound.udf("second_fraction", call.type, wall_clock(source, context), nullable=call.nullable)
+    if field == "yearofweek":
+        return bound.udf("year_of_week", call.type, source, nullable=call.nullable)
+    return (_DATE_PARTS.get(field) or _part(field))(call, (source,), context)
+
+
+def _shown_extract(call: Call, args: list[str]) -> str:
+    if call.shown == "extract":
+        return f"extract({args[0]} FROM {args[1]})"
+    return f"{call.shown or 'date_part'}({args[0]}, {args[1]})"
+
+
+# ---------------------------------------------------------------------------------------------------- moving and spans
+
+_UNITS = {
+    "YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "WEEK": "week", "DAY": "day", "DAYOFYEAR": "dayofyear",
+    "HOUR": "hour", "MINUTE": "minute", "SECOND": "second", "MILLISECOND": "millisecond", "MICROSECOND": "microsecond",
+}  # fmt: skip
+
+
+def _unit(site: Site) -> str:
+    """The unit that stands as the first of three arguments."""
+    word = site.args[0].value if isinstance(site.args[0], Lit) else None
+    unit = _UNITS.get(word.upper()) if isinstance(word, str) else None
+    if unit is None or (isinstance(site.args[0], Lit) and site.args[0].text is None):
+        raise UserError(
+            "INVALID_PARAMETER_VALUE.DATETIME_UNIT",
+            f"The value of parameter(s) `unit` in `{site.shown}` is invalid: expects one of the units without quotes YEAR, "
+            "QUARTER, MONTH, WEEK, DAY, DAYOFYEAR, HOUR, MINUTE, SECOND, MILLISECOND, MICROSECOND, but got the string "
+            f"literal '{word}'.",
+            span=site.span_of(0),
+        )
+    return unit
+
+
+def _bind_timestamp_add(function: Function, site: Site) -> Expr:
+    if len(site.args) != 3:
+        raise site.wrong_count("3")
+    unit = _unit(site)
+    typed = Function(function.name, (param(STRING), param(BIGINT), param(TIMESTAMP, TIMESTAMP_NTZ)))
+    args = coerce_args(typed, site)
+    call = make(function, site, args, args[2].type, args[1].nullable or args[2].nullable, (unit,))
+    assert isinstance(call, Call)
+    call.shown = "timestampadd"
+    return call
+
+
+def _timestamp_add(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf(
+        "timestamp_add",
+        call.type,
+        *args[1:],
+        params=(context.time_zone, call.data[0]),
+        nullable=call.nullable,
+        raises=True,
+    )
+
+
+def _bind_timestamp_diff(function: Function, site: Site) -> Expr:
+    if len(site.args) != 3:
+        raise site.wrong_count("3")
+    unit = _unit(site)
+    typed = Function(function.name, (param(STRING), param(TIMESTAMP), param(TIMESTAMP)))
+    args = coerce_args(typed, site)
+    call = make(function, site, args, BIGINT, args[1].nullable or args[2].nullable, (unit,))
+    assert isinstance(call, Call)
+    call.shown = "timestampdiff"
+    return call
+
+
+def _timestamp_diff(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf(
+        "timestamp_diff",
+        call.type,
+        *args[1:],
+        params=(context.time_zone, call.data[0]),
+        nullable=call.nullable,
+        raises=True,
+    )
+
+
+_DAYS = (param(DATE), param(INT, "integral"))
+
+
+def _bind_date_add(function: Function, site: Site) -> Expr:
+    """date_add(date, days); with a unit in front it is timestampadd."""
+    if len(site.args) == 3:
+        return _bind_timestamp_add(TIMESTAMP_ADD, site)
+    if len(site.args) == 2 and is_integral(plain(site.args[1].type)) and plain(site.args[1].type) == BIGINT:
+        raise site.mismatch(1, "INT or SMALLINT or TINYINT")
+    args = coerce_args(Function(function.name, _DAYS), site)
+    call = make(function, site, args, DATE, any(a.nullable for a in args))
+    assert isinstance(call, Call)
+    call.shown = "date_add" if function.name != "date_sub" else call.shown
+    return call
+
+
+def _bind_date_sub(function: Function, site: Site) -> Expr:
+    if len(site.args) == 3:
+        raise site.wrong_count("2")
+    return _bind_date_add(function, site)
+
+
+def _date_add(sign: int) -> Lower:
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        moment, count = args
+        if isinstance(count, Lit) and isinstance(count.value, int):
+            steps = bound.lit(sign * count.value, INT)
+            folded = folded_add(call, (moment, steps), context.time_zone)
+            if folded is not None:
+                return folded
+        return bound.udf(
+            "date_add_wrapping", DATE, moment, bound.cast(count, INT), params=(sign,), nullable=call.nullable
+        )
+
+    return lower
+
+
+def _bind_datediff(function: Function, site: Site) -> Expr:
+    if len(site.args) == 3:
+        return _bind_timestamp_diff(TIMESTAMP_DIFF, site)
+    args = coerce_args(Function(function.name, (param(DATE), param(DATE))), site)
+    return make(function, site, args, INT, any(a.nullable for a in args))
+
+
+def _datediff(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    left, right = (bound.cast(bound.EngineCast(INT, a.nullable, a), INT) for a in args)
+    return bound.op("-", INT, left, right, nullable=call.nullable)
+
+
+# ------------------------------------------------------------------------------------------------------ text and parts
+
+_PARSED = (STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
+
+
+def _bind_parsed(function: Function, site: Site) -> Expr:
+    """to_date, to_timestamp and kin: (text, pattern) parses, anything else is a cast."""
+    if not 1 <= len(site.args) <= 2:
+        raise site.wrong_count("[1, 2]")
+    target = DATE if "date" in function.name else TIMESTAMP_NTZ if "ntz" in function.name else TIMESTAMP
+    is_try = function.name.startswith("try_")
+    source = site.args[0]
+    t = plain(source.type)
+    params = (param(*_PARSED), param(STRING))[: len(site.args)]
+    args = list(coerce_args(Function(function.name, params), site))
+    t = plain(args[0].type)
+    parse = len(args) == 2 and t == STRING
+    if not parse and t != target:
+        nullable = bool(is_try)
+        args[0] = Cast(target, nullable or coerced(args[0], target).nullable, args[0], implicit=True, is_try=is_try)
+    nullable = is_try or any(a.nullable for a in args)
+    return make(function, site, tuple(args), target, nullable, ("parse" if parse else "cast",))
+
+
+def _parsed(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if call.data[0] == "cast":
+        if len(args) == 2 and args[1].nullable:
+            return bound.case(call.type, (bound.not_(bound.is_null(args[1])), args[0]))
+        return args[0]
+    is_try = call.fn.startswith("try_")
+    between = TIMESTAMP if call.type == DATE else call.type
+    function = "try_to_date" if call.type == DATE else "try_to_timestamp"
+    stamp = bound.udf(
+        "parse_datetime",
+        between,
+        *args,
+        params=(context.time_zone, is_try, function),
+        nullable=call.nullable,
+        raises=not is_try,
+    )
+    return _as_date(stamp, context) if call.type == DATE else stamp
+
+
+def _as_date(stamp: Expr, context: Context) -> Expr:
+    return bound.udf("cast", DATE, stamp, params=(context.time_zone, False), nullable=stamp.nullable)
+
+
+def _bind_unix(function: Function, site: Site) -> Expr:
+    """unix_timestamp([time[, pattern]]): no argument is the statement's instant."""
+    args = site.args
+    if len(args) > 2 or (not args and function.name == "to_unix_timestamp"):
+        raise site.wrong_count("[0, 1, 2]" if function.name == "unix_timestamp" else "[1, 2]")
+    pattern = Lit(STRING, False, DEFAULT_PATTERN)
+    if not args:
+        args = (Call(TIMESTAMP, False, "current_timestamp", (), "current_timestamp"),)
+    full = Site(site.name, (*args, pattern)[:2] if len(args) < 2 else args, site.context, site.span, site.spans)
+    typed = Function(function.name, (param(*_PARSED), param(STRING)))
+    done = coerce_args(typed, full)
+    return make(function, site, done, BIGINT, nullable_of(Function(function.name), done))
+
+
+def _unix(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    stamp, t = args[0], args[0].type
+    if t == STRING:
+        stamp = bound.udf(
+            "parse_datetime",
+            TIMESTAMP,
+            *args,
+            params=(context.time_zone, False, "try_to_timestamp"),
+            nullable=call.nullable,
+            raises=True,
+        )
+    elif t != TIMESTAMP:
+        # the wall clock of DATE and TIMESTAMP_NTZ is read in the session's zone
+        stamp = bound.udf(
+            "cast", TIMESTAMP, stamp, params=(context.time_zone, False), nullable=call.nullable, raises=True
+        )
+    seconds = bound.udf("epoch_units", BIGINT, stamp, params=(instants.MICROS_PER_SECOND,), nullable=call.nullable)
+    if t != STRING and args[1].nullable:
+        return bound.case(BIGINT, (bound.not_(bound.is_null(args[1])), seconds))
+    return seconds
+
+
+def _from_unixtime(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    stamp = bound.udf(
+        "from_epoch", TIMESTAMP, args[0], params=(instants.MICROS_PER_SECOND,), nullable=args[0].nullable, raises=True
+    )
+    return bound.udf(
+        "date_format", STRING, stamp, args[1], params=(context.time_zone,), nullable=call.nullable, raises=True
+    )
+
+
+def _bind_timestamp_seconds(function: Function, site: Site) -> Expr:
+    args = coerce_args(Function(function.name, (param("numeric"),)), site)
+    nullable = args[0].nullable or plain(args[0].type) in (FLOAT, DOUBLE)
+    return make(function, site, args, TIMESTAMP, nullable)
+
+
+def _timestamp_seconds(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    t = args[0].type
+    if is_integral(t):
+        return bound.udf(
+            "from_epoch", TIMESTAMP, args[0], params=(instants.MICROS_PER_SECOND,), nullable=call.nullable, raises=True
+        )
+    return bound.udf(
+        "from_epoch_fraction", TIMESTAMP, args[0], nullable=call.nullable, raises=isinstance(t, DecimalType)
+    )
+
+
+def _bind_date_trunc(function: Function, site: Site) -> Expr:
+    args = coerce_args(Function(function.name, (param(STRING), param(TIMESTAMP))), site)
+    return make(function, site, args, TIMESTAMP, True)
+
+
+def _unix_date(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.EngineCast(INT, call.nullable, args[0])
+
+
+def _from_unix_date(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.EngineCast(DATE, call.nullable, args[0])
+
+
+def _unix_micros(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.EngineCast(BIGINT, call.nullable, args[0])
+
+
+def _bind_convert_timezone(function: Function, site: Site) -> Expr:
+    """convert_timezone([source,] target, timestamp_ntz); without a source zone it is the session's."""
+    if not 2 <= len(site.args) <= 3:
+        raise site.wrong_count("[2, 3]")
+    if len(site.args) == 2:
+        zone = Call(STRING, False, "current_timezone", (), "current_timezone")
+        site = Site(site.name, (zone, *site.args), site.context, site.span)
+    args = coerce_args(Function(function.name, (param(STRING), param(STRING), param(TIMESTAMP_NTZ))), site)
+    return make(function, site, args, TIMESTAMP_NTZ, any(a.nullable for a in args))
+
+
+_CLOCK = (param(INT), param(INT), param(INT), param(INT), param(INT), param(decimal(16, 6)))
+
+
+def _bind_make_timestamp(function: Function, site: Site) -> Expr:
+    zoneless, is_try = function.name.endswith("ntz"), function.name.startswith("try_")
+    count = len(site.args)
+    if count in (1, 2, 3) and not is_try:
+        return make(function, site, site.args, TIMESTAMP_NTZ if zoneless else TIMESTAMP, True, ("date and time",))
+    most = 6 if zoneless else 7
+    if count not in (6, most):
+        raise site.wrong_count("6" if zoneless else "[6, 7]")
+    args = coerce_args(Function(function.name, (*_CLOCK, param(STRING))[:count]), site)
+    target = TIMESTAMP_NTZ if zoneless else TIMESTAMP
+    return make(function, site, args, target, is_try or any(a.nullable for a in args), (is_try,))
+
+
+def _make_timestamp(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if call.data[0] == "date and time":
+        from gateway.sql.functions.lowerings import refused
+
+        raise refused(call, f"{call.shown} of a date and a time")
+    return bound.udf(
+        "make_timestamp",
+        call.type,
+        *args,
+        params=(context.time_zone, call.data[0]),
+        nullable=call.nullable,
+        raises=not call.data[0],
+    )
+
+
+def _utc_shift(direction: str) -> Lower:
+    return kernel("utc_shift", raises=True, params=(direction,))
+
+
+TIMESTAMP_ADD = Function("timestampadd", bind=_bind_timestamp_add, lower=_timestamp_add)
+TIMESTAMP_DIFF = Function("timestampdiff", bind=_bind_timestamp_diff, lower=_timestamp_diff)
+
+ROWS: tuple[Function, ...] = (
+    *(Function(name, params=(param(DATE),), returns=INT, lower=lower) for name, lower in _DATE_PARTS.items()),
+    *(
+        Function(name, params=(param(TIMESTAMP, TIMESTAMP_NTZ),), returns=INT, lower=_part(name))
+        for name in ("hour", "minute", "second")
+    ),
+    *(
+        Function(name, bind=_bind_extract, lower=_extract, shown=_shown_extract)
+        for name in ("extract", "date_part", "datepart")
+    ),
+    Function("dayname", params=(param(DATE),), returns=STRING, lower=kernel("weekday_name")),
+    Function("monthname", params=(param(DATE),), returns=STRING, lower=kernel("month_name")),
+    Function("last_day", params=(param(DATE),), returns=DATE, lower=kernel("last_day", raises=True)),
+    Function(
+        "next_day",
+        params=(param(DATE), param(STRING)),
+        returns=DATE,
+        nullable="always",
+        lower=kernel("next_day", raises=True),
+    ),
+    Function(
+        "add_months", params=(param(DATE), param(INT)), returns=DATE, lower=kernel("add_months_checked", raises=True)
+    ),
+    *(Function(name, bind=_bind_date_add, lower=_date_add(1)) for name in ("date_add", "dateadd")),
+    Function("date_sub", bind=_bind_date_sub, lower=_date_add(-1)),
+    *(Function(name, bind=_bind_datediff, lower=_datediff) for name in ("datediff", "date_diff")),
+    TIMESTAMP_ADD,
+    TIMESTAMP_DIFF,
+    Function(
+        "months_between",
+        params=(param(TIMESTAMP), param(TIMESTAMP), param(BOOLEAN)),
+        optional=1,
+        defaults=(Lit(BOOLEAN, False, True),),
+        returns=DOUBLE,
+        lower=kernel("months_between", zoned=True),
+    ),
+    Function("trunc", params=(param(DATE), param(STRING)), returns=DATE, nullable="always", lower=kernel("trunc")),
+    Function("date_trunc", bind=_bind_date_trunc, lower=kernel("date_trunc", zoned=True)),
+    Function(
+        "make_date",
+        params=(param(INT), param(INT), param(INT)),
+        returns=DATE,
+        lower=kernel("make_date", raises=True),
+    ),
+    *(
+        Function(name, bind=_bind_make_timestamp, lower=_make_timestamp)
+        for name in (
+            "make_timestamp",
+            "make_timestamp_ltz",
+            "make_timestamp_ntz",
+            "try_make_timestamp",
+            "try_make_timestamp_ltz",
+            "try_make_timestamp_ntz",
+        )
+    ),
+    *(
+        Function(name, bind=_bind_parsed, lower=_parsed)
+        for name in (
+            "to_date",
+            "try_to_date",
+            "to_timestamp",
+            "try_to_timestamp",
+            "to_timestamp_ltz",
+            "to_timestamp_ntz",
+        )
+    ),
+    Function(
+        "date_format",
+        params=(param(TIMESTAMP), param(STRING)),
+        returns=STRING,
+        lower=kernel("date_format", zoned=True, raises=True),
+    ),
+    Function(
+        "from_unixtime",
+        params=(param(BIGINT), param(STRING)),
+        optional=1,
+        defaults=(Lit(STRING, False, DEFAULT_PATTERN),),
+        returns=STRING,
+        nullable="always",
+        lower=_from_unixtime,
+    ),
+    *(Function(name, bind=_bind_unix, lower=_unix) for name in ("unix_timestamp", "to_unix_timestamp")),
+    Function("unix_date", params=(param(DATE),), returns=INT, lower=_unix_date),
+    Function("unix_micros", params=(param(TIMESTAMP),), returns=BIGINT, lower=_unix_micros),
+    Function("unix_millis", params=(param(TIMESTAMP),), returns=BIGINT, lower=kernel("epoch_units", params=(1000,))),
+    Function(
+        "unix_seconds",
+        params=(param(TIMESTAMP),),
+        returns=BIGINT,
+        lower=kernel("epoch_units", params=(instants.MICROS_PER_SECOND,)),
+    ),
+    Function("date_from_unix_date", params=(param(INT),), returns=DATE, lower=_from_unix_date),
+    Function("timestamp_seconds", bind=_bind_timestamp_seconds, lower=_timestamp_seconds),
+    Function(
+        "timestamp_millis",
+        params=(param("integral"),),
+        returns=TIMESTAMP,
+        lower=kernel("from_epoch", raises=True, params=(1000,)),
+    ),
+    Function(
+        "timestamp_micros",
+        params=(param("integral"),),
+        returns=TIMESTAMP,
+        lower=kernel("from_epoch", params=(1,)),
+    ),
+    Function(
+        "from_utc_timestamp", params=(param(TIMESTAMP), param(STRING)), returns=TIMESTAMP, lower=_utc_shift("from")
+    ),
+    Function("to_utc_timestamp", params=(param(TIMESTAMP), param(STRING)), returns=TIMESTAMP, lower=_utc_shift("to")),
+    Function("convert_timezone", bind=_bind_convert_timezone, lower=kernel("convert_timezone", raises=True)),
+)
