@@ -1,1 +1,3 @@
+"""Delta SQL Gateway."""
 
+__version__ = "0.1.0"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import import_module, metadata
+from importlib import import_module
 
+from gateway import __version__
 from gateway.config import SETTINGS
 from gateway.errors import ConfigError, GatewayError
 
@@ -42,7 +43,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gateway", description="A self-hosted SQL warehouse over Delta tables for Databricks and Hive clients."
     )
-    parser.add_argument("--version", action="version", version=f"gateway {metadata.version('gateway')}")
+    parser.add_argument("--version", action="version", version=f"gateway {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     serve = commands.add_parser(

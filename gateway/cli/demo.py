@@ -1,0 +1,134 @@
+"""`gateway demo`: start on sample data, let a real client run a query, show how to connect."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import socket
+import threading
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
+
+from gateway.cli.embedded import embedded_config
+from gateway.cli.main import settings_flags
+from gateway.cli.output import layout, texts
+from gateway.config import Config
+from gateway.observability import configure_logging
+from gateway.protocol.client import DEFAULT_PATH, Client
+
+QUERY = """\
+SELECT r.r_name AS region, count(*) AS orders, sum(o.o_totalprice) AS revenue, max(o.o_orderdate) AS latest
+FROM samples.tpch.orders o
+JOIN samples.tpch.customer c ON o.o_custkey = c.c_custkey
+JOIN samples.tpch.nation n ON c.c_nationkey = n.n_nationkey
+JOIN samples.tpch.region r ON n.n_regionkey = r.r_regionkey
+GROUP BY r.r_name
+ORDER BY revenue DESC"""
+
+SNIPPETS = """\
+Python (databricks-sql-connector):
+
+    from databricks import sql
+    connection = sql.connect(
+        server_hostname="localhost",
+        http_path="{path}",
+        _connection_uri="{url}{path}",
+        access_token="none-needed",
+        enable_telemetry=False,
+    )
+
+JDBC (Databricks driver):
+
+    jdbc:databricks://{address}/default;transportMode=http;ssl=0;httpPath={path};AuthMech=3;UID=token;PWD=none-needed;UseThriftClient=1
+
+beeline:
+
+    beeline -u "jdbc:hive2://{address}/default;transportMode=http;httpPath=cliservice" -n me -p none-needed
+
+This command line:
+
+    gateway query --url {url} "SELECT * FROM samples.nyctaxi.trips LIMIT 5"
+
+Health: curl {url}/readyz       Metrics: curl {url}/metrics
+Tables: {warehouse}/<schema>/<table>/ is main.<schema>.<table>"""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Start, query, explain; then serve until Ctrl-C, or end after the query with --once."""
+    flags = settings_flags(arguments)
+    config = embedded_config({**flags, "auth": "none", "host": "127.0.0.1"}, arguments.config)
+    if flags["port"] is None and _is_taken(config.port):
+        config = embedded_config({**flags, "auth": "none", "host": "127.0.0.1", "port": "0"}, arguments.config)
+    configure_logging(config.log_format, str(flags["log-level"] or "warning"))
+    from gateway.app import Gateway
+
+    gateway = Gateway(config)
+    print("Starting the gateway on sample data (the first start makes them) ...", flush=True)
+    stop = threading.Event()
+    _stop_on_signal(stop)
+    gateway.start()
+    try:
+        print(f"The gateway is ready at {gateway.url}\n")
+        name, table = _query(gateway.url)
+        print(f"{name} asked:\n\n{_indented(QUERY)}\n\nand got:\n\n{_indented(_shown(table))}", flush=True)
+        print("\n" + _snippets(gateway.url, config), flush=True)
+        if not arguments.once:
+            print("\nCtrl-C ends the gateway.", flush=True)
+            while not stop.wait(3600):
+                pass
+    finally:
+        gateway.stop()
+    return 0
+
+
+def _stop_on_signal(stop: threading.Event) -> None:
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, on_signal)
+
+
+def _query(url: str) -> tuple[str, pa.Table]:
+    """Name of the client that asked, and the rows."""
+    try:
+        from databricks import sql
+    except ImportError:
+        with Client(url).open() as client:
+            return "The built-in client (databricks-sql-connector is not installed)", client.execute(QUERY).table()
+    arguments: dict[str, Any] = {
+        "server_hostname": "localhost",
+        "http_path": DEFAULT_PATH,
+        "_connection_uri": url + DEFAULT_PATH,
+        "access_token": "none-needed",
+        "enable_telemetry": False,
+    }
+    with sql.connect(**arguments) as connection, connection.cursor() as cursor:
+        cursor.execute(QUERY)
+        return f"databricks-sql-connector {sql.__version__}", cursor.fetchall_arrow()
+
+
+def _shown(table: pa.Table) -> str:
+    columns = [["NULL" if t is None else t for t in texts(column.combine_chunks())] for column in table.columns]
+    return layout(table.schema, columns).rstrip("\n")
+
+
+def _indented(text: str) -> str:
+    return "\n".join("    " + line for line in text.splitlines())
+
+
+def _snippets(url: str, config: Config) -> str:
+    return SNIPPETS.format(url=url, path=DEFAULT_PATH, address=url.removeprefix("http://"), warehouse=config.warehouse)
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as probe, contextlib.suppress(OSError):
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))
+        return False
+    return True

@@ -1,0 +1,237 @@
+"""Rows of a result as a table, CSV, JSON lines or Parquet.
+
+Texts are those that a text client gets (`results.display`), so a value looks the same here and there. Files appear under their
+name only when they are complete.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import csv
+import datetime as dt
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TextIO
+
+import pyarrow as pa
+
+from gateway.errors import ConfigError
+from gateway.results.display import wire_text
+from gateway.sqltypes import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    VOID,
+    DataType,
+    StructField,
+    array,
+    decimal,
+    map_of,
+    struct,
+)
+
+FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".txt": "table"}
+_SCALARS = {
+    pa.null(): VOID,
+    pa.bool_(): BOOLEAN,
+    pa.int8(): TINYINT,
+    pa.int16(): SMALLINT,
+    pa.int32(): INT,
+    pa.int64(): BIGINT,
+    pa.float32(): FLOAT,
+    pa.float64(): DOUBLE,
+    pa.string(): STRING,
+    pa.binary(): BINARY,
+    pa.date32(): DATE,
+}
+
+
+def choose_format(asked: str | None, output: str | None) -> str:
+    """The format asked for, else that of the file's ending, else a table. Raises ConfigError."""
+    if asked is None and output is not None:
+        ending = Path(output).suffix.lower()
+        if ending not in FORMATS:
+            raise ConfigError("output", f"the ending of {output} names no format; give --format")
+        asked = FORMATS[ending]
+    if asked == "parquet" and output is None:
+        raise ConfigError("format", "parquet needs a file: -o FILE")
+    return asked or "table"
+
+
+def write_rows(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], format: str, output: str | None, max_rows: int
+) -> tuple[int, bool]:
+    """Write all rows (at most `max_rows` of a table, 0: all); how many, and whether there were more."""
+    if format == "parquet":
+        assert output is not None
+        return _write_parquet(schema, batches, Path(output)), False
+    with _text_target(output) as target:
+        if format == "csv":
+            return _write_csv(schema, batches, target), False
+        if format == "json":
+            return _write_json(batches, target), False
+        return _write_table(schema, batches, target, max_rows)
+
+
+@contextlib.contextmanager
+def _draft(output: Path) -> Iterator[Path]:
+    draft = output.with_name(f".{output.name}.part")
+    try:
+        yield draft
+        draft.replace(output)
+    except OSError as error:
+        raise ConfigError("output", f"{output} cannot be written: {error.strerror or error}") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _text_target(output: str | None) -> Iterator[TextIO]:
+    if output is None:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    with _draft(Path(output)) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+def _write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], output: Path) -> int:
+    import pyarrow.parquet as pq
+
+    rows = 0
+    with _draft(output) as draft, pq.ParquetWriter(draft, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: TextIO) -> int:
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(schema.names)
+    rows = 0
+    for batch in batches:
+        writer.writerows(zip(*(texts(column) for column in batch.columns), strict=True))
+        rows += batch.num_rows
+    return rows
+
+
+def _write_json(batches: Iterable[pa.RecordBatch], target: TextIO) -> int:
+    rows = 0
+    for batch in batches:
+        columns = [[plain(v, column.type) for v in column.to_pylist()] for column in batch.columns]
+        for values in zip(*columns, strict=True):
+            row = dict(zip(batch.schema.names, values, strict=True))
+            target.write(json.dumps(row, ensure_ascii=False) + "\n")
+        rows += batch.num_rows
+    return rows
+
+
+def _write_table(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: TextIO, max_rows: int
+) -> tuple[int, bool]:
+    columns: list[list[str]] = [[] for _ in schema]
+    rows, more = 0, False
+    for batch in batches:
+        part = batch.slice(0, max_rows - rows) if max_rows else batch
+        more = more or part.num_rows < batch.num_rows
+        for cells, column in zip(columns, part.columns, strict=True):
+            cells.extend("NULL" if text is None else _one_line(text) for text in texts(column))
+        rows += part.num_rows
+        if more:
+            break
+    target.write(layout(schema, columns))
+    return rows, more
+
+
+def layout(schema: pa.Schema, columns: list[list[str]]) -> str:
+    """Texts of all cells as an aligned table, numbers to the right."""
+    right = [_is_number(field.type) for field in schema]
+    widths = [
+        max(len(_one_line(name)), *map(len, cells)) if cells else len(_one_line(name))
+        for name, cells in zip(schema.names, columns, strict=True)
+    ]
+
+    def line(cells: Iterable[str], align: bool = True) -> str:
+        parts = [
+            cell.rjust(width) if to_right and align else cell.ljust(width)
+            for cell, width, to_right in zip(cells, widths, right, strict=True)
+        ]
+        return "  ".join(parts).rstrip() + "\n"
+
+    head = line(_one_line(n) for n in schema.names) + line("-" * w for w in widths)
+    return head + "".join(line(cells) for cells in zip(*columns, strict=True))
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+
+
+def sql_type(type_: pa.DataType) -> DataType:
+    """The SQL type of a delivered Arrow type."""
+    if pa.types.is_decimal(type_):
+        return decimal(type_.precision, type_.scale)
+    if pa.types.is_timestamp(type_):
+        return TIMESTAMP if type_.tz else TIMESTAMP_NTZ
+    if pa.types.is_list(type_):
+        return array(sql_type(type_.value_type))
+    if pa.types.is_map(type_):
+        return map_of(sql_type(type_.key_type), sql_type(type_.item_type))
+    if pa.types.is_struct(type_):
+        return struct(*(StructField(f.name, sql_type(f.type)) for f in type_))
+    if type_ not in _SCALARS:
+        raise ConfigError("format", f"a column of type {type_} has no text form here; use parquet")
+    return _SCALARS[type_]
+
+
+def texts(column: pa.Array) -> list[str | None]:
+    """Text of each value, None for NULL."""
+    type_ = column.type
+    if pa.types.is_binary(type_):
+        return [None if v is None else v.hex().upper() for v in column.to_pylist()]
+    zone = type_.tz if pa.types.is_timestamp(type_) and type_.tz else "UTC"
+    result: list[str | None] = wire_text(column, sql_type(type_), zone).to_pylist()
+    return result
+
+
+def plain(value: Any, type_: pa.DataType) -> Any:
+    """A value as JSON has it: decimals, times and special floats as text, binary as base64."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value).replace("inf", "Infinity").replace("nan", "NaN")
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, (dt.datetime, dt.date)):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if pa.types.is_map(type_):
+        return {_key(k): plain(v, type_.item_type) for k, v in value}
+    if pa.types.is_list(type_):
+        return [plain(v, type_.value_type) for v in value]
+    if pa.types.is_struct(type_):
+        return {f.name: plain(value[f.name], f.type) for f in type_}
+    return str(value)
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else json.dumps(plain(key, pa.null()))

@@ -1,0 +1,221 @@
+"""The command line: exit codes, settings, outputs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import socket
+import stat
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gateway import __version__
+from gateway.auth.authenticators import read_tokens
+from gateway.cli import main
+from gateway.cli.doctor import FAIL, examine
+from gateway.cli.main import make_parser
+from gateway.cli.output import choose_format, write_rows
+from gateway.config import SETTINGS, load_config
+from gateway.errors import ConfigError
+
+TABLE = pa.table(
+    {
+        "id": pa.array([1, 2, None], pa.int64()),
+        "name": pa.array(["a", None, 'say "x",\nb']),
+        "price": pa.array([Decimal("1.50"), Decimal("-20.00"), None], pa.decimal128(10, 2)),
+        "ratio": pa.array([0.5, float("nan"), float("-inf")]),
+        "day": pa.array([date(2024, 2, 29), None, date(1, 1, 1)]),
+        "at": pa.array([datetime(2024, 2, 29, 12, 0, 0, 500000, UTC), None, None], pa.timestamp("us", "UTC")),
+        "raw": pa.array([b"\x00\xff", None, b""]),
+        "list": pa.array([[1, None], [], None], pa.list_(pa.int32())),
+        "map": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int32())),
+        "struct": pa.array(
+            [{"x": 1, "y": "z"}, None, {"x": None, "y": ""}], pa.struct([("x", pa.int32()), ("y", pa.string())])
+        ),
+    }
+)
+
+
+def written(format: str, path: Path, max_rows: int = 0) -> str:
+    """What `write_rows` puts into a file."""
+    write_rows(TABLE.schema, TABLE.to_batches(max_chunksize=2), format, str(path), max_rows)
+    return path.read_text()
+
+
+def test_csv(tmp_path: Path) -> None:
+    rows = list(csv.reader(io.StringIO(written("csv", tmp_path / "t.csv"))))
+    assert rows[0] == TABLE.column_names
+    assert rows[1] == [
+        "1",
+        "a",
+        "1.50",
+        "0.5",
+        "2024-02-29",
+        "2024-02-29 12:00:00.5",
+        "00FF",
+        "[1,null]",
+        '{"k":1}',
+        '{"x":1,"y":"z"}',
+    ]
+    assert rows[3][:5] == ["", 'say "x",\nb', "", "-Infinity", "0001-01-01"]
+
+
+def test_json(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in written("json", tmp_path / "t.json").splitlines()]
+    assert rows[0] == {
+        "id": 1,
+        "name": "a",
+        "price": "1.50",
+        "ratio": 0.5,
+        "day": "2024-02-29",
+        "at": "2024-02-29T12:00:00.500000+00:00",
+        "raw": "AP8=",
+        "list": [1, None],
+        "map": {"k": 1},
+        "struct": {"x": 1, "y": "z"},
+    }
+    assert rows[1]["ratio"] == "NaN" and rows[2]["struct"] == {"x": None, "y": ""}
+
+
+def test_parquet(tmp_path: Path) -> None:
+    write_rows(TABLE.schema, TABLE.to_batches(), "parquet", str(tmp_path / "t.parquet"), 0)
+    got = pq.read_table(tmp_path / "t.parquet")
+    assert got.drop_columns("ratio").equals(TABLE.drop_columns("ratio"))
+    assert [p.name for p in tmp_path.iterdir()] == ["t.parquet"]
+
+
+def test_table_layout(tmp_path: Path) -> None:
+    lines = written("table", tmp_path / "t.txt").splitlines()
+    assert lines[0].startswith("  id  name")
+    assert lines[2].startswith("   1  a ") and lines[4].startswith('NULL  say "x",\\nb')
+    assert len(lines) == 5
+
+
+def test_table_says_when_there_are_more_rows(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.txt")
+    assert write_rows(TABLE.schema, TABLE.to_batches(max_chunksize=2), "table", path, 2) == (2, True)
+    assert write_rows(TABLE.schema, TABLE.to_batches(max_chunksize=2), "table", path, 3) == (3, False)
+    assert write_rows(TABLE.schema, [], "table", path, 3) == (0, False)
+
+
+def test_a_failed_output_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be written"):
+        write_rows(TABLE.schema, TABLE.to_batches(), "csv", str(tmp_path / "missing" / "t.csv"), 0)
+
+    def failing() -> object:
+        yield TABLE.to_batches()[0]
+        raise RuntimeError("the server went away")
+
+    with pytest.raises(RuntimeError):
+        write_rows(TABLE.schema, failing(), "csv", str(tmp_path / "t.csv"), 0)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_format_follows_the_ending() -> None:
+    assert choose_format(None, "x.CSV") == "csv"
+    assert choose_format(None, None) == "table"
+    assert choose_format("json", "x.csv") == "json"
+    for asked, output in ((None, "x.xyz"), ("parquet", None)):
+        with pytest.raises(ConfigError):
+            choose_format(asked, output)
+
+
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [
+        (["serve"], "warehouse"),
+        (["serve", "--warehouse", "/w", "--port", "x"], "port"),
+        (["serve", "--warehouse", "/w", "--host", "0.0.0.0"], "auth"),
+        (["serve", "--warehouse", "/proc/no/such"], "warehouse"),
+        (["serve", "--warehouse", "{tmp}/w", "--state", "/proc/no/such", "--port", "0"], "state"),
+        (["serve", "--warehouse", "{tmp}/w", "--state", "{tmp}/s", "--allow-path", "{tmp}/missing"], "allow-path"),
+        (
+            ["serve", "--warehouse", "{tmp}/w", "--state", "{tmp}/s", "--auth", "token", "--token-file", "{tmp}/no"],
+            "token",
+        ),
+        (["serve", "--config", "/no/such/file.toml"], "config"),
+        (["query", "SELECT 1", "--url", "https://127.0.0.1:1"], "url"),
+        (["query", "SELECT 1", "--format", "parquet"], "format"),
+        (["query", "SELECT 1", "--max-rows", "-1", "--url", "http://127.0.0.1:1"], "max-rows"),
+        (["token", "a:b", "--token-file", "{tmp}/t"], "user"),
+    ],
+)
+def test_bad_settings_exit_with_2_and_name_the_setting(
+    argv: list[str], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in (s.variable for s in SETTINGS):
+        monkeypatch.delenv(variable, raising=False)
+    assert main([part.replace("{tmp}", str(tmp_path)) for part in argv]) == 2
+    assert named in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argv", [[], ["serve", "--nonsense"], ["explode"], ["query"]])
+def test_bad_usage_exits_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert caught.value.code == 2
+    assert "usage: gateway" in capsys.readouterr().err
+
+
+def test_port_in_use_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        flags = ["--warehouse", str(tmp_path / "w"), "--state", str(tmp_path / "s"), "--port", port]
+        assert main(["serve", *flags]) == 2
+        assert "port" in capsys.readouterr().err
+        config = load_config({"warehouse": str(tmp_path), "state": str(tmp_path), "port": port}, {})
+        assert [f.what for f in examine(config) if f.verdict == FAIL] == ["port"]
+
+
+def test_no_server_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert main(["query", "SELECT 1", "--url", f"http://127.0.0.1:{port}"]) == 1
+    assert "refused" in capsys.readouterr().err.lower()
+
+
+def test_doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--warehouse", str(tmp_path / "w"), "--state", str(tmp_path / "s"), "--port", "0"]
+    assert main(["doctor", *flags]) == 0
+    report = capsys.readouterr().out
+    assert "datafusion 55.0.0" in report and "FAIL" not in report
+    assert main(["doctor", *flags, "--allow-path", str(tmp_path / "missing")]) == 1
+    assert "FAIL  allow-path" in capsys.readouterr().out
+    assert not (tmp_path / "w").exists()
+
+
+def test_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "tokens.txt"
+    tokens = []
+    for user in ("alice", "bob"):
+        assert main(["token", user, "--token-file", str(path)]) == 0
+        tokens.append(capsys.readouterr().out.strip())
+    assert not any(token in path.read_text() for token in tokens)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    known = read_tokens(path)
+    assert [known.authenticate({"authorization": f"Bearer {t}"}).name for t in tokens] == ["alice", "bob"]
+
+
+def test_every_setting_is_a_flag_of_serve(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(["serve", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for setting in SETTINGS:
+        assert f"--{setting.name} " in text
+        assert " ".join(setting.help.split()) in text
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out.strip() == f"gateway {__version__}"
