@@ -461,10 +461,13 @@ class WorkerPool:
         with self._changed:
             while not self._stopping:
                 now = time.monotonic()
-                self._kill_overdue(now)
-                if self._limits.memory_limit is not None:
-                    self._kill_large(self._limits.memory_limit)
-                self._end_surplus(now)
+                try:
+                    self._kill_overdue(now)
+                    if self._limits.memory_limit is not None:
+                        self._kill_large(self._limits.memory_limit)
+                    self._end_surplus(now)
+                except OSError as error:  # whatever /proc or kill say: the watch goes on
+                    observability.log("worker watch failed", "error", error=repr(error))
                 self._changed.wait(self._pause(now))
 
     def _pause(self, now: float) -> float:

@@ -7,10 +7,12 @@ nothing but the other end to hang up, beside the kernel's own signal on the pare
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import gc
 import os
+import pickle
 import select
 import signal
 import socket
@@ -194,7 +196,12 @@ def run_job(handler: Handler, channel: Channel, start: Start, run: RunJob) -> No
         emit.close()
     if isinstance(last, Failed) and isinstance(run.job, Statement):
         last.error.statement = run.job.text
-    channel.send(JobEvent(run.run_id, last))
+    try:
+        channel.send(JobEvent(run.run_id, last))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        traceback.print_exception(error)
+        failure = ServerError("INTERNAL_ERROR", "The end of the statement cannot be sent to the server.")
+        channel.send(JobEvent(run.run_id, Failed(failure)))
 
 
 def _as_gateway_error(error: Exception) -> GatewayError:
@@ -277,7 +284,8 @@ def main() -> NoReturn:
 
     def jobs() -> None:
         nonlocal code
-        serve(channel)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the front is gone
+            serve(channel)
         code = 0
 
     _in_deep_thread(jobs)

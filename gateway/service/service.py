@@ -451,7 +451,11 @@ class GatewayService:
     def _keep_house(self) -> None:
         last_full_look = 0.0
         while not self._stopping:
-            nearest = self.sweep()
+            nearest = 1.0
+            try:
+                nearest = self.sweep()
+            except Exception as error:  # noqa: BLE001 - timeouts of others must be enforced all the same
+                observability.log("housekeeping failed", "error", error=repr(error))
             if time.monotonic() - last_full_look >= _HOUSEKEEPING_SECONDS:
                 last_full_look = time.monotonic()
                 accounting.measure(self._operations.values())

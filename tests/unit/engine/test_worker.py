@@ -92,6 +92,7 @@ def test_finished_is_sent_last_and_nothing_after_it(ends: tuple[Channel, Channel
     ("act", "message"),
     [
         (lambda emit: emit(planned()), "without Finished"),
+        (lambda emit: [emit(planned()), emit(Finished(0, facts={"f": lambda: 0}))], "cannot be sent"),
         (lambda emit: emit.rows(batch(0, 1)), "before the statement's schema"),
         (lambda emit: [emit(Finished(0)), emit(planned())], "came after Finished"),
         (lambda emit: emit(Rows(1, b"")), "may not emit Rows"),

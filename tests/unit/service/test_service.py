@@ -1,5 +1,7 @@
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -415,6 +417,15 @@ def test_stop_ends_all_and_a_drain_too(house: House) -> None:
     house.service.stop()
     thread.join(WAIT)
     assert results in ([False], [True]) and house.pool.stopped and not house.service._active
+
+
+def test_the_front_imports_no_engine_and_no_parser() -> None:
+    code = (
+        "import sys, gateway.service.service, gateway.engine.pool\n"
+        "print([m for m in ('datafusion', 'deltalake', 'sqlglot', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=WAIT)
+    assert done.stdout.strip() == "[]"
 
 
 # ---------------------------------------------------------------------------------------------------- with real processes
