@@ -7,7 +7,9 @@ a row is raised as `RowError`; its text travels through DataFusion's error messa
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -35,11 +37,17 @@ def implementation(name: str) -> Callable[[Factory], Factory]:
     return register
 
 
+def load() -> None:
+    """Import every module of implementations."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+
+
 class RowError(Exception):
     """What Spark raises for a row: condition and message; survives the trip through the engine's error text."""
 
     def __init__(self, condition: str, message: str) -> None:
-        super().__init__(_MARK + json.dumps([condition, message]) + _MARK)
+        super().__init__(_MARK + json.dumps([condition, message]).encode().hex() + _MARK)
 
 
 def row_error_in(text: str) -> GatewayError | None:
@@ -47,11 +55,8 @@ def row_error_in(text: str) -> GatewayError | None:
     parts = text.split(_MARK)
     if len(parts) < 3:
         return None
-    payload = parts[1]
-    for candidate in (payload, payload.replace('\\"', '"').replace("\\\\", "\\")):
-        try:
-            condition, message = json.loads(candidate)
-        except ValueError:
-            continue
-        return UserError(condition, message)
-    return None
+    try:  # hex, because the text has been quoted and escaped on its way
+        condition, message = json.loads(bytes.fromhex(parts[1]))
+    except ValueError:
+        return None
+    return UserError(condition, message)

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from gateway.sql.catalogue import catalogue
-from gateway.sql.functions import conditional, hashing, maths, operators, strings
+from gateway.sql.functions import aggregates, conditional, hashing, maths, operators, strings, windows
+from gateway.sql.functions.aggregates import NOT_AS_WINDOW
 from gateway.sql.functions.names import SPARK_NAMES
 
-CATALOGUE = catalogue(operators.ROWS, strings.ROWS, maths.ROWS, conditional.ROWS, hashing.ROWS)
+CATALOGUE = catalogue(
+    operators.ROWS,
+    conditional.ROWS,
+    strings.ROWS,
+    maths.ROWS,
+    hashing.ROWS,
+    aggregates.ROWS,
+    windows.ROWS,
+)
 
 #: Functions that are taken from DataFusion's Spark set, registered one by one (``spark:name`` in `bound.Fn.name`).
 SPARK_SET: frozenset[str] = frozenset()
@@ -14,4 +23,4 @@ SPARK_SET: frozenset[str] = frozenset()
 #: Names that Spark knows and the catalogue does not: UNSUPPORTED_FUNCTION; any other unknown name is UNRESOLVED_ROUTINE.
 SPARK_ONLY: frozenset[str] = SPARK_NAMES - frozenset(CATALOGUE)
 
-__all__ = ["CATALOGUE", "SPARK_ONLY", "SPARK_SET"]
+__all__ = ["CATALOGUE", "NOT_AS_WINDOW", "SPARK_ONLY", "SPARK_SET"]

@@ -1,0 +1,134 @@
+"""Rows of window functions: ranking and offset functions as `Call`s; aggregates over windows are in `aggregates`."""
+
+from __future__ import annotations
+
+from gateway.errors import UserError
+from gateway.sql import bound
+from gateway.sql.bound import Call, Cast, Expr, Lit
+from gateway.sql.catalogue import Context, Function, Lower, Site, make
+from gateway.sql.coerce import coerced, implicit_type
+from gateway.sql.functions.lowerings import engine_cast, integer, refused
+from gateway.sqltypes import BIGINT, DOUBLE, INT, VOID, DataType, is_integral
+
+
+def _bind_rank(function: Function, site: Site) -> Expr:
+    takes = function.name in ("rank", "dense_rank", "percent_rank")
+    if site.args and not takes:
+        raise site.wrong_count("0")
+    type_ = DOUBLE if function.name in ("percent_rank", "cume_dist") else INT
+    return make(function, site, site.args, type_, False)
+
+
+def _rank(name: str) -> Lower:
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        result = bound.agg_fn(name, call.type)
+        return engine_cast(result, INT) if call.type == INT else result
+
+    return lower
+
+
+def _constant_int(site: Site, index: int, default: int) -> int | None:
+    """A constant integer argument; None for NULL."""
+    if index >= len(site.args):
+        return default
+    arg = site.args[index]
+    if isinstance(arg, Cast) and isinstance(arg.arg, Lit) and is_integral(arg.arg.type):
+        arg = arg.arg
+    value = arg.value if isinstance(arg, Lit) else site.constant(index)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise site.mismatch(index, "INT")
+    return value
+
+
+def _bind_ntile(function: Function, site: Site) -> Expr:
+    if len(site.args) > 1:
+        raise site.wrong_count("[0, 1]")
+    count = _constant_int(site, 0, 1)
+    if count is None or count <= 0:
+        raise UserError(
+            "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
+            f'Cannot resolve "{site.shown}" due to data type mismatch: the buckets must be between (0, 2147483647] '
+            f"(current value = {count}).",
+            span=site.span_of(0),
+        )
+    return make(function, site, (integer(count),), INT, False)
+
+
+def _ntile(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return engine_cast(bound.agg_fn("ntile", INT, args[0]), INT)
+
+
+def _bind_offset(function: Function, site: Site) -> Expr:
+    """lag / lead (x, offset = 1, default = NULL); data holds (offset, ignore nulls)."""
+    if not 1 <= len(site.args) <= 3:
+        raise site.wrong_count("[1, 2, 3]")
+    value = site.args[0]
+    offset = _constant_int(site, 1, 1)
+    default: Expr = site.args[2] if len(site.args) == 3 else bound.null(VOID)
+    type_: DataType = value.type
+    if type_ == VOID:
+        type_ = default.type
+    if default.type != type_:
+        if implicit_type(default.type, [type_]) is None:
+            raise site.diff_types()
+        default = coerced(default, type_)
+    args = (coerced(value, type_), integer(offset if offset is not None else 0), default)
+    return make(function, site, args, type_, value.nullable or default.nullable, (offset, site.ignore_nulls))
+
+
+def _offset(name: str) -> Lower:
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        value, _, default = args
+        offset, ignore = call.data
+        if offset is None or call.type == VOID:
+            raise refused(call, f"{call.shown} of NULL or with a NULL offset")
+        name_, distance = name, offset
+        if distance < 0:
+            name_, distance = ("lead" if name == "lag" else "lag"), -distance
+        rest: tuple[Expr, ...] = (bound.lit(distance, BIGINT),)
+        if not (isinstance(default, Lit) and default.value is None):
+            if not isinstance(default, Lit):
+                raise refused(call, f"{call.shown} with a default that is not constant")
+            rest = (*rest, default)
+        return bound.agg_fn(name_, call.type, value, *rest, ignore_nulls=ignore)
+
+    return lower
+
+
+def _bind_nth(function: Function, site: Site) -> Expr:
+    if not 2 <= len(site.args) <= 3:
+        raise site.wrong_count("[2, 3]")
+    ignore = site.ignore_nulls or (len(site.args) == 3 and bool(site.constant(2)))
+    place = _constant_int(site, 1, 1)
+    if place is None or place <= 0:
+        raise UserError(
+            "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
+            f'Cannot resolve "{site.shown}" due to data type mismatch: the offset must be between (0, 9223372036854775807] '
+            f"(current value = {place}).",
+            span=site.span_of(1),
+        )
+    return make(function, site, (site.args[0], integer(place)), site.args[0].type, True, (place, ignore))
+
+
+def _nth(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    place, ignore = call.data
+    if call.type == VOID:
+        raise refused(call, "nth_value of NULL")
+    return bound.agg_fn("nth_value", call.type, args[0], bound.lit(place, BIGINT), ignore_nulls=ignore)
+
+
+def _window(name: str, shown: str | None = None) -> Function:
+    return Function(name, kind="window", bind=_bind_rank, lower=_rank(name), shown=shown)
+
+
+ROWS: tuple[Function, ...] = (
+    _window("row_number"),
+    _window("rank", "RANK"),
+    _window("dense_rank", "DENSE_RANK"),
+    _window("percent_rank", "PERCENT_RANK"),
+    _window("cume_dist"),
+    Function("ntile", kind="window", bind=_bind_ntile, lower=_ntile),
+    Function("lag", kind="window", bind=_bind_offset, lower=_offset("lag")),
+    Function("lead", kind="window", bind=_bind_offset, lower=_offset("lead")),
+    Function("nth_value", kind="window", bind=_bind_nth, lower=_nth),
+)
