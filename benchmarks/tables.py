@@ -156,9 +156,12 @@ def _nested() -> Iterator[pa.Table]:
     lengths = ids % 4
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     numbers = pa.array(np.arange(offsets[-1]) * 17 % 1009)
-    keys = pc.binary_join_element_wise("k", pa.array(np.arange(offsets[-1]) - offsets[:-1].repeat(lengths)).cast(pa.string()), "")
+    keys = pc.binary_join_element_wise(
+        "k", pa.array(np.arange(offsets[-1]) - offsets[:-1].repeat(lengths)).cast(pa.string()), ""
+    )
     struct = pa.StructArray.from_arrays(
-        [pa.array(ids), pc.binary_join_element_wise("n", pa.array(ids % 97).cast(pa.string()), "")], names=["id", "name"]
+        [pa.array(ids), pc.binary_join_element_wise("n", pa.array(ids % 97).cast(pa.string()), "")],
+        names=["id", "name"],
     )
     yield pa.table(
         {

@@ -1,0 +1,174 @@
+"""Look-ups by key in 10M sorted rows in 100 files: one after the other, from 64 connections, and at a fixed rate."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from benchmarks import tables
+from benchmarks.measure import Row, cpu_seconds, rounds, show
+from benchmarks.systems import Floor, Ours, Sail, System, gateway_process, sail_process
+from gateway.protocol.client import Client
+
+LOOKUPS = 200
+CONNECTIONS = 64
+LOAD_SECONDS = 10.0
+RATE = 50
+
+
+def sql(key: int) -> str:
+    """A look-up."""
+    return f"SELECT id, amount, name FROM lookup WHERE id = {key}"
+
+
+def check(answer: pa.Table, key: int) -> None:
+    """The row of `key`, recomputed."""
+    wanted = {"id": key, "amount": (key * 7919 % 1_000_003) / 8.0, "name": f"name {key}"}
+    if answer.to_pylist() != [wanted]:
+        raise AssertionError(f"look-up of {key} gave {answer.to_pylist()}, not {wanted}")
+
+
+def _one_by_one(system: System) -> tuple[float, float | None]:
+    """Median seconds, and CPU seconds of the server per look-up."""
+    system.use({"lookup": tables.table("lookup")})
+    keys = random.Random(1)
+
+    def look_up() -> None:
+        key = keys.randrange(tables.LOOKUP_ROWS)
+        check(system.query(sql(key)), key)
+
+    for _ in range(20):
+        look_up()
+    before = cpu_seconds(system.pid) if system.pid else 0.0
+    sample = rounds(look_up, LOOKUPS, 0)
+    return sample.median, (cpu_seconds(system.pid) - before) / LOOKUPS if system.pid else None
+
+
+@dataclass
+class Load:
+    """Counts of a load run."""
+
+    done: int = 0
+    failed: int = 0
+    seconds: list[float] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def one(self, look_up: Callable[[int], None], key: int) -> None:
+        """Run one look-up and count it."""
+        start = time.perf_counter()
+        try:
+            look_up(key)
+        except Exception as error:  # noqa: BLE001 - failures are what is counted
+            with self.lock:
+                self.failed += 1
+                if self.failed == 1:
+                    print(f"first failure: {error!r}")
+            return
+        with self.lock:
+            self.done += 1
+            self.seconds.append(time.perf_counter() - start)
+
+
+def _closed_loop(make: Callable[[], Callable[[int], None]]) -> Load:
+    """`CONNECTIONS` clients ask as fast as they are answered."""
+    load = Load()
+    end = time.perf_counter() + LOAD_SECONDS
+
+    def work(seed: int) -> None:
+        keys = random.Random(seed)
+        look_up = make()
+        while time.perf_counter() < end:
+            load.one(look_up, keys.randrange(tables.LOOKUP_ROWS))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return load
+
+
+def _open_loop(make: Callable[[], Callable[[int], None]]) -> Load:
+    """`RATE` look-ups a second, whether or not earlier ones are answered."""
+    load = Load()
+    free: list[Callable[[int], None]] = []
+    lock = threading.Lock()
+
+    def work(key: int) -> None:
+        with lock:
+            look_up = free.pop() if free else None
+        look_up = look_up or make()
+        load.one(look_up, key)
+        with lock:
+            free.append(look_up)
+
+    keys = random.Random(3)
+    threads = []
+    start = time.perf_counter()
+    for number in range(int(RATE * LOAD_SECONDS)):
+        time.sleep(max(0.0, start + number / RATE - time.perf_counter()))
+        threads.append(threading.Thread(target=work, args=(keys.randrange(tables.LOOKUP_ROWS),)))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    return load
+
+
+def _ours(url: str) -> Callable[[int], None]:
+    client = Client(url).open(catalog="main", schema="bench")
+
+    def look_up(key: int) -> None:
+        check(client.execute(sql(key)).table(), key)
+
+    return look_up
+
+
+def _sail(sail: Sail) -> Callable[[int], None]:
+    def look_up(key: int) -> None:
+        check(sail.query(sql(key)), key)
+
+    return look_up
+
+
+def run() -> list[Row]:
+    """Latency, CPU, throughput and failures."""
+    tables.table("lookup")
+    floor, _ = _one_by_one(Floor())
+    figures, cpu, rates = {"floor": show(floor)}, {}, {}
+    sail_rate: float | None = None
+    with sail_process() as sail:
+        if sail is not None:
+            median, per = _one_by_one(sail)
+            figures["Sail"], cpu["Sail"] = show(median), show(per or 0.0)
+            load = _closed_loop(lambda: _sail(sail))
+            sail_rate = load.done / LOAD_SECONDS
+            rates["Sail"] = f"{sail_rate:.0f} per s, {load.failed} failed"
+    with gateway_process() as (url, pid, _):
+        with Client(url).open() as client:
+            median, per = _one_by_one(Ours(client, pid))
+        assert per is not None
+        closed = _closed_loop(lambda: _ours(url))
+        rate = closed.done / LOAD_SECONDS
+        open_loop = _open_loop(lambda: _ours(url))
+    slowest = show(max(open_loop.seconds)) if open_loop.seconds else "-"
+    return [
+        Row("look-up, p50", {**figures, "ours": show(median)}, "<= 12 ms", median <= 0.012),
+        Row("look-up, CPU each", {**cpu, "ours": show(per)}, "<= 12 ms", per <= 0.012),
+        Row(
+            f"look-ups, {CONNECTIONS} connections",
+            {**rates, "ours": f"{rate:.0f} per s, {closed.failed} failed"},
+            ">= 1.3 x Sail, 0 failed",
+            closed.failed == 0 and (sail_rate is None or rate >= 1.3 * sail_rate),
+        ),
+        Row(
+            f"look-ups, {RATE} per s open loop",
+            {"ours": f"{open_loop.failed} failed, slowest {slowest}"},
+            "0 failed",
+            open_loop.failed == 0,
+        ),
+    ]

@@ -1,0 +1,36 @@
+"""SELECT 1: what a statement costs when there is nothing to do."""
+
+from __future__ import annotations
+
+from benchmarks.measure import Row, rounds, show
+from benchmarks.systems import Connector, Floor, Ours, gateway_process, sail_process
+from gateway.protocol.client import Client
+
+STATEMENTS = 1000
+
+
+def run() -> list[Row]:
+    """p50 and p99 of single statements."""
+    engine = Floor()
+    floor = rounds(lambda: engine.query("SELECT 1"), STATEMENTS, 50)
+    figures = {"floor": f"{show(floor.median)} / {show(floor.quantile(0.99))}"}
+    with sail_process() as sail:
+        if sail is not None:
+            sample = rounds(lambda: sail.query("SELECT 1"), STATEMENTS // 4, 20)
+            figures["Sail"] = f"{show(sample.median)} / {show(sample.quantile(0.99))}"
+    with gateway_process() as (url, pid, _):
+        with Client(url).open() as client:
+            ours = Ours(client, pid)
+            raw = rounds(lambda: ours.query("SELECT 1"), STATEMENTS, 50)
+        connector = Connector(url, pid)
+        through = rounds(lambda: connector.query("SELECT 1"), STATEMENTS // 2, 20)
+        connector.close()
+    return [
+        Row(
+            "SELECT 1, raw, p50 / p99",
+            {**figures, "ours": f"{show(raw.median)} / {show(raw.quantile(0.99))}"},
+            "<= 3 / 8 ms",
+            raw.median <= 0.003 and raw.quantile(0.99) <= 0.008,
+        ),
+        Row("SELECT 1, connector, p50", {"ours": show(through.median)}, "<= 8 ms", through.median <= 0.008),
+    ]

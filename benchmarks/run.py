@@ -1,0 +1,33 @@
+"""`make bench`: all benchmarks, or those that are named, as one table."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from benchmarks.measure import Row, print_rows
+
+NAMES = ("startup", "roundtrip", "transfer", "lookup", "tpch", "compile")
+
+
+def main(names: Sequence[str] | None = None) -> int:
+    """Run benchmarks by name; 0 if every figure asked for is met, 1 otherwise, 2 for an unknown name."""
+    chosen = list(names or NAMES)
+    unknown = [name for name in chosen if name not in NAMES]
+    if unknown:
+        print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(NAMES)}", file=sys.stderr)
+        return 2
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; medians (min..max)\n")
+    rows: list[Row] = []
+    for name in chosen:
+        print(f"... {name}", file=sys.stderr, flush=True)
+        rows += import_module(f"benchmarks.{name}").run()
+    print_rows(rows)
+    return 1 if any(row.ok is False for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
