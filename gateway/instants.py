@@ -63,7 +63,8 @@ def fields_of(days: Ints) -> tuple[Ints, Ints, Ints]:
 
 def month_lengths(months: Ints) -> Ints:
     """Numbers of days of months (counted from January 1970)."""
-    return month_starts(months + 1) - month_starts(months)
+    lengths: Ints = month_starts(months + 1) - month_starts(months)
+    return lengths
 
 
 def add_months(days: Ints, count: Ints) -> Ints:

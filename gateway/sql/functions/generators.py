@@ -1,0 +1,137 @@
+"""Generators: functions that make rows. Each binds to a Call whose STRUCT type holds the output columns under Spark's names.
+
+`lower` gives an engine-level ARRAY<STRUCT<…>>, its elements the rows in order; the text unnests it. The structs are
+never NULL, so their fields can be read without a guard.
+"""
+
+from __future__ import annotations
+
+from gateway.errors import UserError
+from gateway.sql import bound
+from gateway.sql.bound import Call, Expr, Lit
+from gateway.sql.catalogue import Context, Function, Lower, Site, make
+from gateway.sql.coerce import coerced, least_common_type, plain
+from gateway.sql.functions.lowerings import refused
+from gateway.sqltypes import (
+    INT,
+    STRING,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    array,
+    is_integral,
+    struct,
+)
+
+#: What LATERAL VIEW OUTER turns a generator into.
+OUTER_FORMS = {"explode": "explode_outer", "posexplode": "posexplode_outer", "inline": "inline_outer"}
+
+
+def _columns(t: DataType, outer: bool) -> list[StructField] | None:
+    if isinstance(t, ArrayType):
+        return [StructField("col", t.element, outer or t.contains_null)]
+    if isinstance(t, MapType):
+        return [StructField("key", t.key, outer), StructField("value", t.value, outer or t.value_contains_null)]
+    return None
+
+
+def _bind_explode(function: Function, site: Site) -> Expr:
+    if len(site.args) != 1:
+        raise site.wrong_count("1")
+    outer = function.name.endswith("_outer")
+    columns = _columns(plain(site.args[0].type), outer)
+    if columns is None:
+        raise site.mismatch(0, "ARRAY or MAP")
+    if function.name.startswith("pos"):
+        columns.insert(0, StructField("pos", INT, outer))
+    return make(function, site, site.args, struct(*columns), False)
+
+
+def _bind_inline(function: Function, site: Site) -> Expr:
+    if len(site.args) != 1:
+        raise site.wrong_count("1")
+    t = plain(site.args[0].type)
+    if not (isinstance(t, ArrayType) and isinstance(t.element, StructType)):
+        raise site.mismatch(0, "ARRAY<STRUCT>")
+    loose = function.name.endswith("_outer") or t.contains_null
+    columns = (StructField(f.name, f.type, f.nullable or loose) for f in t.element.fields)
+    return make(function, site, site.args, struct(*columns), False)
+
+
+def _rows(kind: str, outer: bool) -> Lower:
+    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+        t = call.type
+        assert isinstance(t, StructType)
+        if len({f.name for f in t.fields}) != len(t.fields):
+            raise refused(call, f"{call.shown or call.fn} of a struct that has two fields of one name")
+        return bound.udf("generated_rows", array(t, False), args[0], params=(kind, outer), nullable=False)
+
+    return lower
+
+
+def _bind_stack(function: Function, site: Site) -> Expr:
+    if len(site.args) < 2:
+        raise site.wrong_count("> 1")
+    count = site.args[0]
+    if not (is_integral(plain(count.type)) or count.type == VOID):
+        raise site.mismatch(0, "INT")
+    rows = site.constant(0)
+    if rows is None:
+        raise UserError("DATATYPE_MISMATCH.UNEXPECTED_NULL", "The `n` must not be null.", span=site.span_of(0))
+    if rows < 1:
+        raise UserError(
+            "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
+            f"The `n` must be between (0, 2147483647] (current value = {rows}).",
+            span=site.span_of(0),
+        )
+    values = list(site.args[1:])
+    width = -(-len(values) // rows)
+    types: list[DataType] = [VOID] * width
+    for index, value in enumerate(values):
+        column = index % width
+        common = least_common_type(types[column], value.type)
+        if common is None or (common != types[column] and VOID not in (types[column], value.type)):
+            raise UserError(
+                "DATATYPE_MISMATCH.STACK_COLUMN_DIFF_TYPES",
+                f'The data type of the column ({column}) do not have the same type: "{types[column].sql}" <> '
+                f'"{value.type.sql}".',
+                span=site.span_of(index + 1),
+            )
+        types[column] = common
+    padded = [*values, *(Lit(VOID, True, None) for _ in range(rows * width - len(values)))]
+    args = tuple(coerced(v, types[i % width]) for i, v in enumerate(padded[: rows * width]))
+    columns = (StructField(f"col{i}", t, True) for i, t in enumerate(types))
+    shown = make(function, site, (count, *args), struct(*columns), False, (rows,))
+    return shown
+
+
+def _lower_stack(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    t = call.type
+    assert isinstance(t, StructType)
+    if any(f.type == VOID for f in t.fields):
+        raise refused(call, "A column of untyped NULLs in stack")
+    width = len(t.fields)
+    rows = []
+    for start in range(1, len(args), width):
+        members: list[Expr] = []
+        for field, value in zip(t.fields, args[start : start + width], strict=True):
+            members += [Lit(STRING, False, field.name), value]
+        rows.append(bound.fn("named_struct", t, *members, nullable=False))
+    return bound.fn("make_array", array(t, False), *rows, nullable=False)
+
+
+ROWS: tuple[Function, ...] = (
+    *(
+        Function(name + suffix, kind="generator", bind=_bind_explode, lower=_rows(name, bool(suffix)), nullable="never")
+        for name in ("explode", "posexplode")
+        for suffix in ("", "_outer")
+    ),
+    *(
+        Function("inline" + suffix, kind="generator", bind=_bind_inline, lower=_rows("inline", bool(suffix)))
+        for suffix in ("", "_outer")
+    ),
+    Function("stack", kind="generator", bind=_bind_stack, lower=_lower_stack),
+)

@@ -1,0 +1,238 @@
+"""Functions that take a lambda: DataFusion's array_transform, array_filter and array_any_match, each with one parameter.
+
+A second parameter (the index, the other array, the map's value) becomes a field of a struct that the one parameter holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from gateway.errors import UserError
+from gateway.sql import bound
+from gateway.sql.bound import Call, Expr, Lambda, LambdaVar, Lit
+from gateway.sql.catalogue import Context, Function, OpenLambda, Site, make
+from gateway.sql.coerce import coerced, plain
+from gateway.sql.functions.lowerings import refused
+from gateway.sqltypes import (
+    BOOLEAN,
+    INT,
+    STRING,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    array,
+    map_of,
+    struct,
+)
+
+
+def _array(site: Site, index: int) -> ArrayType:
+    t = plain(site.args[index].type)
+    if not isinstance(t, ArrayType):
+        raise site.mismatch(index, "ARRAY")
+    return t
+
+
+def _map(site: Site, index: int) -> MapType:
+    t = plain(site.args[index].type)
+    if not isinstance(t, MapType):
+        raise site.mismatch(index, "MAP")
+    return t
+
+
+def _open(site: Site, index: int) -> OpenLambda:
+    arg = site.args[index]
+    if not isinstance(arg, OpenLambda):
+        raise UserError(
+            "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+            f'Cannot resolve "{site.shown}": parameter {index + 1} must be a lambda function.',
+            span=site.span_of(index),
+        )
+    return arg
+
+
+def _condition(site: Site, body: Lambda) -> Lambda:
+    """A lambda whose body is BOOLEAN."""
+    if body.type == BOOLEAN:
+        return body
+    if body.type in (STRING, VOID):
+        inner = coerced(body.body, BOOLEAN)
+        return Lambda(BOOLEAN, inner.nullable, body.params, inner)
+    raise UserError(
+        "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+        f'The lambda of `{site.shown}` must give a "BOOLEAN", but it gives "{body.type.sql}".',
+        span=site.span,
+    )
+
+
+def _count(site: Site, expected: int) -> None:
+    if len(site.args) != expected:
+        raise site.wrong_count(str(expected))
+
+
+def _bind_over_array(function: Function, site: Site) -> Expr:
+    """transform, filter, exists, forall."""
+    _count(site, 2)
+    t = _array(site, 0)
+    opened = _open(site, 1)
+    types: list[tuple[DataType, bool]] = [(t.element, t.contains_null)]
+    if function.name in ("transform", "filter") and len(opened.names) == 2:
+        types.append((INT, False))
+    body = opened.close(types)
+    args = (site.args[0], body)
+    nullable = site.args[0].nullable
+    if function.name == "transform":
+        return make(function, site, args, array(body.type, body.nullable), nullable)
+    body = _condition(site, body)
+    args = (site.args[0], body)
+    if function.name == "filter":
+        return make(function, site, args, t, nullable)
+    return make(function, site, args, BOOLEAN, nullable or body.nullable)
+
+
+def _bind_zip_with(function: Function, site: Site) -> Expr:
+    _count(site, 3)
+    left, right = _array(site, 0), _array(site, 1)
+    body = _open(site, 2).close([(left.element, True), (right.element, True)])
+    nullable = any(a.nullable for a in site.args[:2])
+    return make(function, site, (*site.args[:2], body), array(body.type, body.nullable), nullable)
+
+
+def _bind_over_map(function: Function, site: Site) -> Expr:
+    """map_filter, transform_keys, transform_values."""
+    _count(site, 2)
+    t = _map(site, 0)
+    body = _open(site, 1).close([(t.key, False), (t.value, t.value_contains_null)])
+    result: DataType = t
+    if function.name == "map_filter":
+        body = _condition(site, body)
+    elif function.name == "transform_values":
+        result = map_of(t.key, body.type, body.nullable)
+    else:
+        result = map_of(body.type, t.value, t.value_contains_null)
+    return make(function, site, (site.args[0], body), result, site.args[0].nullable)
+
+
+# ------------------------------------------------------------------------------------------------------------ lowering
+
+
+def substituted(expr: Any, values: dict[int, Expr]) -> Any:
+    """An engine-level tree with lambda variables replaced by expressions, by their ids."""
+    if isinstance(expr, LambdaVar):
+        return values.get(expr.id, expr)
+    if isinstance(expr, tuple):
+        return tuple(substituted(e, values) for e in expr)
+    if isinstance(expr, Expr) and is_dataclass(expr):
+        changes = {}
+        for f in fields(expr):
+            value = getattr(expr, f.name)
+            if isinstance(value, (Expr, tuple)) and f.name not in ("params", "data"):
+                changes[f.name] = substituted(value, values)
+        return replace(expr, **changes) if changes else expr
+    return expr
+
+
+def _packed(body: Lambda, names: tuple[str, str]) -> tuple[Lambda, StructType]:
+    """A lambda of two parameters as one over a struct that has them as fields `names`."""
+    first, second = body.params
+    pair = struct(
+        StructField(names[0], first.type, first.nullable), StructField(names[1], second.type, second.nullable)
+    )
+    var = LambdaVar(pair, False, first.id, first.name)
+    values: dict[int, Expr] = {
+        p.id: bound.fn("[]", p.type, var, Lit(STRING, False, name), nullable=p.nullable)
+        for p, name in zip(body.params, names, strict=True)
+    }
+    return Lambda(body.type, body.nullable, (var,), substituted(body.body, values)), pair
+
+
+def _lambda_of(args: tuple[Expr, ...], index: int) -> Lambda:
+    body = args[index]
+    assert isinstance(body, Lambda)
+    return body
+
+
+def _indexed(items: Expr, body: Lambda) -> tuple[Expr, Lambda, StructType]:
+    packed, pair = _packed(body, ("x", "i"))
+    return bound.udf("array_indexed", array(pair, False), items, nullable=items.nullable), packed, pair
+
+
+def _transform(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    items, body = args[0], _lambda_of(args, 1)
+    if len(body.params) == 2:
+        items, body, _ = _indexed(items, body)
+    return bound.fn("array_transform", call.type, items, body, nullable=call.nullable)
+
+
+def _filter(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    items, body = args[0], _lambda_of(args, 1)
+    if len(body.params) == 1:
+        return bound.fn("array_filter", call.type, items, body, nullable=call.nullable)
+    items, body, pair = _indexed(items, body)
+    left = bound.fn("array_filter", items.type, items, body, nullable=call.nullable)
+    (var,) = body.params
+    again = LambdaVar(pair, False, var.id, var.name)
+    element = pair.fields[0].type
+    unpack = Lambda(element, True, (again,), bound.fn("[]", element, again, Lit(STRING, False, "x")))
+    return bound.fn("array_transform", call.type, left, unpack, nullable=call.nullable)
+
+
+def _exists(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.fn("array_any_match", BOOLEAN, *args, nullable=call.nullable)
+
+
+def _forall(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    """NOT exists(NOT …): three-valued logic turns around as it should."""
+    body = _lambda_of(args, 1)
+    negated = Lambda(BOOLEAN, body.nullable, body.params, bound.not_(body.body))
+    return bound.not_(bound.fn("array_any_match", BOOLEAN, args[0], negated, nullable=call.nullable))
+
+
+def _zip_with(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    body, pair = _packed(_lambda_of(args, 2), ("x", "y"))
+    zipped = bound.udf("arrays_zipped", array(pair, False), *args[:2], nullable=call.nullable)
+    return bound.fn("array_transform", call.type, zipped, body, nullable=call.nullable)
+
+
+def _entries(items: Expr, pair: StructType) -> Expr:
+    return bound.udf("map_entry_list", array(pair, False), items, nullable=items.nullable)
+
+
+def _map_filter(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    body, pair = _packed(_lambda_of(args, 1), ("key", "value"))
+    entries = _entries(args[0], pair)
+    left = bound.fn("array_filter", entries.type, entries, body, nullable=call.nullable)
+    return bound.udf("map_from_entry_list", call.type, left, nullable=call.nullable)
+
+
+def _transform_map(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    body, pair = _packed(_lambda_of(args, 1), ("key", "value"))
+    entries = _entries(args[0], pair)
+    made = bound.fn("array_transform", array(body.type), entries, body, nullable=call.nullable)
+    if call.fn == "transform_values":
+        t = pair.fields[0].type
+        kept = bound.udf("map_key_list", array(t, False), args[0], nullable=call.nullable)
+        return bound.udf("map_from_lists", call.type, kept, made, nullable=call.nullable)
+    kept = bound.udf("map_value_list", array(pair.fields[1].type), args[0], nullable=call.nullable)
+    return bound.udf("map_from_lists", call.type, made, kept, nullable=call.nullable, raises=True)
+
+
+def _bind_aggregate(function: Function, site: Site) -> Expr:
+    raise refused(Call(VOID, True, function.name, (), span=site.span), f"The function {site.shown}")
+
+
+ROWS: tuple[Function, ...] = (
+    Function("transform", bind=_bind_over_array, lower=_transform),
+    Function("filter", bind=_bind_over_array, lower=_filter),
+    Function("exists", bind=_bind_over_array, lower=_exists),
+    Function("forall", bind=_bind_over_array, lower=_forall),
+    Function("zip_with", bind=_bind_zip_with, lower=_zip_with),
+    Function("map_filter", bind=_bind_over_map, lower=_map_filter),
+    Function("transform_keys", bind=_bind_over_map, lower=_transform_map),
+    Function("transform_values", bind=_bind_over_map, lower=_transform_map),
+    *(Function(name, bind=_bind_aggregate) for name in ("aggregate", "reduce", "map_zip_with")),
+)
