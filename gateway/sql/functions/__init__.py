@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from gateway.sql.catalogue import catalogue
-from gateway.sql.functions import aggregates, conditional, hashing, maths, operators, strings, windows
+from gateway.sql.functions import (
+    aggregates,
+    collections,
+    conditional,
+    context,
+    datetimes,
+    generators,
+    hashing,
+    intervals,
+    lambdas,
+    maths,
+    operators,
+    strings,
+    windows,
+)
 from gateway.sql.functions.aggregates import NOT_AS_WINDOW
 from gateway.sql.functions.names import SPARK_NAMES
 
@@ -15,6 +29,12 @@ CATALOGUE = catalogue(
     hashing.ROWS,
     aggregates.ROWS,
     windows.ROWS,
+    datetimes.ROWS,
+    intervals.ROWS,
+    collections.ROWS,
+    lambdas.ROWS,
+    generators.ROWS,
+    context.ROWS,
 )
 
 #: Functions that are taken from DataFusion's Spark set, registered one by one (``spark:name`` in `bound.Fn.name`).
