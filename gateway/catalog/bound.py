@@ -59,3 +59,46 @@ def bind(name: TableName, root: str, as_of: AsOf | None) -> DeltaBoundTable:
     """The Delta table in the folder `root` under `name`, newest or as of `as_of`."""
     moment = as_of or AsOf()
     return DeltaBoundTable(name, open_snapshot(root, moment.version, moment.timestamp_us))
+
+
+@dataclass(frozen=True, slots=True)
+class PathTable:
+    """Plain Parquet files under a path."""
+
+    name: TableName
+    snapshot: Snapshot
+
+    @property
+    def schema(self) -> StructType:
+        return self.snapshot.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def version(self) -> int | None:
+        return None
+
+    @property
+    def num_rows(self) -> int | None:
+        return self.snapshot.num_rows
+
+    @property
+    def comment(self) -> str | None:
+        return None
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return {}
+
+    @property
+    def location(self) -> str:
+        """The file or folder."""
+        return self.snapshot.root
+
+    def scan(
+        self, columns: Sequence[str], predicates: Sequence[Predicate], *, floats_compared: bool = True
+    ) -> ScanPlan:
+        """See `delta.scan.plan_scan`."""
+        return plan_scan(self.snapshot, columns, predicates, floats_compared=floats_compared)

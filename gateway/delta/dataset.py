@@ -31,9 +31,10 @@ _FRAGMENTS = 4
 
 @dataclass(frozen=True)
 class DataFile:
-    """A Parquet file, the partition values of its rows by column name, and its mask of live rows if it has one."""
+    """A Parquet file of `size` bytes, the partition values of its rows by column, its mask of live rows if it has one."""
 
     path: str
+    size: int
     constants: Mapping[str, pa.Scalar]
     live: npt.NDArray[np.bool_] | None = None
 

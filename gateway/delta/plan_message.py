@@ -22,8 +22,9 @@ from gateway.errors import ServerError
 DATAFUSION = "55.0.0"
 _LISTING_SCAN, _PATHS = 1, 2
 _LENGTH_DELIMITED = 2
-# ListingTableScanNode.parquet.options.global.coerce_int96
-_COERCE_INT96 = (11, 2, 1, 32)
+# ListingTableScanNode.parquet.options.global, and fields in it.
+_OPTIONS = (11, 2, 1)
+_ENABLE_PAGE_INDEX, _PRUNING, _COERCE_INT96 = 1, 2, 32
 
 
 def _varint(value: int) -> bytes:
@@ -69,20 +70,23 @@ def _field(number: int, payload: bytes) -> bytes:
     return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(payload)) + payload
 
 
-def _nested(path: Sequence[int], payload: bytes) -> bytes:
-    for number in reversed(path):
+def _options(payload: bytes) -> bytes:
+    for number in reversed(_OPTIONS):
         payload = _field(number, payload)
     return payload
 
 
 # Appended to the message: a repeated singular field is merged into the first occurrence.
-_INT96_AS_MICROSECONDS = _nested(_COERCE_INT96, b"us")
+_INT96_AS_MICROSECONDS = _options(_field(_COERCE_INT96, b"us"))
+# Statistics of row groups and of pages both skip NaN.
+_NO_PRUNING = _options(bytes([_ENABLE_PAGE_INDEX << 3, 0, _PRUNING << 3, 0]))
 
 
-def with_paths(plan: bytes, urls: Sequence[str]) -> bytes:
+def with_paths(plan: bytes, urls: Sequence[str], pruning: bool = True) -> bytes:
     """The plan message `plan` of a one-file Parquet scan, reading `urls` instead, and INT96 as microseconds.
 
-    INT96 read as nanoseconds, the default, wraps around outside of the years 1678 to 2262.
+    INT96 read as nanoseconds, the default, wraps around outside of the years 1678 to 2262. With `pruning` False neither row
+    groups nor pages are left out by their statistics.
     """
     top = _spans(plan)
     if len(top) != 1 or top[0][0] != _LISTING_SCAN:
@@ -98,6 +102,8 @@ def with_paths(plan: bytes, urls: Sequence[str]) -> bytes:
         else:
             parts.append(inner[start:stop])
     parts.append(_INT96_AS_MICROSECONDS)
+    if not pruning:
+        parts.append(_NO_PRUNING)
     return _field(_LISTING_SCAN, b"".join(parts))
 
 
@@ -121,6 +127,6 @@ def read_files(
     """
     _check_version()
     urls = [file_url(p) for p in paths]
-    frame = ctx.read_parquet(urls[0], schema=schema, parquet_pruning=pruning)
-    plan = with_paths(frame.logical_plan().to_bytes(), urls)
+    frame = ctx.read_parquet(urls[0], schema=schema)
+    plan = with_paths(frame.logical_plan().to_bytes(), urls, pruning)
     return ctx.create_dataframe_from_logical_plan(LogicalPlan.from_bytes(ctx, plan))

@@ -8,7 +8,7 @@ without ``.parquet``, and partitioned tables with very many distinct partition v
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +51,16 @@ class ScanPlan:
     reads_floats: bool
     _columns: tuple[Column, ...] = field(repr=False)
     _groups: tuple[_Group, ...] = field(repr=False)
+    _root: str = ""
     _pruning: bool = True
+
+    def verify(self) -> None:
+        """Raise ServerError DELTA_FILE_NOT_FOUND unless every file is still there as logged.
+
+        To be called again once the physical plan is made: DataFusion lists files while planning and silently leaves out
+        what is gone by then; a file that is there afterwards was there when it looked.
+        """
+        _verify(self._root, ((f.path, f.size) for group in self._groups for f in group.files))
 
     def register(self, ctx: Any, name: str) -> None:
         """Register the scan in a `datafusion.SessionContext` as the table `name` (lower case, plain)."""
@@ -122,9 +131,9 @@ def plan_scan(
     schema = pa.schema([pa.field(c.name, c.type.arrow()) for c in wanted])
     files = snapshot.files
     kept = np.flatnonzero(pruning.prune(snapshot, predicates)) if predicates else np.arange(len(files))
-    verify_files(snapshot, kept)
     constants = tuple(c for c in wanted if c.name in files.partitions)
     groups = _groups(files, kept, constants)
+    _verify(snapshot.root, ((f.path, f.size) for group in groups for f in group.files))
     reader, reason = _reader(snapshot, wanted, kept, groups)
     return ScanPlan(
         reader=reader,
@@ -137,6 +146,7 @@ def plan_scan(
         reads_floats=any(has_float(c.type) for c in wanted),
         _columns=wanted,
         _groups=groups,
+        _root=snapshot.root,
         _pruning=not (floats_compared and any(has_float(c.type) for c in wanted)),
     )
 
@@ -164,18 +174,16 @@ def _estimate(files: Files, kept: np.ndarray[Any, Any]) -> int | None:
     return int(counts.to_numpy(zero_copy_only=False).sum()) - dead
 
 
-def verify_files(snapshot: Snapshot, kept: np.ndarray[Any, Any]) -> None:
-    """Every file to be read must be there with the size in the log: DataFusion silently skips what is gone."""
-    for i in kept.tolist():
-        path, size = snapshot.files.paths[i], int(snapshot.files.sizes[i])
+def _verify(root: str, files: Iterable[tuple[str, int]]) -> None:
+    """Every file must be there with its size: DataFusion silently skips what is gone."""
+    for path, size in files:
         try:
             found = os.stat(path).st_size
         except OSError as error:
-            raise ServerError(
-                "DELTA_FILE_NOT_FOUND", f"The file {path} of the Delta table {snapshot.root} is missing."
-            ) from error
+            text = f"The file {path} of the table {root} is missing."
+            raise ServerError("DELTA_FILE_NOT_FOUND", text) from error
         if found != size:
-            text = f"The file {path} of the Delta table {snapshot.root} has {found} bytes; its log says {size}."
+            text = f"The file {path} of the table {root} has {found} bytes instead of {size}."
             raise ServerError("DELTA_FILE_NOT_FOUND", text)
 
 
@@ -201,7 +209,9 @@ def _groups(files: Files, kept: np.ndarray[Any, Any], constants: tuple[Column, .
     groups = []
     for rows in np.split(order, starts[1:]):
         shared = {name: array[int(rows[0])] for name, array in values.items()}
-        members = tuple(DataFile(files.paths[i], shared, files.deleted.get(i)) for i in kept[rows].tolist())
+        members = tuple(
+            DataFile(files.paths[i], int(files.sizes[i]), shared, files.deleted.get(i)) for i in kept[rows].tolist()
+        )
         groups.append(_Group(members, shared))
     return tuple(groups)
 

@@ -1,0 +1,160 @@
+"""Plain Parquet files and folders (``parquet.`/p` ``) as a table: a snapshot without a log.
+
+The columns are those that the files hold, by Spark's rules for Parquet types. All files must hold the same columns with the
+same types; partition folders, sub-folders and differing files are refused by name, because what Spark answers there depends on
+settings and on chance.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gateway import sqltypes as t
+from gateway.delta.features import Protocol
+from gateway.delta.log import LOG
+from gateway.delta.scan import unreadable_file
+from gateway.delta.schema import Column, UnreadableType
+from gateway.delta.table import Files, Snapshot
+from gateway.errors import UnsupportedError, UserError
+
+NO_VERSION = -1
+_MOST_FILES = 10_000
+
+
+def open_files(path: str) -> Snapshot:
+    """The Parquet file or the files of the folder `path` (absolute) as a snapshot with version `NO_VERSION`.
+
+    Raises UserError PATH_NOT_FOUND, UNABLE_TO_INFER_SCHEMA (no files) and UnsupportedError for what is not read.
+    """
+    paths = _listed(path)
+    columns: tuple[Column, ...] | None = None
+    counts: list[int] = []
+    for file in paths:
+        found, rows = _described(file)
+        counts.append(rows)
+        if columns is None:
+            columns = found
+        elif columns != found:
+            text = f"Parquet files with different columns ({os.path.basename(paths[0])}, {os.path.basename(file)} in {path})"
+            raise UnsupportedError("UNSUPPORTED_FEATURE", f"{text} are not supported.")
+    if columns is None:
+        raise UserError("UNABLE_TO_INFER_SCHEMA", "Unable to infer schema for Parquet.", sqlstate="42KD9")
+    files = Files(
+        paths=paths,
+        logged=paths,
+        sizes=np.array([os.stat(p).st_size for p in paths], dtype=np.int64),
+        num_records=pa.array(counts, pa.int64()),
+        null_count=None,
+        minimum=None,
+        maximum=None,
+        partitions={},
+        deleted={},
+    )
+    # Every file was just seen to have these names.
+    notes: dict[str, object] = {p: _names(columns) for p in paths}
+    return Snapshot(path, NO_VERSION, Protocol(1, 2), columns, (), {}, None, "none", files, notes=notes)
+
+
+def _listed(path: str) -> list[str]:
+    if os.path.isfile(path):
+        return [path]
+    if not os.path.isdir(path):
+        raise UserError("PATH_NOT_FOUND", f"Path does not exist: {path}.")
+    paths = []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.name == LOG:
+                text = f"{path} is a Delta table: read it as delta.`{path}`."
+                raise UserError("DELTA_INVALID_FORMAT", text, sqlstate="XXKDS")
+            if entry.name.startswith((".", "_")):
+                continue
+            if entry.is_dir():
+                raise UnsupportedError(
+                    "UNSUPPORTED_FEATURE", f"A sub-folder in a folder of Parquet files ({entry.path})."
+                )
+            paths.append(entry.path)
+    if len(paths) > _MOST_FILES:
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"A folder of more than {_MOST_FILES} Parquet files ({path}).")
+    return sorted(paths)
+
+
+def _described(path: str) -> tuple[tuple[Column, ...], int]:
+    """Columns and rows of one file, from its footer."""
+    try:
+        with pq.ParquetFile(path) as file:
+            schema, leaves, rows = file.schema_arrow, file.schema, file.metadata.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable_file(path, error) from error
+    # The leaves in order: only they tell INT96 (an instant) from a local timestamp.
+    physical = iter([leaves.column(i).physical_type for i in range(len(leaves))])
+    columns = tuple(_column(f.name, f.type, physical) for f in schema)
+    folded = [c.name.casefold() for c in columns]
+    for column, name in zip(columns, folded, strict=True):
+        if folded.count(name) > 1:
+            text = f"The column {t.quote_if_needed(column.name)} appears more than once in {path}."
+            raise UserError("COLUMN_ALREADY_EXISTS", text)
+    return columns, rows
+
+
+def _column(name: str, arrow: pa.DataType, physical: Iterator[str]) -> Column:
+    types = pa.types
+    if types.is_dictionary(arrow):
+        return _column(name, arrow.value_type, physical)
+    if types.is_struct(arrow):
+        children = tuple(_column(f.name, f.type, physical) for f in arrow)
+        fields = tuple(t.StructField(c.name, c.type) for c in children)
+        return Column(name, name, None, t.struct(*fields), children=children)
+    if types.is_map(arrow):
+        key, value = _column("key", arrow.key_type, physical), _column("value", arrow.item_type, physical)
+        return Column(name, name, None, t.map_of(key.type, value.type), children=(key, value))
+    if types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow):
+        element = _column("element", arrow.value_type, physical)
+        return Column(name, name, None, t.array(element.type), children=(element,))
+    return Column(name, name, None, _leaf(arrow, next(physical)))
+
+
+_LEAVES: dict[pa.DataType, t.DataType] = {
+    pa.bool_(): t.BOOLEAN,
+    pa.int8(): t.TINYINT,
+    pa.int16(): t.SMALLINT,
+    pa.int32(): t.INT,
+    pa.int64(): t.BIGINT,
+    pa.uint8(): t.SMALLINT,
+    pa.uint16(): t.INT,
+    pa.uint32(): t.BIGINT,
+    pa.uint64(): t.decimal(20, 0),
+    pa.float32(): t.FLOAT,
+    pa.float64(): t.DOUBLE,
+    pa.string(): t.STRING,
+    pa.large_string(): t.STRING,
+    pa.string_view(): t.STRING,
+    pa.binary(): t.BINARY,
+    pa.large_binary(): t.BINARY,
+    pa.binary_view(): t.BINARY,
+    pa.date32(): t.DATE,
+}
+
+
+def _leaf(arrow: pa.DataType, physical: str) -> t.DataType:
+    """Spark's type of a Parquet leaf; an UnreadableType for those that Spark or we do not read."""
+    if arrow in _LEAVES:
+        return _LEAVES[arrow]
+    if pa.types.is_decimal128(arrow) and 0 <= arrow.scale <= arrow.precision:
+        return t.decimal(arrow.precision, arrow.scale)
+    if pa.types.is_timestamp(arrow):
+        if physical == "INT96":
+            return t.TIMESTAMP
+        if arrow.unit != "ns":
+            return t.TIMESTAMP if arrow.tz is not None else t.TIMESTAMP_NTZ
+    if pa.types.is_fixed_size_binary(arrow):
+        return t.BINARY
+    return UnreadableType(str(arrow).upper())
+
+
+def _names(columns: tuple[Column, ...]) -> dict[str, object]:
+    return {c.physical: _names(c.children) for c in columns}

@@ -1,0 +1,309 @@
+"""Writing tables: what other readers see, atomicity, conflicts, and refusals by name."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from gateway import sqltypes as t
+from gateway.delta.log import commit_versions
+from gateway.delta.table import open_snapshot
+from gateway.delta.write import append, create_table, overwrite
+from gateway.errors import GatewayError, UnsupportedError, UserError
+
+NAN = float("nan")
+
+
+def schema_of(**columns: t.DataType) -> t.StructType:
+    return t.struct(*(t.StructField(name, kind) for name, kind in columns.items()))
+
+
+def batch_of(schema: t.StructType, *rows: list[Any]) -> pa.RecordBatch:
+    columns = [[row[i] for row in rows] for i in range(len(schema.fields))]
+    arrays = [pa.array(values, f.type.arrow()) for f, values in zip(schema.fields, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=[f.name for f in schema.fields])
+
+
+def read_by_deltalake(root: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(DeltaTable(root).scan()).read_all().to_pylist()
+    return rows
+
+
+def files_in(root: Path) -> list[Path]:
+    return sorted(p for p in root.rglob("*") if p.is_file())
+
+
+SIMPLE = schema_of(id=t.BIGINT, s=t.STRING)
+
+
+def test_create_append_overwrite(tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    created = create_table(str(root), SIMPLE, comment="hello", properties={"owner": "me"})
+    assert (created.version, created.rows, created.files) == (0, 0, 0)
+    assert append(str(root), [batch_of(SIMPLE, [1, "a"], [2, None])]).version == 1
+    assert append(str(root), [batch_of(SIMPLE, [3, "c"])]).rows == 1
+    assert sorted(r["id"] for r in read_by_deltalake(root)) == [1, 2, 3]
+    assert overwrite(str(root), [batch_of(SIMPLE, [9, "z"])]).version == 3
+    assert read_by_deltalake(root) == [{"id": 9, "s": "z"}]
+    snapshot = open_snapshot(str(root))
+    assert (snapshot.comment, snapshot.properties, snapshot.schema) == ("hello", {"owner": "me"}, SIMPLE)
+    assert open_snapshot(str(root), 2).num_rows == 3
+
+
+def test_all_types_come_back(tmp_path: Path) -> None:
+    schema = schema_of(
+        b=t.BOOLEAN, i8=t.TINYINT, i16=t.SMALLINT, i32=t.INT, i64=t.BIGINT, f=t.FLOAT, d=t.DOUBLE, dec=t.decimal(38, 2),
+        s=t.STRING, c=t.char(3), v=t.varchar(5), bin=t.BINARY, day=t.DATE, ts=t.TIMESTAMP, ntz=t.TIMESTAMP_NTZ,
+        a=t.array(t.INT), m=t.map_of(t.STRING, t.DOUBLE), st=t.struct(t.StructField("x y", t.array(t.char(2)))),
+    )  # fmt: skip
+    utc = dt.UTC
+    first = [
+        True,
+        -128,
+        -1,
+        2**31 - 1,
+        -(2**63),
+        1.5,
+        NAN,
+        Decimal("123456789012345678901234567890123456.78"),
+        "é" * 40,
+    ]
+    first += ["ab", "abc  ", b"\0\xff", dt.date(1, 1, 1), dt.datetime(1, 1, 1, tzinfo=utc), dt.datetime(9999, 12, 31)]
+    first += [[1, None], [("k", 1.0)], {"x y": ["ab"]}]
+    with pytest.raises(UserError, match="x y"):
+        create_table(str(tmp_path / "bad"), schema, batches=[batch_of(schema, first)])
+    fields = (*schema.fields[:-1], t.StructField("st", t.struct(t.StructField("xy", t.array(t.char(2))))))
+    schema, first[-1] = t.StructType("STRUCT", fields), {"xy": ["ab"]}
+    nulls: list[Any] = [None] * len(first)
+    create_table(str(tmp_path / "t"), schema, batches=[batch_of(schema, first, nulls)])
+    snapshot = open_snapshot(str(tmp_path / "t"))
+    kinds = {f.name: f.type for f in snapshot.schema.fields}
+    assert (kinds["c"], kinds["v"], kinds["ntz"]) == (t.char(3), t.varchar(5), t.TIMESTAMP_NTZ)
+    assert (snapshot.protocol.reader, snapshot.protocol.reader_features) == (3, {"timestampNtz"})
+    rows = read_by_deltalake(tmp_path / "t")
+    wanted = {**dict(zip(kinds, first, strict=True)), "c": "ab "}
+    assert repr(rows[0]).replace("zoneinfo.ZoneInfo(key='UTC')", "datetime.timezone.utc") == repr(wanted)
+    assert all(v is None for v in rows[1].values())
+
+
+def test_statistics(tmp_path: Path) -> None:
+    """No minimum or maximum of floats, neither in the log nor in the footer; long texts cut; decimals exact."""
+    schema = schema_of(
+        d=t.DOUBLE, dec=t.decimal(38, 2), s=t.STRING, ts=t.TIMESTAMP, st=t.struct(t.StructField("x", t.FLOAT))
+    )
+    exact = Decimal("-123456789012345678901234567890123456.78")
+    moment = dt.datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC)
+    create_table(str(tmp_path / "t"), schema, batches=[batch_of(schema, [NAN, exact, "z" * 40, moment, {"x": NAN}])])
+    log = (tmp_path / "t/_delta_log" / f"{0:020d}.json").read_text().splitlines()
+    add = next(json.loads(line)["add"] for line in log if '"add"' in line)
+    stats = json.loads(add["stats"], parse_float=Decimal)
+    assert stats["minValues"] == {"dec": exact, "s": "z" * 32, "ts": "1969-12-31T23:59:59.999999Z"}
+    assert stats["maxValues"]["s"] == "z" * 32 + "\U0010ffff"
+    assert stats["nullCount"] == {"d": 0, "dec": 0, "s": 0, "ts": 0}
+    group = pq.read_metadata(tmp_path / "t" / add["path"]).row_group(0)
+    has = {group.column(i).path_in_schema: group.column(i).statistics is not None for i in range(group.num_columns)}
+    assert has == {"d": False, "dec": True, "s": True, "ts": True, "st.x": False}
+
+
+def test_partitions_as_spark_spells_them(tmp_path: Path) -> None:
+    schema = schema_of(v=t.INT, s=t.STRING, d=t.DOUBLE, dec=t.decimal(38, 18))
+    rows = [[1, "a b/é", 1e7, Decimal("-1.23")], [2, None, -0.0, Decimal(0)], [3, "", 0.0, Decimal(0)]]
+    create_table(str(tmp_path / "t"), schema, partition_by=["S", "d", "dec"], batches=[batch_of(schema, *rows)])
+    assert open_snapshot(str(tmp_path / "t")).partition_columns == ("s", "d", "dec")
+    folders = {str(p.parent.relative_to(tmp_path / "t")) for p in files_in(tmp_path / "t") if p.suffix == ".parquet"}
+    assert folders == {
+        "s=a b%2Fé/d=1.0E7/dec=-1.230000000000000000",
+        "s=__HIVE_DEFAULT_PARTITION__/d=0.0/dec=0.000000000000000000",
+    }
+    found = sorted(read_by_deltalake(tmp_path / "t"), key=lambda r: int(r["v"]))
+    assert [(r["s"], r["d"], r["dec"]) for r in found] == [
+        ("a b/é", 1e7, Decimal("-1.230000000000000000")),
+        (None, 0.0, 0),
+        (None, 0.0, 0),
+    ]
+
+
+def test_overwrite_of_a_foreign_table_removes_its_files(tmp_path: Path) -> None:
+    """The remove must repeat the path as the other writer spelt it."""
+    table = pa.table({"p": ["a b", "é/%"], "v": [1, 2]})
+    write_deltalake(tmp_path / "t", table, partition_by=["p"])
+    schema = open_snapshot(str(tmp_path / "t")).schema
+    overwrite(str(tmp_path / "t"), [batch_of(schema, ["x", 3])])
+    assert read_by_deltalake(tmp_path / "t") == [{"p": "x", "v": 3}]
+
+
+def test_create_refuses_what_exists(tmp_path: Path) -> None:
+    create_table(str(tmp_path / "t"), SIMPLE)
+    with pytest.raises(UserError) as caught:
+        create_table(str(tmp_path / "t"), SIMPLE)
+    assert caught.value.condition == "TABLE_OR_VIEW_ALREADY_EXISTS"
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u/file").write_text("x")
+    with pytest.raises(UserError) as caught:
+        create_table(str(tmp_path / "u"), SIMPLE)
+    assert caught.value.condition == "LOCATION_ALREADY_EXISTS"
+
+
+def test_replace_keeps_the_past(tmp_path: Path) -> None:
+    root = str(tmp_path / "t")
+    create_table(root, SIMPLE, batches=[batch_of(SIMPLE, [1, "a"])])
+    other = schema_of(n=t.TIMESTAMP_NTZ)
+    result = create_table(root, other, replace=True, batches=[batch_of(other, [dt.datetime(2020, 1, 1)])])
+    assert (result.version, open_snapshot(root).schema) == (1, other)
+    assert open_snapshot(root, 0).schema == SIMPLE
+    assert read_by_deltalake(tmp_path / "t") == [{"n": dt.datetime(2020, 1, 1)}]
+
+
+def failing(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    yield batch
+    raise UserError("DIVIDE_BY_ZERO", "Division by zero.")
+
+
+def test_failure_leaves_nothing(tmp_path: Path) -> None:
+    schema = schema_of(p=t.INT, v=t.INT)
+    batch = batch_of(schema, *[[i % 3, i] for i in range(1000)])
+    with pytest.raises(UserError, match="Division"):
+        create_table(str(tmp_path / "new"), schema, partition_by=["p"], batches=failing(batch))
+    assert not (tmp_path / "new").exists()
+    create_table(str(tmp_path / "t"), schema, partition_by=["p"], batches=[batch])
+    before = files_in(tmp_path / "t")
+    for write in (append, overwrite):
+        with pytest.raises(UserError, match="Division"):
+            write(str(tmp_path / "t"), failing(batch))
+    assert files_in(tmp_path / "t") == before
+
+
+def test_not_null_and_lengths(tmp_path: Path) -> None:
+    schema = t.struct(t.StructField("id", t.INT, nullable=False), t.StructField("v", t.varchar(3)))
+    create_table(str(tmp_path / "t"), schema)
+    for row, condition in (([None, "a"], "NOT_NULL_CONSTRAINT_VIOLATION"), ([1, "abcd"], "EXCEED_LIMIT_LENGTH")):
+        with pytest.raises(UserError) as caught:
+            append(str(tmp_path / "t"), [batch_of(schema, row)])
+        assert caught.value.condition == condition
+    append(str(tmp_path / "t"), [batch_of(schema, [1, "abc   "])])
+    assert read_by_deltalake(tmp_path / "t") == [{"id": 1, "v": "abc"}]
+
+
+def test_concurrent_appends_lose_nothing(tmp_path: Path) -> None:
+    create_table(str(tmp_path / "t"), SIMPLE)
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for i in range(5):
+                append(str(tmp_path / "t"), [batch_of(SIMPLE, [number * 10 + i, "x"])])
+        except BaseException as error:  # noqa: BLE001 (shown by the assertion below)
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert sorted(r["id"] for r in read_by_deltalake(tmp_path / "t")) == sorted(
+        n * 10 + i for n in range(6) for i in range(5)
+    )
+    assert commit_versions(str(tmp_path / "t")) == list(range(31))
+    assert any(p.name.endswith(".checkpoint.parquet") for p in files_in(tmp_path / "t"))
+
+
+def test_append_behind_a_schema_change_is_a_conflict(tmp_path: Path) -> None:
+    root = str(tmp_path / "t")
+    create_table(root, SIMPLE)
+    before = files_in(tmp_path / "t")
+
+    def changing() -> Iterator[pa.RecordBatch]:
+        create_table(root, schema_of(other=t.INT), replace=True)
+        yield batch_of(SIMPLE, [1, "a"])
+
+    with pytest.raises(UserError) as caught:
+        append(root, changing())
+    assert caught.value.condition == "WRITE_CONFLICT"
+    assert caught.value.retryable
+    assert len(files_in(tmp_path / "t")) == len(before) + 1
+
+
+def test_overwrite_behind_an_append_is_a_conflict(tmp_path: Path) -> None:
+    root = str(tmp_path / "t")
+    create_table(root, SIMPLE)
+
+    def changing() -> Iterator[pa.RecordBatch]:
+        append(root, [batch_of(SIMPLE, [1, "a"])])
+        yield batch_of(SIMPLE, [2, "b"])
+
+    with pytest.raises(UserError, match="Another writer"):
+        overwrite(root, changing())
+    assert [r["id"] for r in read_by_deltalake(tmp_path / "t")] == [1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"configuration": {"delta.enableChangeDataFeed": "true"}},
+        {"configuration": {"delta.constraints.c": "id > 0"}},
+        {"metadata": {"delta.generationExpression": "1"}},
+        {"metadata": {"delta.identity.start": 1}},
+        {"metadata": {"CURRENT_DEFAULT": "1"}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["rowTracking"]}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["teleport"]}},
+        {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}},
+    ],
+)
+def test_special_tables_are_not_written(tmp_path: Path, change: dict[str, Any]) -> None:
+    root = tmp_path / "t"
+    create_table(str(root), SIMPLE)
+    log = root / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"]["configuration"] = change.get("configuration", {})
+            schema = json.loads(action["metaData"]["schemaString"])
+            schema["fields"][0]["metadata"] = change.get("metadata", {})
+            action["metaData"]["schemaString"] = json.dumps(schema)
+        if "protocol" in action and "protocol" in change:
+            action["protocol"] = change["protocol"]
+    log.write_text("\n".join(map(json.dumps, actions)))
+    for write in (append, overwrite):
+        with pytest.raises(UnsupportedError) as caught:
+            write(str(root), [batch_of(SIMPLE, [1, "a"])])
+        assert caught.value.condition == "UNSUPPORTED_TABLE_FEATURE"
+    assert len([p for p in files_in(root) if p.suffix == ".parquet"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("schema", "condition"),
+    [
+        (schema_of(**{"a b": t.INT}), "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
+        (schema_of(a=t.INT, A=t.INT), "COLUMN_ALREADY_EXISTS"),
+        (schema_of(a=t.VOID), "UNSUPPORTED_DATATYPE"),
+        (schema_of(a=t.YEAR_MONTH), "UNSUPPORTED_DATATYPE"),
+        (schema_of(a=t.array(t.struct(t.StructField("x", t.VOID)))), "UNSUPPORTED_DATATYPE"),
+        (schema_of(), "UNSUPPORTED_FEATURE"),
+    ],
+)
+def test_schemas_that_delta_does_not_hold(tmp_path: Path, schema: t.StructType, condition: str) -> None:
+    with pytest.raises(GatewayError) as caught:
+        create_table(str(tmp_path / "t"), schema)
+    assert caught.value.condition == condition
+    assert not (tmp_path / "t").exists()
+
+
+def test_properties_that_ask_for_more_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match=r"delta\.enableDeletionVectors"):
+        create_table(str(tmp_path / "t"), SIMPLE, properties={"delta.enableDeletionVectors": "true"})
+    create_table(str(tmp_path / "t"), SIMPLE, properties={"delta.appendOnly": "true"})
+    with pytest.raises(UserError, match="append-only"):
+        overwrite(str(tmp_path / "t"), [])
+    assert os.path.exists(tmp_path / "t")
