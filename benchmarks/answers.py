@@ -26,12 +26,12 @@ def canonical(value: Any) -> Any:
 
 
 def same(left: pa.Table, right: pa.Table) -> bool:
-    """Whether two results hold the same rows in any order; large ones are compared by column in their order."""
+    """Whether two results hold the same rows in any order; of large ones ten thousand are compared, by position."""
     if left.num_rows != right.num_rows or left.num_columns != right.num_columns:
         return False
     if left.num_rows > 100_000:
-        step = max(1, left.num_rows // 10_000)
-        left, right = left.take(list(range(0, left.num_rows, step))), right.take(list(range(0, right.num_rows, step)))
+        starts = range(0, left.num_rows, left.num_rows // 1000)
+        left, right = (pa.concat_tables([table.slice(start, 10) for start in starts]) for table in (left, right))
     return rows(left) == rows(right)
 
 

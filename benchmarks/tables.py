@@ -13,6 +13,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -130,13 +131,13 @@ def _ints() -> Iterator[pa.Table]:
 def _mixed() -> Iterator[pa.Table]:
     ids = np.arange(TRANSFER_ROWS)
     odd = pa.array(ids % 10 == 3)
-    cents = pa.array(ids * 31 % 10_000_019).cast(pa.decimal128(18, 0))
+    cents = pa.array(ids * 31 % 10_000_019).cast(pa.decimal128(19, 0))
     columns: dict[str, Any] = {
         "big": ids,
         "small": (ids % 100_000).astype(np.int32),
         "flag": pa.array(ids % 2 == 0),
         "ratio": (ids * 7919 % 1_000_003) / 7.0,
-        "price": pc.multiply(cents, pa.scalar(1).cast(pa.decimal128(1, 0))).cast(pa.decimal128(18, 2)),
+        "price": pc.multiply(cents, pa.scalar(Decimal("0.01"))).cast(pa.decimal128(18, 2)),
         "word": pc.binary_join_element_wise("w", pa.array(ids * 13 % 5003).cast(pa.string()), "-"),
         "line": pc.binary_join_element_wise("a longer text with number", pa.array(ids).cast(pa.string()), " "),
         "day": pa.array((ids % 20_000).astype(np.int32)).cast(pa.date32()),

@@ -46,6 +46,8 @@ def _measure(system: System, texts: Mapping[str, str]) -> dict[str, tuple[float,
     system.use({name: schema / name for name in tables.TPCH_TABLES})
     result = {}
     for name, text in texts.items():
+        if isinstance(system, Floor):
+            text = text.replace("year(", "date_part('year', ")  # DataFusion has no function of that name
         try:
             answer = system.query(text)
         except Exception as error:  # noqa: BLE001 - a refusal is a result of the benchmark
