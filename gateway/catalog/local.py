@@ -68,7 +68,8 @@ class LocalCatalog:
     def schema_comment(self, schema: str) -> str | None:
         """The comment that the schema was created with."""
         entry = self._facts().get("schemas", {}).get(schema.lower(), {})
-        return entry.get("comment")
+        comment: str | None = entry.get("comment")
+        return comment
 
     def table_location(self, schema: str, table: str) -> str:
         """Where a new managed table is written (absolute, not created)."""

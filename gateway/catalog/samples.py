@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -40,14 +40,15 @@ _SEGMENTS = ["AUTOMOBILE", "BUILDING", "FURNITURE", "MACHINERY", "HOUSEHOLD"]
 _PRIORITIES = ["1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW"]
 _INSTRUCTIONS = ["DELIVER IN PERSON", "COLLECT COD", "NONE", "TAKE BACK RETURN"]
 _MODES = ["REG AIR", "AIR", "RAIL", "SHIP", "TRUCK", "MAIL", "FOB"]
-_COLORS = (
+_COLOR_WORDS = (
     "almond antique aquamarine azure beige bisque black blanched blue blush brown burlywood burnished chartreuse chiffon "
     "chocolate coral cornflower cornsilk cream cyan dark deep dim dodger drab firebrick floral forest frosted gainsboro ghost "
     "goldenrod green grey honeydew hot indian ivory khaki lace lavender lawn lemon light lime linen magenta maroon medium "
     "metallic midnight mint misty moccasin navajo navy olive orange orchid pale papaya peach peru pink plum powder puff purple "
     "red rose rosy royal saddle salmon sandy seashell sienna sky slate smoke snow spring steel tan thistle tomato turquoise "
     "violet wheat white yellow"
-).split()
+)
+_COLORS = _COLOR_WORDS.split()
 _TYPES = [
     f"{a} {b} {c}"
     for a in ("STANDARD", "SMALL", "MEDIUM", "LARGE", "ECONOMY", "PROMO")
@@ -59,11 +60,12 @@ _CONTAINERS = [
     for a in ("SM", "LG", "MED", "JUMBO", "WRAP")
     for b in ("CASE", "BOX", "BAG", "JAR", "PKG", "PACK", "CAN", "DRUM")
 ]
-_WORDS = (
+_COMMENT_WORDS = (
     "furiously quickly carefully blithely slyly ironic final bold regular express special pending unusual even silent deposits "
     "packages requests accounts theodolites pinto beans instructions foxes dependencies asymptotes sleep haggle nag use wake "
     "cajole detect integrate among above against along beneath"
-).split()
+)
+_WORDS = _COMMENT_WORDS.split()
 _FIRST_DAY = (date(1992, 1, 1) - date(1970, 1, 1)).days
 _LAST_ORDER_DAY = (date(1998, 8, 2) - date(1970, 1, 1)).days
 _CURRENT_DAY = (date(1995, 6, 17) - date(1970, 1, 1)).days
@@ -121,6 +123,10 @@ def _money(cents: Ints) -> pa.Array:
 
 def _dates(days: Ints) -> pa.Array:
     return pa.array(days.astype(np.int32), pa.int32()).cast(pa.date32())
+
+
+def _instants(seconds: Ints) -> pa.Array:
+    return pa.array(seconds * 1_000_000).cast(t.TIMESTAMP.arrow())
 
 
 def _pick(rng: np.random.Generator, words: Sequence[str], rows: int) -> pa.Array:
@@ -313,12 +319,9 @@ def _trips(rows: int = 21_932) -> Columns:
     zips = np.array(
         [10001, 10003, 10011, 10012, 10016, 10019, 10021, 10022, 10023, 10028, 10036, 10110, 10171, 11101, 11201, 11422]
     )
-    moment: Callable[[Ints], pa.Array] = lambda s: (
-        pa.array(s * 1_000_000).cast(pa.timestamp("us")).cast(t.TIMESTAMP.arrow())
-    )  # noqa: E731
     return {
-        "tpep_pickup_datetime": (t.TIMESTAMP, moment(pickup)),
-        "tpep_dropoff_datetime": (t.TIMESTAMP, moment(pickup + seconds)),
+        "tpep_pickup_datetime": (t.TIMESTAMP, _instants(pickup)),
+        "tpep_dropoff_datetime": (t.TIMESTAMP, _instants(pickup + seconds)),
         "trip_distance": (t.DOUBLE, pa.array(distance)),
         "fare_amount": (t.DOUBLE, pa.array(fare)),
         "pickup_zip": (t.INT, pa.array(rng.choice(zips, rows).astype(np.int32))),

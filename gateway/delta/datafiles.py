@@ -258,11 +258,11 @@ def _same_but_layout(source: pa.DataType, target: pa.DataType) -> bool:
     """Types with equal values in another layout: views, large offsets, names and nullability of nested fields."""
     types = pa.types
     if types.is_string(target):
-        return types.is_string_view(source) or types.is_large_string(source)
+        return bool(types.is_string_view(source) or types.is_large_string(source))
     if types.is_binary(target):
-        return types.is_binary_view(source) or types.is_large_binary(source)
+        return bool(types.is_binary_view(source) or types.is_large_binary(source))
     if types.is_list(target):
-        lists = types.is_list(source) or types.is_large_list(source)
+        lists = bool(types.is_list(source) or types.is_large_list(source))
         return lists and (
             source.value_type == target.value_type or _same_but_layout(source.value_type, target.value_type)
         )
@@ -342,18 +342,18 @@ def _string(value: Any, is_maximum: bool) -> str | None:
 
 
 def _date(value: Any, _: bool) -> str | None:
-    text = str(np.datetime64(int(value), "D"))
-    return None if text[0] in "+-" else f'"{text}"'
+    text = partitions.iso_text(int(value), "D")
+    return text and f'"{text}"'
 
 
 def _instant(value: Any, _: bool) -> str | None:
-    text = str(np.datetime64(int(value), "us"))
-    return None if text[0] in "+-" else f'"{text}Z"'
+    text = partitions.iso_text(int(value), "us")
+    return text and f'"{text}Z"'
 
 
 def _local(value: Any, _: bool) -> str | None:
-    text = str(np.datetime64(int(value), "us"))
-    return None if text[0] in "+-" else f'"{text}"'
+    text = partitions.iso_text(int(value), "us")
+    return text and f'"{text}"'
 
 
 _SPELLINGS: dict[str, Callable[[Any, bool], str | None]] = {

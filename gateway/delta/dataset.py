@@ -269,17 +269,17 @@ def _widens(source: pa.DataType, target: pa.DataType) -> bool:
                 source.bit_width < target.bit_width
                 or (source.bit_width == target.bit_width and types.is_signed_integer(source))
             )
-        return types.is_decimal(target) or (target == pa.float64() and source.bit_width <= 32)
+        return bool(types.is_decimal(target) or (target == pa.float64() and source.bit_width <= 32))
     if types.is_floating(source):
-        return types.is_floating(target) and bool(source.bit_width <= target.bit_width)
+        return bool(types.is_floating(target) and source.bit_width <= target.bit_width)
     if types.is_decimal(source) and types.is_decimal(target):
         whole, of = source.precision - source.scale, target.precision - target.scale
         return bool(source.scale <= target.scale and whole <= of)
     if types.is_date(source):
-        return target == pa.timestamp("us")
+        return bool(target == pa.timestamp("us"))
     if types.is_timestamp(source) and types.is_timestamp(target):
         return bool((source.tz is None) == (target.tz is None)) or target.tz is not None
-    return any(f(source) for f in _TEXTUAL) and (types.is_string(target) or types.is_binary(target))
+    return any(f(source) for f in _TEXTUAL) and bool(types.is_string(target) or types.is_binary(target))
 
 
 _TEXTUAL = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import numpy as np
@@ -55,14 +55,20 @@ def value_text(value: pa.Scalar, data_type: t.DataType) -> str | None:
 
 def _moment(value: pa.Scalar, data_type: t.DataType) -> str:
     if data_type == t.DATE:
-        text = str(np.datetime64(value.cast(pa.int32()).as_py(), "D"))
+        text = iso_text(value.cast(pa.int32()).as_py(), "D")
     else:
-        text = str(np.datetime64(value.cast(pa.int64()).as_py(), "us"))
-    if text[0] in "+-" or text.startswith("0000"):
-        raise UnsupportedError("UNSUPPORTED_FEATURE", f"A partition value outside of the years 1 to 9999 ({text}).")
+        text = iso_text(value.cast(pa.int64()).as_py(), "us")
+    if text is None:
+        raise UnsupportedError("UNSUPPORTED_FEATURE", "A partition value outside of the years 1 to 9999.")
     if data_type == t.TIMESTAMP:
         return text + "Z"
     return text.replace("T", " ")
+
+
+def iso_text(value: int, unit: Literal["D", "us"]) -> str | None:
+    """ISO text of days or microseconds since 1970; None outside of the years 1 to 9999, which have other spellings."""
+    text = str(np.datetime64(value, unit))
+    return text if text[4:5] == "-" and not text.startswith(("-", "0000")) else None
 
 
 def java_double(value: float, kind: type[np.floating[Any]]) -> str:

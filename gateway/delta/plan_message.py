@@ -95,7 +95,7 @@ def with_paths(plan: bytes, urls: Sequence[str], pruning: bool = True) -> bytes:
     fields = _spans(inner)
     if [n for n, *_ in fields].count(_PATHS) != 1:
         raise ServerError("INTERNAL_ERROR", "DataFusion's plan of a Parquet scan names no single path.")
-    parts = []
+    parts: list[bytes] = []
     for number, start, _, stop in fields:
         if number == _PATHS:
             parts.extend(_field(_PATHS, url.encode()) for url in urls)

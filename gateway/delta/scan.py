@@ -72,7 +72,8 @@ class ScanPlan:
 
     def _dataset(self, ctx: Any) -> datafusion.DataFrame:
         files = [f for group in self._groups for f in group.files]
-        return ctx.read_table(FileDataset(files, self._columns, self.schema)).limit(_BARRIER)
+        frame: datafusion.DataFrame = ctx.read_table(FileDataset(files, self._columns, self.schema))
+        return frame.limit(_BARRIER)
 
     def _native(self, ctx: Any) -> datafusion.DataFrame:
         frames = [self._native_group(ctx, group) for group in self._groups]

@@ -10,8 +10,8 @@ qualifiers. Nodes compare by identity; `key` gives a structural key for GROUP BY
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.errors import Span
@@ -414,6 +414,18 @@ def children(expr: Expr) -> Iterator[Expr]:
             yield sort.expr
     elif isinstance(expr, Subquery):
         yield from expr.args
+
+
+def rebuilt_engine(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """An engine-level `expr` with `change` applied to its direct children."""
+    if isinstance(expr, (Fn, Op, Udf)):
+        return replace(expr, args=tuple(change(a) for a in expr.args)) if expr.args else expr
+    if isinstance(expr, EngineCast):
+        return replace(expr, arg=change(expr.arg))
+    if isinstance(expr, Case):
+        whens = tuple((change(c), change(v)) for c, v in expr.whens)
+        return replace(expr, whens=whens, otherwise=change(expr.otherwise) if expr.otherwise is not None else None)
+    return expr
 
 
 # ------------------------------------------------------------------------------------------- constructors for lowering

@@ -1,18 +1,44 @@
-"""Statements that are not queries, parsed from tokens into frozen dataclasses; `parse_statement` is the way in for all.
+"""Statements of all kinds from tokens to the values of `command_nodes`; `parse_statement` is the way in.
 
-Names stay as written, with their positions; who knows catalogs resolves them. Queries inside commands are trees as in
-`parse.py`, already checked against the allow-list. A statement or clause that has no dataclass is refused by name.
+A statement or clause that has no value there is refused by name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NoReturn
 
-from sqlglot import exp
-
-from gateway.errors import Span, UserError, unsupported
+from gateway.errors import UserError, unsupported
 from gateway.sql import allowed
+from gateway.sql.command_nodes import (
+    Command,
+    CreateSchema,
+    CreateTable,
+    CreateView,
+    DescribeCatalog,
+    DescribeQuery,
+    DescribeSchema,
+    DescribeTable,
+    DropSchema,
+    DropTable,
+    DropView,
+    Explain,
+    Insert,
+    Name,
+    Query,
+    Reset,
+    SetConf,
+    SetTimeZone,
+    ShowCatalogs,
+    ShowColumns,
+    ShowFunctions,
+    ShowSchemas,
+    ShowTables,
+    ShowTblProperties,
+    ShowViews,
+    UseCatalog,
+    UseSchema,
+    ViewColumn,
+)
 from gateway.sql.cursor import DEFAULT_LIMITS, Limits, user_error
 from gateway.sql.datatypes import data_type
 from gateway.sql.parse import QueryParser, prepare_recursion
@@ -21,245 +47,76 @@ from gateway.sql.tokens import END, NUMBER, STRING
 from gateway.sql.tree import IntervalLiteral, TypedLiteral
 from gateway.sqltypes import StructField
 
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A dotted name as written (quotes removed) and where it stands."""
-
-    parts: tuple[str, ...]
-    span: Span
-
-    def __str__(self) -> str:
-        return ".".join(self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query: its tree and its piece of the text."""
-
-    tree: exp.Expr = field(compare=False)
-    span: Span
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class UseCatalog:
-    """USE CATALOG x, SET CATALOG x."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class UseSchema:
-    """USE [SCHEMA | DATABASE | NAMESPACE] x or a.b; `bare` without the word (then one part may mean a catalog)."""
-
-    name: Name
-    bare: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SetConf:
-    """SET (key None), SET -v (`verbose`), SET key (value None), SET key = value (raw text, trimmed)."""
-
-    key: str | None = None
-    value: str | None = None
-    verbose: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SetTimeZone:
-    """SET TIME ZONE 'zone' | LOCAL (both None) | INTERVAL …."""
-
-    zone: str | None = None
-    interval: IntervalLiteral | TypedLiteral | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """RESET [key]."""
-
-    key: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShowCatalogs:
-    pattern: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShowSchemas:
-    """SHOW SCHEMAS | DATABASES | NAMESPACES [IN catalog] [LIKE pattern]."""
-
-    catalog: Name | None = None
-    pattern: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShowTables:
-    """SHOW TABLES [IN schema] [LIKE pattern]."""
-
-    schema: Name | None = None
-    pattern: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShowViews:
-    """SHOW VIEWS [IN schema] [LIKE pattern]."""
-
-    schema: Name | None = None
-    pattern: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShowColumns:
-    """SHOW COLUMNS IN table [IN schema]."""
-
-    table: Name
-    schema: Name | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShowFunctions:
-    """SHOW [ALL | USER | SYSTEM] FUNCTIONS [IN schema] [LIKE pattern]; a bare name is a pattern, too."""
-
-    scope: str = "ALL"
-    schema: Name | None = None
-    pattern: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShowTblProperties:
-    """SHOW TBLPROPERTIES table [(key)]."""
-
-    table: Name
-    key: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeTable:
-    """DESCRIBE [TABLE] [EXTENDED | FORMATTED] table [column]."""
-
-    table: Name
-    extended: bool = False
-    column: Name | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeQuery:
-    """DESCRIBE [QUERY] query."""
-
-    query: Query
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeSchema:
-    """DESCRIBE SCHEMA | DATABASE [EXTENDED] name."""
-
-    name: Name
-    extended: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeCatalog:
-    """DESCRIBE CATALOG [EXTENDED] name."""
-
-    name: Name
-    extended: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Explain:
-    """EXPLAIN [EXTENDED | CODEGEN | COST | FORMATTED | LOGICAL] statement; `mode` lower case, "simple" without a word."""
-
-    mode: str
-    statement: Command
-
-
-@dataclass(frozen=True, slots=True)
-class ViewColumn:
-    name: str
-    comment: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CreateView:
-    """CREATE [OR REPLACE] [TEMPORARY] VIEW [IF NOT EXISTS] name [(columns)] [COMMENT 'c'] AS query."""
-
-    name: Name
-    query: Query
-    temporary: bool = False
-    replace: bool = False
-    if_not_exists: bool = False
-    columns: tuple[ViewColumn, ...] = ()
-    comment: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DropView:
-    name: Name
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CreateSchema:
-    name: Name
-    if_not_exists: bool = False
-    comment: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DropSchema:
-    name: Name
-    if_exists: bool = False
-    cascade: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTable:
-    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [(columns)] clauses [AS query]; `columns` None with AS alone."""
-
-    name: Name
-    columns: tuple[StructField, ...] | None = None
-    query: Query | None = None
-    replace: bool = False
-    if_not_exists: bool = False
-    partitioned_by: tuple[str, ...] = ()
-    comment: str | None = None
-    properties: tuple[tuple[str, str], ...] = ()
-    location: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DropTable:
-    name: Name
-    if_exists: bool = False
-    purge: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Insert:
-    """INSERT INTO [TABLE] name [(columns) | BY NAME] query (VALUES is a query, too)."""
-
-    table: Name
-    query: Query
-    columns: tuple[Name, ...] | None = None
-    by_name: bool = False
-
-
-Command = (
-    Query | UseCatalog | UseSchema | SetConf | SetTimeZone | Reset
-    | ShowCatalogs | ShowSchemas | ShowTables | ShowViews | ShowColumns | ShowFunctions | ShowTblProperties
-    | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
-    | CreateView | DropView | CreateSchema | DropSchema | CreateTable | DropTable | Insert
-)  # fmt: skip
+__all__ = [
+    "Command",
+    "CommandParser",
+    "CreateSchema",
+    "CreateTable",
+    "CreateView",
+    "DescribeCatalog",
+    "DescribeQuery",
+    "DescribeSchema",
+    "DescribeTable",
+    "DropSchema",
+    "DropTable",
+    "DropView",
+    "Explain",
+    "Insert",
+    "Name",
+    "Query",
+    "Reset",
+    "SetConf",
+    "SetTimeZone",
+    "ShowCatalogs",
+    "ShowColumns",
+    "ShowFunctions",
+    "ShowSchemas",
+    "ShowTables",
+    "ShowTblProperties",
+    "ShowViews",
+    "UseCatalog",
+    "UseSchema",
+    "ViewColumn",
+    "parse_command",
+    "parse_statement",
+]
 
 _EXPLAIN_MODES = frozenset({"LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST"})
 _SCHEMA_WORDS = frozenset({"SCHEMA", "DATABASE", "NAMESPACE"})
 _SCHEMAS_WORDS = frozenset({"SCHEMAS", "DATABASES", "NAMESPACES"})
 # Words that name what a statement works on: refusals say "ALTER TABLE", not "ALTER".
 _WITH_OBJECT = frozenset(
-    "CREATE DROP ALTER SHOW DESCRIBE DESC COMMENT CACHE UNCACHE CLEAR REFRESH ANALYZE MERGE COPY TRUNCATE LOAD DELETE "
-    "EXECUTE DECLARE SET REPAIR MSCK REPLACE UNDROP START ADD LIST LOCK UNLOCK RESTORE".split()
+    {
+        *(
+            "CREATE",
+            "DROP",
+            "ALTER",
+            "SHOW",
+            "DESCRIBE",
+            "DESC",
+            "COMMENT",
+            "CACHE",
+            "UNCACHE",
+            "CLEAR",
+            "REFRESH",
+            "ANALYZE",
+        ),
+        *(
+            "MERGE",
+            "COPY",
+            "TRUNCATE",
+            "LOAD",
+            "DELETE",
+            "EXECUTE",
+            "SET",
+            "REPAIR",
+            "MSCK",
+            "REPLACE",
+            "UNDROP",
+            "START",
+        ),
+        *("ADD", "LIST", "LOCK", "UNLOCK", "RESTORE"),
+    }
 )
 
 
@@ -319,6 +176,8 @@ class CommandParser(QueryParser):
         if self.words[0] == "BEGIN":
             raise unsupported("SQL scripting (BEGIN … END)", self.span(0))
         count = 2 if words and words[0] in _WITH_OBJECT else 1
+        if count == 2 and words[1:2] in (["TEMPORARY"], ["TEMP"], ["CREATE"]):
+            count = 3
         raise unsupported(" ".join(words[:count]), self.span(0))
 
     def _end(self) -> None:
@@ -494,12 +353,20 @@ class CommandParser(QueryParser):
     def _describe(self) -> Command:
         self.advance()
         word = self.word
-        if word == "QUERY" and self._query_at(1):
+        if word == "QUERY" and self.query_at(1):
             self.advance()
             return DescribeQuery(self._final_query())
-        if word != "TABLE" and self._query_at(0):
+        if word != "TABLE" and self.query_at(0):
             return DescribeQuery(self._final_query())
-        if word in ("FUNCTION", "HISTORY", "DETAIL", "VOLUME", "SHARE", "CONNECTION", "STORAGE") and self.peek() not in (
+        if word in (
+            "FUNCTION",
+            "HISTORY",
+            "DETAIL",
+            "VOLUME",
+            "SHARE",
+            "CONNECTION",
+            "STORAGE",
+        ) and self.peek() not in (
             END,
             ".",
         ):
@@ -570,7 +437,9 @@ class CommandParser(QueryParser):
         what = " ".join(w for w in self.words[self.index : self.index + 2] if w[:1].isalpha())
         if not what:
             self.fail()
-        raise unsupported(f"CREATE {what if word in ('TEMP', 'TEMPORARY', 'EXTERNAL', 'MATERIALIZED') else word}", self.span(0))
+        raise unsupported(
+            f"CREATE {what if word in ('TEMP', 'TEMPORARY', 'EXTERNAL', 'MATERIALIZED') else word}", self.span(0)
+        )
 
     def _create_view(self, replace: bool, temporary: bool) -> CreateView:
         if_not_exists = self._if_not_exists()
@@ -621,7 +490,7 @@ class CommandParser(QueryParser):
         if if_not_exists and replace:
             self.fail("IF NOT EXISTS does not go with OR REPLACE", self.index - 3)
         name = self._name()
-        columns = self._columns() if self.word == "(" and not self._query_at(0) else None
+        columns = self._columns() if self.word == "(" and not self.query_at(0) else None
         partitions: tuple[str, ...] = ()
         comment: str | None = None
         location: str | None = None
@@ -655,7 +524,7 @@ class CommandParser(QueryParser):
             else:
                 break
         query: Query | None = None
-        if self.word == "AS" or self._query_at(0):
+        if self.word == "AS" or self.query_at(0):
             self.match("AS")
             query = self._final_query()
         elif self.word != END:
@@ -670,7 +539,19 @@ class CommandParser(QueryParser):
 
     def _refuse_table_clause(self) -> NoReturn:
         word = self.word
-        if word in ("CLUSTER", "CLUSTERED", "STORED", "ROW", "SKEWED", "OPTIONS", "LIKE", "SHALLOW", "DEEP", "CLONE", "WITH"):
+        if word in (
+            "CLUSTER",
+            "CLUSTERED",
+            "STORED",
+            "ROW",
+            "SKEWED",
+            "OPTIONS",
+            "LIKE",
+            "SHALLOW",
+            "DEEP",
+            "CLONE",
+            "WITH",
+        ):
             raise unsupported(f"CREATE TABLE … {word}", self.span(self.index))
         if word in ("DEFAULT", "PARTITIONED", "FROM"):
             raise unsupported(f"CREATE TABLE … {word}", self.span(self.index))
@@ -698,7 +579,16 @@ class CommandParser(QueryParser):
                     self._once(seen, "COMMENT")
                     self.advance()
                     comment = self.string()
-                elif self.word in ("DEFAULT", "GENERATED", "PRIMARY", "REFERENCES", "CONSTRAINT", "CHECK", "MASK", "UNIQUE"):
+                elif self.word in (
+                    "DEFAULT",
+                    "GENERATED",
+                    "PRIMARY",
+                    "REFERENCES",
+                    "CONSTRAINT",
+                    "CHECK",
+                    "MASK",
+                    "UNIQUE",
+                ):
                     raise unsupported(f"a column with {self.word}", self.span(self.index))
                 else:
                     self.fail()
@@ -784,7 +674,7 @@ class CommandParser(QueryParser):
         if self.word == "BY" and self.peek() == "NAME":
             self.advance(2)
             by_name = True
-        elif self.word == "(" and not self._query_at(0):
+        elif self.word == "(" and not self.query_at(0):
             self.advance()
             names: list[Name] = []
             while not names or self.match(","):

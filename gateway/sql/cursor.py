@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import Token
 
 from gateway.errors import ResourceError, Span, UserError
 from gateway.sql.tokens import END, NUMBER, QUOTED, STRING, span_of_token, syntax_error
+from gateway.sql.tree import mark
 
 N = TypeVar("N", bound=exp.Expr)
 
@@ -32,7 +33,10 @@ DEFAULT_LIMITS = Limits()
 
 # Words that can't be a table alias (Spark's strictNonReserved).
 STRICT = frozenset(
-    "ANTI CROSS EXCEPT FULL INNER INTERSECT JOIN LATERAL LEFT NATURAL ON RIGHT SEMI SETMINUS MINUS UNION USING".split()
+    {
+        *("ANTI", "CROSS", "EXCEPT", "FULL", "INNER", "INTERSECT", "JOIN", "LATERAL", "LEFT", "NATURAL", "ON", "RIGHT"),
+        *("SEMI", "SETMINUS", "MINUS", "UNION", "USING"),
+    }
 )
 
 _BY = frozenset({"BY"})
@@ -125,7 +129,7 @@ class Cursor:
 
     def place(self, node: N, start: int) -> N:
         """`node` with the position from token `start` to the last token consumed."""
-        node._meta = {"start": self.tokens[start].start, "end": self.tokens[self.index - 1].end}
+        node._meta = {"start": self.tokens[start].start, "end": self.tokens[self.index - 1].end}  # noqa: SLF001 (hot)
         return node
 
     # ------------------------------------------------------------------ small rules
@@ -140,7 +144,7 @@ class Cursor:
             self.fail()
         token = self.tokens[self.index]
         node = exp.Identifier(this=token.text, quoted=self.word == QUOTED)
-        node._meta = {"start": token.start, "end": token.end}
+        mark(node, token.start, token.end)
         self.advance()
         return node
 

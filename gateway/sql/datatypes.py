@@ -54,12 +54,15 @@ _SIMPLE: dict[str, DataType] = {
     "BINARY": BINARY,
     "VOID": VOID,
 }
+_MAX_DEPTH = 100
 _UNITS = YEAR_MONTH_UNITS + DAY_TIME_UNITS
 
 
-def data_type(cursor: Cursor) -> DataType:
+def data_type(cursor: Cursor, depth: int = 0) -> DataType:
     """The type at `cursor`; UNSUPPORTED_DATATYPE for a type that is unknown or has no form here."""
     start = cursor.index
+    if depth > _MAX_DEPTH:
+        cursor.too_complex("nested types", _MAX_DEPTH)
     word = cursor.word
     if not word[:1].isalpha():
         cursor.fail()
@@ -75,27 +78,29 @@ def data_type(cursor: Cursor) -> DataType:
         return _interval(cursor, start)
     if word == "ARRAY" and cursor.word == "<":
         cursor.advance()
-        element = data_type(cursor)
+        element = data_type(cursor, depth + 1)
         cursor.expect(">")
         return array(element)
     if word == "MAP" and cursor.word == "<":
         cursor.advance()
-        key = data_type(cursor)
+        key = data_type(cursor, depth + 1)
         cursor.expect(",")
-        value = data_type(cursor)
+        value = data_type(cursor, depth + 1)
         cursor.expect(">")
         return map_of(key, value)
     if word == "STRUCT" and cursor.match("<>"):
         return struct()
     if word == "STRUCT" and cursor.word == "<":
-        return _struct(cursor)
+        return _struct(cursor, depth)
     if word in ("ARRAY", "MAP", "STRUCT"):
         text = cursor.tokens[start].text
         raise UserError("INCOMPLETE_TYPE_DEFINITION." + word, f"Incomplete complex type: {text}.", sqlstate="42K01",
                         span=cursor.span(start))  # fmt: skip
     _skip_arguments(cursor)
     source = "".join(t.text for t in cursor.tokens[start : cursor.index])
-    raise UnsupportedError("UNSUPPORTED_DATATYPE", f'Unsupported data type "{source.upper()}".', span=cursor.span(start))
+    raise UnsupportedError(
+        "UNSUPPORTED_DATATYPE", f'Unsupported data type "{source.upper()}".', span=cursor.span(start)
+    )
 
 
 def parse_type(text: str, limits: Limits = DEFAULT_LIMITS) -> DataType:
@@ -119,7 +124,7 @@ def _simple(cursor: Cursor, word: str, simple: DataType, start: int) -> DataType
         cursor.advance()
         collation = cursor.identifier()
         if collation.name.upper() != "UTF8_BINARY":
-            message = f"Unsupported data type \"STRING COLLATE {collation.name.upper()}\"."
+            message = f'Unsupported data type "STRING COLLATE {collation.name.upper()}".'
             raise UnsupportedError("UNSUPPORTED_DATATYPE", message, span=cursor.span(start))
     return simple
 
@@ -136,7 +141,7 @@ def _decimal(cursor: Cursor, start: int) -> DataType:
         message = f"Decimal precision {precision} exceeds max precision {MAX_PRECISION}."
         raise UserError("DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION", message, span=cursor.span(start))
     if precision < 1 or not 0 <= scale <= precision:
-        message = f"Unsupported data type \"DECIMAL({precision},{scale})\"."
+        message = f'Unsupported data type "DECIMAL({precision},{scale})".'
         raise UnsupportedError("UNSUPPORTED_DATATYPE", message, span=cursor.span(start))
     return decimal(precision, scale)
 
@@ -148,7 +153,9 @@ def _text(cursor: Cursor, word: str, start: int) -> DataType:
     length = cursor.integer()
     cursor.expect(")")
     if length < 1:
-        raise UnsupportedError("UNSUPPORTED_DATATYPE", f'Unsupported data type "{word}({length})".', span=cursor.span(start))
+        raise UnsupportedError(
+            "UNSUPPORTED_DATATYPE", f'Unsupported data type "{word}({length})".', span=cursor.span(start)
+        )
     return varchar(length) if word == "VARCHAR" else char(length)
 
 
@@ -167,7 +174,7 @@ def _interval(cursor: Cursor, start: int) -> DataType:
     return interval(first, last)
 
 
-def _struct(cursor: Cursor) -> DataType:
+def _struct(cursor: Cursor, depth: int) -> DataType:
     cursor.expect("<")
     fields: list[StructField] = []
     while cursor.word != ">":
@@ -175,7 +182,7 @@ def _struct(cursor: Cursor) -> DataType:
             cursor.expect(",")
         name = cursor.identifier().name
         cursor.match(":")
-        kind = data_type(cursor)
+        kind = data_type(cursor, depth + 1)
         nullable = not cursor.match("NOT", "NULL")
         comment = cursor.string() if cursor.match("COMMENT") else None
         fields.append(StructField(name, kind, nullable, comment))
@@ -191,5 +198,3 @@ def _skip_arguments(cursor: Cursor) -> None:
         cursor.advance()
     if cursor.word == ")":
         cursor.advance()
-
-

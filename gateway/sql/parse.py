@@ -9,21 +9,23 @@ Literals
     ``Literal(this, is_string)``: a string's value (adjacent literals joined), or a number as written with its suffix and,
     if a minus stands before it, with that (``-1``, ``1L``, ``-1.5BD``, ``.5``, ``1e3``; see `tree.number_suffix`).
     ``Null()``, ``Boolean(this)``. ``TypedLiteral(this=text, kind)`` for DATE/TIMESTAMP[_LTZ|_NTZ]/X/INTERVAL 'text'.
-    ``IntervalLiteral(parts=((text, UNIT), …), to=UNIT | None)``. ``Placeholder()`` is ``?``, ``Placeholder(this=name)`` ``:name``.
+    ``IntervalLiteral(parts=((text, UNIT), …), to=UNIT | None)``. ``Placeholder()`` is ``?``, ``Placeholder(this=name)`` is
+    ``:name``.
 Names
     ``Column(this=Identifier, table=, db=, catalog=)`` for one to four dotted names (relation or struct fields: the binder
     decides), more names and fields of other expressions: ``Dot(this, expression=Identifier)``. ``(a).b`` is a Dot of column a.
     ``Identifier(this=as written, quoted)``. ``Star(except_=[Column, …])``; ``t.*`` is ``Column(this=Star, table=…)``.
     Parameterless functions without parentheses (``current_date``) are Columns.
 Operators
-    Parentheses leave no node. ``And Or`` (long chains balanced as Spark does) ``Not EQ NEQ NullSafeEQ LT LTE GT GTE Add Sub Mul
-    Div IntDiv Mod DPipe BitwiseAnd BitwiseOr BitwiseXor BitwiseLeftShift BitwiseRightShift UnsignedRightShift Neg Positive
+    Parentheses leave no node. ``And Or`` (long chains balanced as Spark does) ``Not EQ NEQ NullSafeEQ LT LTE GT GTE Add Sub
+    Mul Div IntDiv Mod DPipe BitwiseAnd BitwiseOr BitwiseXor BitwiseLeftShift BitwiseRightShift UnsignedRightShift Neg Positive
     BitwiseNot``. ``IS [NOT] DISTINCT FROM`` is NullSafeEQ, with Not around it for the form without NOT.
-    ``Is(this, expression=Null | Boolean | Var("UNKNOWN"))``, ``In(this, expressions | query)`` (query: a query node, not a
-    Subquery), ``Between(this, low, high)``, ``Like | ILike(this, expression)`` (expression ``Any | All(this=Tuple)`` for LIKE
-    ANY / ALL), with ESCAPE ``Escape(this=Like, expression=Literal)``, ``RegexpLike``; every NOT form is Not around it.
+    ``Is(this, expression=Null | Boolean | Var("UNKNOWN"))``, ``In(this, expressions | query)`` (query: a query node),
+    ``Between(this, low, high)``, ``Like | ILike(this, expression)`` (expression ``Any | All(this=Tuple)`` for LIKE ANY / ALL),
+    with ESCAPE ``Escape(this=Like, expression=Literal)``, ``RegexpLike``; every NOT form is Not around it.
     ``Cast | TryCast(this, to)`` where `to` is a `gateway.sqltypes.DataType` and key `dcolon` is True for ``::`` (``?::``).
-    ``Case(this, ifs=[If(this, true)], default)``, ``Bracket(this, expressions=[index])``, ``Tuple(expressions)`` for ``(a, b)``.
+    ``Case(this, ifs=[If(this, true)], default)``, ``Bracket(this, expressions=[index])``,
+    ``Tuple(expressions)`` for ``(a, b)``.
 Calls
     ``Anonymous(this=name as written, expressions)`` for every function; a qualified one is ``Dot(Column, Anonymous)``.
     DISTINCT: one argument ``Distinct(expressions)``. ``Kwarg(this=Identifier, expression)`` for ``name => value``.
@@ -46,10 +48,10 @@ Queries (all are `exp.Query` except Values)
     expressions [a, b] and key `grouping_sets` [GroupingSets].
 Relations
     ``Table(this, db, catalog, version=Version(this="VERSION" | "TIMESTAMP", kind="AS OF" | "@", expression), alias)``; a table
-    function is ``Table(this=Anonymous)``; ``Subquery(this=query, alias)``; a relation in parentheses is ``Subquery(this=relation,
-    joins, alias)``; ``Values``; ``Lateral(this=Subquery | Table(Anonymous), alias)``; LATERAL VIEW: ``Lateral(this=Anonymous,
-    view=True, outer, alias)`` in `laterals`. ``TableAlias(this=Identifier, columns=[Identifier])``. Joins apply left to right in
-    one list, commas included: ``Join(this, side=LEFT | RIGHT | FULL | None, kind=INNER | CROSS | OUTER | SEMI | ANTI,
+    function is ``Table(this=Anonymous)``; ``Subquery(this=query, alias)``; a relation in parentheses is
+    ``Subquery(this=relation, joins, alias)``; ``Values``; ``Lateral(this=Subquery | Table(Anonymous), alias)``; LATERAL VIEW: ``Lateral(this=Anonymous,
+    view=True, outer, alias)`` in `laterals`. ``TableAlias(this=Identifier, columns=[Identifier])``. Joins apply left to
+    right in one list, commas included: ``Join(this, side=LEFT | RIGHT | FULL | None, kind=INNER | CROSS | OUTER | SEMI | ANTI,
     method="NATURAL", on, using=[Identifier])``.
 """
 
@@ -61,11 +63,11 @@ from sqlglot import exp
 
 from gateway.errors import unsupported
 from gateway.sql.cursor import Limits, user_error
-from gateway.sql.expression import _SET_OPERATORS, Node
+from gateway.sql.expression import SET_OPERATORS, Node
 from gateway.sql.relation import RelationParser
 from gateway.sql.statement import Statement
 from gateway.sql.tokens import END
-from gateway.sql.tree import span_of
+from gateway.sql.tree import mark, span_of, start_of
 
 __all__ = ["QueryParser", "parse_query", "span_of"]
 
@@ -115,7 +117,7 @@ class QueryParser(RelationParser):
         start = self.index
         left = self._intersections(first)
         run = 0
-        while self.word in _SET_OPERATORS:
+        while self.word in SET_OPERATORS:
             kind = exp.Union if self.word == "UNION" else exp.Except
             left = self._set_operation(kind, left, start)
             run += 1
@@ -143,9 +145,7 @@ class QueryParser(RelationParser):
             raise unsupported("BY NAME", self.span(self.index))
         right = self._operand() if kind is exp.Intersect else self._intersections(None)
         node = kind(this=left, expression=right, distinct=not every)
-        first = (left._meta or {})["start"]
-        node._meta = {"start": first, "end": self.tokens[self.index - 1].end}
-        return node
+        return mark(node, start_of(left), self.tokens[self.index - 1].end)
 
     def _operand(self) -> Node:
         start = self.index
@@ -154,7 +154,7 @@ class QueryParser(RelationParser):
             return self._select()
         if word == "(":
             self.advance()
-            return self.place(exp.Subquery(this=self._query_and_paren()), start)
+            return self.place(exp.Subquery(this=self.query_and_paren()), start)
         if word == "VALUES":
             return self.values()
         if word == "TABLE":

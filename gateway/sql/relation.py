@@ -5,15 +5,16 @@ from __future__ import annotations
 from sqlglot import exp
 
 from gateway.errors import unsupported
+from gateway.sql.calls import CallParser
 from gateway.sql.cursor import STRICT, user_error
-from gateway.sql.expression import _AFTER_QUERY, ExpressionParser, Node
+from gateway.sql.expression import AFTER_QUERY, Node
 from gateway.sql.tokens import END, NUMBER, QUOTED
 
 _JOIN_TYPES = frozenset({"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL"})
 _STOPS = frozenset({")", ",", END, ".", "AS", "JOIN"})
 
 
-class RelationParser(ExpressionParser):
+class RelationParser(CallParser):
     """FROM clauses."""
 
     def from_clause(self, select: exp.Select) -> None:
@@ -136,7 +137,7 @@ class RelationParser(ExpressionParser):
         word = self.word
         if word == "(":
             return self._parenthesised(start)
-        if word == "VALUES" and self._query_at(0):
+        if word == "VALUES" and self.query_at(0):
             return self.values()
         if not self.is_name():
             self.fail()
@@ -246,12 +247,12 @@ class RelationParser(ExpressionParser):
         if self.word == "(":
             inner = self._parenthesised(self.index)
             bare = isinstance(inner, exp.Subquery) and not inner.args.get("alias") and not inner.args.get("joins")
-            if bare and isinstance(inner.this, exp.Query) and (self.word in _AFTER_QUERY or self.word == ")"):
+            if bare and isinstance(inner.this, exp.Query) and (self.word in AFTER_QUERY or self.word == ")"):
                 query = self.query(inner)
                 self.expect(")")
                 return self._alias(self.place(exp.Subquery(this=query), start), start)
             return self._joined(inner, start)
-        if self._query_at(0):
+        if self.query_at(0):
             query = self.query()
             bare_values = isinstance(query, exp.Values)
             if self.word == ")" or not bare_values:

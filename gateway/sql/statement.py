@@ -158,6 +158,8 @@ def _scan(text: str, limits: Limits) -> tuple[list[Token], list[str], UserError 
     if len(tokens) - 1 > limits.tokens:
         message = f"The statement has {len(tokens) - 1} tokens, the limit is {limits.tokens}."
         raise ResourceError("STATEMENT_TOO_LARGE", message)
+    if words.count("->") > limits.chain:
+        raise ResourceError("STATEMENT_TOO_COMPLEX", f"The statement has more than {limits.chain} lambda functions.")
     depth = 0
     limit = limits.depth
     for index, word in enumerate(words):
@@ -171,9 +173,7 @@ def _scan(text: str, limits: Limits) -> tuple[list[Token], list[str], UserError 
     return tokens, words, error
 
 
-def _statement(
-    text: str, tokens: list[Token], words: list[str], limits: Limits, error: UserError | None
-) -> Statement:
+def _statement(text: str, tokens: list[Token], words: list[str], limits: Limits, error: UserError | None) -> Statement:
     return Statement(kind_of(words, tokens), keywords_of(words), tokens, words, text, limits, error)
 
 

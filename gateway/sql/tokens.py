@@ -178,7 +178,7 @@ def scan(text: str) -> tuple[list[Token], list[str], UserError | None]:
     """
     if not _TOKENIZER:
         _TOKENIZER.append(Tokenizer(dialect=Databricks))
-    core: TokenizerCore = _TOKENIZER[0]._core
+    core: TokenizerCore = _TOKENIZER[0]._core  # noqa: SLF001 (sqlglot's own names)
     error: UserError | None = None
     try:
         core.tokenize(text)
@@ -186,7 +186,7 @@ def scan(text: str) -> tuple[list[Token], list[str], UserError | None]:
         if isinstance(e.__cause__, UserError):
             error = e.__cause__
         else:
-            start = core._start
+            start = core._start  # noqa: SLF001
             error = syntax_error(text[start], Span(start, start + 1), "unclosed quotation")
     tokens = core.tokens
     core.reset()

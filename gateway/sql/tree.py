@@ -6,11 +6,13 @@ inclusive, as sqlglot does for identifiers), so the span of a node needs no walk
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 from sqlglot import exp
 
 from gateway.errors import Span
+
+N = TypeVar("N", bound=exp.Expr)
 
 
 class TypedLiteral(exp.Expression, exp.Condition):
@@ -42,12 +44,26 @@ class UnsignedRightShift(exp.Expression, exp.Binary):
     """``a >>> b``."""
 
 
+def mark(node: N, start: int, end: int) -> N:
+    """`node` with the offsets of its first and last character."""
+    node._meta = {"start": start, "end": end}  # noqa: SLF001 (the property `meta` would build the dict in two steps)
+    return node
+
+
+def start_of(node: exp.Expr) -> int:
+    """Offset of the first character of a node that the parser made."""
+    return int(node.meta["start"])
+
+
+def end_of(node: exp.Expr) -> int:
+    """Offset of the last character of a node that the parser made."""
+    return int(node.meta["end"])
+
+
 def span_of(node: exp.Expr) -> Span | None:
     """The piece of the user's text that made `node`; None for a node that the parser did not make."""
-    meta: dict[str, Any] | None = node._meta
-    if meta is None or "start" not in meta:
-        return None
-    return Span(meta["start"], meta["end"] + 1)
+    meta = node.meta
+    return Span(meta["start"], meta["end"] + 1) if "start" in meta else None
 
 
 def number_suffix(text: str) -> tuple[str, str]:

@@ -1,0 +1,277 @@
+"""DataFusion in a worker process: runs finished text over registered sources with a bounded pool and spill to disk.
+
+Contexts live as long as the process (footers and functions stay cached); a statement's tables are registered under names of
+its own and removed after it. Two contexts differ in whether file statistics may be trusted: Parquet's statistics skip NaN, so
+a query that reads a float column runs without them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import datafusion
+import pyarrow as pa
+
+from gateway.engine.base import Query, UdfSpec
+from gateway.engine.functions import IMPLEMENTATIONS, Kernel, load, row_error_in
+from gateway.errors import GatewayError, ResourceError, ServerError, UserError
+from gateway.sqltypes import StructType
+
+BATCH_ROWS = 16_384
+_SETTINGS = {
+    "datafusion.sql_parser.dialect": "duckdb",
+    "datafusion.sql_parser.map_string_types_to_utf8view": "false",
+    "datafusion.sql_parser.parse_float_as_decimal": "true",
+    "datafusion.sql_parser.default_null_ordering": "nulls_min",
+    "datafusion.sql_parser.recursion_limit": "4000",
+    "datafusion.execution.enable_ansi_mode": "true",
+    "datafusion.execution.parquet.pushdown_filters": "true",
+    "datafusion.execution.parquet.schema_force_view_types": "false",
+    "datafusion.execution.batch_size": str(BATCH_ROWS),
+    "datafusion.execution.time_zone": "UTC",
+    "datafusion.catalog.information_schema": "false",
+}
+
+
+class DataFusionEngine:
+    """The embedded engine.
+
+    Args:
+        memory_limit: bytes of the pool that sorts, joins and aggregates share.
+        spill: folder for what does not fit.
+        partitions: degree of parallelism.
+    """
+
+    name = "datafusion"
+
+    def __init__(self, memory_limit: int, spill: str, partitions: int | None = None) -> None:
+        self.memory_limit = memory_limit
+        self.spill = spill
+        self.partitions = partitions or max(2, os.cpu_count() or 2)
+        self._contexts: dict[tuple[bool, bool], datafusion.SessionContext] = {}
+        self._registered: dict[int, set[str]] = {}
+        load()
+
+    def run(self, query: Query) -> DataFusionExecution:
+        """Plan `query`; rows come from the execution's `batches`. Raises GatewayError."""
+        return DataFusionExecution(self, query)
+
+    def explain(self, query: Query) -> str:
+        """The optimised logical and the physical plan as text."""
+        execution = DataFusionExecution(self, query)
+        try:
+            frame = execution.plan(hash_join=True)
+            logical = frame.optimized_logical_plan().display_indent()
+            physical = frame.execution_plan().display_indent()
+        except Exception as error:  # noqa: BLE001 - the engine's border
+            raise engine_error(error) from error
+        finally:
+            execution.close()
+        return f"== Optimized Logical Plan ==\n{logical}\n\n== Physical Plan ==\n{physical}"
+
+    def context(self, trust_statistics: bool, hash_join: bool) -> datafusion.SessionContext:
+        """The context for a kind of query, made on first use."""
+        key = (trust_statistics, hash_join)
+        ctx = self._contexts.get(key)
+        if ctx is None:
+            settings = dict(_SETTINGS)
+            settings["datafusion.execution.target_partitions"] = str(self.partitions)
+            settings["datafusion.execution.collect_statistics"] = str(trust_statistics).lower()
+            settings["datafusion.optimizer.prefer_hash_join"] = str(hash_join).lower()
+            runtime = datafusion.RuntimeEnvBuilder().with_fair_spill_pool(self.memory_limit)
+            os.makedirs(self.spill, exist_ok=True)
+            runtime = runtime.with_disk_manager_specified(self.spill)
+            ctx = datafusion.SessionContext(datafusion.SessionConfig(settings), runtime)
+            self._contexts[key] = ctx
+            self._registered[id(ctx)] = set()
+        return ctx
+
+    def ensure(self, ctx: datafusion.SessionContext, name: str, spec: UdfSpec) -> None:
+        """Register a function of ours once per context."""
+        known = self._registered[id(ctx)]
+        if name in known:
+            return
+        known.add(name)
+        factory = IMPLEMENTATIONS.get(spec.impl)
+        if factory is None:
+            raise ServerError("INTERNAL_ERROR", f"There is no implementation of {spec.impl}.")
+        kernel = factory(spec)
+        args = [t.arrow() for t in spec.args]
+        returns = spec.returns.arrow()
+        volatility = "volatile" if spec.volatile else "immutable"
+        ctx.register_udf(datafusion.udf(_exact(kernel, returns), args, returns, volatility, name))
+
+
+def _exact(kernel: Kernel, returns: pa.DataType) -> Kernel:
+    """The kernel with its result in exactly the declared Arrow type and as one array."""
+
+    def run(*arrays: pa.Array) -> pa.Array:
+        result = kernel(*arrays)
+        if isinstance(result, pa.ChunkedArray):
+            result = result.combine_chunks()
+        if result.type != returns:
+            result = result.cast(returns)
+        return result
+
+    return run
+
+
+class DataFusionExecution:
+    """One run of a query."""
+
+    def __init__(self, engine: DataFusionEngine, query: Query) -> None:
+        self.engine = engine
+        self.query = query
+        self._ctx: datafusion.SessionContext | None = None
+        self._names: list[str] = []
+
+    def plan(self, hash_join: bool) -> Any:
+        """The DataFrame; checks its schema against the query's."""
+        ctx = self.engine.context(not self.query.reads_floats, hash_join)
+        self._ctx = ctx
+        for name, source in self.query.sources.items():
+            ctx.deregister_table(name)
+            source.register(ctx, name)
+            self._names.append(name)
+        for name, spec in self.query.udfs.items():
+            self.engine.ensure(ctx, name, spec)
+        frame = ctx.sql_with_options(self.query.text, _READ_ONLY)
+        check_schema(frame.schema(), self.query.schema, self.query.text)
+        return frame
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Record batches with the query's columns; errors as GatewayError, also in the middle."""
+        try:
+            yield from self._stream(hash_join=True)
+        except _RetrySorted:
+            yield from self._stream(hash_join=False)
+
+    def _stream(self, hash_join: bool) -> Iterator[pa.RecordBatch]:
+        target = pa.schema([pa.field(f"c{i}", f.type.arrow()) for i, f in enumerate(self.query.schema.fields)])
+        delivered = False
+        try:
+            for batch in self.plan(hash_join).execute_stream():
+                record = batch.to_pyarrow()
+                if record.num_rows:
+                    delivered = True
+                    yield conformed(record, target)
+        except GatewayError:
+            raise
+        except Exception as error:
+            if hash_join and not delivered and "Resources exhausted" in str(error) and "HashJoin" in str(error):
+                raise _RetrySorted from error
+            raise engine_error(error) from error
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Forget the statement's tables."""
+        if self._ctx is not None:
+            for name in self._names:
+                self._ctx.deregister_table(name)
+        self._names.clear()
+
+
+class _RetrySorted(Exception):  # noqa: N818 - a signal, not an error
+    """A hash join did not fit: sort-merge joins can spill."""
+
+
+_READ_ONLY = datafusion.SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+
+
+def check_schema(found: pa.Schema, wanted: StructType, text: str) -> None:
+    """INTERNAL_ERROR unless the engine's types are exactly the expected ones; a mismatch is never a result."""
+    types = [f.type.arrow() for f in wanted.fields]
+    if len(found) != len(types) or not all(same_type(f.type, t) for f, t in zip(found, types, strict=True)):
+        expected = ", ".join(str(t) for t in types)
+        got = ", ".join(str(f.type) for f in found)
+        raise ServerError(
+            "INTERNAL_ERROR",
+            f"The engine's result has the types ({got}) where ({expected}) were expected. The statement was not run.",
+        )
+
+
+def same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Equal but for names and nullability of nested fields; views and large strings count as their plain type."""
+    if pa.types.is_nested(wanted):
+        return (
+            found.id == wanted.id
+            and found.num_fields == wanted.num_fields
+            and all(same_type(found.field(i).type, wanted.field(i).type) for i in range(wanted.num_fields))
+        )
+    return found == wanted
+
+
+def conformed(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    """The batch under the target's names and types (equal layout: nothing is copied)."""
+    arrays = []
+    for column, field in zip(batch.columns, target, strict=True):
+        arrays.append(column if column.type == field.type else relabelled(column, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def relabelled(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """The same buffers under `target`, which differs in names or nullability of nested fields only."""
+    if array.type == target or not pa.types.is_nested(target):
+        return array
+    if array.offset:
+        array = pa.concat_arrays([array])
+        if array.offset:
+            array = array.take(pa.array(range(len(array))))
+    if pa.types.is_struct(target):
+        children = [relabelled(array.field(i), target.field(i).type) for i in range(target.num_fields)]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
+    if pa.types.is_map(target):
+        entries = array.keys, array.items
+        keys = relabelled(entries[0], target.key_type)
+        items = relabelled(entries[1], target.item_type)
+        return pa.MapArray.from_arrays(
+            array.offsets, keys, items, target, mask=array.is_null() if array.null_count else None
+        )
+    values = relabelled(array.values, target.value_type)
+    mask = array.is_null() if array.null_count else None
+    return pa.ListArray.from_arrays(array.offsets, values, target, mask=mask)
+
+
+_PATTERNS: tuple[tuple[str, str, str], ...] = (
+    ("Divide by zero", "DIVIDE_BY_ZERO", "Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead."),
+    ("DivideByZero", "DIVIDE_BY_ZERO", "Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead."),
+    ("is too large to store in a Decimal", "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", "A value cannot be represented in the result's decimal type."),
+    ("Scalar subquery returned more than one row", "SCALAR_SUBQUERY_TOO_MANY_ROWS", "More than one row returned by a subquery used as an expression."),
+    ("Can't cast value", "ARITHMETIC_OVERFLOW", "A value is out of the range of the result's type."),
+    ("out of range", "ARITHMETIC_OVERFLOW", "A value is out of the range of the result's type."),
+    ("Overflow happened", "ARITHMETIC_OVERFLOW", "Arithmetic overflow."),
+    ("Arithmetic overflow", "ARITHMETIC_OVERFLOW", "Arithmetic overflow."),
+    ("Cannot cast string", "CAST_INVALID_INPUT", "A value cannot be cast because it is malformed."),
+    ("Cannot cast value", "CAST_INVALID_INPUT", "A value cannot be cast because it is malformed."),
+    ("Error parsing", "CAST_INVALID_INPUT", "A value cannot be cast because it is malformed."),
+)  # fmt: skip
+
+
+def engine_error(error: Exception) -> GatewayError:
+    """The engine's exception as an error of ours; its text is for the log, not for clients, unless it is ours."""
+    text = str(error)
+    mine = row_error_in(text)
+    if mine is not None:
+        return mine
+    if "Resources exhausted" in text:
+        return ResourceError(
+            "RESOURCE_EXHAUSTED",
+            "The statement needs more memory than one statement may use, and this step cannot spill to disk.",
+        )
+    if "No space left" in text:
+        return ResourceError("RESOURCE_EXHAUSTED", "The spill disk is full.")
+    for mark, condition, message in _PATTERNS:
+        if mark in text:
+            return UserError(condition, message)
+    if "Parquet error" in text or "No such file" in text or "Object Store error" in text or "NotFound" in text:
+        return ServerError("FAILED_READ_FILE", f"A data file cannot be read: {_first_line(text)}")
+    return ServerError("INTERNAL_ERROR", f"The engine failed: {_first_line(text)}")
+
+
+def _first_line(text: str) -> str:
+    line = text.strip().split("\n", 1)[0]
+    return line[:500]

@@ -1,0 +1,30 @@
+"""What a worker process does with a job: compile, plan, run; commands; the questions of metadata calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.runner.handler import Runner
+
+
+def make_runner(
+    *,
+    warehouse: str,
+    samples: str,
+    allow_paths: Sequence[str] = (),
+    spill: str,
+    memory_limit: int,
+) -> Runner:
+    """The handler of a worker process.
+
+    Args:
+        warehouse: folder of the catalog ``main``.
+        samples: folder of the read-only catalog ``samples``, made if missing.
+        allow_paths: folders that statements may name besides the warehouse.
+        spill: folder for what does not fit in memory.
+        memory_limit: bytes of the engine's pool.
+    """
+    return Runner(warehouse, samples, tuple(allow_paths), spill, memory_limit)
+
+
+__all__ = ["Runner", "make_runner"]

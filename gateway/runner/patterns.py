@@ -1,0 +1,75 @@
+"""Name patterns: JDBC's (``%``, ``_``, backslash) of metadata calls, and Hive's (``*``, ``|``) of SHOW … LIKE. No regular expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+_MANY, _ONE = "many", "one"
+Token = str | tuple[str]
+
+
+def jdbc(pattern: str | None) -> Callable[[str], bool]:
+    """Matcher of a metadata call's pattern: None and ``*`` and ``.*`` and ``%`` match everything; case does not count."""
+    if pattern is None or pattern in ("%", "*", ".*", ""):
+        return lambda name: True
+    return _matcher(_jdbc_tokens(pattern.lower()))
+
+
+def hive(pattern: str | None) -> Callable[[str], bool]:
+    """Matcher of SHOW … LIKE: ``*`` (and ``%``) any text, ``_`` only itself, alternatives between ``|``; case does not count."""
+    if pattern is None:
+        return lambda name: True
+    matchers = [_matcher(_hive_tokens(part.strip().lower())) for part in pattern.split("|")]
+    return lambda name: any(m(name) for m in matchers)
+
+
+def _jdbc_tokens(pattern: str) -> tuple[Token, ...]:
+    tokens: list[Token] = []
+    index = 0
+    while index < len(pattern):
+        char = pattern[index]
+        if char == "\\" and index + 1 < len(pattern):
+            index += 1
+            tokens.append(pattern[index])
+        elif char == "%" or char == "*":
+            tokens.append((_MANY,))
+        elif char == "." and pattern[index : index + 2] == ".*":
+            tokens.append((_MANY,))
+            index += 1
+        elif char == "_":
+            tokens.append((_ONE,))
+        else:
+            tokens.append(char)
+        index += 1
+    return tuple(tokens)
+
+
+def _hive_tokens(pattern: str) -> tuple[Token, ...]:
+    return tuple((_MANY,) if c in "*%" else c for c in pattern)
+
+
+def _matcher(tokens: tuple[Token, ...]) -> Callable[[str], bool]:
+    return lambda name: matches(tokens, name.lower())
+
+
+@lru_cache(maxsize=4096)
+def matches(tokens: tuple[Token, ...], name: str) -> bool:
+    """Whether `name` matches; linear in pattern times name (greedy with one point of return)."""
+    t = n = 0
+    star, mark = -1, 0
+    while n < len(name):
+        token = tokens[t] if t < len(tokens) else None
+        if token == (_MANY,):
+            star, mark = t, n
+            t += 1
+        elif token == (_ONE,) or token == name[n]:
+            t += 1
+            n += 1
+        elif star >= 0:
+            t = star + 1
+            mark += 1
+            n = mark
+        else:
+            return False
+    return all(token == (_MANY,) for token in tokens[t:])

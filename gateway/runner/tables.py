@@ -1,0 +1,138 @@
+"""Names of tables, schemas and catalogs as one statement sees them: resolved once, so that a table has one version in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any
+
+from gateway.catalog.base import AsOf, BoundTable, Catalog, TableName
+from gateway.catalog.bound import PathTable, bind
+from gateway.catalog.paths import AllowedRoots
+from gateway.delta.files import open_files
+from gateway.engine.base import TempView
+from gateway.errors import Span, UserError, unsupported
+from gateway.sql.command_nodes import Query
+from gateway.sql.commands import parse_statement
+
+
+class StatementTables:
+    """`sql.resolve.Tables` over the catalogs, under a current catalog and schema."""
+
+    def __init__(
+        self,
+        catalogs: Mapping[str, Catalog],
+        paths: AllowedRoots,
+        catalog: str,
+        schema: str,
+        pinned: dict[Any, BoundTable] | None = None,
+    ) -> None:
+        self.catalogs = catalogs
+        self.paths = paths
+        self.catalog = catalog
+        self.schema = schema
+        self.pinned: dict[Any, BoundTable] = {} if pinned is None else pinned
+
+    def table(self, parts: Sequence[str], as_of: Any, span: Span | None) -> BoundTable:
+        """The table that one to three names stand for; TABLE_OR_VIEW_NOT_FOUND with the nearest names."""
+        catalog, schema, table = self.qualified(parts)
+        key = (catalog.lower(), schema.lower(), table.lower(), as_of)
+        found = self.pinned.get(key)
+        if found is None:
+            known = self.catalogs.get(catalog.lower())
+            opened = known.table(schema, table, _moment(as_of)) if known is not None else None
+            if opened is None:
+                raise self.missing(parts, span)
+            self.pinned[key] = found = opened
+        return found
+
+    def qualified(self, parts: Sequence[str]) -> tuple[str, str, str]:
+        """Catalog, schema and table of one to three names."""
+        if len(parts) == 1:
+            return self.catalog, self.schema, parts[0]
+        if len(parts) == 2:
+            return self.catalog, parts[0], parts[1]
+        return parts[0], parts[1], parts[2]
+
+    def missing(self, parts: Sequence[str], span: Span | None) -> UserError:
+        """TABLE_OR_VIEW_NOT_FOUND for names as written."""
+        catalog, schema, table = self.qualified(parts)
+        shown = ".".join(f"`{p}`" for p in parts)
+        known = self.catalogs.get(catalog.lower())
+        hint = ""
+        if known is not None:
+            names = known.tables(schema)
+            near = get_close_matches(table.lower(), [n.lower() for n in names], n=3, cutoff=0.5)
+            by_lower = {n.lower(): n for n in names}
+            if near:
+                hint = " Did you mean " + ", ".join(f"`{by_lower[n]}`" for n in near) + "?"
+        return UserError(
+            "TABLE_OR_VIEW_NOT_FOUND",
+            f"The table or view {shown} cannot be found. Verify the spelling and correctness of the schema and catalog."
+            + hint,
+            span=span,
+        )
+
+    def path(self, format_: str, path: str, as_of: Any, span: Span | None) -> BoundTable:
+        """``delta.`/p` `` or ``parquet.`/p` ``."""
+        key = (format_, path, as_of)
+        found = self.pinned.get(key)
+        if found is not None:
+            return found
+        if format_ not in ("delta", "parquet"):
+            raise unsupported(f"reading {format_} files by path", span)
+        try:
+            real = self.paths.resolve(path)
+            if format_ == "delta":
+                found = bind(TableName("delta", "", path), real, _moment(as_of))
+            else:
+                if as_of is not None:
+                    raise unsupported("time travel on Parquet files", span)
+                found = PathTable(TableName("parquet", "", path), open_files(real))
+        except UserError as error:
+            raise error.at(span) from None
+        self.pinned[key] = found
+        return found
+
+    def view_tree(self, view: TempView) -> Any:
+        """The parsed query of a view."""
+        return _view_tree(view.query)
+
+    def inside(self, view: TempView) -> StatementTables:
+        """The same catalogs and pins under the view's names."""
+        return StatementTables(self.catalogs, self.paths, view.catalog, view.schema, self.pinned)
+
+    def catalog_of(self, name: str, span: Span | None = None) -> Catalog:
+        """A catalog by name; NO_SUCH_CATALOG_EXCEPTION."""
+        found = self.catalogs.get(name.lower())
+        if found is None:
+            raise UserError("NO_SUCH_CATALOG_EXCEPTION", f"Catalog `{name}` not found.", span=span)
+        return found
+
+    def schema_of(self, parts: Sequence[str], span: Span | None = None) -> tuple[Catalog, str]:
+        """Catalog and schema of one or two names; SCHEMA_NOT_FOUND."""
+        catalog = self.catalog_of(parts[0] if len(parts) > 1 else self.catalog, span)
+        if not catalog.has_schema(parts[-1]):
+            raise UserError(
+                "SCHEMA_NOT_FOUND",
+                f"The schema `{catalog.name}`.`{parts[-1]}` cannot be found. Verify the spelling and correctness of the "
+                "schema and catalog.",
+                span=span,
+            )
+        return catalog, parts[-1]
+
+
+def _moment(as_of: Any) -> AsOf | None:
+    if as_of is None:
+        return None
+    kind, value = as_of
+    return AsOf(version=value) if kind == "version" else AsOf(timestamp_us=value)
+
+
+@lru_cache(maxsize=256)
+def _view_tree(text: str) -> Any:
+    statement = parse_statement(text)
+    if not isinstance(statement, Query):
+        raise UserError("PARSE_SYNTAX_ERROR", "A view's text must be a query.")
+    return statement.tree

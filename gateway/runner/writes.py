@@ -1,0 +1,237 @@
+"""Schemas and tables that a statement makes, fills and drops: plain Delta tables, one atomic commit each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from gateway.catalog.base import Catalog
+from gateway.delta import write
+from gateway.engine.base import Emit, Planned, Statement
+from gateway.errors import CanceledError, UnsupportedError, UserError, unsupported
+from gateway.planner import plan
+from gateway.runner.answer import RESULT, Answer, done, rows_of
+from gateway.sql import bound as b
+from gateway.sql import command_nodes as c
+from gateway.sql.coerce import can_store, coerced
+from gateway.sql.compile import compile_query, projected, stored
+from gateway.sql.resolve import Binder, BoundQuery
+from gateway.sqltypes import BIGINT, VOID, StructField, StructType, struct
+
+if TYPE_CHECKING:
+    from gateway.runner.handler import Environment, Runner
+
+_INSERTED = struct(StructField("num_affected_rows", BIGINT), StructField("num_inserted_rows", BIGINT))
+
+
+def _writable(catalog: Catalog, what: str, name: c.Name) -> Catalog:
+    if catalog.read_only:
+        raise UserError(
+            "PERMISSION_DENIED", f"The catalog `{catalog.name}` is read-only: {what}.", sqlstate="42501", span=name.span
+        )
+    return catalog
+
+
+def create_schema(command: c.CreateSchema, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+    """CREATE SCHEMA."""
+    parts = command.name.parts
+    catalog = env.tables.catalog_of(parts[0] if len(parts) > 1 else env.session.catalog, command.name.span)
+    _writable(catalog, "no schema can be created", command.name)
+    if catalog.has_schema(parts[-1]):
+        if command.if_not_exists:
+            return done("CREATE_SCHEMA")
+        raise UserError(
+            "SCHEMA_ALREADY_EXISTS",
+            f"Cannot create schema `{catalog.name}`.`{parts[-1]}` because it already exists.",
+            span=command.name.span,
+        )
+    catalog.create_schema(parts[-1], command.comment)
+    return done("CREATE_SCHEMA")
+
+
+def drop_schema(command: c.DropSchema, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+    """DROP SCHEMA."""
+    parts = command.name.parts
+    catalog = env.tables.catalog_of(parts[0] if len(parts) > 1 else env.session.catalog, command.name.span)
+    _writable(catalog, "no schema can be dropped", command.name)
+    if not catalog.has_schema(parts[-1]):
+        if command.if_exists:
+            return done("DROP_SCHEMA")
+        raise UserError(
+            "SCHEMA_NOT_FOUND",
+            f"The schema `{catalog.name}`.`{parts[-1]}` cannot be found.",
+            span=command.name.span,
+        )
+    catalog.drop_schema(parts[-1], command.cascade)
+    return done("DROP_SCHEMA")
+
+
+def _target(name: c.Name, env: Environment) -> tuple[Catalog, str, str]:
+    """Catalog, schema and table of a new table; the schema must exist."""
+    parts = name.parts
+    if len(parts) == 2 and parts[0].lower() in ("delta", "parquet") and "/" in parts[1]:
+        raise unsupported("writing to a path", name.span)
+    catalog_name, schema, table = env.tables.qualified(parts)
+    catalog, schema = env.tables.schema_of((catalog_name, schema), name.span)
+    return catalog, schema, table
+
+
+def create_table(command: c.CreateTable, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+    """CREATE TABLE and CREATE TABLE AS SELECT."""
+    if len(command.name.parts) == 1 and command.name.parts[0].lower() in env.session.views and not command.replace:
+        raise unsupported("a table with the name of a temporary view", command.name.span)
+    catalog, schema, table = _target(command.name, env)
+    _writable(catalog, "no table can be created", command.name)
+    if command.location is not None:
+        raise unsupported("LOCATION", command.name.span)
+    exists = catalog.table(schema, table) is not None
+    if exists and not command.replace:
+        if command.if_not_exists:
+            return done("CREATE_TABLE")
+        raise UserError(
+            "TABLE_OR_VIEW_ALREADY_EXISTS",
+            f"Cannot create table or view `{catalog.name}`.`{schema}`.`{table}` because it already exists. Choose a "
+            "different name, drop or replace the existing object, or add the IF NOT EXISTS clause to tolerate "
+            "pre-existing objects.",
+            span=command.name.span,
+        )
+    path = catalog.table_location(schema, table)
+    options: dict[str, Any] = {
+        "partition_by": command.partitioned_by,
+        "properties": dict(command.properties),
+        "comment": command.comment,
+        "replace": command.replace,
+    }
+    if command.query is None:
+        assert command.columns is not None
+        emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
+        write.create_table(path, struct(*command.columns), **options)
+        return Answer("CREATE_TABLE", is_query=False, announced=True)
+    query, binder = runner.bind(command.query.tree, env)
+    if command.columns is not None:
+        raise unsupported("a column list with CREATE TABLE AS SELECT", command.name.span)
+    for f in query.schema.fields:
+        if f.type == VOID:
+            raise UnsupportedError(
+                "UNSUPPORTED_FEATURE", f"A column of type VOID ({f.name}) in a table.", span=command.query.span
+            )
+    schema_ = struct(*(StructField(f.name, f.type, True) for f in query.schema.fields))
+    decision = plan(compile_query(stored(query, binder, schema_), env.context))
+    emit(
+        Planned("CREATE_TABLE_AS_SELECT", decision.engine, decision.reason, _INSERTED, writes=True, is_query=True)
+    )
+    result = write.create_table(path, schema_, batches=_batches(runner, decision.query, emit), **options)
+    return rows_of(
+        "CREATE_TABLE_AS_SELECT",
+        _INSERTED,
+        [[result.rows], [result.rows]],
+        modified_rows=result.rows,
+        announced=True,
+        facts={"version": result.version, "files_written": result.files, "bytes_written": result.bytes},
+    )
+
+
+def _batches(runner: Runner, query: Any, emit: Emit) -> Iterator[pa.RecordBatch]:
+    """The rows of a query, for a writer; stops when the statement is cancelled."""
+    batches = runner.engine.run(query).batches()
+    try:
+        for batch in batches:
+            if emit.cancelled:
+                raise CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
+            yield batch
+    finally:
+        batches.close()
+
+
+def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+    """DROP TABLE."""
+    name = command.name
+    if len(name.parts) == 1 and name.parts[0].lower() in env.session.views:
+        raise UserError(
+            "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE", f"`{name}` is a temporary view, not a table.", span=name.span
+        )
+    catalog_name, schema, table = env.tables.qualified(name.parts)
+    catalog = env.tables.catalogs.get(catalog_name.lower())
+    if catalog is None or table.lower() not in {t.lower() for t in catalog.tables(schema)}:
+        if command.if_exists:
+            return done("DROP_TABLE")
+        raise env.tables.missing(name.parts, name.span)
+    _writable(catalog, "no table can be dropped", name)
+    emit(Planned("DROP_TABLE", "gateway", "removes the table's folder", RESULT, writes=True, is_query=False))
+    catalog.drop_table(schema, table)
+    return Answer("DROP_TABLE", is_query=False, announced=True)
+
+
+def insert(command: c.Insert, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+    """INSERT INTO … VALUES / SELECT, with ANSI store assignment."""
+    if len(command.table.parts) == 1 and command.table.parts[0].lower() in env.session.views:
+        raise unsupported("INSERT into a temporary view", command.table.span)
+    table = env.tables.table(command.table.parts, None, command.table.span)
+    catalog = env.tables.catalog_of(table.name.catalog)
+    _writable(catalog, "no rows can be inserted", command.table)
+    query, binder = runner.bind(command.query.tree, env)
+    aligned = _aligned(command, table.schema, query, binder, str(table.name))
+    decision = plan(compile_query(aligned, env.context))
+    emit(Planned("INSERT", decision.engine, decision.reason, _INSERTED, writes=True, is_query=True))
+    result = write.append(table.location, _batches(runner, decision.query, emit))
+    return rows_of(
+        "INSERT",
+        _INSERTED,
+        [[result.rows], [result.rows]],
+        modified_rows=result.rows,
+        announced=True,
+        facts={"version": result.version, "files_written": result.files, "bytes_written": result.bytes},
+    )
+
+
+def _aligned(command: c.Insert, schema: StructType, query: BoundQuery, binder: Binder, table: str) -> BoundQuery:
+    """The query's columns as the table's: by position, by the given list, or by name; missing ones NULL."""
+    fields = schema.fields
+    given = list(query.rel.columns)
+    if command.by_name:
+        names = [column.name for column in given]
+    elif command.columns is not None:
+        names = [n.parts[-1] for n in command.columns]
+    else:
+        names = [f.name for f in fields]
+    if len(names) != len(given):
+        kind = "TOO_MANY_DATA_COLUMNS" if len(given) > len(names) else "NOT_ENOUGH_DATA_COLUMNS"
+        raise UserError(
+            f"INSERT_COLUMN_ARITY_MISMATCH.{kind}",
+            f"Cannot write to {table}, the reason is {'too many' if len(given) > len(names) else 'not enough'} data "
+            f"columns: table columns: {', '.join(f'`{n}`' for n in names)}; data columns: "
+            f"{', '.join(f'`{g.name}`' for g in given)}.",
+            span=command.table.span,
+        )
+    by_name: dict[str, b.Expr] = {}
+    known = {f.name.lower() for f in fields}
+    for name, column in zip(names, given, strict=True):
+        if name.lower() not in known:
+            raise UserError(
+                "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+                f"A column with name `{name}` cannot be resolved. Did you mean one of the following? "
+                f"[{', '.join(f'`{f.name}`' for f in fields[:5])}].",
+                span=command.table.span,
+            )
+        if name.lower() in by_name:
+            raise UserError(
+                "COLUMN_ALREADY_EXISTS", f"The column `{name}` is given more than once.", span=command.table.span
+            )
+        by_name[name.lower()] = column
+    exprs: list[b.Expr] = []
+    for f in fields:
+        found = by_name.get(f.name.lower())
+        if found is None:
+            exprs.append(b.null(f.type))
+            continue
+        if not can_store(found.type, f.type):
+            raise UserError(
+                "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST",
+                f'Cannot write incompatible data for the table {table}: Cannot safely cast `{f.name}` '
+                f'"{found.type.sql}" to "{f.type.sql}".',
+                span=command.query.span,
+            )
+        exprs.append(coerced(found, f.type))
+    return projected(query, binder, exprs, schema)

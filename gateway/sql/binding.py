@@ -1,0 +1,899 @@
+"""Expressions: from the parsed tree to typed, bound expressions; one method per node class, children first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from gateway.errors import Span, UnsupportedError, UserError, unsupported
+from gateway.sql import literals
+from gateway.sql.bound import (
+    Agg,
+    Bound,
+    Call,
+    Case,
+    Cast,
+    Expr,
+    Frame,
+    Ids,
+    Lambda,
+    LambdaVar,
+    Lit,
+    Rel,
+    SortKey,
+    Subquery,
+    Window,
+)
+from gateway.sql.catalogue import Catalogue, Context, OpenLambda, Site, bind_call
+from gateway.sql.coerce import can_cast, cast_nullable, coerced, implicit_type, least_common_of, least_common_type, plain
+from gateway.sql.functions import SPARK_ONLY
+from gateway.sql.functions.operators import as_boolean, bind_binary, bind_connective, bind_unary, comparison, has_map
+from gateway.sql.scope import Scope, field_of
+from gateway.sql.tree import IntervalLiteral, Positive, TypedLiteral, UnsignedRightShift, span_of
+from gateway.sqltypes import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+    decimal,
+    is_integral,
+    is_numeric,
+)
+
+Node = exp.Expr
+
+_BINARY: dict[type, str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "div",
+    exp.EQ: "=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+}
+_BITWISE: dict[type, str] = {
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+    UnsignedRightShift: ">>>",
+}
+_CAST_FUNCTIONS: dict[str, DataType] = {
+    "boolean": BOOLEAN,
+    "tinyint": TINYINT,
+    "smallint": SMALLINT,
+    "int": INT,
+    "bigint": BIGINT,
+    "float": FLOAT,
+    "double": DOUBLE,
+    "decimal": decimal(10, 0),
+    "string": STRING,
+    "binary": BINARY,
+    "date": DATE,
+    "timestamp": TIMESTAMP,
+}
+_BARE = frozenset(
+    {
+        "current_date",
+        "current_timestamp",
+        "current_user",
+        "user",
+        "session_user",
+        "current_catalog",
+        "current_database",
+        "current_schema",
+        "current_time",
+        "localtimestamp",
+    }
+)
+
+
+class Queries(Protocol):
+    """What binding of expressions needs of the binding of queries."""
+
+    def query(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]: ...
+
+    def retyped(self, plan: Rel, types: Sequence[DataType]) -> Rel: ...
+
+
+class Expressions:
+    """Binds expressions of one statement."""
+
+    def __init__(
+        self, catalogue: Catalogue, context: Context, ids: Ids, queries: Queries, parameters: dict[int | str, Lit]
+    ) -> None:
+        self.catalogue = catalogue
+        self.context = context
+        self.ids = ids
+        self.queries = queries
+        self.parameters = parameters
+        self.windows: dict[str, exp.Window] = {}
+
+    def bind(self, node: Node, scope: Scope) -> Expr:
+        """The bound form of `node`; raises Spark's analysis errors with their positions."""
+        rule = _RULES.get(type(node))
+        if rule is None:
+            raise unsupported(type(node).__name__, span_of(node))
+        try:
+            return rule(self, node, scope)
+        except (UserError, UnsupportedError) as error:
+            raise error.at(span_of(node)) from None
+
+    def condition(self, node: Node, scope: Scope) -> Expr:
+        """A bound condition: BOOLEAN."""
+        return as_boolean(self.bind(node, scope), span_of(node))
+
+    # -------------------------------------------------------------------------------------------------------- literals
+
+    def literal(self, node: exp.Literal, scope: Scope) -> Expr:
+        if node.args["is_string"]:
+            return Lit(STRING, False, node.this)
+        return literals.number(node.this, span_of(node))
+
+    def null(self, node: Node, scope: Scope) -> Expr:
+        return Lit(VOID, True, None)
+
+    def boolean(self, node: Node, scope: Scope) -> Expr:
+        return Lit(BOOLEAN, False, bool(node.this))
+
+    def typed_literal(self, node: Node, scope: Scope) -> Expr:
+        return literals.typed(node.this, node.args["kind"], self.context.time_zone, span_of(node))
+
+    def interval(self, node: Node, scope: Scope) -> Expr:
+        return literals.interval_parts(node.args["parts"], node.args.get("to"), span_of(node))
+
+    def placeholder(self, node: Node, scope: Scope) -> Expr:
+        span = span_of(node)
+        key: int | str = node.this.lower() if node.this else (span.start if span else -1)
+        literal = self.parameters.get(key)
+        if literal is None:
+            name = node.this or "?"
+            raise UserError(
+                "UNBOUND_SQL_PARAMETER",
+                f"Found the unbound parameter: {name}. Please, fix `args` and provide a mapping of the parameter to "
+                "either a SQL literal or collection constructor functions.",
+                span=span,
+            )
+        return literal
+
+    # --------------------------------------------------------------------------------------------------------- columns
+
+    def column(self, node: exp.Column, scope: Scope) -> Expr:
+        parts = [node.args[k].name for k in ("catalog", "db", "table", "this") if node.args.get(k) is not None]
+        found = scope.resolve(parts, span_of(node))
+        if found is not None:
+            return found
+        if len(parts) == 1 and parts[0].lower() in _BARE and not node.args["this"].args.get("quoted"):
+            return self.call(parts[0], (), scope, span_of(node))
+        raise scope.missing(parts, span_of(node))
+
+    def dot(self, node: exp.Dot, scope: Scope) -> Expr:
+        if isinstance(node.expression, exp.Anonymous):
+            raise UserError(
+                "UNRESOLVED_ROUTINE",
+                f"Cannot resolve routine `{node.expression.name}` on search path.",
+                span=span_of(node),
+            )
+        return field_of(self.bind(node.this, scope), node.expression.name, span_of(node))
+
+    def bracket(self, node: exp.Bracket, scope: Scope) -> Expr:
+        base = self.bind(node.this, scope)
+        index = self.bind(node.expressions[0], scope)
+        span, t = span_of(node), plain(base.type)
+        if isinstance(t, StructType) and isinstance(index, Lit) and index.type == STRING:
+            return field_of(base, index.value, span)
+        if isinstance(t, ArrayType):
+            if not is_integral(index.type) and index.type != VOID:
+                raise UserError(
+                    "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+                    f'The index of an array must be of an integral type, but it has the type "{index.type.sql}".',
+                    span=span,
+                )
+            if index.type == BIGINT:
+                index = Cast(INT, index.nullable, index, implicit=True)
+            return Call(t.element, True, "_array_item", (base, coerced(index, INT)), span=span)
+        if isinstance(t, MapType):
+            key = implicit_type(index.type, (t.key,))
+            if key is None:
+                raise UserError(
+                    "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+                    f'The key of the map must be of type "{t.key.sql}", but it has the type "{index.type.sql}".',
+                    span=span,
+                )
+            return Call(t.value, True, "_map_item", (base, coerced(index, t.key)), span=span)
+        raise UserError(
+            "INVALID_EXTRACT_BASE_FIELD_TYPE",
+            f'Can\'t extract a value from a value of type "{base.type.sql}". Need a complex type [STRUCT, ARRAY, MAP].',
+            span=span,
+        )
+
+    def star(self, node: Node, scope: Scope) -> Expr:
+        raise UserError(
+            "INVALID_USAGE_OF_STAR_OR_REGEX", "Invalid usage of '*' in an expression.", span=span_of(node)
+        )
+
+    # ------------------------------------------------------------------------------------------------------- operators
+
+    def binary(self, node: Node, scope: Scope) -> Expr:
+        left, right = self.bind(node.this, scope), self.bind(node.expression, scope)
+        return bind_binary(_BINARY[type(node)], left, right, span_of(node))
+
+    def not_equal(self, node: Node, scope: Scope) -> Expr:
+        equal = comparison("=", self.bind(node.this, scope), self.bind(node.expression, scope), span_of(node))
+        return Call(BOOLEAN, equal.nullable, "not", (equal,), span=span_of(node))
+
+    def bitwise(self, node: Node, scope: Scope) -> Expr:
+        args = (self.bind(node.this, scope), self.bind(node.expression, scope))
+        return self._site(_BITWISE[type(node)], args, (span_of(node.this), span_of(node.expression)), span_of(node))
+
+    def concat(self, node: Node, scope: Scope) -> Expr:
+        args = (self.bind(node.this, scope), self.bind(node.expression, scope))
+        return self._site("concat", args, (span_of(node.this), span_of(node.expression)), span_of(node))
+
+    def connective(self, node: Node, scope: Scope) -> Expr:
+        word = "and" if isinstance(node, exp.And) else "or"
+        args = [self.bind(node.this, scope), self.bind(node.expression, scope)]
+        return bind_connective(word, args, [span_of(node.this), span_of(node.expression)])
+
+    def unary(self, node: Node, scope: Scope) -> Expr:
+        symbol = {exp.Neg: "-", Positive: "+", exp.BitwiseNot: "~", exp.Not: "not"}[type(node)]
+        return bind_unary(symbol, self.bind(node.this, scope), span_of(node))
+
+    def is_(self, node: exp.Is, scope: Scope) -> Expr:
+        value, what = self.bind(node.this, scope), node.expression
+        if isinstance(what, exp.Null):
+            return Call(BOOLEAN, False, "is null", (value,), span=span_of(node))
+        value = as_boolean(value, span_of(node))
+        if isinstance(what, exp.Boolean):
+            return comparison("<=>", value, Lit(BOOLEAN, False, bool(what.this)), span_of(node))
+        return Call(BOOLEAN, False, "is null", (value,), span=span_of(node))
+
+    def in_(self, node: exp.In, scope: Scope) -> Expr:
+        span = span_of(node)
+        query = node.args.get("query")
+        if query is not None:
+            return self._in_query(node, query, scope, span)
+        if isinstance(node.this, exp.Tuple):
+            raise unsupported("IN with a tuple on the left", span)
+        value = self.bind(node.this, scope)
+        items = [self.bind(item, scope) for item in node.expressions]
+        common = least_common_of([value.type, *(i.type for i in items)])
+        if common is None:
+            raise UserError(
+                "DATATYPE_MISMATCH.DATA_DIFF_TYPES",
+                "Cannot resolve the IN list due to data type mismatch: input to `in` should all be the same type.",
+                span=span,
+            )
+        if has_map(common):
+            raise UserError(
+                "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
+                f'The `in` does not support ordering on type "{common.sql}".',
+                span=span,
+            )
+        args = [coerced(value, common), *(coerced(i, common) for i in items)]
+        return Call(BOOLEAN, any(a.nullable for a in args), "in", tuple(args), span=span)
+
+    def _in_query(self, node: exp.In, query: Node, scope: Scope, span: Span | None) -> Expr:
+        left = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+        values = [self.bind(v, scope) for v in left]
+        plan, inner = self.queries.query(query, scope)
+        if len(plan.columns) != len(values):
+            raise UserError(
+                "DATATYPE_MISMATCH.IN_SUBQUERY_LENGTH_MISMATCH",
+                f"The number of columns in the left hand side of an IN subquery ({len(values)}) does not match the "
+                f"number of columns in the output of the subquery ({len(plan.columns)}).",
+                span=span,
+            )
+        casts: list[DataType] = []
+        for value, column in zip(values, plan.columns, strict=True):
+            common = least_common_type(value.type, column.type)
+            if common is None:
+                raise UserError(
+                    "DATATYPE_MISMATCH.IN_SUBQUERY_DATA_TYPE_MISMATCH",
+                    f'The data type of "{value.type.sql}" does not match the subquery\'s "{column.type.sql}".',
+                    span=span,
+                )
+            casts.append(common)
+        plan = self.queries.retyped(plan, casts)
+        args = tuple(coerced(v, t) for v, t in zip(values, casts, strict=True))
+        nullable = any(a.nullable for a in args) or any(c.nullable for c in plan.columns)
+        return Subquery(BOOLEAN, nullable, "in", plan, args, tuple(inner.outer_refs.values()), span)
+
+    def exists(self, node: exp.Exists, scope: Scope) -> Expr:
+        plan, inner = self.queries.query(node.this, scope)
+        return Subquery(BOOLEAN, False, "exists", plan, (), tuple(inner.outer_refs.values()), span_of(node))
+
+    def scalar(self, node: exp.Subquery, scope: Scope) -> Expr:
+        plan, inner = self.queries.query(node.this, scope)
+        if len(plan.columns) != 1:
+            raise UserError(
+                "INVALID_SUBQUERY_EXPRESSION.SCALAR_SUBQUERY_RETURN_MORE_THAN_ONE_OUTPUT_COLUMN",
+                f"Scalar subquery must return only one column, but got {len(plan.columns)}.",
+                span=span_of(node),
+            )
+        return Subquery(
+            plan.columns[0].type, True, "scalar", plan, (), tuple(inner.outer_refs.values()), span_of(node)
+        )
+
+    def between(self, node: exp.Between, scope: Scope) -> Expr:
+        value = self.bind(node.this, scope)
+        low, high = self.bind(node.args["low"], scope), self.bind(node.args["high"], scope)
+        span = span_of(node)
+        args = (comparison(">=", value, low, span), comparison("<=", value, high, span))
+        return Call(BOOLEAN, any(a.nullable for a in args), "between", args, span=span)
+
+    def like(self, node: Node, scope: Scope) -> Expr:
+        name = "ilike" if isinstance(node, exp.ILike) else "like"
+        pattern = node.expression
+        if isinstance(pattern, (exp.Any, exp.All)):
+            return self._like_many(name, node, pattern, scope)
+        return self._like(name, node.this, pattern, None, node, scope)
+
+    def _like(
+        self, name: str, value: Node, pattern: Node, escape: str | None, node: Node, scope: Scope
+    ) -> Expr:
+        args = [self.bind(value, scope), self.bind(pattern, scope)]
+        if escape is not None:
+            args.append(Lit(STRING, False, escape))
+        return self._site(name, tuple(args), (span_of(value), span_of(pattern)), span_of(node))
+
+    def _like_many(self, name: str, node: Node, patterns: Node, scope: Scope) -> Expr:
+        every = isinstance(patterns, exp.All)
+        terms = [self._like(name, node.this, p, None, node, scope) for p in patterns.this.expressions]
+        word = "and" if every else "or"
+        shown = "likeall" if every else "likeany"
+        return Call(BOOLEAN, True, word, tuple(terms), shown if name == "like" else None, span=span_of(node))
+
+    def escape(self, node: exp.Escape, scope: Scope) -> Expr:
+        inner = node.this
+        name = "ilike" if isinstance(inner, exp.ILike) else "like"
+        if isinstance(inner.expression, (exp.Any, exp.All)):
+            raise unsupported("LIKE ANY / ALL with ESCAPE", span_of(node))
+        character = node.expression.this
+        if len(character) != 1:
+            raise UserError(
+                "INVALID_ESCAPE_CHAR",
+                f"`EscapeChar` should be a string literal of length one, but got '{character}'.",
+                sqlstate="42604",
+                span=span_of(node),
+            )
+        return self._like(name, inner.this, inner.expression, character, node, scope)
+
+    def rlike(self, node: Node, scope: Scope) -> Expr:
+        args = (self.bind(node.this, scope), self.bind(node.expression, scope))
+        return self._site("rlike", args, (span_of(node.this), span_of(node.expression)), span_of(node))
+
+    def case(self, node: exp.Case, scope: Scope) -> Expr:
+        span = span_of(node)
+        operand = self.bind(node.this, scope) if node.args.get("this") is not None else None
+        conditions, values = [], []
+        for branch in node.args["ifs"]:
+            if operand is None:
+                conditions.append(self.condition(branch.this, scope))
+            else:
+                conditions.append(comparison("=", operand, self.bind(branch.this, scope), span_of(branch)))
+            values.append(self.bind(branch.args["true"], scope))
+        default = node.args.get("default")
+        otherwise = self.bind(default, scope) if default is not None else None
+        everything = [*values, *([otherwise] if otherwise is not None else [])]
+        common = least_common_of(v.type for v in everything)
+        if common is None:
+            types = " or ".join(f'"{v.type.sql}"' for v in everything)
+            raise UserError(
+                "DATATYPE_MISMATCH.DATA_DIFF_TYPES",
+                "Cannot resolve CASE due to data type mismatch: input to `casewhen` should all be the same type, but "
+                f"it has {types}.",
+                span=span,
+            )
+        values = [coerced(v, common) for v in values]
+        otherwise = coerced(otherwise, common) if otherwise is not None else None
+        nullable = otherwise is None or otherwise.nullable or any(v.nullable for v in values)
+        return Case(common, nullable, tuple(zip(conditions, values, strict=True)), otherwise)
+
+    def cast(self, node: exp.Cast, scope: Scope) -> Expr:
+        return self.cast_to(
+            self.bind(node.this, scope), node.args["to"], isinstance(node, exp.TryCast), span_of(node)
+        )
+
+    def cast_to(self, arg: Expr, target: DataType, is_try: bool, span: Span | None, implicit: bool = False) -> Expr:
+        """An explicit cast, checked against the allowed pairs."""
+        target = plain(target)
+        if not can_cast(arg.type, target):
+            raise UserError(
+                "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION",
+                f'Cannot resolve the cast due to data type mismatch: cannot cast "{arg.type.sql}" to "{target.sql}".',
+                span=span,
+            )
+        nullable = cast_nullable(arg.type, target, arg.nullable, is_try)
+        return Cast(target, nullable, arg, implicit, is_try, span)
+
+    def tuple_(self, node: exp.Tuple, scope: Scope) -> Expr:
+        args: list[Expr] = []
+        for index, item in enumerate(node.expressions):
+            name = item.alias if isinstance(item, exp.Alias) else f"col{index + 1}"
+            inner = item.this if isinstance(item, exp.Alias) else item
+            args += [Lit(STRING, False, name), self.bind(inner, scope)]
+        return self._site("named_struct", tuple(args), (), span_of(node))
+
+    # ----------------------------------------------------------------------------------------------------------- calls
+
+    def anonymous(self, node: exp.Anonymous, scope: Scope) -> Expr:
+        return self._call(node, scope)
+
+    def call(self, name: str, args: tuple[Expr, ...], scope: Scope, span: Span | None) -> Expr:
+        """A call of a function by name with bound arguments."""
+        return self._site(name, args, (), span)
+
+    def _site(
+        self, name: str, args: tuple[Expr, ...], spans: tuple[Span | None, ...], span: Span | None, **more: Any
+    ) -> Expr:
+        row = self.catalogue.get(name.lower())
+        if row is None:
+            if name.lower() in SPARK_ONLY:
+                raise UnsupportedError(
+                    "UNSUPPORTED_FUNCTION", f"The function `{name.lower()}` is not supported.", span=span
+                )
+            raise UserError(
+                "UNRESOLVED_ROUTINE",
+                f"Cannot resolve routine `{name}` on search path [`system`.`builtin`, `system`.`session`, "
+                f"`{self.context.catalog}`.`{self.context.schema}`].",
+                span=span,
+            )
+        site = Site(name, args, self.context, span, spans, **more)
+        if more.get("distinct") and row.kind not in ("aggregate",):
+            raise UserError(
+                "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX",
+                f"The function `{name.lower()}` does not support DISTINCT.",
+                sqlstate="42000",
+                span=span,
+            )
+        if row.kind == "scalar":
+            for arg in args:
+                if _has_generator(arg, self.catalogue):
+                    raise UserError(
+                        "UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS",
+                        f"The generator is not supported: nested in the expression {name.lower()}.",
+                        span=span,
+                    )
+        return bind_call(row, site)
+
+    def _call(
+        self,
+        node: exp.Anonymous,
+        scope: Scope,
+        *,
+        where: Node | None = None,
+        order: Sequence[SortKey] = (),
+        ignore_nulls: bool = False,
+        windowed: bool = False,
+    ) -> Expr:
+        name, span = node.name, span_of(node)
+        lower = name.lower()
+        items = list(node.expressions)
+        distinct = False
+        if items and isinstance(items[0], exp.Distinct):
+            distinct = True
+            items = list(items[0].expressions)
+        star = any(isinstance(i, exp.Star) for i in items) or any(
+            isinstance(i, exp.Column) and isinstance(i.this, exp.Star) for i in items
+        )
+        if star:
+            return self._star_call(lower, items, distinct, scope, span, where, windowed)
+        if lower in _CAST_FUNCTIONS and len(items) == 1 and not distinct:
+            arg = self.bind(items[0], scope)
+            return self.cast_to(arg, _CAST_FUNCTIONS[lower], False, span, implicit=True)
+        if lower == "struct":
+            return self._struct(items, scope, span)
+        if lower in ("grouping", "grouping_id"):
+            args = tuple(self.bind(i, scope) for i in items)
+            type_ = TINYINT if lower == "grouping" else BIGINT
+            return Call(type_, False, lower, args, lower, (), span)
+        if any(isinstance(i, exp.Kwarg) for i in items):
+            items = self._named_arguments(lower, items, span)
+        args = tuple(self._argument(i, scope) for i in items)
+        return self._site(
+            name,
+            args,
+            tuple(span_of(i) for i in items),
+            span,
+            distinct=distinct,
+            where=self.condition(where, scope) if where is not None else None,
+            order=tuple(order),
+            ignore_nulls=ignore_nulls,
+            windowed=windowed,
+        )
+
+    def _named_arguments(self, name: str, items: list[Node], span: Span | None) -> list[Node]:
+        row = self.catalogue.get(name)
+        positions = {p.name: i for i, p in enumerate(row.params)} if row is not None else {}
+        placed: dict[int, Node] = {}
+        for index, item in enumerate(items):
+            if not isinstance(item, exp.Kwarg):
+                placed[index] = item
+                continue
+            key = item.this.name.lower()
+            if key not in positions:
+                raise unsupported(f"the named argument {item.this.name} of {name}", span_of(item))
+            placed[positions[key]] = item.expression
+        if sorted(placed) != list(range(len(placed))) or len(placed) != len(items):
+            raise unsupported(f"these named arguments of {name}", span)
+        return [placed[i] for i in range(len(placed))]
+
+    def _argument(self, node: Node, scope: Scope) -> Expr:
+        if isinstance(node, exp.Lambda):
+            return self._open_lambda(node, scope)
+        if isinstance(node, exp.Var):
+            return Lit(STRING, False, node.name, node.name)
+        return self.bind(node, scope)
+
+    def _open_lambda(self, node: exp.Lambda, scope: Scope) -> OpenLambda:
+        names = tuple(i.name for i in node.expressions)
+
+        def close(types: Sequence[tuple[DataType, bool]]) -> Lambda:
+            if len(types) != len(names):
+                raise UserError(
+                    "INVALID_LAMBDA_FUNCTION_CALL.NUM_ARGS_MISMATCH",
+                    f"Invalid lambda function call. A higher order function expects {len(types)} arguments, but got "
+                    f"{len(names)}.",
+                    span=span_of(node),
+                )
+            variables = tuple(
+                LambdaVar(t, nullable, self.ids.take(), name)
+                for name, (t, nullable) in zip(names, types, strict=True)
+            )
+            inner = Scope(
+                scope.sources,
+                scope.parent,
+                scope.merged,
+                scope.hidden,
+                scope.outer_refs,
+                scope.lateral,
+                scope.ambiguous_lateral,
+                scope.overrides,
+                scope.fallbacks,
+                scope.lambdas | {v.name.lower(): v for v in variables},
+            )
+            body = self.bind(node.this, inner)
+            return Lambda(body.type, body.nullable, variables, body)
+
+        return OpenLambda(VOID, True, names, close)
+
+    def _star_call(
+        self,
+        name: str,
+        items: list[Node],
+        distinct: bool,
+        scope: Scope,
+        span: Span | None,
+        where: Node | None,
+        windowed: bool,
+    ) -> Expr:
+        condition = self.condition(where, scope) if where is not None else None
+        if name == "count" and len(items) == 1 and isinstance(items[0], exp.Star) and not distinct:
+            one = Lit(INT, False, 1)
+            return self._site("count", (one,), (span,), span, where=condition, star=True, windowed=windowed)
+        args: list[Expr] = []
+        for item in items:
+            if isinstance(item, exp.Star):
+                args += scope.columns()
+            elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+                args += self.star_columns(item, scope)
+            else:
+                args.append(self.bind(item, scope))
+        if name not in ("count", "struct", "array", "concat", "coalesce", "hash", "xxhash64"):
+            raise UserError("INVALID_USAGE_OF_STAR_OR_REGEX", f"Invalid usage of '*' in {name}.", span=span)
+        if name == "struct":
+            members: list[Expr] = []
+            for arg in args:
+                members += [Lit(STRING, False, getattr(arg, "name", "col")), arg]
+            return self._renamed(self._site("named_struct", tuple(members), (), span), "struct")
+        if name == "count":
+            return self._site(
+                name, tuple(args), (), span, distinct=distinct, where=condition, windowed=windowed
+            )
+        return self._site(name, tuple(args), (), span)
+
+    def star_columns(self, node: exp.Column, scope: Scope) -> list[Expr]:
+        """What ``t.*`` or ``struct_column.*`` stands for."""
+        parts = [node.args[k].name for k in ("catalog", "db", "table") if node.args.get(k) is not None]
+        columns = scope.qualified(parts)
+        if columns is not None:
+            return list(columns)
+        base = scope.resolve(parts, span_of(node))
+        if base is not None and isinstance(base.type, StructType):
+            return [field_of(base, f.name, span_of(node)) for f in base.type.fields]
+        raise UserError(
+            "CANNOT_RESOLVE_STAR_EXPAND",
+            f"Cannot resolve {'.'.join(f'`{p}`' for p in parts)}.* given input columns.",
+            sqlstate="42704",
+            span=span_of(node),
+        )
+
+    @staticmethod
+    def _renamed(call: Expr, shown: str) -> Expr:
+        if isinstance(call, Call):
+            call.shown = shown
+        return call
+
+    def _struct(self, items: list[Node], scope: Scope, span: Span | None) -> Expr:
+        args: list[Expr] = []
+        for index, item in enumerate(items):
+            if isinstance(item, exp.Alias):
+                name, value = item.alias, self.bind(item.this, scope)
+            else:
+                value = self.bind(item, scope)
+                name = f"col{index + 1}"
+                if isinstance(item, exp.Column):
+                    name = item.this.name
+                elif isinstance(item, exp.Dot):
+                    name = item.expression.name
+            args += [Lit(STRING, False, name), value]
+        return self._renamed(self._site("named_struct", tuple(args), (), span), "struct")
+
+    def extract(self, node: exp.Extract, scope: Scope) -> Expr:
+        field = Lit(STRING, False, node.this.name, node.this.name)
+        value = self.bind(node.expression, scope)
+        return self._site("extract", (field, value), (span_of(node.this), span_of(node.expression)), span_of(node))
+
+    def trim(self, node: exp.Trim, scope: Scope) -> Expr:
+        name = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim", None: "trim"}[node.args.get("position")]
+        source = self.bind(node.this, scope)
+        pattern = node.expression
+        args = (self.bind(pattern, scope), source) if pattern is not None else (source,)
+        return self._site(name, args, (), span_of(node))
+
+    def filtered(self, node: exp.Filter, scope: Scope) -> Expr:
+        return self._wrapped(node, scope, windowed=False)
+
+    def _wrapped(self, node: Node, scope: Scope, windowed: bool) -> Expr:
+        """A call inside FILTER, IGNORE NULLS, WITHIN GROUP."""
+        where: Node | None = None
+        order: list[SortKey] = []
+        ignore = False
+        inner = node
+        while not isinstance(inner, exp.Anonymous):
+            if isinstance(inner, exp.Filter):
+                where = inner.expression.this
+            elif isinstance(inner, exp.IgnoreNulls):
+                ignore = True
+            elif isinstance(inner, exp.WithinGroup):
+                order = self.sort_keys(inner.expression.expressions, scope)
+            elif not isinstance(inner, exp.RespectNulls):
+                raise unsupported(f"{type(inner).__name__} around a call", span_of(inner))
+            inner = inner.this
+        bound = self._call(
+            inner, scope, where=where, order=order, ignore_nulls=ignore, windowed=windowed
+        )
+        if where is not None and not isinstance(bound, Agg):
+            raise UserError(
+                "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX",
+                f"The function `{inner.name}` does not support FILTER.",
+                sqlstate="42000",
+                span=span_of(node),
+            )
+        return bound
+
+    def sort_keys(self, items: Sequence[Node], scope: Scope) -> list[SortKey]:
+        """ORDER BY items with Spark's defaults: NULLs first ascending, last descending."""
+        keys = []
+        for item in items:
+            keys.append(self.sort_key(item, self.bind(item.this, scope)))
+        return keys
+
+    def sort_key(self, item: Node, expr: Expr) -> SortKey:
+        """The key of one ``Ordered`` node."""
+        if has_map(expr.type):
+            raise UserError(
+                "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
+                f'The `sortorder` does not support ordering on type "{expr.type.sql}".',
+                span=span_of(item),
+            )
+        descending = bool(item.args.get("desc"))
+        first = item.args.get("nulls_first")
+        return SortKey(expr, descending, (not descending) if first is None else bool(first))
+
+    # --------------------------------------------------------------------------------------------------------- windows
+
+    def window(self, node: exp.Window, scope: Scope) -> Expr:
+        function = self._wrapped(node.this, scope, windowed=True)
+        span = span_of(node)
+        spec = node
+        alias = node.args.get("alias")
+        if alias is not None:
+            named = self.windows.get(alias.name.lower())
+            if named is None:
+                raise UserError(
+                    "MISSING_WINDOW_SPECIFICATION",
+                    f"Window specification is not defined in the WINDOW clause for {alias.name}.",
+                    span=span,
+                )
+            spec = named
+        partition = tuple(self.bind(p, scope) for p in spec.args.get("partition_by") or ())
+        order_node = spec.args.get("order")
+        order = tuple(self.sort_keys(order_node.expressions, scope)) if order_node is not None else ()
+        return self._windowed(function, partition, order, spec.args.get("spec"), scope, span)
+
+    def _windowed(
+        self,
+        function: Expr,
+        partition: tuple[Expr, ...],
+        order: tuple[SortKey, ...],
+        spec: Node | None,
+        scope: Scope,
+        span: Span | None,
+    ) -> Expr:
+        row = self.catalogue.get(function.fn) if isinstance(function, (Call, Agg)) else None
+        if row is None or row.kind not in ("window", "aggregate"):
+            raise UserError(
+                "UNSUPPORTED_EXPR_FOR_WINDOW", "The expression is not supported within a window function.", span=span
+            )
+        if isinstance(function, Agg) and function.distinct:
+            raise UserError(
+                "DISTINCT_WINDOW_FUNCTION_UNSUPPORTED", "Distinct window functions are not supported.", span=span
+            )
+        ranking = row.kind == "window" and row.name not in ("first_value", "last_value", "nth_value", "any_value")
+        if ranking and not order:
+            raise UserError(
+                "WINDOW_FUNCTION_FRAME_NOT_ORDERED",
+                f"The window function {row.name} requires window to be ordered. Please add an ORDER BY clause.",
+                span=span,
+            )
+        if ranking:
+            if spec is not None and row.name not in ("lag", "lead"):
+                given = self._frame(spec, order, scope, span)
+                if given.unit != "ROWS" or given.start.kind != "unbounded" or given.end.kind != "current":
+                    raise UserError(
+                        "WINDOW_FUNCTION_AND_FRAME_MISMATCH",
+                        f"{row.name} function cannot be evaluated within the specified window frame.",
+                        span=span,
+                    )
+            elif spec is not None:
+                raise UserError(
+                    "WINDOW_FUNCTION_AND_FRAME_MISMATCH",
+                    f"{row.name} cannot be evaluated on another window frame.",
+                    span=span,
+                )
+            unit = "RANGE" if row.name == "cume_dist" else "ROWS"
+            frame = Frame(unit, Bound("unbounded", preceding=True), Bound("current"))
+        elif spec is not None:
+            frame = self._frame(spec, order, scope, span)
+        elif order:
+            frame = Frame("RANGE", Bound("unbounded", preceding=True), Bound("current"))
+        else:
+            frame = Frame("ROWS", Bound("unbounded", preceding=True), Bound("unbounded"))
+        return Window(function.type, function.nullable, function, partition, order, frame)
+
+    def _frame(self, spec: Node, order: tuple[SortKey, ...], scope: Scope, span: Span | None) -> Frame:
+        unit = spec.args["kind"].upper()
+        start = self._frame_bound(spec.args["start"], spec.args.get("start_side"), unit, scope, span)
+        end = self._frame_bound(spec.args["end"], spec.args.get("end_side"), unit, scope, span)
+        if unit == "RANGE":
+            offsets = [x for x in (start, end) if x.kind == "offset"]
+            if not order and not (start.kind == "unbounded" and end.kind == "unbounded"):
+                raise UserError(
+                    "DATATYPE_MISMATCH.RANGE_FRAME_WITHOUT_ORDER",
+                    "A range window frame cannot be used in an unordered window specification.",
+                    span=span,
+                )
+            if offsets and len(order) != 1:
+                raise UserError(
+                    "DATATYPE_MISMATCH.RANGE_FRAME_MULTI_ORDER",
+                    "A range window frame with value boundaries cannot be used in a window specification with multiple "
+                    "order by expressions.",
+                    span=span,
+                )
+            if offsets and not (is_numeric(order[0].expr.type) and all(is_integral(x.offset.type) for x in offsets if x.offset)):
+                raise unsupported("a RANGE frame with offsets other than integers", span)
+        if _rank(start) > _rank(end):
+            raise UserError(
+                "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_WRONG_COMPARISON",
+                "The lower bound of a window frame must be less than or equal to the upper bound.",
+                span=span,
+            )
+        return Frame(unit, start, end)
+
+    def _frame_bound(self, bound: Any, side: str | None, unit: str, scope: Scope, span: Span | None) -> Bound:
+        preceding = (side or "").upper() == "PRECEDING"
+        if bound == "UNBOUNDED":
+            return Bound("unbounded", None, preceding)
+        if bound == "CURRENT ROW":
+            return Bound("current")
+        value = self.bind(bound, scope)
+        if not isinstance(value, Lit):
+            raise UserError(
+                "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_WITHOUT_FOLDABLE",
+                "Window frame bound is not a foldable expression.",
+                span=span,
+            )
+        if unit == "ROWS" and value.type != INT:
+            raise UserError(
+                "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_UNACCEPTED_TYPE",
+                f'The data type of a window frame bound "{value.type.sql}" does not match the expected data type "INT".',
+                span=span,
+            )
+        if is_numeric(value.type) and value.value is not None and value.value < 0:
+            return Bound("offset", Lit(value.type, False, -value.value), not preceding)
+        return Bound("offset", value, preceding)
+
+
+def _rank(bound: Bound) -> float:
+    if bound.kind == "current":
+        return 0
+    if bound.kind == "unbounded":
+        return float("-inf") if bound.preceding else float("inf")
+    assert bound.offset is not None
+    value = bound.offset.value
+    amount = float(value) if isinstance(value, (int, float)) else 1.0
+    return -amount if bound.preceding else amount
+
+
+def _has_generator(expr: Expr, catalogue: Catalogue) -> bool:
+    if not isinstance(expr, Call):
+        return False
+    row = catalogue.get(expr.fn)
+    return row is not None and row.kind == "generator"
+
+
+_RULES: dict[type, Callable[[Expressions, Any, Scope], Expr]] = {
+    exp.Literal: Expressions.literal,
+    exp.Null: Expressions.null,
+    exp.Boolean: Expressions.boolean,
+    TypedLiteral: Expressions.typed_literal,
+    IntervalLiteral: Expressions.interval,
+    exp.Placeholder: Expressions.placeholder,
+    exp.Column: Expressions.column,
+    exp.Dot: Expressions.dot,
+    exp.Bracket: Expressions.bracket,
+    exp.Star: Expressions.star,
+    **dict.fromkeys(_BINARY, Expressions.binary),
+    **dict.fromkeys(_BITWISE, Expressions.bitwise),
+    exp.NEQ: Expressions.not_equal,
+    exp.DPipe: Expressions.concat,
+    exp.And: Expressions.connective,
+    exp.Or: Expressions.connective,
+    exp.Not: Expressions.unary,
+    exp.Neg: Expressions.unary,
+    Positive: Expressions.unary,
+    exp.BitwiseNot: Expressions.unary,
+    exp.Is: Expressions.is_,
+    exp.In: Expressions.in_,
+    exp.Exists: Expressions.exists,
+    exp.Subquery: Expressions.scalar,
+    exp.Between: Expressions.between,
+    exp.Like: Expressions.like,
+    exp.ILike: Expressions.like,
+    exp.Escape: Expressions.escape,
+    exp.RegexpLike: Expressions.rlike,
+    exp.Case: Expressions.case,
+    exp.Cast: Expressions.cast,
+    exp.TryCast: Expressions.cast,
+    exp.Tuple: Expressions.tuple_,
+    exp.Anonymous: Expressions.anonymous,
+    exp.Extract: Expressions.extract,
+    exp.Trim: Expressions.trim,
+    exp.Filter: Expressions.filtered,
+    exp.WithinGroup: Expressions.filtered,
+    exp.IgnoreNulls: Expressions.filtered,
+    exp.RespectNulls: Expressions.filtered,
+    exp.Window: Expressions.window,
+}

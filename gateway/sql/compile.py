@@ -1,0 +1,94 @@
+"""From a parsed query to engine text: bind, lower, generate, in one call; what the planner gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.delta.predicates import Predicate
+from gateway.engine.base import TempView
+from gateway.sql import bound as b
+from gateway.sql.bound import Expr, Lit, Project, Rel
+from gateway.sql.catalogue import Context
+from gateway.sql.coerce import coerced
+from gateway.sql.functions import CATALOGUE
+from gateway.sql.generate import Generated, Generator, ScanUse
+from gateway.sql.lower import Lowering
+from gateway.sql.pushdown import Hints
+from gateway.sql.resolve import Binder, BoundQuery, Node, Tables
+from gateway.sqltypes import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A query ready for planning: result schema, engine text, and hints for its scans."""
+
+    schema: StructType
+    generated: Generated
+    hints: Hints
+
+    def predicates(self, use: ScanUse) -> list[Predicate]:
+        """What the scan's files may be chosen by."""
+        return self.hints.of(use.scan)
+
+
+def bind(
+    tree: Node,
+    context: Context,
+    tables: Tables,
+    views: Mapping[str, TempView],
+    parameters: dict[int | str, Lit],
+) -> tuple[BoundQuery, Binder]:
+    """The bound query; raises Spark's analysis errors."""
+    binder = Binder(CATALOGUE, context, tables, views, parameters)
+    return binder.statement(tree), binder
+
+
+def compile_query(query: BoundQuery, context: Context) -> Compiled:
+    """Engine text of a bound query; raises UNSUPPORTED_… for what has no proved form."""
+    rel = counted(query.rel)
+    lowering = Lowering(CATALOGUE, context)
+    generated = Generator(lowering).statement(rel)
+    return Compiled(query.schema, generated, Hints(rel, context))
+
+
+def projected(query: BoundQuery, binder: Binder, exprs: list[Expr], schema: StructType) -> BoundQuery:
+    """`query` with other output expressions over its columns (INSERT: casts, order, NULLs for missing columns)."""
+    columns = tuple(
+        b.Col(e.type, e.nullable, binder.ids.take(), f.name) for e, f in zip(exprs, schema.fields, strict=True)
+    )
+    return BoundQuery(Project(columns, query.rel, tuple(exprs)), schema)
+
+
+def stored(query: BoundQuery, binder: Binder, schema: StructType) -> BoundQuery:
+    """`query` with its columns cast to those of `schema` by position."""
+    exprs = [coerced(c, f.type) for c, f in zip(query.rel.columns, schema.fields, strict=True)]
+    return projected(query, binder, exprs, schema)
+
+
+def counted(rel: Rel) -> Rel:
+    """Bare ``count(*)`` over a whole table whose row count is known from its log, as that constant."""
+    if isinstance(rel, Project) and isinstance(rel.input, b.Aggregate):
+        aggregate = rel.input
+        if (
+            not aggregate.keys
+            and aggregate.sets is None
+            and isinstance(aggregate.input, b.Scan)
+            and aggregate.input.table.num_rows is not None
+            and all(_counts_rows(a) for a in aggregate.aggs)
+        ):
+            count = aggregate.input.table.num_rows
+            exprs = tuple(b.Lit(c.type, False, count) for c in aggregate.columns)
+            rel.input = Project(aggregate.columns, b.OneRow(()), exprs)
+    return rel
+
+
+def _counts_rows(agg: b.Agg) -> bool:
+    return (
+        agg.fn == "count"
+        and not agg.distinct
+        and agg.where is None
+        and len(agg.args) == 1
+        and isinstance(agg.args[0], Lit)
+        and agg.args[0].value is not None
+    )

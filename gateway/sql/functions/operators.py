@@ -1,0 +1,558 @@
+"""Operators as rows of the catalogue: arithmetic, comparison, logic; typing as in tests/data/coercion.csv.
+
+`bind_binary` and `bind_unary` choose the row by symbol and types. Overflow, division by zero and decimal rounding are Spark's:
+up to 32 bits the engine computes in BIGINT and casts back, 64 bits and decimals beyond 38 digits use checked kernels of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gateway.errors import Span, UserError, unsupported
+from gateway.sql import bound as b
+from gateway.sql.bound import Call, Expr, Lit
+from gateway.sql.catalogue import Context, Function, Site, coerce_args, param
+from gateway.sql.coerce import (
+    arithmetic_decimal,
+    coerced,
+    decimal_for,
+    decimal_for_literal,
+    least_common_type,
+    plain,
+    wider_decimal,
+)
+from gateway.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    IntervalType,
+    MapType,
+    StructType,
+    interval,
+    is_datetime,
+    is_decimal,
+    is_fractional,
+    is_integral,
+    is_interval,
+    is_numeric,
+)
+
+COMPARISONS = ("=", "<", ">", "<=", ">=", "<=>")
+DAY = interval("day")
+DAY_SECOND = interval("day", "second")
+
+
+def _mismatch(kind: str, symbol: str, left: Expr, right: Expr, span: Span | None, message: str) -> UserError:
+    return UserError(
+        f"DATATYPE_MISMATCH.{kind}",
+        f'Cannot resolve the operator "{symbol}" due to data type mismatch: {message} '
+        f'("{left.type.sql}" and "{right.type.sql}").',
+        span=span,
+    )
+
+
+def _wrong(symbol: str, left: Expr, right: Expr, span: Span | None) -> UserError:
+    return _mismatch(
+        "BINARY_OP_WRONG_TYPE", symbol, left, right, span, "the operator does not take operands of these types"
+    )
+
+
+def _different(symbol: str, left: Expr, right: Expr, span: Span | None) -> UserError:
+    return _mismatch(
+        "BINARY_OP_DIFF_TYPES", symbol, left, right, span, "the left and right operands have incompatible types"
+    )
+
+
+def _unexpected(symbol: str, left: Expr, right: Expr, span: Span | None) -> UserError:
+    return _mismatch(
+        "UNEXPECTED_INPUT_TYPE", symbol, left, right, span, "the operands are not of the types that are required"
+    )
+
+
+def _nullable(*args: Expr) -> bool:
+    return any(a.nullable for a in args)
+
+
+def bind_binary(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
+    """The typed operator node for ``left symbol right``; raises Spark's DATATYPE_MISMATCH conditions."""
+    if symbol in COMPARISONS:
+        return comparison(symbol, left, right, span)
+    special = _temporal(symbol, left, right, span)
+    if special is not None:
+        return special
+    return _arithmetic(symbol, left, right, span)
+
+
+def comparison(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
+    """A comparison: both sides in their least common type."""
+    common = least_common_type(left.type, right.type)
+    if common is None:
+        raise _different(symbol, left, right, span)
+    if has_map(common):
+        raise _mismatch(
+            "INVALID_ORDERING_TYPE", symbol, left, right, span, "the operator does not support ordering on this type"
+        )
+    nullable = False if symbol == "<=>" else _nullable(left, right)
+    left, right = coerced(left, common), coerced(right, common)
+    return Call(BOOLEAN, nullable or (symbol != "<=>" and _nullable(left, right)), symbol, (left, right), span=span)
+
+
+def has_map(t: DataType) -> bool:
+    """Whether the type cannot be compared: a map, or something with one inside."""
+    return isinstance(t, MapType) or any(has_map(c) for c in t.children())
+
+
+def _temporal(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr | None:
+    """Arithmetic with dates, timestamps and intervals; None where neither side is one."""
+    lt, rt = plain(left.type), plain(right.type)
+    if not (is_datetime(lt) or is_interval(lt) or is_datetime(rt) or is_interval(rt)):
+        return None
+    if symbol == "+":
+        return _plus(left, right, lt, rt, span)
+    if symbol == "-":
+        return _minus(left, right, lt, rt, span)
+    if symbol in ("*", "/"):
+        return _scaled(symbol, left, right, lt, rt, span)
+    if symbol == "div" and (is_interval(lt) or is_interval(rt)):
+        if isinstance(lt, IntervalType) and isinstance(rt, IntervalType) and lt.is_year_month == rt.is_year_month:
+            return Call(BIGINT, True, "div", (left, right), span=span)
+        if VOID in (lt, rt):
+            t = rt if lt == VOID else lt
+            return Call(BIGINT, True, "div", (coerced(left, t), coerced(right, t)), span=span)
+    raise (_wrong if lt == rt or STRING in (lt, rt) else _different)(symbol, left, right, span)
+
+
+def _plus(left: Expr, right: Expr, lt: DataType, rt: DataType, span: Span | None) -> Expr:
+    if is_datetime(rt) and not is_datetime(lt) and (is_interval(lt) or (rt == DATE and lt in (TINYINT, SMALLINT, INT))):
+        moved = add_to_datetime("+", right, left, span)
+        return moved if isinstance(moved, Call) and moved.fn == "date_add" else _swapped(moved)
+    if lt == VOID or rt == VOID:
+        other = rt if lt == VOID else lt
+        if other == DATE:
+            return Lit(TIMESTAMP, True, None, "NULL")
+        return Lit(other, True, None, "NULL")
+    if is_datetime(lt):
+        if is_interval(rt) or (lt == DATE and rt in (TINYINT, SMALLINT, INT)):
+            return add_to_datetime("+", left, right, span)
+        if lt == DATE or rt == DATE:
+            raise _unexpected("+", left, right, span)
+        raise (_wrong if lt == rt or rt == STRING else _different)("+", left, right, span)
+    if is_datetime(rt):
+        if rt == DATE or (isinstance(lt, IntervalType)):
+            raise _unexpected("+", left, right, span)
+        raise (_wrong if lt == STRING else _different)("+", left, right, span)
+    return _interval_sum("+", left, right, lt, rt, span)
+
+
+def _swapped(expr: Expr) -> Expr:
+    if isinstance(expr, Call):
+        return Call(expr.type, expr.nullable, expr.fn, expr.args, "+~", expr.data, expr.span)
+    return expr
+
+
+def _interval_sum(symbol: str, left: Expr, right: Expr, lt: DataType, rt: DataType, span: Span | None) -> Expr:
+    if isinstance(lt, IntervalType) and isinstance(rt, IntervalType):
+        common = least_common_type(lt, rt)
+        if common is None:
+            raise _unexpected(symbol, left, right, span)
+        name = "_interval_add" if symbol == "+" else "_interval_sub"
+        return Call(common, _nullable(left, right), name, (left, right), symbol, span=span)
+    day_time = (isinstance(lt, IntervalType) and not lt.is_year_month) or (
+        isinstance(rt, IntervalType) and not rt.is_year_month
+    )
+    string = STRING in (lt, rt)
+    if day_time and string and (rt != STRING or symbol == "+"):
+        raise unsupported("string with day-time interval arithmetic", span)
+    if day_time and not (symbol == "-" and isinstance(lt, IntervalType)):
+        raise _unexpected(symbol, left, right, span)
+    raise _different(symbol, left, right, span)
+
+
+def add_to_datetime(symbol: str, moment: Expr, amount: Expr, span: Span | None) -> Expr:
+    """A date or timestamp plus or minus an integer of days or an interval."""
+    nullable = _nullable(moment, amount)
+    t, at = moment.type, amount.type
+    if not isinstance(at, IntervalType):
+        return Call(DATE, nullable, "date_add" if symbol == "+" else "date_sub", (moment, amount), span=span)
+    if t == DATE and at == DAY:
+        days = Call(INT, amount.nullable, "extractansiintervaldays", (amount,), span=span)
+        return Call(DATE, nullable, "date_add" if symbol == "+" else "date_sub", (moment, days), span=span)
+    if t == DATE and not at.is_year_month:
+        moment, t = coerced(moment, TIMESTAMP), TIMESTAMP
+    step = amount if symbol == "+" else Call(at, amount.nullable, "_interval_neg", (amount,), "-", span=span)
+    prefix = {DATE: "_date", TIMESTAMP: "_ts", TIMESTAMP_NTZ: "_ntz"}[t]
+    name = prefix + ("_add_months" if at.is_year_month else "_add_micros")
+    return Call(t, nullable, name, (moment, step), symbol, span=span)
+
+
+def _minus(left: Expr, right: Expr, lt: DataType, rt: DataType, span: Span | None) -> Expr:
+    if is_interval(rt) and (is_datetime(lt)):
+        return add_to_datetime("-", left, right, span)
+    if lt == DATE and rt in (TINYINT, SMALLINT, INT):
+        return add_to_datetime("-", left, right, span)
+    if is_datetime(lt) or is_datetime(rt):
+        others = {t for t in (lt, rt) if not is_datetime(t)}
+        if others - {STRING, VOID}:
+            raise _unexpected("-", left, right, span)
+        if {lt, rt} <= {DATE, STRING, VOID}:
+            args = (coerced(left, DATE), coerced(right, DATE))
+            return Call(DAY, _nullable(*args), "_sub_dates", args, "-", span=span)
+        target = TIMESTAMP_NTZ if {lt, rt} <= {TIMESTAMP_NTZ, DATE} and TIMESTAMP_NTZ in (lt, rt) else TIMESTAMP
+        if {lt, rt} <= {TIMESTAMP_NTZ, STRING, VOID}:
+            target = TIMESTAMP_NTZ
+        args = (coerced(left, target), coerced(right, target))
+        return Call(DAY_SECOND, _nullable(*args), "_sub_timestamps", args, "-", span=span)
+    if VOID in (lt, rt):
+        t = rt if lt == VOID else lt
+        return Lit(t, True, None, "NULL")
+    return _interval_sum("-", left, right, lt, rt, span)
+
+
+def _scaled(symbol: str, left: Expr, right: Expr, lt: DataType, rt: DataType, span: Span | None) -> Expr:
+    if symbol == "*" and is_interval(rt) and not is_interval(lt):
+        left, right, lt, rt = right, left, rt, lt
+        shown = "*~"
+    else:
+        shown = symbol
+    if not isinstance(lt, IntervalType):
+        raise (_wrong if lt == rt or STRING in (lt, rt) else _different)(symbol, left, right, span)
+    if rt == STRING:
+        right = coerced(right, DOUBLE)
+    elif rt == VOID:
+        return Lit(interval("year", "month") if lt.is_year_month else DAY_SECOND, True, None, "NULL")
+    elif not is_numeric(rt):
+        raise _unexpected(symbol, left, right, span)
+    result = interval("year", "month") if lt.is_year_month else DAY_SECOND
+    name = "_interval_mul" if symbol == "*" else "_interval_div"
+    return Call(result, symbol == "/" or _nullable(left, right), name, (left, right), shown, span=span)
+
+
+def _arithmetic(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
+    lt, rt = plain(left.type), plain(right.type)
+    if STRING in (lt, rt):
+        other = rt if lt == STRING else lt
+        if symbol == "/" and is_numeric(other):
+            left, right = coerced(left, DOUBLE), coerced(right, DOUBLE)
+        elif is_integral(other):
+            target = BIGINT
+            left, right = coerced(left, target), coerced(right, target)
+        elif is_numeric(other) and symbol != "div":
+            left, right = coerced(left, DOUBLE), coerced(right, DOUBLE)
+        elif is_numeric(other) or least_common_type(lt, rt) is not None:
+            raise _wrong(symbol, left, right, span)
+        else:
+            raise _different(symbol, left, right, span)
+        lt, rt = left.type, right.type
+    if lt == VOID and rt == VOID:
+        if symbol == "div":
+            return Call(BIGINT, True, symbol, (coerced(left, BIGINT), coerced(right, BIGINT)), span=span)
+        return Call(DOUBLE, True, symbol, (coerced(left, DOUBLE), coerced(right, DOUBLE)), span=span)
+    if lt == VOID or rt == VOID:
+        known = rt if lt == VOID else lt
+        if not is_numeric(known):
+            raise _different(symbol, left, right, span)
+        if symbol == "/" and (is_integral(known) or lt == VOID):
+            known = DOUBLE
+        left, right, lt, rt = coerced(left, known), coerced(right, known), known, known
+    if not (is_numeric(lt) and is_numeric(rt)):
+        raise (_wrong if lt == rt else _different)(symbol, left, right, span)
+    if symbol == "div" and (is_fractional(lt) or is_fractional(rt)):
+        raise _wrong(symbol, left, right, span)
+    nullable = _nullable(left, right) or symbol in ("/", "%", "div")
+    if (is_decimal(lt) or is_decimal(rt)) and not (is_fractional(lt) or is_fractional(rt)):
+        return _decimal_arithmetic(symbol, left, right, nullable, span)
+    if symbol == "/":
+        return Call(DOUBLE, True, "/", (coerced(left, DOUBLE), coerced(right, DOUBLE)), span=span)
+    if symbol == "div":
+        return Call(BIGINT, True, "div", (coerced(left, BIGINT), coerced(right, BIGINT)), span=span)
+    common = least_common_type(lt, rt)
+    assert common is not None
+    left, right = coerced(left, common), coerced(right, common)
+    return Call(common, nullable or _nullable(left, right), symbol, (left, right), span=span)
+
+
+def _decimal_of(expr: Expr) -> DecimalType:
+    if isinstance(expr, Lit) and isinstance(expr.value, int) and is_integral(expr.type):
+        return decimal_for_literal(expr.value)
+    return decimal_for(expr.type)
+
+
+def _decimal_arithmetic(symbol: str, left: Expr, right: Expr, nullable: bool, span: Span | None) -> Expr:
+    ld, rd = _decimal_of(left), _decimal_of(right)
+    args = (coerced(left, ld), coerced(right, rd))
+    if symbol == "div":
+        return Call(BIGINT, True, "div", args, span=span)
+    # Decimal arithmetic is nullable in Spark only where an operand is, or for division and remainder.
+    return Call(arithmetic_decimal(symbol, ld, rd), nullable, symbol, args, span=span)
+
+
+def bind_unary(symbol: str, arg: Expr, span: Span | None) -> Expr:
+    """``- x``, ``+ x``, ``~ x``, ``NOT x``."""
+    t = plain(arg.type)
+    if symbol == "not":
+        return Call(BOOLEAN, arg.nullable, "not", (as_boolean(arg, span),), span=span)
+    if symbol == "~":
+        if t == STRING or t == VOID:
+            arg = coerced(arg, BIGINT if t == STRING else INT)
+        elif not is_integral(t):
+            raise _unexpected(symbol, arg, arg, span)
+        return Call(arg.type, arg.nullable, "~", (arg,), span=span)
+    if t in (STRING, VOID):
+        arg = coerced(arg, DOUBLE)
+    elif not is_numeric(t) and not is_interval(t):
+        raise _unexpected(symbol, arg, arg, span)
+    if symbol == "+":
+        return Call(arg.type, arg.nullable, "positive", (arg,), "+", span=span)
+    name = "_interval_neg" if is_interval(t) else "negative"
+    return Call(arg.type, arg.nullable, name, (arg,), "-", span=span)
+
+
+def as_boolean(arg: Expr, span: Span | None) -> Expr:
+    """A condition: boolean, or a string / NULL that is cast to one."""
+    if arg.type == BOOLEAN:
+        return arg
+    if plain(arg.type) == STRING or arg.type == VOID:
+        return coerced(arg, BOOLEAN)
+    raise UserError(
+        "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+        f'A condition must be of type "BOOLEAN", but it has the type "{arg.type.sql}".',
+        span=span,
+    )
+
+
+def bind_connective(word: str, args: list[Expr], spans: list[Span | None]) -> Expr:
+    """``a AND b AND …`` (or OR) as one n-ary node."""
+    checked = []
+    for arg, span in zip(args, spans, strict=True):
+        t = plain(arg.type)
+        if t not in (BOOLEAN, STRING, VOID):
+            raise UserError(
+                "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES",
+                f'The operands of {word.upper()} must be of type "BOOLEAN", but one has the type "{arg.type.sql}".',
+                span=span,
+            )
+        checked.append(coerced(arg, BOOLEAN))
+    return Call(BOOLEAN, _nullable(*checked), word, tuple(checked))
+
+
+# ------------------------------------------------------------------------------------------------------------ lowering
+
+
+def _lower_comparison(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    t = call.args[0].type
+    if isinstance(t, (ArrayType, StructType)) and call.fn != "=":
+        raise unsupported(f"{call.fn} on {t.sql}", call.span)
+    if call.fn == "<=>":
+        return b.op("IS NOT DISTINCT FROM", BOOLEAN, *args, nullable=False)
+    return b.op(call.fn, BOOLEAN, *args, nullable=call.nullable)
+
+
+_CHECKED = {"+": "add_checked", "-": "subtract_checked", "*": "multiply_checked"}
+
+
+def _literal_nonzero(expr: Expr) -> bool:
+    while isinstance(expr, b.EngineCast):
+        expr = expr.arg
+    return isinstance(expr, Lit) and expr.value is not None and expr.value != 0
+
+
+def _lower_arithmetic(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    t, symbol = call.type, call.fn
+    if t in (TINYINT, SMALLINT, INT):
+        wide = b.op(symbol, BIGINT, *(b.cast(a, BIGINT) for a in args), nullable=call.nullable)
+        if t == INT:
+            return b.cast(wide, t, raises=True)
+        return b.udf("narrow_checked", t, wide, params=(symbol,), raises=True, nullable=call.nullable)
+    if t == BIGINT:
+        return b.udf(_CHECKED[symbol], t, *args, raises=True, nullable=call.nullable)
+    if isinstance(t, DecimalType):
+        return _lower_decimal(call, t, args)
+    return b.op(symbol, t, *args, nullable=call.nullable)
+
+
+def _lower_decimal(call: Call, t: DecimalType, args: tuple[Expr, ...]) -> Expr:
+    left, right = args[0].type, args[1].type
+    assert isinstance(left, DecimalType) and isinstance(right, DecimalType)
+    if call.fn == "*":
+        exact = left.precision + right.precision + 1 <= 38
+    else:
+        scale = max(left.scale, right.scale)
+        exact = max(left.precision - left.scale, right.precision - right.scale) + scale + 1 <= 38
+    if exact:
+        return b.op(call.fn, t, *args, nullable=call.nullable)
+    return b.udf("decimal_arithmetic", t, *args, params=(call.fn,), raises=True, nullable=call.nullable)
+
+
+def _lower_divide(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    if isinstance(call.type, DecimalType):
+        return b.udf("decimal_divide", call.type, *args, raises=True)
+    if _literal_nonzero(args[1]):
+        return b.op("/", call.type, *args, nullable=call.nullable)
+    return b.udf("divide_checked", call.type, *args, raises=True)
+
+
+def _lower_remainder(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    t = call.type
+    if isinstance(t, DecimalType):
+        left, right = args[0].type, args[1].type
+        assert isinstance(left, DecimalType) and isinstance(right, DecimalType)
+        common = wider_decimal(left, right)
+        scale = max(left.scale, right.scale)
+        if common.scale < scale:
+            return b.udf("decimal_remainder", t, *args, raises=True)
+        wide = [b.cast(a, common) for a in args]
+        return b.udf("decimal_remainder", t, *wide, raises=True)
+    if t in (FLOAT, DOUBLE):
+        return b.udf("float_remainder", t, *args, raises=True)
+    if _literal_nonzero(args[1]):
+        return b.op("%", t, *args, nullable=call.nullable)
+    return b.udf("integer_remainder", t, *args, raises=True)
+
+
+def _lower_div(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    if is_decimal(args[0].type) or is_decimal(args[1].type):
+        return b.udf("decimal_div", BIGINT, *args, raises=True)
+    wide = [_as_bigint(a) for a in args]
+    return b.udf("integer_div", BIGINT, *wide, raises=True, params=("interval",) if is_interval(args[1].type) else ())
+
+
+def _as_bigint(arg: Expr) -> Expr:
+    if isinstance(arg.type, IntervalType):
+        return b.EngineCast(BIGINT, arg.nullable, arg)
+    return b.cast(arg, BIGINT)
+
+
+def _lower_negative(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    t = call.type
+    if is_integral(t):
+        return b.udf("negate_checked", t, args[0], raises=True, nullable=call.nullable)
+    if is_decimal(t):
+        return b.op("-", t, Lit(t, False, 0), args[0], nullable=call.nullable)
+    return b.op("*", t, args[0], Lit(t, False, -1.0), nullable=call.nullable)
+
+
+def _lower_logic(word: str) -> Callable[[Call, tuple[Expr, ...], Context], Expr]:
+    def lower(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+        return b.op(word, BOOLEAN, *args, nullable=call.nullable)
+
+    return lower
+
+
+def _lower_in(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    return b.op("IN", BOOLEAN, *args, nullable=call.nullable)
+
+
+def _lower_between(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    return b.op("AND", BOOLEAN, *args, nullable=call.nullable)
+
+
+def _lower_grouping_bit(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    """One bit of the grouping id: 1 where the key is not in the row's grouping set."""
+    shifted = b.op("/", BIGINT, args[0], Lit(BIGINT, False, 1 << call.data[0]))
+    return b.cast(b.op("%", BIGINT, shifted, Lit(BIGINT, False, 2)), TINYINT)
+
+
+def _bind_like(function: Function, site: Site) -> Expr:
+    row = Function(function.name, (param("string"), param("string"), param("string")), optional=1)
+    args = coerce_args(row, site)
+    pattern = args[1]
+    if isinstance(pattern, Lit) and isinstance(pattern.value, str):
+        escape = args[2].value if len(args) > 2 and isinstance(args[2], Lit) else "\\"
+        _check_pattern(pattern.value, escape, site)
+    return Call(BOOLEAN, any(a.nullable for a in args), function.name, args, site.shown, span=site.span)
+
+
+def _check_pattern(pattern: str, escape: str, site: Site) -> None:
+    """INVALID_FORMAT.ESC_* for an escape that stands before an ordinary character or at the end."""
+    index = 0
+    while index < len(pattern):
+        if pattern[index] == escape:
+            if index + 1 == len(pattern):
+                raise UserError(
+                    "INVALID_FORMAT.ESC_AT_THE_END",
+                    f"The format is invalid: '{pattern}'. The escape character is not allowed to end with.",
+                    span=site.span,
+                )
+            if pattern[index + 1] not in ("_", "%", escape):
+                raise UserError(
+                    "INVALID_FORMAT.ESC_IN_THE_MIDDLE",
+                    f"The format is invalid: '{pattern}'. The escape character is not allowed to precede "
+                    f"'{pattern[index + 1]}'.",
+                    span=site.span,
+                )
+            index += 1
+        index += 1
+
+
+def _lower_like(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    pattern = args[1]
+    symbol = call.fn.upper()
+    if not isinstance(pattern, Lit):
+        raise unsupported(f"{symbol} with a pattern that is not a constant", call.span)
+    if pattern.value is None:
+        return b.null(BOOLEAN)
+    escape = args[2].value if len(args) > 2 and isinstance(args[2], Lit) else "\\"
+    text = _backslashed(pattern.value, escape) if escape != "\\" else pattern.value
+    return b.op(symbol, BOOLEAN, args[0], Lit(STRING, False, text), nullable=call.nullable)
+
+
+def _backslashed(pattern: str, escape: str) -> str:
+    """The pattern with backslash as its escape character."""
+    out = []
+    index = 0
+    while index < len(pattern):
+        char = pattern[index]
+        if char == escape:
+            index += 1
+            out.append("\\" + pattern[index] if pattern[index] in "%_\\" else pattern[index])
+        elif char == "\\":
+            out.append("\\\\")
+        else:
+            out.append(char)
+        index += 1
+    return "".join(out)
+
+
+def _lower_days(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    micros = b.EngineCast(BIGINT, args[0].nullable, args[0])
+    return b.cast(b.op("/", BIGINT, micros, Lit(BIGINT, False, 86_400_000_000)), INT)
+
+
+def _positive(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    return args[0]
+
+
+ROWS: tuple[Function, ...] = (
+    *(Function(symbol, lower=_lower_comparison, kind="operator") for symbol in COMPARISONS),
+    *(Function(symbol, lower=_lower_arithmetic, kind="operator") for symbol in ("+", "-", "*")),
+    Function("/", lower=_lower_divide, kind="operator"),
+    Function("%", lower=_lower_remainder, kind="operator"),
+    Function("div", lower=_lower_div, kind="operator"),
+    Function("and", lower=_lower_logic("AND"), kind="operator"),
+    Function("or", lower=_lower_logic("OR"), kind="operator"),
+    Function("not", lower=_lower_logic("NOT"), kind="operator"),
+    Function("is null", lower=_lower_logic("IS NULL"), kind="operator"),
+    Function("is not null", lower=_lower_logic("IS NOT NULL"), kind="operator"),
+    Function("in", lower=_lower_in, kind="operator"),
+    Function("between", lower=_lower_between, kind="operator"),
+    Function("like", bind=_bind_like, lower=_lower_like),
+    Function("ilike", bind=_bind_like, lower=_lower_like),
+    Function("_grouping_bit", lower=_lower_grouping_bit, kind="operator"),
+    Function("extractansiintervaldays", lower=_lower_days, kind="operator"),
+)
+
+#: Rows that share their name with a function of Spark; used by the functions' own modules.
+LOWER_NEGATIVE = _lower_negative
+LOWER_POSITIVE = _positive

@@ -1,0 +1,882 @@
+"""The bound tree as DataFusion SQL (dialect DuckDB): text made of ids, typed literals and quoted names, never of user text.
+
+A `Block` is one SELECT under construction; a relation is merged into its input's block where SQL's clause order allows it,
+else the block is closed into a subquery. Column ids become ``"v17"`` and are unique, so nothing needs a qualifier; inside a
+block a column is spelled as the block's `env` says (``"t1"."l_tax"``, ``sum("v4")``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from gateway.engine.base import UdfSpec
+from gateway.errors import ResourceError, UnsupportedError, unsupported
+from gateway.sql import bound as b
+from gateway.sql.bound import Col, Expr, Rel
+from gateway.sql.functions import NOT_AS_WINDOW
+from gateway.sql.lower import Lowering
+from gateway.sqltypes import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    DataType,
+    DecimalType,
+    IntervalType,
+    is_nested,
+)
+
+MAX_DEPTH = 300  # nesting of generated expressions that DataFusion's recursive planner bears on a worker's stack
+
+_TYPE_NAMES = {
+    BOOLEAN: "BOOLEAN",
+    TINYINT: "TINYINT",
+    SMALLINT: "SMALLINT",
+    INT: "INT",
+    BIGINT: "BIGINT",
+    FLOAT: "REAL",
+    DOUBLE: "DOUBLE",
+    STRING: "VARCHAR",
+    BINARY: "BYTEA",
+    DATE: "DATE",
+}
+_ARROW_NAMES = {
+    TIMESTAMP: 'Timestamp(Microsecond, Some("UTC"))',
+    TIMESTAMP_NTZ: "Timestamp(Microsecond, None)",
+}
+_POSTFIX = {"IS NULL", "IS NOT NULL", "IS TRUE", "IS FALSE", "IS NOT TRUE", "IS NOT FALSE", "IS UNKNOWN"}
+WINDOW_NAMES = {
+    "row_number",
+    "rank",
+    "dense_rank",
+    "percent_rank",
+    "cume_dist",
+    "ntile",
+    "lag",
+    "lead",
+    "first_value",
+    "last_value",
+    "nth_value",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySource:
+    """Constant rows as an in-memory table (an `engine.base.Source`)."""
+
+    batch: pa.RecordBatch
+
+    def register(self, ctx: Any, name: str) -> None:
+        ctx.register_record_batches(name, [[self.batch]])
+
+
+@dataclass(frozen=True, slots=True)
+class ScanUse:
+    """A scan as the text uses it: only the columns `sources` (names of the table)."""
+
+    scan: b.Scan
+    sources: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Generated:
+    """Engine text and all that it refers to: `scans` by table name, constant tables, functions."""
+
+    text: str
+    scans: dict[str, ScanUse]
+    arrays: dict[str, ArraySource]
+    udfs: dict[str, UdfSpec]
+    native: set[str]
+
+
+def quoted(name: str) -> str:
+    """The identifier in double quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text_literal(value: str) -> str:
+    """A string literal: the quote doubled is the only escape."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+@dataclass(slots=True)
+class Block:
+    """One SELECT: what stands in FROM, and the clauses so far. `items` None: every needed column of `env` passes."""
+
+    source: str
+    env: dict[int, str]
+    where: list[Expr] = field(default_factory=list)
+    group: str | None = None
+    having: list[str] = field(default_factory=list)
+    items: list[tuple[int, str]] | None = None
+    order: list[str] = field(default_factory=list)
+    limit: int | None = None
+    offset: int = 0
+    distinct: bool = False
+    filtered: bool = False  # a filter is somewhere below: raising predicates above need a barrier
+    joinable: bool = True  # source may stand in a FROM clause beside others
+    rows_env: dict[int, str] | None = None  # spelling below GROUP BY, where WHERE is evaluated
+
+    @property
+    def bare(self) -> bool:
+        """Only FROM: nothing else was said yet."""
+        return not self.where and self.group is None and self.items is None and not self.order and not self.limited
+
+    @property
+    def limited(self) -> bool:
+        return self.limit is not None or self.offset > 0
+
+
+class Generator:
+    """Writes one statement."""
+
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering = lowering
+        self.scans: dict[str, ScanUse] = {}
+        self.arrays: dict[str, ArraySource] = {}
+        self.udfs: dict[str, UdfSpec] = {}
+        self.native: set[str] = set()
+        self.ctes: dict[int, str] = {}
+        self.cte_texts: list[str] = []
+        self.envs: list[dict[int, str]] = []
+        self.needed: set[int] = set()
+        self.aliases = 0
+        self.depth = 0
+        self.over: str | None = None
+        self.fresh = 0  # ids of columns made here, counting down
+
+    # ------------------------------------------------------------------------------------------------------ statements
+
+    def statement(self, rel: Rel) -> Generated:
+        """The text for `rel`, output columns named c0..cn in its order."""
+        mark_needed(rel, self.needed)
+        self.needed.update(c.id for c in rel.columns)
+        block = self.block(rel)
+        names = [(c.id, f"c{i}") for i, c in enumerate(rel.columns)]
+        text = self.select(block, names)
+        if self.cte_texts:
+            text = "WITH " + ", ".join(self.cte_texts) + " " + text
+        return Generated(text, self.scans, self.arrays, self.udfs, self.native)
+
+    def alias(self, prefix: str) -> str:
+        self.aliases += 1
+        return f"{prefix}{self.aliases}"
+
+    def select(self, block: Block, outputs: Sequence[tuple[int, str]]) -> str:
+        """The block as text with `outputs` (id, name) as its columns."""
+        texts = dict(block.items) if block.items is not None else block.env
+        self.envs.append(block.env if block.rows_env is None else block.rows_env)
+        items = ", ".join(f"{texts[i]} AS {quoted(n)}" for i, n in outputs) or '1 AS "one"'
+        parts = ["SELECT DISTINCT " if block.distinct else "SELECT ", items]
+        if block.source:
+            parts.append(" FROM " + block.source)
+        conditions = self.lowering.filters(block.where)
+        if conditions:
+            parts.append(" WHERE " + " AND ".join(self.expr(c) for c in conditions))
+        self.envs.pop()
+        if block.group is not None:
+            parts.append(block.group)
+        if block.having:
+            parts.append(" HAVING " + " AND ".join(block.having))
+        if block.order:
+            parts.append(" ORDER BY " + ", ".join(block.order))
+        if block.limit is not None:
+            parts.append(f" LIMIT {block.limit}")
+        if block.offset:
+            parts.append(f" OFFSET {block.offset}")
+        return "".join(parts)
+
+    def close(self, block: Block, barrier: bool = False) -> Block:
+        """The block as a subquery in FROM."""
+        if block.bare and block.joinable and not barrier:
+            return block
+        ids = [i for i, _ in block.items] if block.items is not None else list(block.env)
+        ids = [i for i in ids if i in self.needed]
+        if barrier and not block.limited:
+            block.limit = 9223372036854775807
+        text = self.select(block, [(i, f"v{i}") for i in ids])
+        alias = self.alias("s")
+        return Block(
+            f"({text}) AS {alias}", {i: f'{alias}."v{i}"' for i in ids}, filtered=bool(block.where) or block.filtered
+        )
+
+    # ------------------------------------------------------------------------------------------------------- relations
+
+    def block(self, rel: Rel) -> Block:
+        """The block that computes `rel`."""
+        return _RELATIONS[type(rel)](self, rel)
+
+    def one_row(self, rel: b.OneRow) -> Block:
+        return Block("", {}, joinable=False)
+
+    def scan(self, rel: b.Scan) -> Block:
+        name = self.alias("t")
+        env: dict[int, str] = {}
+        sources: list[str] = []
+        for column, source in zip(rel.columns, rel.sources, strict=True):
+            if column.id in self.needed:
+                sources.append(source)
+                env[column.id] = f"{name}.{quoted(source)}"
+        self.scans[name] = ScanUse(rel, tuple(sources))
+        return Block(name, env)
+
+    def values(self, rel: b.Values) -> Block:
+        alias = self.alias("w")
+        if all(isinstance(cell, b.Lit) for row in rel.rows for cell in row) and not any(
+            is_nested(c.type) for c in rel.columns
+        ):
+            arrays = [
+                pa.array([_arrow_value(row[i]) for row in rel.rows], c.type.arrow()) for i, c in enumerate(rel.columns)
+            ]
+            batch = pa.RecordBatch.from_arrays(arrays, [f"v{c.id}" for c in rel.columns])
+            self.arrays[alias] = ArraySource(batch)
+            return Block(alias, {c.id: f'{alias}."v{c.id}"' for c in rel.columns})
+        selects = []
+        for row in rel.rows:
+            cells = ", ".join(
+                f'{self.expr(self.lowering.lower(e))} AS "v{c.id}"' for e, c in zip(row, rel.columns, strict=True)
+            )
+            selects.append("SELECT " + cells)
+        return Block(f"({' UNION ALL '.join(selects)}) AS {alias}", {c.id: f'{alias}."v{c.id}"' for c in rel.columns})
+
+    def range(self, rel: b.Range) -> Block:
+        alias = self.alias("g")
+        if (rel.stop - rel.start) * rel.step <= 0:
+            self.arrays[alias] = ArraySource(pa.RecordBatch.from_arrays([pa.array([], pa.int64())], ["value"]))
+            return Block(alias, {rel.columns[0].id: f'{alias}."value"'})
+        return Block(
+            f"range({rel.start}, {rel.stop}, {rel.step}) AS {alias}", {rel.columns[0].id: f'{alias}."value"'}
+        )
+
+    def cte_ref(self, rel: b.CteRef) -> Block:
+        name = self.ctes.get(rel.cte.id)
+        if name is None:
+            name = f"q{rel.cte.id}"
+            envs, self.envs = self.envs, []
+            block = self.block(rel.cte.plan)
+            text = self.select(block, [(c.id, f"v{c.id}") for c in rel.cte.plan.columns])
+            self.envs = envs
+            self.cte_texts.append(f"{name} AS ({text})")
+            self.ctes[rel.cte.id] = name
+        alias = self.alias("r")
+        env = {
+            c.id: f'{alias}."v{source.id}"' for c, source in zip(rel.columns, rel.cte.plan.columns, strict=True)
+        }
+        return Block(f"{name} AS {alias}", env, filtered=True)
+
+    def project(self, rel: b.Project) -> Block:
+        block = self.block(rel.input)
+        if block.items is not None or block.distinct:
+            block = self.close(block)
+        exprs = [self.lowering.lower(e) for e in rel.exprs]
+        if block.limited and any(self.lowering.raises(e) for e in exprs):
+            block = self.close(block)
+        self.envs.append(block.env)
+        block.items = [
+            (c.id, self.expr(e)) for c, e in zip(rel.columns, exprs, strict=True) if c.id in self.needed
+        ]
+        self.envs.pop()
+        return block
+
+    def filter(self, rel: b.Filter) -> Block:
+        block = self.block(rel.input)
+        conjuncts = [self.lowering.lower(c) for c in conjuncts_of(rel.condition)]
+        if block.items is None and block.group is not None and not block.limited and not block.order:
+            self.envs.append(block.env)
+            block.having += [self.expr(c) for c in self.lowering.filters(conjuncts)]
+            self.envs.pop()
+            return block
+        if block.items is not None or block.limited or block.distinct or block.group is not None or block.order:
+            raising = any(self.lowering.raises(c) for c in conjuncts)
+            block = self.close(block, barrier=raising and (block.filtered or bool(block.where)))
+        block.where += conjuncts
+        return block
+
+    def join(self, rel: b.Join) -> Block:
+        left = self.close(self.block(rel.left))
+        if rel.lateral:
+            self.envs.append(left.env)
+        right = self.close(self.block(rel.right))
+        if rel.lateral:
+            self.envs.pop()
+        if not left.source:
+            left = self.close(Block("", {}, items=[]))
+        if not right.source:
+            right = self.close(Block("", {}, items=[]))
+        env = left.env | right.env
+        words = {
+            "inner": "JOIN",
+            "cross": "CROSS JOIN",
+            "left": "LEFT JOIN",
+            "right": "RIGHT JOIN",
+            "full": "FULL JOIN",
+            "semi": "LEFT SEMI JOIN",
+            "anti": "LEFT ANTI JOIN",
+        }[rel.kind]
+        if rel.lateral:
+            words += " LATERAL"
+        condition = ""
+        if rel.condition is not None:
+            lowered = self.lowering.filters([self.lowering.lower(c) for c in conjuncts_of(rel.condition)])
+            self.envs.append(env)
+            condition = " ON " + " AND ".join(self.expr(c) for c in lowered)
+            self.envs.pop()
+            if rel.kind == "cross":
+                words = words.replace("CROSS JOIN", "JOIN")
+        elif rel.kind != "cross":
+            if rel.kind == "inner":
+                words = words.replace("JOIN", "CROSS JOIN", 1)
+            else:
+                condition = " ON true"
+        right_source = right.source
+        if isinstance(rel.right, b.Join) and right_source.find(" JOIN ") >= 0 and not right_source.startswith("("):
+            right_source = f"({right_source})"
+        source = f"{left.source} {words} {right_source}{condition}"
+        if rel.kind in ("semi", "anti"):
+            env = left.env
+        return Block(source, env, filtered=left.filtered or right.filtered)
+
+    def aggregate(self, rel: b.Aggregate) -> Block:
+        block = self._open(rel.input)
+        keys = [self.lowering.lower(k) for k in rel.keys]
+        columns = rel.columns[len(keys) :]
+        aggs = [
+            (c, self.lowering.lower(a)) for c, a in zip(columns, rel.aggs, strict=False) if c.id in self.needed
+        ]
+        # Literals as keys would be ordinals, grouping() wants columns, and DataFusion tells expressions apart by names that
+        # leave casts out: whatever is not a plain column is computed below.
+        below = _Below(self, block)
+        keys = [below.column(k, always=rel.sets is not None or isinstance(k, b.Lit)) for k in keys]
+        aggs = [(c, _with_agg_inputs(a, below.column)) for c, a in aggs]
+        block = below.block()
+        self.envs.append(block.env)
+        texts = [self.expr(k) for k in keys]
+        env: dict[int, str] = {c.id: t for c, t in zip(rel.columns, texts, strict=False)}
+        for column, agg in aggs:
+            env[column.id] = self.expr(agg)
+        self.envs.pop()
+        if rel.sets is not None:
+            env[rel.columns[-1].id] = _grouping_id(texts, self.cast_text)
+            sets = ", ".join("(" + ", ".join(texts[i] for i in s) + ")" for s in rel.sets)
+            block.group = f" GROUP BY GROUPING SETS ({sets})"
+            if not all(rel.sets):
+                block.having.append("count(*) > 0")
+        elif texts:
+            block.group = " GROUP BY " + ", ".join(texts)
+        else:
+            block.group = ""
+        block.rows_env, block.env = block.env, env
+        return block
+
+    def _open(self, rel: Rel) -> Block:
+        """The block of `rel` with only FROM and WHERE."""
+        block = self.block(rel)
+        if block.items is not None or block.group is not None or block.limited or block.distinct or block.order:
+            block = self.close(block)
+        return block
+
+    def window(self, rel: b.WindowRel) -> Block:
+        block = self._open(rel.input)
+        width = len(rel.columns) - len(rel.windows)
+        windows = [
+            (c, self.lowering.lower(w))
+            for c, w in zip(rel.columns[width:], rel.windows, strict=True)
+            if c.id in self.needed
+        ]
+        below = _Below(self, block)
+        windows = [(c, _with_window_inputs(w, below.column)) for c, w in windows]
+        block = below.block()
+        self.envs.append(block.env)
+        items = [(c.id, block.env[c.id]) for c in rel.columns[:width] if c.id in self.needed]
+        items += [(c.id, self.expr(w)) for c, w in windows]
+        self.envs.pop()
+        block.items = items
+        return self.close(block)
+
+    def sort(self, rel: b.Sort) -> Block:
+        block = self.block(rel.input)
+        if block.items is not None or block.limited or block.distinct or block.order:
+            block = self.close(block)
+        self.envs.append(block.env)
+        block.order = [self.sort_key(k) for k in self.lowering.sort_keys(rel.keys)]
+        self.envs.pop()
+        return block
+
+    def limit(self, rel: b.Limit) -> Block:
+        block = self.block(rel.input)
+        if block.limited:
+            block = self.close(block)
+        block.limit, block.offset = rel.limit, rel.offset
+        return block
+
+    def distinct(self, rel: b.Distinct) -> Block:
+        block = self.block(rel.input)
+        if block.limited or block.order or block.distinct or block.items is None:
+            block = self.close(block)
+            self.needed.update(block.env)
+            block.items = list(block.env.items())
+        block.distinct = True
+        return self.close(block)
+
+    def set_op(self, rel: b.SetOp) -> Block:
+        for side in rel.inputs:
+            self.needed.update(c.id for c in side.columns)
+        counted = rel.all and rel.kind != "union"
+        texts = []
+        for side in rel.inputs:
+            block = self.block(side)
+            names = [(s.id, f"v{c.id}") for s, c in zip(side.columns, rel.columns, strict=True)]
+            if counted:
+                block = self.close(block)
+                columns = [block.env[i] for i, _ in names]
+                row = f"row_number() OVER (PARTITION BY {', '.join(columns)} ORDER BY {columns[0]})"
+                items = [f"{t} AS {quoted(n)}" for t, (_, n) in zip(columns, names, strict=True)]
+                where = " WHERE " + " AND ".join(self.expr(c) for c in block.where) if block.where else ""
+                texts.append(f'SELECT {", ".join(items)}, {row} AS "n" FROM {block.source}{where}')
+            else:
+                texts.append(f"({self.select(block, names)})" if block.order or block.limited else self.select(block, names))
+        word = {"union": "UNION", "intersect": "INTERSECT", "except": "EXCEPT"}[rel.kind]
+        if rel.all and not counted:
+            word += " ALL"
+        alias = self.alias("s")
+        text = f" {word} ".join(texts)
+        return Block(f"({text}) AS {alias}", {c.id: f'{alias}."v{c.id}"' for c in rel.columns}, filtered=True)
+
+    def generate(self, rel: b.Generate) -> Block:
+        block = self._open(rel.input)
+        row = self.lowering.catalogue.get(rel.generator.fn)
+        if row is None or row.lower is None:
+            raise UnsupportedError(
+                "UNSUPPORTED_FUNCTION",
+                f"The generator `{rel.generator.shown or rel.generator.fn}` is not supported.",
+                span=rel.generator.span,
+            )
+        args = tuple(self.lowering.lower(a) for a in rel.generator.args)
+        array = row.lower(rel.generator, args, self.lowering.context)
+        width = len(rel.input.columns)
+        kept = [c.id for c in rel.input.columns if c.id in block.env and c.id in self.needed]
+        self.envs.append(block.env)
+        lowered = self.expr(array)
+        self.envs.pop()
+        name = self.alias("u")
+        if rel.outer:
+            lowered = f"CASE WHEN cardinality({lowered}) > 0 THEN {lowered} ELSE make_array(NULL) END"
+        items = [f'{block.env[i]} AS "v{i}"' for i in kept] + [f"unnest({lowered}) AS {quoted(name)}"]
+        where = self.lowering.filters(block.where)
+        self.envs.append(block.env)
+        text = "SELECT " + ", ".join(items) + (f" FROM {block.source}" if block.source else "")
+        if where:
+            text += " WHERE " + " AND ".join(self.expr(c) for c in where)
+        self.envs.pop()
+        alias = self.alias("s")
+        env = {i: f'{alias}."v{i}"' for i in kept}
+        fields = rel.generator.type.fields  # type: ignore[attr-defined]
+        for column, f in zip(rel.columns[width:], fields, strict=True):
+            env[column.id] = f"{alias}.{quoted(name)}[{text_literal(f.name)}]"
+        return Block(f"({text}) AS {alias}", env, filtered=block.filtered or bool(block.where))
+
+    # ----------------------------------------------------------------------------------------------------- expressions
+
+    def spelled(self, col: Col) -> str:
+        """How a column is written here: in this block, or else in an enclosing one."""
+        for env in reversed(self.envs):
+            text = env.get(col.id)
+            if text is not None:
+                return text
+        raise KeyError(f"column {col.id} ({col.name}) is not in scope")
+
+    def sort_key(self, sort: b.SortKey) -> str:
+        text = self.expr(sort.expr)
+        if isinstance(sort.expr, b.Lit):
+            text = f"({text} IS NULL)"
+        direction = "DESC" if sort.descending else "ASC"
+        return f"{text} {direction} NULLS {'FIRST' if sort.nulls_first else 'LAST'}"
+
+    def expr(self, e: Expr) -> str:
+        """The engine-level expression as text."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise ResourceError(
+                "STATEMENT_TOO_COMPLEX", f"An expression is nested deeper than {MAX_DEPTH} levels for the engine."
+            )
+        try:
+            return _EXPRESSIONS[type(e)](self, e)
+        finally:
+            self.depth -= 1
+
+    def col(self, e: Col) -> str:
+        return self.spelled(e)
+
+    def lit(self, e: b.Lit) -> str:
+        return self.literal(e)
+
+    def fn(self, e: b.Fn) -> str:
+        name = e.name
+        if name.startswith("spark:"):
+            self.native.add(name[6:])
+            name = "spark_" + name[6:]
+        if name == "[]":
+            return f"{self.expr(e.args[0])}[{self.expr(e.args[1])}]"
+        text = f"{name}({', '.join([self.expr(a) for a in e.args])})"
+        return text + self.over if self.over is not None and name in WINDOW_NAMES else text
+
+    def op(self, e: b.Op) -> str:
+        args = e.args
+        if e.symbol in ("AND", "OR"):
+            return balanced([self.expr(a) for a in args], e.symbol)
+        if e.symbol in ("IN", "NOT IN"):
+            return f"({self.expr(args[0])} {e.symbol} ({', '.join([self.expr(a) for a in args[1:]])}))"
+        if len(args) == 1:
+            arg = self.expr(args[0])
+            return f"({arg} {e.symbol})" if e.symbol in _POSTFIX else f"({e.symbol} {arg})"
+        return "(" + f" {e.symbol} ".join([self.expr(a) for a in args]) + ")"
+
+    def engine_cast(self, e: b.EngineCast) -> str:
+        return self.cast_text(self.expr(e.arg), e.type, e.is_try)
+
+    def cast_text(self, text: str, type_: DataType, is_try: bool = False) -> str:
+        name = type_name(type_)
+        if name is not None:
+            return f"{'TRY_CAST' if is_try else 'CAST'}({text} AS {name})"
+        arrow = _ARROW_NAMES.get(type_)
+        if arrow is None or is_try:
+            raise unsupported(f"A cast to {type_.sql}")
+        return f"arrow_cast({text}, '{arrow}')"
+
+    def udf(self, e: b.Udf) -> str:
+        if not e.args:
+            raise UnsupportedError("UNSUPPORTED_FUNCTION", f"{e.impl} without arguments")
+        spec = UdfSpec(e.impl, tuple(a.type for a in e.args), e.type, e.params, e.volatile)
+        name = udf_name(spec)
+        self.udfs[name] = spec
+        return f"{name}({', '.join([self.expr(a) for a in e.args])})"
+
+    def agg(self, e: b.AggFn) -> str:
+        over, self.over = self.over, None
+        args = ", ".join(self.expr(a) for a in e.args) or "*" if e.name == "count" else ", ".join(
+            self.expr(a) for a in e.args
+        )
+        text = f"{e.name}({'DISTINCT ' if e.distinct else ''}{args}"
+        if e.order:
+            text += " ORDER BY " + ", ".join(self.sort_key(k) for k in e.order)
+        text += ")"
+        if e.ignore_nulls:
+            text += " IGNORE NULLS"
+        if e.where is not None:
+            text += f" FILTER (WHERE {self.expr(e.where)})"
+        self.over = over
+        return text + over if over is not None else text
+
+    def case(self, e: b.Case) -> str:
+        parts = [f"WHEN {self.expr(c)} THEN {self.expr(v)}" for c, v in e.whens]
+        if e.otherwise is not None:
+            parts.append(f"ELSE {self.expr(e.otherwise)}")
+        return f"CASE {' '.join(parts)} END"
+
+    def lambda_(self, e: b.Lambda) -> str:
+        params = ", ".join(f'"x{p.id}"' for p in e.params)
+        if len(e.params) > 1:
+            params = f"({params})"
+        return f"{params} -> {self.expr(e.body)}"
+
+    def lambda_var(self, e: b.LambdaVar) -> str:
+        return f'"x{e.id}"'
+
+    def window_fn(self, e: b.Window) -> str:
+        if isinstance(e.fn, b.Call | b.Agg) and e.fn.fn in NOT_AS_WINDOW:
+            raise unsupported(f"The window function {e.fn.fn}", e.fn.span)
+        clauses = []
+        if e.partition:
+            clauses.append("PARTITION BY " + ", ".join(self.expr(p) for p in e.partition))
+        if e.order:
+            clauses.append("ORDER BY " + ", ".join(self.sort_key(k) for k in e.order))
+        clauses.append(
+            f"{e.frame.unit} BETWEEN {self.frame_bound(e.frame.start)} AND {self.frame_bound(e.frame.end)}"
+        )
+        outer, self.over = self.over, f" OVER ({' '.join(clauses)})"
+        text = self.expr(e.fn)
+        self.over = outer
+        return text
+
+    def frame_bound(self, bound: b.Bound) -> str:
+        direction = "PRECEDING" if bound.preceding else "FOLLOWING"
+        if bound.kind == "unbounded":
+            return f"UNBOUNDED {direction}"
+        if bound.kind == "current":
+            return "CURRENT ROW"
+        assert bound.offset is not None
+        return f"{bound.offset.value} {direction}"
+
+    def subquery(self, e: b.Subquery) -> str:
+        over, self.over = self.over, None
+        self.needed.update(c.id for c in e.plan.columns)
+        block = self.block(e.plan)
+        text = self.select(block, [(c.id, f"v{c.id}") for c in e.plan.columns])
+        self.over = over
+        if e.kind == "exists":
+            return f"EXISTS ({text})"
+        if e.kind == "in":
+            if len(e.args) != 1:
+                raise unsupported("IN (subquery) with more than one column", e.span)
+            return f"({self.expr(e.args[0])} IN ({text}))"
+        return f"({text})"
+
+    def literal(self, e: b.Lit) -> str:
+        """A typed literal."""
+        value, t = e.value, e.type
+        if value is None:
+            name = type_name(t)
+            if name is not None:
+                return f"CAST(NULL AS {name})"
+            if t in _ARROW_NAMES:
+                return f"arrow_cast(NULL, '{_ARROW_NAMES[t]}')"
+            if t.name == "VOID":
+                return "NULL"
+            return self.udf(b.Udf(t, True, "typed_null", (b.Lit(INT, False, 1),)))
+        if isinstance(t, IntervalType):
+            return f"CAST('{value}' AS {'INT' if t.is_year_month else 'BIGINT'})"
+        if t == BOOLEAN:
+            return "true" if value else "false"
+        if t == STRING:
+            return text_literal(value)
+        if t == BIGINT:
+            return f"CAST('{value}' AS BIGINT)" if abs(value) >= 2**62 else f"CAST({value} AS BIGINT)"
+        if t in (TINYINT, SMALLINT, INT, DATE):
+            return f"CAST(CAST({value} AS INT) AS DATE)" if t == DATE else f"CAST({value} AS {_TYPE_NAMES[t]})"
+        if t in (DOUBLE, FLOAT):
+            return f"CAST('{value!r}' AS {_TYPE_NAMES[t]})"
+        if isinstance(t, DecimalType):
+            return f"CAST('{Decimal(value):f}' AS DECIMAL({t.precision},{t.scale}))"
+        if t in _ARROW_NAMES:
+            return f"arrow_cast(CAST({value} AS BIGINT), '{_ARROW_NAMES[t]}')"
+        if t == BINARY:
+            return f"X'{value.hex()}'" if value else "CAST('' AS BYTEA)"
+        raise unsupported(f"A literal of type {t.sql}")
+
+
+class _Below:
+    """Expressions that are computed in a subquery below a clause, as columns of it."""
+
+    def __init__(self, generator: Generator, block: Block) -> None:
+        self._generator = generator
+        self._source = block
+        self._made: dict[str, Col] = {}
+
+    def column(self, expr: Expr, always: bool = False) -> Expr:
+        """A plain column for `expr`; itself if it is a column or literal (unless `always`)."""
+        if isinstance(expr, Col | b.Lit) and not always:
+            return expr
+        generator = self._generator
+        generator.envs.append(self._source.env)
+        text = generator.expr(expr)
+        generator.envs.pop()
+        key = f"{text} {expr.type!r}"
+        found = self._made.get(key)
+        if found is None:
+            generator.fresh -= 1
+            found = Col(expr.type, expr.nullable, generator.fresh, text)
+            self._made[key] = found
+        return found
+
+    def block(self) -> Block:
+        """The source as it was, or a subquery over it with the computed columns."""
+        if not self._made:
+            return self._source
+        source, needed = self._source, self._generator.needed
+        items = [(i, t) for i, t in source.env.items() if i in needed]
+        items += [(c.id, c.name) for c in self._made.values()]
+        source.items = items
+        names = [(i, f"v{i}" if i > 0 else f"k{-i}") for i, _ in items]
+        text = self._generator.select(source, names)
+        alias = self._generator.alias("s")
+        env = {i: f"{alias}.{quoted(n)}" for i, n in names}
+        return Block(f"({text}) AS {alias}", env, filtered=source.filtered or bool(source.where))
+
+
+def _with_agg_inputs(expr: Expr, column: Callable[[Expr], Expr]) -> Expr:
+    """`expr` with the inputs of its aggregates replaced by columns."""
+    if isinstance(expr, b.AggFn):
+        return replace(
+            expr,
+            args=tuple(column(a) for a in expr.args),
+            where=column(expr.where) if expr.where is not None else None,
+            order=tuple(b.SortKey(column(k.expr), k.descending, k.nulls_first) for k in expr.order),
+        )
+    return b.rebuilt_engine(expr, lambda e: _with_agg_inputs(e, column))
+
+
+def _with_window_inputs(window: Expr, column: Callable[[Expr], Expr]) -> Expr:
+    assert isinstance(window, b.Window)
+
+    def inputs(expr: Expr) -> Expr:
+        if isinstance(expr, b.Fn) and expr.name in WINDOW_NAMES:
+            return replace(expr, args=tuple(column(a) for a in expr.args))
+        if isinstance(expr, b.AggFn):
+            return _with_agg_inputs(expr, column)
+        return b.rebuilt_engine(expr, inputs)
+
+    return replace(
+        window,
+        fn=inputs(window.fn),
+        partition=tuple(column(p) for p in window.partition),
+        order=tuple(b.SortKey(column(k.expr), k.descending, k.nulls_first) for k in window.order),
+    )
+
+
+def type_name(t: DataType) -> str | None:
+    """DataFusion's name of the internal type where CAST takes one; None for timestamps and nested types."""
+    if isinstance(t, DecimalType):
+        return f"DECIMAL({t.precision},{t.scale})"
+    if isinstance(t, IntervalType):
+        return "INT" if t.is_year_month else "BIGINT"
+    if t.name in ("CHAR", "VARCHAR"):
+        return "VARCHAR"
+    return _TYPE_NAMES.get(t)
+
+
+def udf_name(spec: UdfSpec) -> str:
+    """The engine's name of a function made for `spec`; equal specs share it across statements."""
+    digest = hashlib.blake2b(repr(spec).encode(), digest_size=6).hexdigest()
+    return f"u_{spec.impl}_{digest}"
+
+
+def balanced(texts: list[str], word: str) -> str:
+    """``a AND b AND …`` as a balanced tree: the engine recurses over it."""
+    if len(texts) <= 4:
+        return "(" + f" {word} ".join(texts) + ")"
+    middle = len(texts) // 2
+    return f"({balanced(texts[:middle], word)} {word} {balanced(texts[middle:], word)})"
+
+
+def conjuncts_of(expr: Expr) -> list[Expr]:
+    """The operands of a (nested) AND, in order."""
+    result: list[Expr] = []
+    stack = [expr]
+    while stack:
+        e = stack.pop()
+        if isinstance(e, b.Call) and e.fn == "and":
+            stack.extend(reversed(e.args))
+        else:
+            result.append(e)
+    return result
+
+
+def _arrow_value(literal: Expr) -> Any:
+    assert isinstance(literal, b.Lit)
+    return literal.value
+
+
+def _grouping_id(texts: list[str], cast: Callable[[str, DataType], str]) -> str:
+    """Spark's grouping_id: one bit per key, the first key highest, 1 where the key is not in the set."""
+    bits = [f"{cast(f'grouping({t})', BIGINT)} * {1 << (len(texts) - 1 - i)}" for i, t in enumerate(texts)]
+    return "(" + (" + ".join(bits) or "CAST(0 AS BIGINT)") + ")"
+
+
+def mark_needed(rel: Rel, needed: set[int]) -> None:
+    """Adds the ids of all columns that some expression of `rel` refers to."""
+    stack: list[Rel] = [rel]
+    seen: set[int] = set()
+    while stack:
+        r = stack.pop()
+        if id(r) in seen:
+            continue
+        seen.add(id(r))
+        for expr in expressions_of(r):
+            _mark(expr, needed, stack)
+        stack.extend(inputs_of(r))
+        if isinstance(r, b.SetOp):
+            for side in r.inputs:
+                needed.update(c.id for c in side.columns)
+        elif isinstance(r, b.Distinct):
+            needed.update(c.id for c in r.columns)
+        elif isinstance(r, b.CteRef):
+            needed.update(c.id for c in r.cte.plan.columns)
+            stack.append(r.cte.plan)
+
+
+def _mark(expr: Expr, needed: set[int], stack: list[Rel]) -> None:
+    if isinstance(expr, Col):
+        needed.add(expr.id)
+    elif isinstance(expr, b.Subquery):
+        stack.append(expr.plan)
+        needed.update(c.id for c in expr.plan.columns)
+    for child in b.children(expr):
+        _mark(child, needed, stack)
+
+
+def inputs_of(rel: Rel) -> tuple[Rel, ...]:
+    """Direct input relations."""
+    if isinstance(rel, b.Join):
+        return (rel.left, rel.right)
+    if isinstance(rel, b.SetOp):
+        return rel.inputs
+    inner = getattr(rel, "input", None)
+    return (inner,) if inner is not None else ()
+
+
+def expressions_of(rel: Rel) -> list[Expr]:
+    """The expressions that stand in the relation itself."""
+    if isinstance(rel, b.Project):
+        return list(rel.exprs)
+    if isinstance(rel, b.Filter):
+        return [rel.condition]
+    if isinstance(rel, b.Join):
+        return [rel.condition] if rel.condition is not None else []
+    if isinstance(rel, b.Aggregate):
+        return [*rel.keys, *rel.aggs]
+    if isinstance(rel, b.WindowRel):
+        return list(rel.windows)
+    if isinstance(rel, b.Sort):
+        return [k.expr for k in rel.keys]
+    if isinstance(rel, b.Values):
+        return [e for row in rel.rows for e in row]
+    if isinstance(rel, b.Generate):
+        return [rel.generator]
+    return []
+
+
+_RELATIONS: dict[type, Callable[[Generator, Any], Block]] = {
+    b.OneRow: Generator.one_row,
+    b.Scan: Generator.scan,
+    b.Values: Generator.values,
+    b.Range: Generator.range,
+    b.CteRef: Generator.cte_ref,
+    b.Project: Generator.project,
+    b.Filter: Generator.filter,
+    b.Join: Generator.join,
+    b.Aggregate: Generator.aggregate,
+    b.WindowRel: Generator.window,
+    b.Sort: Generator.sort,
+    b.Limit: Generator.limit,
+    b.Distinct: Generator.distinct,
+    b.SetOp: Generator.set_op,
+    b.Generate: Generator.generate,
+}
+_EXPRESSIONS: dict[type, Callable[[Generator, Any], str]] = {
+    b.Col: Generator.col,
+    b.Lit: Generator.lit,
+    b.Fn: Generator.fn,
+    b.Op: Generator.op,
+    b.EngineCast: Generator.engine_cast,
+    b.Udf: Generator.udf,
+    b.AggFn: Generator.agg,
+    b.Case: Generator.case,
+    b.Lambda: Generator.lambda_,
+    b.LambdaVar: Generator.lambda_var,
+    b.Window: Generator.window_fn,
+    b.Subquery: Generator.subquery,
+}

@@ -1,0 +1,223 @@
+"""Aggregates, windows and generators: taken out of bound select items and replaced by columns of the relation that computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gateway.errors import UserError, unsupported
+from gateway.sql.bound import (
+    Agg,
+    Aggregate,
+    Call,
+    Case,
+    Cast,
+    Col,
+    Expr,
+    Ids,
+    Lambda,
+    Lit,
+    Rel,
+    SortKey,
+    Subquery,
+    Window,
+    WindowRel,
+    children,
+    key,
+)
+from gateway.sqltypes import BIGINT, TINYINT
+
+
+def rebuilt(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """`expr` with `change` applied to its direct children; the same object if nothing changed."""
+    if isinstance(expr, Call):
+        args = tuple(change(a) for a in expr.args)
+        return expr if all(a is b for a, b in zip(args, expr.args, strict=True)) else replace(expr, args=args)
+    if isinstance(expr, Cast):
+        arg = change(expr.arg)
+        return expr if arg is expr.arg else replace(expr, arg=arg)
+    if isinstance(expr, Case):
+        whens = tuple((change(c), change(v)) for c, v in expr.whens)
+        return replace(expr, whens=whens, otherwise=change(expr.otherwise) if expr.otherwise is not None else None)
+    if isinstance(expr, Agg):
+        return replace(
+            expr,
+            args=tuple(change(a) for a in expr.args),
+            where=change(expr.where) if expr.where is not None else None,
+            order=_keys(expr.order, change),
+        )
+    if isinstance(expr, Window):
+        return replace(
+            expr,
+            fn=rebuilt(expr.fn, change),
+            partition=tuple(change(p) for p in expr.partition),
+            order=_keys(expr.order, change),
+        )
+    if isinstance(expr, Subquery):
+        return replace(expr, args=tuple(change(a) for a in expr.args)) if expr.args else expr
+    if isinstance(expr, Lambda):
+        body = change(expr.body)
+        return expr if body is expr.body else replace(expr, body=body)
+    return expr
+
+
+def _keys(keys: Sequence[SortKey], change: Callable[[Expr], Expr]) -> tuple[SortKey, ...]:
+    return tuple(SortKey(change(k.expr), k.descending, k.nulls_first) for k in keys)
+
+
+def contains(expr: Expr, kind: type[Expr]) -> bool:
+    """Whether a node of class `kind` is in `expr` (not inside subqueries; an Agg under a Window does not count as one)."""
+    if isinstance(expr, kind):
+        return True
+    if kind is Agg and isinstance(expr, Window):
+        inside = [*expr.partition, *(k.expr for k in expr.order), *children(expr.fn)]
+        return any(contains(c, kind) for c in inside)
+    return any(contains(c, kind) for c in children(expr))
+
+
+def has_grouping_call(expr: Expr) -> bool:
+    """Whether grouping() or grouping_id() is used."""
+    if isinstance(expr, Call) and expr.fn in ("grouping", "grouping_id"):
+        return True
+    return any(has_grouping_call(c) for c in children(expr))
+
+
+@dataclass(slots=True)
+class Grouping:
+    """GROUP BY of one select: `keys`, optional `sets`, and the aggregates that its items use."""
+
+    ids: Ids
+    keys: list[Expr]
+    sets: list[tuple[int, ...]] | None
+    key_columns: list[Col] = field(default_factory=list)
+    aggs: list[Agg] = field(default_factory=list)
+    agg_columns: list[Col] = field(default_factory=list)
+    gid: Col | None = None
+    _by_key: dict[Any, Col] = field(default_factory=dict)
+    _aggs: dict[Any, Col] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for index, expr in enumerate(self.keys):
+            nullable = expr.nullable or (self.sets is not None and not all(index in s for s in self.sets))
+            if isinstance(expr, Col):
+                column = replace(expr, nullable=nullable, outer=False)
+            else:
+                column = Col(expr.type, nullable, self.ids.take(), "")
+            self.key_columns.append(column)
+            self._by_key.setdefault(key(expr), column)
+        if self.sets is not None:
+            self.gid = Col(BIGINT, False, self.ids.take(), "")
+
+    def rewrite(self, expr: Expr) -> Expr:
+        """`expr` over the aggregate's output; raises MISSING_AGGREGATION for a column that is not grouped."""
+        if isinstance(expr, Lit):
+            return expr
+        if not isinstance(expr, Agg):
+            column = self._by_key.get(key(expr)) if self._by_key else None
+            if column is not None:
+                return replace(column, name=expr.name) if isinstance(expr, Col) else column
+        if isinstance(expr, Agg):
+            return self._aggregate(expr)
+        if isinstance(expr, Call) and expr.fn in ("grouping", "grouping_id"):
+            return self._grouping(expr)
+        if isinstance(expr, Col):
+            if expr.outer:
+                return expr
+            raise _missing(expr)
+        if isinstance(expr, Subquery):
+            grouped = {c.id for c in self.key_columns}
+            for outer in expr.outer:
+                if outer.id not in grouped and not outer.outer:
+                    raise _missing(outer)
+        return rebuilt(expr, self.rewrite)
+
+    def _aggregate(self, agg: Agg) -> Expr:
+        if any(contains(c, Agg) for c in children(agg)):
+            raise UserError(
+                "NESTED_AGGREGATE_FUNCTION",
+                "It is not allowed to use an aggregate function in the argument of another aggregate function.",
+                span=agg.span,
+            )
+        if any(contains(c, Window) for c in children(agg)):
+            raise unsupported("a window function inside an aggregate", agg.span)
+        k = key(agg)
+        column = self._aggs.get(k)
+        if column is None:
+            column = Col(agg.type, agg.nullable, self.ids.take(), "")
+            self._aggs[k] = column
+            self.aggs.append(agg)
+            self.agg_columns.append(column)
+        return column
+
+    def _grouping(self, call: Call) -> Expr:
+        if self.gid is None:
+            raise UserError(
+                "UNSUPPORTED_GROUPING_EXPRESSION",
+                "grouping()/grouping_id() can only be used with GroupingSets/Cube/Rollup.",
+                sqlstate="42K0E",
+                span=call.span,
+            )
+        positions = {key(k): i for i, k in enumerate(self.keys)}
+        if call.fn == "grouping":
+            if len(call.args) != 1 or key(call.args[0]) not in positions:
+                raise UserError(
+                    "GROUPING_COLUMN_MISMATCH",
+                    "Column of grouping can't be found in grouping columns.",
+                    span=call.span,
+                )
+            shift = len(self.keys) - 1 - positions[key(call.args[0])]
+            return Call(TINYINT, False, "_grouping_bit", (self.gid,), "grouping", (shift,), call.span)
+        if call.args and [positions.get(key(a)) for a in call.args] != list(range(len(self.keys))):
+            raise UserError(
+                "GROUPING_ID_COLUMN_MISMATCH",
+                "Columns of grouping_id do not match grouping columns.",
+                span=call.span,
+            )
+        return self.gid
+
+    def relation(self, source: Rel) -> Aggregate:
+        """The Aggregate, once all items are rewritten."""
+        columns = [*self.key_columns, *self.agg_columns, *([self.gid] if self.gid is not None else [])]
+        sets = tuple(self.sets) if self.sets is not None else None
+        return Aggregate(tuple(columns), source, tuple(self.keys), tuple(self.aggs), sets)
+
+
+def _missing(column: Col) -> UserError:
+    return UserError(
+        "MISSING_AGGREGATION",
+        f'The non-aggregating expression "{column.name}" is based on columns which are not participating in the GROUP BY '
+        "clause. Add the columns or the expression to the GROUP BY, aggregate the expression, or use "
+        f'"any_value({column.name})" if you do not care which of the values within a group is returned.',
+    )
+
+
+@dataclass(slots=True)
+class Windows:
+    """The window functions of one select."""
+
+    ids: Ids
+    windows: list[Window] = field(default_factory=list)
+    columns: list[Col] = field(default_factory=list)
+    _known: dict[Any, Col] = field(default_factory=dict)
+
+    def rewrite(self, expr: Expr) -> Expr:
+        """`expr` with window functions replaced by columns."""
+        if isinstance(expr, Window):
+            if any(contains(c, Window) for c in children(expr)):
+                raise unsupported("a window function inside another one")
+            k = key(expr)
+            column = self._known.get(k)
+            if column is None:
+                column = Col(expr.type, expr.nullable, self.ids.take(), "")
+                self._known[k] = column
+                self.windows.append(expr)
+                self.columns.append(column)
+            return column
+        return rebuilt(expr, self.rewrite)
+
+    def relation(self, source: Rel) -> Rel:
+        """The source with the windows' columns behind its own."""
+        if not self.windows:
+            return source
+        return WindowRel((*source.columns, *self.columns), source, tuple(self.windows))

@@ -1,0 +1,203 @@
+"""Names of unaliased expressions: Spark's pretty-printed resolved expression (sql-semantics section 6, column-names.csv)."""
+
+from __future__ import annotations
+
+from gateway.sql import literals
+from gateway.sql.bound import (
+    Agg,
+    Bound,
+    Call,
+    Case,
+    Cast,
+    Col,
+    Expr,
+    Frame,
+    Lambda,
+    LambdaVar,
+    Lit,
+    SortKey,
+    Subquery,
+    Window,
+)
+from gateway.sql.catalogue import Catalogue
+from gateway.sqltypes import DataType, is_interval
+
+_INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<", ">", "<=", ">=", "<=>", "&", "|", "^", "div", "<<", ">>", ">>>"})
+_WORDS = {"and": "AND", "or": "OR"}
+
+
+class Names:
+    """Prints bound expressions."""
+
+    def __init__(self, catalogue: Catalogue, time_zone: str) -> None:
+        self.catalogue = catalogue
+        self.time_zone = time_zone
+
+    def of(self, expr: Expr) -> str:
+        """The name of a select item: `text`, but the column's name for a cast of a plain column."""
+        if isinstance(expr, Cast) and not expr.implicit and isinstance(expr.arg, Col):
+            return expr.arg.name
+        return self.text(expr)
+
+    def text(self, e: Expr) -> str:
+        """The expression as Spark prints it inside a name."""
+        if isinstance(e, Col):
+            return e.name
+        if isinstance(e, Lit):
+            return literals.shown(e, self.time_zone)
+        if isinstance(e, Call):
+            return self._call(e)
+        if isinstance(e, Cast):
+            if e.implicit:
+                return self.text(e.arg)
+            return f"{'TRY_CAST' if e.is_try else 'CAST'}({self.text(e.arg)} AS {_type(e.type)})"
+        if isinstance(e, Case):
+            parts = [f"WHEN {self.text(c)} THEN {self.text(v)}" for c, v in e.whens]
+            if e.otherwise is not None:
+                parts.append(f"ELSE {self.text(e.otherwise)}")
+            return f"CASE {' '.join(parts)} END"
+        if isinstance(e, Agg):
+            return self._agg(e)
+        if isinstance(e, Window):
+            return self._window(e)
+        if isinstance(e, Subquery):
+            return self._subquery(e)
+        if isinstance(e, Lambda):
+            variables = ", ".join(self.text(p) for p in e.params)
+            return f"lambdafunction({self.text(e.body)}, {variables})"
+        if isinstance(e, LambdaVar):
+            return "namedlambdavariable()"
+        raise TypeError(type(e).__name__)
+
+    def _call(self, e: Call) -> str:
+        fn = e.fn
+        args = [self.text(a) for a in e.args]
+        if e.shown in ("+", "-", "*", "/", "+~", "*~"):
+            return self._operator(e, args)
+        row = self.catalogue.get(fn)
+        if row is not None and row.shown is not None:
+            return row.shown(e, args) if callable(row.shown) else f"{row.shown}({', '.join(args)})"
+        if fn in _INFIX and len(args) == 2 and (e.shown is None or e.shown == fn):
+            return f"({args[0]} {fn} {args[1]})"
+        if e.shown in ("likeany", "likeall", "notlikeany", "notlikeall"):
+            first = e.args[0]
+            while isinstance(first, Call) and first.fn != "like":
+                first = first.args[0]
+            return f"{e.shown}({self.text(call_arg(first, 0))})"
+        if fn in _WORDS:
+            return f"({args[0]} {_WORDS[fn]} {args[1]})"
+        if fn == "not" and e.shown is None:
+            return f"(NOT {args[0]})"
+        if fn == "is null":
+            return f"({args[0]} IS NULL)"
+        if fn == "is not null":
+            return f"({args[0]} IS NOT NULL)"
+        if fn == "in":
+            return f"({args[0]} IN ({', '.join(args[1:])}))"
+        if fn == "~":
+            return f"~{args[0]}"
+        if fn == "_field":
+            return f"{args[0]}.{e.shown}"
+        if fn == "named_struct" and e.shown == "struct":
+            return f"struct({', '.join(self._member(i, e) for i in range(0, len(args), 2))})"
+        if fn == "between":
+            return f"between({self.text(call_arg(e.args[0], 0))}, {self.text(call_arg(e.args[0], 1))}, " + (
+                f"{self.text(call_arg(e.args[1], 1))})"
+            )
+        if fn in ("_array_item", "_map_item"):
+            return f"{args[0]}[{args[1]}]"
+        if fn == "like":
+            escape = f" ESCAPE '{args[2]}'" if len(args) > 2 and args[2] != "\\" else ""
+            return f"{args[0]} LIKE {args[1]}{escape}"
+        return f"{e.shown or fn}({', '.join(args)})"
+
+    def _member(self, index: int, e: Call) -> str:
+        """One argument of struct(): with its alias where the name does not follow from the value."""
+        label, value = e.args[index], e.args[index + 1]
+        assert isinstance(label, Lit)
+        natural = f"col{index // 2 + 1}"
+        if isinstance(value, Col):
+            natural = value.name
+        elif isinstance(value, Call) and value.fn == "_field":
+            natural = value.shown or natural
+        text = self.text(value)
+        return text if label.value == natural else f"{text} AS {label.value}"
+
+    def _operator(self, e: Call, args: list[str]) -> str:
+        """Unary signs and date arithmetic, whose node is a function."""
+        symbol = e.shown or ""
+        if len(args) == 1:
+            return f"({symbol} {args[0]})"
+        if symbol.endswith("~"):
+            symbol, args = symbol[0], [args[1], args[0]]
+        second = e.args[1]
+        if symbol == "-" and isinstance(second, Call) and second.fn == "_interval_neg" and second.shown == "-":
+            args = [args[0], self.text(second.args[0])]
+        if is_interval(second.type) and not is_interval(e.type):
+            return f"{args[0]} {symbol} {args[1]}"
+        return f"({args[0]} {symbol} {args[1]})"
+
+    def _agg(self, e: Agg) -> str:
+        args = [self.text(a) for a in e.args]
+        row = self.catalogue.get(e.fn)
+        if row is not None and callable(row.shown):
+            text = row.shown(e, args)
+        else:
+            name = row.shown if row is not None and isinstance(row.shown, str) else (e.shown or e.fn)
+            text = f"{name}({'DISTINCT ' if e.distinct else ''}{', '.join(args)})"
+        if e.order:
+            text += f" WITHIN GROUP (ORDER BY {', '.join(self.sort_key(k) for k in e.order)})"
+        if e.where is not None:
+            text += f" FILTER (WHERE {self.text(e.where)})"
+        return text
+
+    def sort_key(self, k: SortKey) -> str:
+        direction = "DESC" if k.descending else "ASC"
+        return f"{self.text(k.expr)} {direction} NULLS {'FIRST' if k.nulls_first else 'LAST'}"
+
+    def _window(self, e: Window) -> str:
+        parts = []
+        if e.partition:
+            parts.append("PARTITION BY " + ", ".join(self.text(p) for p in e.partition))
+        if e.order:
+            parts.append("ORDER BY " + ", ".join(self.sort_key(k) for k in e.order))
+        parts.append(self.frame(e.frame, e.fn))
+        return f"{self.text(e.fn)} OVER ({' '.join(parts)})"
+
+    def frame(self, frame: Frame, fn: Expr) -> str:
+        """The frame with its bounds; offset functions show theirs as Spark resolves it."""
+        if isinstance(fn, Call) and fn.fn in ("lag", "lead") and len(fn.args) > 1:
+            offset = self.text(fn.args[1])
+            if fn.fn == "lag":
+                offset = offset.removeprefix("-") if offset.startswith("-") else f"-{offset}"
+            return f"ROWS BETWEEN {offset} FOLLOWING AND {offset} FOLLOWING"
+        return f"{frame.unit} BETWEEN {self._bound(frame.start)} AND {self._bound(frame.end)}"
+
+    def _bound(self, bound: Bound) -> str:
+        if bound.kind == "unbounded":
+            return f"UNBOUNDED {'PRECEDING' if bound.preceding else 'FOLLOWING'}"
+        if bound.kind == "current":
+            return "CURRENT ROW"
+        assert bound.offset is not None
+        return f"{self.text(bound.offset)} {'PRECEDING' if bound.preceding else 'FOLLOWING'}"
+
+    def _subquery(self, e: Subquery) -> str:
+        outer = ", ".join(c.name for c in e.outer)
+        if e.kind == "scalar":
+            return f"scalarsubquery({outer})"
+        if e.kind == "exists":
+            return f"exists({outer})"
+        left = ", ".join(self.text(a) for a in e.args)
+        if len(e.args) > 1:
+            left = f"named_struct({', '.join(f'{self.text(a)}, {self.text(a)}' for a in e.args)})"
+        return f"({left} IN (listquery({outer})))"
+
+
+def call_arg(e: Expr, index: int) -> Expr:
+    """An argument of a call that is known to be one."""
+    assert isinstance(e, Call)
+    return e.args[index]
+
+
+def _type(t: DataType) -> str:
+    return t.sql

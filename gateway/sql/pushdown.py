@@ -1,0 +1,210 @@
+"""What a scan may leave out: conjuncts of filters and inner joins that say something about one table's columns.
+
+They are hints for choosing files (`delta.predicates`); the engine evaluates every condition itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from gateway.delta.predicates import Comparison, NullTest, OneOf, Predicate, StartsWith
+from gateway.sql import bound as b
+from gateway.sql.bound import Call, Cast, Col, Expr, Lit, Rel
+from gateway.sql.catalogue import Context
+from gateway.sql.fold import fold
+from gateway.sql.generate import conjuncts_of, expressions_of
+from gateway.sql.grouping import rebuilt
+from gateway.sqltypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, is_fractional, is_integral, is_nested
+
+_FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "="}
+_RANGES = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
+
+
+class Hints:
+    """Predicates per scan of one bound query, and whether it compares floats."""
+
+    def __init__(self, rel: Rel, context: Context) -> None:
+        self.context = context
+        self.found: dict[int, list[Predicate]] = {}
+        self._ctes: set[int] = set()
+        self._walk(rel, [])
+
+    def of(self, scan: b.Scan) -> list[Predicate]:
+        """The predicates of one scan."""
+        return self.found.get(id(scan), [])
+
+    def _walk(self, rel: Rel, conjuncts: Sequence[Expr]) -> None:
+        for expr in expressions_of(rel):
+            self._subqueries(expr)
+        if isinstance(rel, b.Scan):
+            self._scan(rel, conjuncts)
+        elif isinstance(rel, b.Filter):
+            self._walk(rel.input, [*conjuncts, *conjuncts_of(rel.condition)])
+        elif isinstance(rel, b.Project):
+            self._walk(rel.input, _mapped(conjuncts, rel.columns, rel.exprs))
+        elif isinstance(rel, b.Join):
+            self._join(rel, conjuncts)
+        elif isinstance(rel, b.Aggregate):
+            keys = [] if rel.sets is not None else _mapped(conjuncts, rel.columns[: len(rel.keys)], rel.keys)
+            self._walk(rel.input, keys if rel.keys else [])
+        elif isinstance(rel, (b.Sort, b.Distinct)):
+            self._walk(rel.input, conjuncts)
+        elif isinstance(rel, b.Generate):
+            known = {c.id for c in rel.input.columns}
+            self._walk(rel.input, [c for c in conjuncts if _ids(c) <= known])
+        elif isinstance(rel, b.SetOp):
+            for side in rel.inputs:
+                self._walk(side, _mapped(conjuncts, rel.columns, side.columns) if rel.kind == "union" else [])
+        elif isinstance(rel, b.CteRef):
+            if rel.cte.id not in self._ctes:
+                self._ctes.add(rel.cte.id)
+                self._walk(rel.cte.plan, [])
+        elif isinstance(rel, (b.Limit, b.WindowRel)):
+            self._walk(rel.input, [])
+
+    def _join(self, rel: b.Join, conjuncts: Sequence[Expr]) -> None:
+        on = conjuncts_of(rel.condition) if rel.condition is not None else []
+        left, right = list(conjuncts), list(conjuncts)
+        if rel.kind in ("inner", "cross"):
+            left, right = left + on, right + on
+        elif rel.kind == "left":
+            right = list(on)
+        elif rel.kind == "right":
+            left = list(on)
+        elif rel.kind == "semi":
+            left, right = left + on, list(on)
+        elif rel.kind == "anti":
+            right = list(on)
+        else:
+            left, right = [], []
+        self._walk(rel.left, _within(left, rel.left))
+        self._walk(rel.right, _within(right, rel.right))
+
+    def _subqueries(self, expr: Expr) -> None:
+        if isinstance(expr, b.Subquery):
+            self._walk(expr.plan, [])
+        for child in b.children(expr):
+            self._subqueries(child)
+
+    def _scan(self, scan: b.Scan, conjuncts: Sequence[Expr]) -> None:
+        names = {c.id: (n, c.type) for c, n in zip(scan.columns, scan.sources, strict=True)}
+        predicates = [p for p in (self._predicate(c, names) for c in conjuncts) if p is not None]
+        if predicates:
+            self.found[id(scan)] = predicates
+
+    def _predicate(self, e: Expr, names: dict[int, tuple[str, DataType]]) -> Predicate | None:
+        if not isinstance(e, Call):
+            return None
+        if e.fn in _FLIPPED and len(e.args) == 2:
+            return self._comparison(e.fn, e.args[0], e.args[1], names) or self._comparison(
+                _FLIPPED[e.fn], e.args[1], e.args[0], names
+            )
+        if e.fn == "in":
+            return self._one_of(e, names)
+        if e.fn in ("is null", "is not null") and isinstance(e.args[0], Col) and e.args[0].id in names:
+            return NullTest(names[e.args[0].id][0], e.fn == "is not null")
+        if e.fn == "not" and isinstance(e.args[0], Call) and e.args[0].fn == "is null":
+            inner = e.args[0].args[0]
+            if isinstance(inner, Col) and inner.id in names:
+                return NullTest(names[inner.id][0], True)
+        if e.fn == "like" and isinstance(e.args[0], Col) and e.args[0].id in names and isinstance(e.args[1], Lit):
+            prefix = _prefix(e.args[1].value)
+            return StartsWith(names[e.args[0].id][0], prefix) if prefix else None
+        return None
+
+    def _comparison(
+        self, symbol: str, left: Expr, right: Expr, names: dict[int, tuple[str, DataType]]
+    ) -> Comparison | None:
+        column = _column(left, names)
+        if column is None:
+            return None
+        value = self._value(right, column[1], left.type)
+        if value is None:
+            return None
+        return Comparison(column[0], "=" if symbol == "<=>" else symbol, value)
+
+    def _one_of(self, e: Call, names: dict[int, tuple[str, DataType]]) -> OneOf | None:
+        column = _column(e.args[0], names)
+        if column is None or len(e.args) > 10_000:
+            return None
+        values = [self._value(a, column[1], e.args[0].type) for a in e.args[1:]]
+        if any(v is None for v in values):
+            return None
+        return OneOf(column[0], tuple(values))
+
+    def _value(self, expr: Expr, stored: DataType, compared: DataType) -> Any:
+        """The constant in the column's own type; None if there is none of exactly that value."""
+        literal = fold(expr, self.context)
+        if literal is None or literal.value is None or is_nested(stored) or is_fractional(stored):
+            return None
+        value = literal.value
+        if literal.type != compared:
+            return None
+        if stored != compared:
+            if not (is_integral(stored) and is_integral(compared)):
+                return None
+            bits = _RANGES[stored.name]
+            if not -(1 << bits) <= value < (1 << bits):
+                return None
+        if stored in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+            integers = pa.int32() if stored == DATE else pa.int64()
+            return pa.array([value], integers).cast(stored.arrow())[0]
+        if stored == STRING or stored.name in ("CHAR", "VARCHAR"):
+            return pa.scalar(value, pa.string())
+        try:
+            return pa.scalar(value, stored.arrow())
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            return None
+
+
+def _column(e: Expr, names: dict[int, tuple[str, DataType]]) -> tuple[str, DataType] | None:
+    """The table's column that `e` is, also under a widening implicit cast of integers."""
+    if isinstance(e, Cast) and e.implicit and is_integral(e.type) and is_integral(e.arg.type):
+        e = e.arg
+    return names.get(e.id) if isinstance(e, Col) else None
+
+
+def _prefix(pattern: Any) -> str:
+    if not isinstance(pattern, str):
+        return ""
+    end = len(pattern)
+    for index, char in enumerate(pattern):
+        if char in "%_\\":
+            end = index
+            break
+    return pattern[:end]
+
+
+def _ids(expr: Expr) -> set[int]:
+    found: set[int] = set()
+    stack = [expr]
+    while stack:
+        e = stack.pop()
+        if isinstance(e, Col):
+            found.add(e.id)
+        stack.extend(b.children(e))
+    return found
+
+
+def _within(conjuncts: Sequence[Expr], rel: Rel) -> list[Expr]:
+    known = {c.id for c in rel.columns}
+    return [c for c in conjuncts if _ids(c) <= known]
+
+
+def _mapped(conjuncts: Sequence[Expr], columns: Sequence[Col], exprs: Sequence[Expr]) -> list[Expr]:
+    """Conjuncts over output `columns` as conjuncts over what they are, where that is a plain column."""
+    below = {c.id: e for c, e in zip(columns, exprs, strict=False) if isinstance(e, Col)}
+    mapped = []
+    for conjunct in conjuncts:
+        if _ids(conjunct) <= set(below):
+            mapped.append(_replaced(conjunct, below))
+    return mapped
+
+
+def _replaced(expr: Expr, below: dict[int, Col]) -> Expr:
+    if isinstance(expr, Col):
+        return below[expr.id]
+    return rebuilt(expr, lambda e: _replaced(e, below))

@@ -1,0 +1,210 @@
+"""What names mean at one place of a statement: relations in scope, merged USING columns, enclosing queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+
+from gateway.errors import Span, UserError
+from gateway.sql.bound import Call, Col, Expr, Lit
+from gateway.sql.coerce import plain
+from gateway.sqltypes import ArrayType, MapType, StructType, STRING, quote_if_needed
+
+
+@dataclass(slots=True)
+class Source:
+    """One relation in FROM: its qualifier (lower-cased name parts, the alias alone if there is one) and columns."""
+
+    qualifier: tuple[str, ...]
+    columns: tuple[Col, ...]
+
+
+@dataclass(slots=True)
+class Scope:
+    """Relations side by side, and the enclosing query's scope.
+
+    `merged` holds the columns of JOIN … USING: name -> (what the bare name means, ids of the columns that it hides).
+    `outer_refs` collects references to enclosing queries, for correlated subqueries.
+    """
+
+    sources: list[Source] = field(default_factory=list)
+    parent: Scope | None = None
+    merged: dict[str, Expr] = field(default_factory=dict)
+    hidden: set[int] = field(default_factory=set)
+    outer_refs: dict[int, Col] = field(default_factory=dict)
+    lateral: dict[str, Expr] = field(default_factory=dict)  # earlier select items by alias
+    ambiguous_lateral: set[str] = field(default_factory=set)
+    overrides: dict[str, Expr] = field(default_factory=dict)  # output aliases that win (ORDER BY, HAVING)
+    fallbacks: dict[str, Expr] = field(default_factory=dict)  # output aliases that lose (GROUP BY)
+    lambdas: dict[str, Expr] = field(default_factory=dict)
+
+    def columns(self) -> list[Expr]:
+        """What ``*`` stands for: merged columns first and once, then the rest in order."""
+        result: list[Expr] = list(self.merged.values())
+        for source in self.sources:
+            result += [c for c in source.columns if c.id not in self.hidden]
+        return result
+
+    def all_columns(self) -> list[Col]:
+        """Every column of every relation."""
+        return [c for source in self.sources for c in source.columns]
+
+    def qualified(self, parts: Sequence[str]) -> list[Col] | None:
+        """Columns of the relation that ``a.b.*`` names; None if there is none."""
+        wanted = tuple(p.lower() for p in parts)
+        for source in self.sources:
+            if source.qualifier[-len(wanted) :] == wanted:
+                return list(source.columns)
+        return None
+
+    def nullable(self) -> Scope:
+        """The scope with every column nullable (the outer side of a join)."""
+        sources = [Source(s.qualifier, tuple(replace(c, nullable=True) for c in s.columns)) for s in self.sources]
+        merged = {n: _nullable(e) for n, e in self.merged.items()}
+        return Scope(sources, self.parent, merged, set(self.hidden))
+
+    def resolve(self, parts: Sequence[str], span: Span | None) -> Expr | None:
+        """The column, field or alias that dotted names stand for; None if nothing does.
+
+        Order as in Spark: columns here, aliases of earlier select items, then enclosing queries.
+        """
+        if parts[0].lower() in self.lambdas:
+            return fields_of(self.lambdas[parts[0].lower()], parts[1:], span)
+        override = self.overrides.get(parts[0].lower())
+        if override is not None:
+            return fields_of(override, parts[1:], span)
+        found = self._local(parts, span)
+        if found is not None:
+            return found
+        name = parts[0].lower()
+        for aliases in (self.lateral, self.fallbacks):
+            if name in aliases:
+                if name in self.ambiguous_lateral:
+                    raise UserError(
+                        "AMBIGUOUS_LATERAL_COLUMN_ALIAS",
+                        f"Lateral column alias `{parts[0]}` is ambiguous and has several matches.",
+                        span=span,
+                    )
+                return fields_of(aliases[name], parts[1:], span)
+        if self.parent is not None:
+            outer = self.parent.resolve(parts, span)
+            if outer is not None:
+                return self._record(outer)
+        return None
+
+    def _record(self, expr: Expr) -> Expr:
+        if isinstance(expr, Col):
+            self.outer_refs.setdefault(expr.id, expr)
+            return replace(expr, outer=True)
+        if isinstance(expr, Call):
+            return replace(expr, args=tuple(self._record(a) for a in expr.args))
+        return expr
+
+    def _local(self, parts: Sequence[str], span: Span | None) -> Expr | None:
+        for depth in range(min(3, len(parts) - 1), -1, -1):
+            qualifier = tuple(p.lower() for p in parts[:depth])
+            matches = self._matches(qualifier, parts[depth])
+            if len(matches) > 1:
+                names = ", ".join(f"`{'`.`'.join((*q, c.name))}`" for q, c in matches[:4])
+                shown = ".".join(f"`{p}`" for p in parts[: depth + 1])
+                raise UserError(
+                    "AMBIGUOUS_REFERENCE", f"Reference {shown} is ambiguous, could be: [{names}].", span=span
+                )
+            if matches:
+                column = matches[0][1]
+                return fields_of(_spelled(column, parts[depth]), parts[depth + 1 :], span)
+            if depth == 0 and parts[0].lower() in self.merged:
+                return fields_of(_spelled(self.merged[parts[0].lower()], parts[0]), parts[1:], span)
+        return None
+
+    def _matches(self, qualifier: tuple[str, ...], name: str) -> list[tuple[tuple[str, ...], Col]]:
+        wanted = name.lower()
+        found: list[tuple[tuple[str, ...], Col]] = []
+        for source in self.sources:
+            if qualifier and source.qualifier[-len(qualifier) :] != qualifier:
+                continue
+            for column in source.columns:
+                if column.name.lower() == wanted and (qualifier or column.id not in self.hidden):
+                    found.append((source.qualifier, column))
+        if len({c.id for _, c in found}) == 1:
+            return found[:1]
+        return found
+
+    def missing(self, parts: Sequence[str], span: Span | None) -> UserError:
+        """UNRESOLVED_COLUMN with the nearest names in scope."""
+        shown = ".".join(quote_part(p) for p in parts)
+        scopes: list[Scope] = [self]
+        while scopes[-1].parent is not None:
+            scopes.append(scopes[-1].parent)
+        names = list(dict.fromkeys(c.name for s in scopes[:1] for c in s.all_columns()))
+        if not names:
+            return UserError(
+                "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION",
+                f"A column, variable, or function parameter with name {shown} cannot be resolved.",
+                span=span,
+            )
+        near = get_close_matches(parts[-1].lower(), [n.lower() for n in names], n=5, cutoff=0.0)
+        by_lower = {n.lower(): n for n in reversed(names)}
+        suggestions = ", ".join(quote_part(by_lower[n]) for n in near)
+        return UserError(
+            "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            f"A column, variable, or function parameter with name {shown} cannot be resolved. "
+            f"Did you mean one of the following? [{suggestions}].",
+            span=span,
+        )
+
+
+def quote_part(name: str) -> str:
+    """An identifier as Spark quotes it in messages."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _spelled(expr: Expr, name: str) -> Expr:
+    """The column under the spelling that the user wrote."""
+    return replace(expr, name=name) if isinstance(expr, Col) and expr.name != name else expr
+
+
+def _nullable(expr: Expr) -> Expr:
+    if isinstance(expr, Col):
+        return replace(expr, nullable=True)
+    return expr
+
+
+def fields_of(expr: Expr, names: Sequence[str], span: Span | None) -> Expr:
+    """``expr.a.b``: struct fields and map keys, case-insensitive for fields."""
+    for name in names:
+        expr = field_of(expr, name, span)
+    return expr
+
+
+def field_of(expr: Expr, name: str, span: Span | None) -> Expr:
+    """One field of a struct, one key of a map."""
+    t = plain(expr.type)
+    if isinstance(t, StructType):
+        indexes = [i for i, f in enumerate(t.fields) if f.name.lower() == name.lower()]
+        if not indexes:
+            known = ", ".join(quote_part(f.name) for f in t.fields)
+            raise UserError("FIELD_NOT_FOUND", f"No such struct field {quote_part(name)} in {known}.", span=span)
+        if len(indexes) > 1:
+            raise UserError(
+                "AMBIGUOUS_REFERENCE_TO_FIELDS",
+                f"Ambiguous reference to the field {quote_part(name)}. It appears {len(indexes)} times in the schema.",
+                span=span,
+            )
+        f = t.fields[indexes[0]]
+        return Call(f.type, expr.nullable or f.nullable, "_field", (expr,), name, (indexes[0],), span)
+    if isinstance(t, MapType) and t.key == STRING:
+        return Call(t.value, True, "_map_item", (expr, Lit(STRING, False, name)), None, (), span)
+    if isinstance(t, ArrayType) and isinstance(t.element, StructType):
+        from gateway.errors import unsupported
+
+        raise unsupported(f"a field ({name}) of an array of structs", span)
+    raise UserError(
+        "INVALID_EXTRACT_BASE_FIELD_TYPE",
+        f'Can\'t extract a value from a value of type "{t.sql}". Need a complex type [STRUCT, ARRAY, MAP].',
+        span=span,
+    )
+
+
+__all__ = ["Scope", "Source", "field_of", "fields_of", "quote_if_needed", "quote_part"]
