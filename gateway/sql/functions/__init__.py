@@ -15,6 +15,7 @@ from gateway.sql.functions import (
     lambdas,
     maths,
     operators,
+    regex,
     strings,
     windows,
 )
@@ -29,6 +30,7 @@ CATALOGUE = catalogue(
     hashing.ROWS,
     aggregates.ROWS,
     windows.ROWS,
+    regex.ROWS,
     datetimes.ROWS,
     intervals.ROWS,
     collections.ROWS,

@@ -1,0 +1,106 @@
+"""Rows of regular-expression functions; patterns are Java's and are translated when a row is computed."""
+
+from __future__ import annotations
+
+from gateway.errors import UserError
+from gateway.sql import bound
+from gateway.sql.bound import Call, Expr, Lit
+from gateway.sql.catalogue import Context, Function, Site, coerce_args, make, param
+from gateway.sql.functions.lowerings import integer, kernel
+from gateway.sqltypes import BOOLEAN, INT, STRING, array
+
+_META = frozenset("\\^$.|?*+()[]{}")
+_TEXT = (param("string"), param("string"))
+
+
+def plain_text(pattern: Expr) -> str | None:
+    """The text that a constant pattern stands for if it has no meta characters (an escaped one counts as text)."""
+    if not isinstance(pattern, Lit) or not pattern.value:
+        return None
+    value, out, at = str(pattern.value), "", 0
+    while at < len(value):
+        char = value[at]
+        if char == "\\":
+            following = value[at + 1 : at + 2]
+            if not following or following.isalnum() or not following.isascii():
+                return None
+            out, at = out + following, at + 2
+            continue
+        if char in _META:
+            return None
+        out, at = out + char, at + 1
+    return out
+
+
+def _rlike(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    literal = plain_text(args[1])
+    if literal is not None:
+        return bound.fn("contains", BOOLEAN, args[0], bound.lit(literal, STRING), nullable=call.nullable)
+    return bound.udf("rlike", BOOLEAN, *args, nullable=call.nullable, raises=True)
+
+
+def _split(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    literal, limit = plain_text(args[1]), args[2]
+    if literal is not None and isinstance(limit, Lit) and limit.value is not None:
+        return bound.udf("split_literal", call.type, args[0], params=(literal, limit.value), nullable=call.nullable)
+    return bound.udf("split", call.type, *args, nullable=call.nullable, raises=True)
+
+
+def _bind_replace(function: Function, site: Site) -> Expr:
+    row = Function("regexp_replace", (*_TEXT, param("string"), param(INT)), optional=1, defaults=(integer(1),))
+    args = coerce_args(row, site)
+    position = args[3]
+    if not isinstance(position, Lit):
+        site.constant(3)
+    elif position.value is not None and position.value <= 0:
+        raise UserError(
+            "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
+            f'Cannot resolve "{site.shown}" due to data type mismatch: the position must be between (0, 2147483647] '
+            f"(current value = {position.value}).",
+            span=site.span_of(3),
+        )
+    return make(function, site, args, STRING, any(a.nullable for a in args))
+
+
+def _shown_like(call: Call, names: list[str]) -> str:
+    return f"{(call.shown or 'rlike').upper() if call.shown != 'regexp_like' else 'REGEXP_LIKE'}({', '.join(names)})"
+
+
+ROWS: tuple[Function, ...] = (
+    Function("rlike", _TEXT, returns=BOOLEAN, lower=_rlike, aliases=("regexp", "regexp_like"), shown=_shown_like),
+    Function(
+        "regexp_extract",
+        (*_TEXT, param(INT)),
+        optional=1,
+        defaults=(integer(1),),
+        returns=STRING,
+        lower=kernel("regexp_extract", raises=True),
+    ),
+    Function(
+        "regexp_extract_all",
+        (*_TEXT, param(INT)),
+        optional=1,
+        defaults=(integer(1),),
+        returns=array(STRING),
+        lower=kernel("regexp_extract_all", raises=True),
+    ),
+    Function("regexp_count", _TEXT, returns=INT, lower=kernel("regexp_count", raises=True)),
+    Function("regexp_substr", _TEXT, returns=STRING, nullable="always", lower=kernel("regexp_substr", raises=True)),
+    Function(
+        "regexp_instr",
+        (*_TEXT, param(INT)),
+        optional=1,
+        defaults=(integer(0),),
+        returns=INT,
+        lower=kernel("regexp_instr", raises=True),
+    ),
+    Function("regexp_replace", bind=_bind_replace, lower=kernel("regexp_replace", raises=True)),
+    Function(
+        "split",
+        (*_TEXT, param(INT)),
+        optional=1,
+        defaults=(integer(-1),),
+        returns=array(STRING, False),
+        lower=_split,
+    ),
+)
