@@ -77,11 +77,11 @@ class FileDataset(pads.Dataset):  # type: ignore[misc]
     def column(self, name: str) -> Column:
         return self._columns[name]
 
-    def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> _Scanner:  # noqa: A002
+    def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> _Scanner:
         _no_filter(filter)
         return _Scanner(self, self._schema.names if columns is None else columns, self._files)
 
-    def get_fragments(self, filter: Any = None) -> Iterator[_Fragment]:  # noqa: A002
+    def get_fragments(self, filter: Any = None) -> Iterator[_Fragment]:
         _no_filter(filter)
         count = min(_FRAGMENTS, len(self._files))
         return iter([_Fragment(self, self._files[i::count]) for i in range(count)])

@@ -79,19 +79,20 @@ class Column:
 
     def check_readable(self) -> None:
         """Raise UnsupportedError naming this column if it or a nested field has a type that is not read."""
-        self._check(self.name)
-
-    def _check(self, name: str) -> None:
-        if isinstance(self.type, UnreadableType):
-            raise self.type.error(name)
-        if COLLATIONS in self.metadata:
-            raise UnsupportedError("UNSUPPORTED_DATATYPE", f"Column {t.quote_if_needed(name)} has a collation.")
-        for child in self.children:
-            child._check(name)
+        _check_readable(self, self.name)
 
     def physical_arrow(self) -> pa.DataType:
         """Arrow type with the names that files use; otherwise as `type.arrow()`."""
         return arrow_of(self.type, self.children)
+
+
+def _check_readable(column: Column, name: str) -> None:
+    if isinstance(column.type, UnreadableType):
+        raise column.type.error(name)
+    if COLLATIONS in column.metadata:
+        raise UnsupportedError("UNSUPPORTED_DATATYPE", f"Column {t.quote_if_needed(name)} has a collation.")
+    for child in column.children:
+        _check_readable(child, name)
 
 
 def arrow_of(data_type: t.DataType, children: tuple[Column, ...]) -> pa.DataType:

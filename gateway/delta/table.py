@@ -39,10 +39,10 @@ _CACHED_TABLES, _CACHED_VERSIONS = 512, 64
 class Files:
     """The live data files of a snapshot, one row each.
 
-    `paths` are absolute paths on disk, `logged` the same as spelt in the log (a remove must repeat it), `sizes` bytes as logged, `num_records` counts rows before deletion vectors (NULL:
-    unknown). `null_count`, `minimum`, `maximum` are struct arrays keyed by physical names, None without any statistics.
-    `partitions` holds typed values by logical column name. `deleted` maps the row of a file with a deletion vector to a mask
-    that is True for live rows (rows past its end are live).
+    `paths` are absolute paths on disk, `logged` the same as spelt in the log (a remove must repeat it), `sizes` bytes as
+    logged; `num_records` counts rows before deletion vectors (NULL: unknown). `null_count`, `minimum`, `maximum` are struct
+    arrays keyed by physical names, None without any statistics. `partitions` holds typed values by logical column name.
+    `deleted` maps the row of a file with a deletion vector to a mask that is True for live rows (rows past its end are live).
     """
 
     paths: list[str]

@@ -79,8 +79,9 @@ def create_table(
 ) -> WriteResult:
     """Create the table in the folder `path` with the rows of `batches` (columns of `schema` by position), in one commit.
 
-    With `batches` every column is nullable. With `replace` an existing table gets the new schema and rows as its next version. Raises UserError
-    TABLE_OR_VIEW_ALREADY_EXISTS without it, and UserError or UnsupportedError for a schema that Delta does not hold.
+    With `batches` every column is nullable, as in Spark. With `replace` an existing table gets the new schema and rows as
+    its next version. Raises UserError TABLE_OR_VIEW_ALREADY_EXISTS without it, and UserError or UnsupportedError for a
+    schema that Delta does not hold.
     """
     if batches is not None:
         schema = _nullable(schema)  # as CREATE TABLE AS SELECT does in Spark

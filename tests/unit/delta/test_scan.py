@@ -263,7 +263,7 @@ def test_int96_outside_of_nanoseconds(tmp_path: Path) -> None:
 def test_widened_types(tmp_path: Path, reader: str, stored: pa.Array, declared: str, value: Any) -> None:
     features = ["typeWidening", "timestampNtz"]
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
-    files = [("a.parquet", pa.table({"c": stored}), {})]
+    files: list[tuple[str, pa.Table, dict[str, Any]]] = [("a.parquet", pa.table({"c": stored}), {})]
     root = hand_made(tmp_path / "t", [field("c", declared)], files, protocol=protocol)
     plan = scan(root, ["c"])
     assert plan.reader == NATIVE

@@ -29,7 +29,7 @@ def schema_of(**columns: t.DataType) -> t.StructType:
     return t.struct(*(t.StructField(name, kind) for name, kind in columns.items()))
 
 
-def batch_of(schema: t.StructType, *rows: list[Any]) -> pa.RecordBatch:
+def batch_of(schema: t.StructType, *rows: Any) -> pa.RecordBatch:
     columns = [[row[i] for row in rows] for i in range(len(schema.fields))]
     arrays = [pa.array(values, f.type.arrow()) for f, values in zip(schema.fields, columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[f.name for f in schema.fields])
@@ -90,7 +90,7 @@ def test_all_types_come_back(tmp_path: Path) -> None:
     snapshot = open_snapshot(str(tmp_path / "t"))
     kinds = {f.name: f.type for f in snapshot.schema.fields}
     assert (kinds["c"], kinds["v"], kinds["ntz"]) == (t.char(3), t.varchar(5), t.TIMESTAMP_NTZ)
-    assert (snapshot.protocol.reader, snapshot.protocol.reader_features) == (3, {"timestampNtz"})
+    assert (snapshot.protocol.reader, snapshot.protocol.reader_features) == (3, frozenset({"timestampNtz"}))
     rows = read_by_deltalake(tmp_path / "t")
     wanted = {**dict(zip(kinds, first, strict=True)), "c": "ab "}
     assert repr(rows[0]).replace("zoneinfo.ZoneInfo(key='UTC')", "datetime.timezone.utc") == repr(wanted)

@@ -1,0 +1,201 @@
+"""Catalogs over folders: names, links, schemas, dropping; paths under allowed roots; the samples."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import datafusion
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gateway import sqltypes as t
+from gateway.catalog.base import AsOf, Catalog
+from gateway.catalog.local import LocalCatalog
+from gateway.catalog.paths import AllowedRoots
+from gateway.catalog.samples import open_samples
+from gateway.delta.scan import NATIVE
+from gateway.delta.write import append, create_table
+from gateway.errors import UnsupportedError, UserError
+
+ONE = t.struct(t.StructField("id", t.BIGINT))
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> LocalCatalog:
+    local = LocalCatalog("main", str(tmp_path / "warehouse"))
+    local.create_schema("Sales", "about money")
+    create_table(local.table_location("sales", "Orders"), ONE, batches=[pa.RecordBatch.from_pydict({"id": [1, 2]})])
+    return local
+
+
+def test_names(catalog: LocalCatalog) -> None:
+    also: Catalog = catalog
+    assert also.schemas() == ["Sales", "default"]
+    assert (catalog.tables("SALES"), catalog.tables("default"), catalog.tables("nothing")) == (["Orders"], [], [])
+    assert catalog.has_schema("sAlEs")
+    assert catalog.has_schema("DEFAULT")
+    assert not catalog.has_schema("nothing")
+    assert catalog.schema_comment("sales") == "about money"
+    bound = catalog.table("sales", "orders")
+    assert bound is not None
+    assert str(bound.name) == "main.Sales.Orders"
+    assert (bound.version, bound.num_rows, bound.schema) == (0, 2, ONE)
+    assert catalog.table("sales", "nothing") is None
+    assert catalog.table("nothing", "orders") is None
+
+
+def test_tables_of_others_are_seen_at_once(catalog: LocalCatalog) -> None:
+    create_table(os.path.join(catalog.root, "default", "made_by_hand"), ONE)
+    assert catalog.tables("default") == ["made_by_hand"]
+    append(os.path.join(catalog.root, "Sales", "Orders"), [pa.RecordBatch.from_pydict({"id": [3]})])
+    newest, old = catalog.table("sales", "orders"), catalog.table("sales", "orders", AsOf(version=0))
+    assert newest is not None
+    assert old is not None
+    assert (newest.num_rows, old.num_rows) == (3, 2)
+
+
+def test_two_spellings_of_one_name(catalog: LocalCatalog) -> None:
+    create_table(os.path.join(catalog.root, "Sales", "ORDERS"), ONE)
+    exact = catalog.table("sales", "Orders")
+    assert exact is not None
+    assert exact.num_rows == 2
+    with pytest.raises(UserError, match="several folders"):
+        catalog.table("sales", "oRDERS")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "_log", "a/b", "../warehouse", "a\0b"])
+def test_names_that_are_no_folders(catalog: LocalCatalog, name: str) -> None:
+    assert catalog.table("sales", name) is None
+    assert catalog.table(name, "orders") is None
+    with pytest.raises(UserError):
+        catalog.create_schema(name, None)
+    with pytest.raises(UserError):
+        catalog.table_location("sales", name)
+
+
+def test_links_must_stay_inside(catalog: LocalCatalog, tmp_path: Path) -> None:
+    create_table(str(tmp_path / "outside"), ONE)
+    os.symlink(tmp_path / "outside", os.path.join(catalog.root, "Sales", "escape"))
+    os.symlink(os.path.join(catalog.root, "Sales", "Orders"), os.path.join(catalog.root, "Sales", "alias"))
+    assert catalog.tables("sales") == ["Orders", "alias"]
+    assert catalog.table("sales", "escape") is None
+    assert catalog.table("sales", "alias") is not None
+    catalog.drop_table("sales", "alias")
+    assert catalog.tables("sales") == ["Orders"]
+
+
+def test_drop(catalog: LocalCatalog) -> None:
+    with pytest.raises(UserError) as caught:
+        catalog.drop_schema("sales", cascade=False)
+    assert caught.value.condition == "SCHEMA_NOT_EMPTY"
+    catalog.drop_table("SALES", "ORDERS")
+    assert catalog.table("sales", "orders") is None
+    with pytest.raises(UserError) as caught:
+        catalog.drop_table("sales", "orders")
+    assert caught.value.condition == "TABLE_OR_VIEW_NOT_FOUND"
+    create_table(catalog.table_location("sales", "Orders"), t.struct(t.StructField("other", t.INT)))
+    again = catalog.table("sales", "orders")
+    assert again is not None
+    assert again.schema.fields[0].name == "other"
+    catalog.drop_schema("sales", cascade=True)
+    assert catalog.schemas() == ["default"]
+    assert sorted(os.listdir(catalog.root)) == [".gateway.json"]
+    with pytest.raises(UserError) as caught:
+        catalog.drop_schema("sales", cascade=True)
+    assert caught.value.condition == "SCHEMA_NOT_FOUND"
+
+
+def test_create_schema_twice(catalog: LocalCatalog) -> None:
+    for name in ("SALES", "default"):
+        with pytest.raises(UserError) as caught:
+            catalog.create_schema(name, None)
+        assert caught.value.condition == "SCHEMA_ALREADY_EXISTS"
+
+
+def test_read_only(catalog: LocalCatalog) -> None:
+    sealed = LocalCatalog("sealed", catalog.root, read_only=True)
+    assert sealed.tables("sales") == ["Orders"]
+    with pytest.raises(UserError, match="read-only"):
+        sealed.create_schema("x", None)
+    with pytest.raises(UserError, match="read-only"):
+        sealed.drop_table("sales", "orders")
+
+
+def test_paths_stay_under_their_roots(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    create_table(str(inside / "t"), ONE)
+    create_table(str(outside / "t"), ONE)
+    pq.write_table(pa.table({"a": [1]}), inside / "a.parquet")
+    os.symlink(outside, inside / "link")
+    roots = AllowedRoots([str(inside)])
+    bound = roots.table("DELTA", str(inside / "t"))
+    assert bound is not None
+    assert bound.version == 0
+    files = roots.table("parquet", f"file://{inside}/a.parquet")
+    assert files is not None
+    assert (files.version, files.num_rows) == (None, 1)
+    assert roots.table("sales", "orders") is None
+    bad = [
+        str(outside / "t"),
+        str(inside / "link/t"),
+        str(inside / "../out/t"),
+        "relative/t",
+        "s3://b/t",
+        f"{inside}x",
+        "/",
+    ]
+    for path in bad:
+        with pytest.raises(UserError) as caught:
+            roots.table("delta", path)
+        assert (caught.value.condition, caught.value.sqlstate) == ("PATH_NOT_ALLOWED", "42501")
+    with pytest.raises(UserError) as caught:
+        roots.table("delta", str(inside / "nothing"))
+    assert caught.value.condition == "PATH_NOT_FOUND"
+    with pytest.raises(UnsupportedError, match="csv"):
+        roots.table("csv", str(inside / "a.csv"))
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> LocalCatalog:
+    state = str(tmp_path_factory.mktemp("state"))
+    threads = [threading.Thread(target=open_samples, args=(state,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(os.listdir(state)) == 1  # concurrent starts leave one folder and no drafts
+    return open_samples(state)
+
+
+def test_samples(samples: LocalCatalog) -> None:
+    assert samples.schemas() == ["delta_types", "nyctaxi", "tpch"]
+    tables = ["customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"]
+    assert samples.tables("tpch") == tables
+    ctx = datafusion.SessionContext(datafusion.SessionConfig({"datafusion.execution.collect_statistics": "false"}))
+    for schema in samples.schemas():
+        for name in samples.tables(schema):
+            bound = samples.table(schema, name)
+            assert bound is not None
+            plan = bound.scan([f.name for f in bound.schema.fields], [])
+            assert plan.reader == NATIVE
+            plan.register(ctx, name)
+            assert ctx.sql(f"select * from {name}").to_arrow_table().num_rows == bound.num_rows
+    sql = """select count(*) as n, sum(cast(cast(o_totalprice as decimal(38, 6)) <> total as int)) as bad from orders join (
+        select l_orderkey, sum(round(l_extendedprice * (1 + l_tax) * (1 - l_discount), 2)) :: decimal(38, 6) as total
+        from lineitem group by 1) on o_orderkey = l_orderkey"""
+    checked = ctx.sql(sql).to_arrow_table().to_pylist()[0]
+    assert checked == {"n": 15_000, "bad": 0}
+    orphans = """select count(*) as n from lineitem
+        left join partsupp on l_partkey = ps_partkey and l_suppkey = ps_suppkey where ps_partkey is null"""
+    assert ctx.sql(orphans).to_arrow_table().to_pylist() == [{"n": 0}]
+
+
+def test_all_types_has_every_type(samples: LocalCatalog) -> None:
+    bound = samples.table("delta_types", "all_types")
+    assert bound is not None
+    names = {f.type.name for f in bound.schema.fields}
+    intervals_and_void = {"VOID", "INTERVAL YEAR TO MONTH", "INTERVAL DAY TO SECOND"}
+    assert names == {row.name for row in t.TYPES} - intervals_and_void
