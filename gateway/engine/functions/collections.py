@@ -18,6 +18,7 @@ from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.cast_numbers import Bools, nulls, with_nulls
 from gateway.engine.functions.casts import list_parts, struct_children
+from gateway.engine.functions.distinct import scalar
 from gateway.instants import MICROS_PER_DAY, UTC, Ints, add_months, ints, known_zone, to_instant, to_local
 from gateway.sqltypes import DATE, TIMESTAMP, ArrayType, MapType, StructType
 
@@ -216,6 +217,8 @@ def array_element_at(spec: UdfSpec) -> Kernel:
         void = lists.void | nulls(index)
         zero = (at == 0) & ~void
         outside = (np.abs(at) > lists.lengths) & ~void
+        if ((at == -(2**31)) & ~void).any():
+            raise RowError("ARITHMETIC_OVERFLOW", "integer overflow. The index -2147483648 has no absolute value.")
         # Spark looks at the bounds first
         if not is_try and outside.any():
             row = int(np.argmax(outside))
@@ -353,6 +356,11 @@ def array_slice(spec: UdfSpec) -> Kernel:
                 f"got {int(count[np.argmax((count < 0) & ~void)])}.",
             )
         first = np.where(at > 0, at - 1, lists.lengths + at)
+        if ((first + count > 2**31 - 1) & ~void & (first >= 0) & (first < lists.lengths)).any():
+            # Spark's interpreter and its generated code disagree here
+            raise RowError(
+                "UNSUPPORTED_FEATURE", "slice with a `length` that reaches beyond 2147483647 is not supported."
+            )
         outside = (first < 0) | (first >= lists.lengths) | void
         taken = np.where(outside, 0, np.minimum(count, lists.lengths - first))
         index = _ranges(lists.starts + np.where(outside, 0, first), taken)
@@ -481,6 +489,17 @@ def arrays_joined(spec: UdfSpec) -> Kernel:
 def _singles(values: pa.Array) -> pa.Array:
     """Every value as a list of one."""
     return pa.ListArray.from_arrays(pa.array(np.arange(len(values) + 1, dtype=np.int32)), values)
+
+
+@implementation("void_list")
+def void_list(spec: UdfSpec) -> Kernel:
+    """As many untyped NULLs as the argument says."""
+
+    def kernel(count: pa.Array) -> pa.Array:
+        lengths = ints(count)
+        return built(lengths, pa.nulls(int(lengths.sum())), nulls(count), spec.returns.arrow())
+
+    return kernel
 
 
 @implementation("array_extended")
@@ -712,6 +731,15 @@ def sequence_moments(spec: UdfSpec) -> Kernel:
 _DEDUP = "spark.sql.mapKeyDedupPolicy"
 
 
+def duplicate_key(key: Any) -> RowError:
+    """DUPLICATED_MAP_KEY."""
+    return RowError(
+        "DUPLICATED_MAP_KEY",
+        f"Duplicate map key {key} was found, please check the input data. If you want to remove the duplicated keys, "
+        f'you can set "{_DEDUP}" to "LAST_WIN" so that the key inserted at last takes precedence.',
+    )
+
+
 def checked_map(lengths: Ints, keys: pa.Array, items: pa.Array, void: Bools, type: pa.DataType) -> pa.Array:
     """A map array; NULL_MAP_KEY and DUPLICATED_MAP_KEY as in Spark."""
     if keys.null_count:
@@ -719,12 +747,7 @@ def checked_map(lengths: Ints, keys: pa.Array, items: pa.Array, void: Bools, typ
     rows = np.repeat(np.arange(len(lengths)), lengths)
     again = ~_first(rows, codes(keys))
     if again.any():
-        key = keys[int(np.argmax(again))].as_py()
-        raise RowError(
-            "DUPLICATED_MAP_KEY",
-            f"Duplicate map key {key} was found, please check the input data. If you want to remove the duplicated keys, "
-            f'you can set "{_DEDUP}" to "LAST_WIN" so that the key inserted at last takes precedence.',
-        )
+        raise duplicate_key(keys[int(np.argmax(again))].as_py())
     offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
     np.cumsum(lengths, out=offsets[1:])
     mask = pa.array(void) if void.any() else None
@@ -794,6 +817,23 @@ def map_entry_list(spec: UdfSpec) -> Kernel:
         return built(lists.lengths, entries, lists.void, type_)
 
     return kernel
+
+
+_PLAIN_DELIMITERS = frozenset("\\^$.|?*+()[]{}")
+
+
+@scalar("text_to_map")
+def text_to_map(text: str, between: str, inside: str) -> list[tuple[str, str | None]]:
+    """str_to_map; delimiters are regular expressions in Spark, only plain text is taken here."""
+    if set(between + inside) & _PLAIN_DELIMITERS:
+        raise RowError("UNSUPPORTED_FEATURE", "str_to_map with a regular expression as delimiter is not supported.")
+    pairs: dict[str, str | None] = {}
+    for piece in text.split(between) if between else list(text):
+        key, _, rest = piece.partition(inside) if inside else (piece[:1], "", piece[1:])
+        if key in pairs:
+            raise duplicate_key(key)
+        pairs[key] = rest if inside in piece else None
+    return list(pairs.items())
 
 
 @implementation("maps_joined")

@@ -97,7 +97,8 @@ def _native(source: DataType, target: DataType, context: Context) -> bool | None
     """Whether DataFusion's CAST can fail for the pair; None where its meaning differs from Spark's."""
     if is_integral(source):
         if is_integral(target):
-            return INTEGRALS.index(target) < INTEGRALS.index(source)
+            # a narrowing one is ours: its overflow has another condition than a guard's
+            return None if INTEGRALS.index(target) < INTEGRALS.index(source) else False
         if target in (DOUBLE, STRING, BOOLEAN) or (target == FLOAT and source in (TINYINT, SMALLINT)):
             return False
         if isinstance(target, DecimalType):
@@ -108,7 +109,7 @@ def _native(source: DataType, target: DataType, context: Context) -> bool | None
             return not _holds(source, target)
         if target == DOUBLE and source.precision <= 15:
             return False
-        return True if is_integral(target) else None
+        return None
     if source == FLOAT:
         return False if target == DOUBLE else None
     if source == BOOLEAN:

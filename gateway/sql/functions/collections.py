@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.errors import UserError
 from gateway.sql import bound
-from gateway.sql.bound import Call, Col, Expr, Lit
+from gateway.sql.bound import Call, Cast, Col, Expr, Lit
 from gateway.sql.catalogue import Context, Function, Lower, Site, coerce_args, make, param
 from gateway.sql.coerce import coerced, implicit_type, least_common_of, least_common_type, plain
 from gateway.sql.functions.lowerings import refused
@@ -12,6 +12,7 @@ from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
     DATE,
+    FLOAT,
     INT,
     STRING,
     TIMESTAMP,
@@ -73,11 +74,8 @@ def _bind_array(function: Function, site: Site) -> Expr:
 
 
 def _lower_array(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    element = _array_of(call).element
-    if element == VOID:
-        raise refused(call, "An array of untyped NULLs")
-    if not args:
-        raise refused(call, "An empty array without a type")
+    if _array_of(call).element == VOID:
+        return bound.udf("void_list", call.type, Lit(INT, False, len(args)), nullable=False)
     return bound.fn("make_array", call.type, *args, nullable=False)
 
 
@@ -119,14 +117,15 @@ def _bind_named_struct(function: Function, site: Site) -> Expr:
         raise site.wrong_count("2n (n > 0)")
     fields = []
     for label, value in zip(site.args[::2], site.args[1::2], strict=True):
+        inner = label.arg if isinstance(label, Cast) else label
+        if isinstance(inner, Lit) and inner.value is None:
+            raise UserError("DATATYPE_MISMATCH.UNEXPECTED_NULL", "The field name must not be null.", span=site.span)
         if not (isinstance(label, Lit) and label.type == STRING):
             raise UserError(
                 "DATATYPE_MISMATCH.CREATE_NAMED_STRUCT_WITHOUT_FOLDABLE_STRING",
                 "Only foldable `STRING` expressions are allowed to appear at odd position.",
                 span=site.span,
             )
-        if label.value is None:
-            raise UserError("DATATYPE_MISMATCH.UNEXPECTED_NULL", "The field name must not be null.", span=site.span)
         fields.append(StructField(label.value, value.type, value.nullable))
     return make(function, site, site.args, struct(*fields), False)
 
@@ -135,8 +134,8 @@ def _lower_struct(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if not args or any(a.type == VOID for a in args[1::2]):
         raise refused(call, "A struct without fields, or with an untyped NULL,")
     names = [a.value for a in args[::2] if isinstance(a, Lit)]
-    if len(set(names)) != len(names):
-        raise refused(call, "A struct with two fields of one name")
+    if len(set(names)) != len(names) or "" in names:
+        raise refused(call, "A struct with two fields of one name, or one without a name,")
     return bound.fn("named_struct", call.type, *args, nullable=False)
 
 
@@ -160,12 +159,17 @@ def _lower_get(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     """array_element(a, CASE WHEN i < 0 THEN 0 ELSE i + 1 END), in 64 bits so that the index can't wrap."""
     items, index = args
     if isinstance(index, Lit):
-        place: Expr = Lit(BIGINT, index.value is None, None if index.value is None else max(0, index.value + 1))
+        number = None if index.value is None else max(0, index.value + 1) % 2**31
+        place: Expr = Lit(BIGINT, number is None, number)
         return bound.fn("array_element", call.type, items, place)
     wide = bound.cast(index, BIGINT)
     zero, one = Lit(BIGINT, False, 0), Lit(BIGINT, False, 1)
     below = bound.op("<", BOOLEAN, wide, zero, nullable=index.nullable)
-    place = bound.case(BIGINT, (below, zero), otherwise=bound.op("+", BIGINT, wide, one, nullable=index.nullable))
+    last = bound.op("=", BOOLEAN, wide, Lit(BIGINT, False, 2**31 - 1), nullable=index.nullable)
+    # the engine takes no index beyond 32 bits
+    place = bound.case(
+        BIGINT, (below, zero), (last, zero), otherwise=bound.op("+", BIGINT, wide, one, nullable=index.nullable)
+    )
     return bound.fn("array_element", call.type, items, place)
 
 
@@ -237,6 +241,8 @@ def _with_value(site: Site, value_at: int = 1) -> tuple[Expr, ...]:
     common = least_common_type(t.element, value.type)
     if common is None:
         raise _diff_types(site, t, value.type)
+    if FLOAT in (t.element, value.type) and any(is_integral(x) for x in (t.element, value.type)):
+        common = FLOAT  # Spark's tightest common type, not the least common one
     args = list(site.args)
     args[0] = coerced(base, array(common, t.contains_null))
     args[value_at] = coerced(value, common)
@@ -491,6 +497,8 @@ def lower_reverse_array(call: Call, args: tuple[Expr, ...], context: Context) ->
 
 def _one_map(site: Site) -> MapType:
     t = plain(site.args[0].type)
+    if t == VOID and site.shown != "map_contains_key":
+        raise refused(Call(VOID, True, site.shown, (), span=site.span), f"{site.shown} of an untyped NULL")
     if not isinstance(t, MapType):
         raise site.mismatch(0, "MAP")
     return t
@@ -525,7 +533,7 @@ def _bind_contains_key(function: Function, site: Site) -> Expr:
 
 def _bind_map_concat(function: Function, site: Site) -> Expr:
     types = [plain(a.type) for a in site.args]
-    if not all(isinstance(t, (MapType,)) or t == VOID for t in types):
+    if not all(isinstance(t, MapType) for t in types):
         shown = ", ".join(f'"{t.sql}"' for t in types)
         raise UserError(
             "DATATYPE_MISMATCH.MAP_CONCAT_DIFF_TYPES",
@@ -548,6 +556,8 @@ def _lower_map_concat(call: Call, args: tuple[Expr, ...], context: Context) -> E
 def _bind_from_arrays(function: Function, site: Site) -> Expr:
     _count(site, 2)
     types = [plain(a.type) for a in site.args]
+    if VOID in types:
+        raise refused(Call(VOID, True, site.shown, (), span=site.span), f"{site.shown} of an untyped NULL")
     for index, t in enumerate(types):
         if not isinstance(t, ArrayType):
             raise site.mismatch(index, "ARRAY")
@@ -610,6 +620,14 @@ ROWS: tuple[Function, ...] = (
     Function("map_values", bind=_bind_map_part, lower=_kernel("map_value_list")),
     Function("map_entries", bind=_bind_map_part, lower=_kernel("map_entry_list")),
     Function("map_contains_key", bind=_bind_contains_key, lower=_kernel("array_contains")),
+    Function(
+        "str_to_map",
+        params=(param(STRING), param(STRING), param(STRING)),
+        optional=2,
+        defaults=(Lit(STRING, False, ","), Lit(STRING, False, ":")),
+        returns=map_of(STRING, STRING),
+        lower=_kernel("text_to_map", raises=True),
+    ),
     Function("map_concat", bind=_bind_map_concat, lower=_lower_map_concat),
     Function("map_from_arrays", bind=_bind_from_arrays, lower=_kernel("map_from_lists", raises=True)),
     Function("map_from_entries", bind=_bind_from_entries, lower=_kernel("map_from_entry_list", raises=True)),

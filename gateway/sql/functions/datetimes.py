@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gateway import instants
 from gateway.errors import UserError
 from gateway.sql import bound
 from gateway.sql.bound import Call, Cast, Expr, Lit
 from gateway.sql.catalogue import Context, Function, Lower, Site, coerce_args, make, nullable_of, param
-from gateway.sql.coerce import coerced, plain
+from gateway.sql.coerce import can_cast, coerced, plain
 from gateway.sql.functions.intervals import folded_add
 from gateway.sqltypes import (
     BIGINT,
@@ -112,7 +114,10 @@ def _bind_extract(function: Function, site: Site) -> Expr:
         raise site.wrong_count("2")
     if site.args[0].type != STRING:
         raise site.mismatch(0, "STRING")
-    name = site.constant(0)
+    first = site.args[0]
+    name = (
+        None if isinstance(first, Cast) and isinstance(first.arg, Lit) and first.arg.value is None else site.constant(0)
+    )
     source = site.args[1]
     if name is None:
         return make(function, site, site.args, DOUBLE, True, ("null",))
@@ -161,9 +166,8 @@ def _extract(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 
 def _shown_extract(call: Call, args: list[str]) -> str:
-    if call.shown == "extract":
-        return f"extract({args[0]} FROM {args[1]})"
-    return f"{call.shown or 'date_part'}({args[0]}, {args[1]})"
+    name = call.shown or call.fn
+    return f"{name}({args[0]}, {args[1]})" if name == "date_part" else f"{name}({args[0]} FROM {args[1]})"
 
 
 # ---------------------------------------------------------------------------------------------------- moving and spans
@@ -295,10 +299,11 @@ def _bind_parsed(function: Function, site: Site) -> Expr:
         raise site.wrong_count("[1, 2]")
     target = DATE if "date" in function.name else TIMESTAMP_NTZ if "ntz" in function.name else TIMESTAMP
     is_try = function.name.startswith("try_")
-    source = site.args[0]
-    t = plain(source.type)
-    params = (param(*_PARSED), param(STRING))[: len(site.args)]
-    args = list(coerce_args(Function(function.name, params), site))
+    if len(site.args) == 1 and can_cast(plain(site.args[0].type), target):
+        args = list(site.args)
+    else:
+        params = (param(*_PARSED), param(STRING))[: len(site.args)]
+        args = list(coerce_args(Function(function.name, params), site))
     t = plain(args[0].type)
     parse = len(args) == 2 and t == STRING
     if not parse and t != target:
@@ -329,6 +334,20 @@ def _parsed(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 def _as_date(stamp: Expr, context: Context) -> Expr:
     return bound.udf("cast", DATE, stamp, params=(context.time_zone, False), nullable=stamp.nullable)
+
+
+def _exactly(type_: DataType, returns: DataType) -> Callable[[Function, Site], Expr]:
+    """One argument that Spark does not cast."""
+
+    def bind(function: Function, site: Site) -> Expr:
+        if len(site.args) != 1:
+            raise site.wrong_count("1")
+        (arg,) = site.args
+        if arg.type != type_ and arg.type.name != "VOID":
+            raise site.mismatch(0, type_.sql)
+        return make(function, site, (coerced(arg, type_),), returns, arg.nullable)
+
+    return bind
 
 
 def _bind_unix(function: Function, site: Site) -> Expr:
@@ -427,7 +446,7 @@ _CLOCK = (param(INT), param(INT), param(INT), param(INT), param(INT), param(deci
 def _bind_make_timestamp(function: Function, site: Site) -> Expr:
     zoneless, is_try = function.name.endswith("ntz"), function.name.startswith("try_")
     count = len(site.args)
-    if count in (1, 2, 3) and not is_try:
+    if count in (1, 2, 3):
         return make(function, site, site.args, TIMESTAMP_NTZ if zoneless else TIMESTAMP, True, ("date and time",))
     most = 6 if zoneless else 7
     if count not in (6, most):
@@ -435,6 +454,11 @@ def _bind_make_timestamp(function: Function, site: Site) -> Expr:
     args = coerce_args(Function(function.name, (*_CLOCK, param(STRING))[:count]), site)
     target = TIMESTAMP_NTZ if zoneless else TIMESTAMP
     return make(function, site, args, target, is_try or any(a.nullable for a in args), (is_try,))
+
+
+def _shown_make_timestamp(call: Call, args: list[str]) -> str:
+    name = call.shown or call.fn
+    return f"{name}({', '.join(args[:6] if name == 'try_make_timestamp' else args)})"
 
 
 def _make_timestamp(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -504,7 +528,7 @@ ROWS: tuple[Function, ...] = (
         lower=kernel("make_date", raises=True),
     ),
     *(
-        Function(name, bind=_bind_make_timestamp, lower=_make_timestamp)
+        Function(name, bind=_bind_make_timestamp, lower=_make_timestamp, shown=_shown_make_timestamp)
         for name in (
             "make_timestamp",
             "make_timestamp_ltz",
@@ -541,13 +565,12 @@ ROWS: tuple[Function, ...] = (
         lower=_from_unixtime,
     ),
     *(Function(name, bind=_bind_unix, lower=_unix) for name in ("unix_timestamp", "to_unix_timestamp")),
-    Function("unix_date", params=(param(DATE),), returns=INT, lower=_unix_date),
-    Function("unix_micros", params=(param(TIMESTAMP),), returns=BIGINT, lower=_unix_micros),
-    Function("unix_millis", params=(param(TIMESTAMP),), returns=BIGINT, lower=kernel("epoch_units", params=(1000,))),
+    Function("unix_date", bind=_exactly(DATE, INT), lower=_unix_date),
+    Function("unix_micros", bind=_exactly(TIMESTAMP, BIGINT), lower=_unix_micros),
+    Function("unix_millis", bind=_exactly(TIMESTAMP, BIGINT), lower=kernel("epoch_units", params=(1000,))),
     Function(
         "unix_seconds",
-        params=(param(TIMESTAMP),),
-        returns=BIGINT,
+        bind=_exactly(TIMESTAMP, BIGINT),
         lower=kernel("epoch_units", params=(instants.MICROS_PER_SECOND,)),
     ),
     Function("date_from_unix_date", params=(param(INT),), returns=DATE, lower=_from_unix_date),
