@@ -49,8 +49,8 @@ Queries (all are `exp.Query` except Values)
 Relations
     ``Table(this, db, catalog, version=Version(this="VERSION" | "TIMESTAMP", kind="AS OF" | "@", expression), alias)``; a table
     function is ``Table(this=Anonymous)``; ``Subquery(this=query, alias)``; a relation in parentheses is
-    ``Subquery(this=relation, joins, alias)``; ``Values``; ``Lateral(this=Subquery | Table(Anonymous), alias)``; LATERAL VIEW: ``Lateral(this=Anonymous,
-    view=True, outer, alias)`` in `laterals`. ``TableAlias(this=Identifier, columns=[Identifier])``. Joins apply left to
+    ``Subquery(this=relation, joins, alias)``; ``Values``; ``Lateral(this=Subquery | Table(Anonymous), alias)``; LATERAL VIEW:
+    ``Lateral(this=Anonymous, view=True, outer, alias)`` in `laterals`. ``TableAlias(this=Identifier, columns=[Identifier])``. Joins apply left to
     right in one list, commas included: ``Join(this, side=LEFT | RIGHT | FULL | None, kind=INNER | CROSS | OUTER | SEMI | ANTI,
     method="NATURAL", on, using=[Identifier])``.
 """
