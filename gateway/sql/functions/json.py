@@ -1,0 +1,169 @@
+"""Rows of JSON functions."""
+
+from __future__ import annotations
+
+from gateway.errors import UnsupportedError, UserError
+from gateway.sql import bound
+from gateway.sql.bound import Call, Expr, Lit
+from gateway.sql.catalogue import Context, Function, Site, coerce_args, make, param
+from gateway.sql.coerce import plain
+from gateway.sql.datatypes import parse_type
+from gateway.sql.functions.lowerings import kernel
+from gateway.sqltypes import (
+    INT,
+    STRING,
+    VOID,
+    ArrayType,
+    DataType,
+    IntervalType,
+    MapType,
+    StructField,
+    StructType,
+    array,
+    is_nested,
+    struct,
+)
+
+_TEXT = param(STRING)
+
+
+def _no_options(site: Site, index: int) -> None:
+    """Options are not read; NULL for them is Spark's error."""
+    if len(site.args) <= index:
+        return
+    if site.args[index].type == VOID:
+        raise UserError(
+            "INVALID_OPTIONS.NON_MAP_FUNCTION",
+            "Invalid options: Must use the `map()` function for options.",
+            span=site.span_of(index),
+            sqlstate="42K06",
+        )
+    raise UnsupportedError(
+        "UNSUPPORTED_FEATURE", f"{site.shown} with options is not supported.", span=site.span_of(index)
+    )
+
+
+def _schema(site: Site) -> DataType:
+    """The type that the constant second argument describes: columns as in CREATE TABLE, or a type."""
+    arg = site.args[1]
+    if not isinstance(arg, Lit) or not isinstance(arg.value, str):
+        if isinstance(arg, Call):
+            raise UnsupportedError(
+                "UNSUPPORTED_FEATURE", f"{site.shown} with a computed schema is not supported.", span=site.span_of(1)
+            )
+        raise UserError(
+            "INVALID_SCHEMA.NON_STRING_LITERAL",
+            "The input schema is not a valid schema string. The input expression must be string literal and not null.",
+            span=site.span_of(1),
+        )
+    if not arg.value.strip():
+        raise UserError("PARSE_EMPTY_STATEMENT", "Syntax error, unexpected empty statement.", span=site.span_of(1))
+    try:
+        return plain(parse_type(f"STRUCT<{arg.value}>"))
+    except UserError:
+        try:
+            return plain(parse_type(arg.value))
+        except UserError as error:
+            raise UserError(error.condition, error.message, sqlstate=error.sqlstate, span=site.span_of(1)) from None
+
+
+def _readable(t: DataType) -> str | None:
+    """The first type inside that cannot be read from JSON here."""
+    if t.name in ("TIMESTAMP", "TIMESTAMP_NTZ", "BINARY", "VOID") or isinstance(t, IntervalType):
+        return t.sql
+    if isinstance(t, MapType) and t.key != STRING:
+        return t.sql
+    return next(filter(None, map(_readable, t.children())), None)
+
+
+def _nullable_inside(t: DataType) -> DataType:
+    """The schema with everything nullable, as from_json makes it."""
+    if isinstance(t, ArrayType):
+        return array(_nullable_inside(t.element))
+    if isinstance(t, MapType):
+        return MapType("MAP", t.key, _nullable_inside(t.value), True)
+    if isinstance(t, StructType):
+        return struct(*(StructField(f.name, _nullable_inside(f.type)) for f in t.fields))
+    return t
+
+
+def _bind_from_json(function: Function, site: Site) -> Expr:
+    if not 2 <= len(site.args) <= 3:
+        raise site.wrong_count("[2, 3]")
+    target = _nullable_inside(_schema(site))
+    _no_options(site, 2)
+    if not is_nested(target):
+        raise UserError(
+            "DATATYPE_MISMATCH.INVALID_JSON_SCHEMA",
+            f'Cannot resolve "{site.shown}" due to data type mismatch: input schema "{target.sql}" must be a struct, an '
+            "array, a map or a variant.",
+            span=site.span_of(1),
+        )
+    (value,) = coerce_args(Function("from_json", (_TEXT,)), Site(site.name, site.args[:1], site.context, site.span))
+    return make(function, site, (value,), target, True)
+
+
+def _from_json(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    obstacle = _readable(call.type)
+    if obstacle is not None:
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"from_json of {obstacle} is not supported.", span=call.span)
+    return bound.udf("from_json", call.type, args[0])
+
+
+def _bind_to_json(function: Function, site: Site) -> Expr:
+    if not 1 <= len(site.args) <= 2:
+        raise site.wrong_count("[1, 2]")
+    _no_options(site, 1)
+    value = site.args[0]
+    if not is_nested(value.type):
+        raise site.mismatch(0, "STRUCT or ARRAY or MAP or VARIANT")
+    return make(function, site, (value,), STRING, True)
+
+
+def _writable(t: DataType) -> str | None:
+    if t.name == "VOID" or isinstance(t, IntervalType) or (isinstance(t, MapType) and t.key != STRING):
+        return t.sql
+    return next(filter(None, map(_writable, t.children())), None)
+
+
+def _to_json(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    obstacle = _writable(args[0].type)
+    if obstacle is not None:
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"to_json of {obstacle} is not supported.", span=call.span)
+    return bound.udf("to_json", STRING, args[0], params=(context.time_zone,))
+
+
+def _bind_tuple(function: Function, site: Site) -> Expr:
+    if len(site.args) < 2:
+        raise site.wrong_count("> 1")
+    for i, arg in enumerate(site.args):
+        if arg.type not in (STRING, VOID):
+            raise UserError(
+                "DATATYPE_MISMATCH.NON_STRING_TYPE",
+                f'Cannot resolve "{site.shown}" due to data type mismatch: all arguments of the function `json_tuple` must '
+                "be strings.",
+                span=site.span_of(i),
+            )
+    args = coerce_args(Function("json_tuple", (_TEXT,), _TEXT), site)
+    columns = (StructField(f"c{i}", STRING) for i in range(len(args) - 1))
+    return make(function, site, args, struct(*columns), False)
+
+
+def _json_tuple(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf("json_tuple", array(call.type, False), *args, nullable=False)
+
+
+ROWS: tuple[Function, ...] = (
+    Function(
+        "get_json_object",
+        (_TEXT, _TEXT),
+        returns=STRING,
+        nullable="always",
+        lower=kernel("get_json_object"),
+    ),
+    Function("json_array_length", (_TEXT,), returns=INT, nullable="always", lower=kernel("json_array_length")),
+    Function("json_object_keys", (_TEXT,), returns=array(STRING), nullable="always", lower=kernel("json_object_keys")),
+    Function("json_tuple", kind="generator", bind=_bind_tuple, lower=_json_tuple),
+    Function("from_json", bind=_bind_from_json, lower=_from_json),
+    Function("to_json", bind=_bind_to_json, lower=_to_json),
+)
