@@ -76,7 +76,7 @@ def test_monsters_get_an_answer_or_a_clear_error(connect: Any, statement: str) -
     with connect().cursor() as cursor:
         try:
             cursor.execute(statement).fetchall()
-        except exc.ServerOperationError as error:
+        except exc.DatabaseError as error:
             message = str(error)
             assert message.startswith("[")
             assert "SQLSTATE: " in message

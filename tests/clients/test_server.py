@@ -1,0 +1,214 @@
+"""The server process as operators see it: health, tokens, signals, orphans, bad requests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.cli import main
+from gateway.protocol.client import Client, RemoteError
+from tests.fix_server import HTTP_PATH, Server, start_server
+
+ENDLESS = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
+
+
+def status_of(url: str, body: bytes | None = None, **headers: str) -> int:
+    """HTTP status of a GET, or a POST with `body`."""
+    request = urllib.request.Request(url, data=body, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def descendants(pid: int) -> set[int]:
+    """Process ids of all descendants."""
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                parents[int(entry)] = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    found = {pid}
+    while more := {p for p, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
+
+
+def wait_for_end(pids: set[int], seconds: float) -> set[int]:
+    """Those of `pids` that still run after `seconds`."""
+    end = time.monotonic() + seconds
+    while pids and time.monotonic() < end:
+        pids = {p for p in pids if Path(f"/proc/{p}").exists() and "Z" not in _state(p)}
+        time.sleep(0.05)
+    return pids
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+def test_pages(server: Server) -> None:
+    assert status_of(server.url + "/healthz") == 200
+    assert status_of(server.url + "/readyz") == 200
+    assert status_of(server.url + "/metrics") == 200
+    assert status_of(server.url + "/api/2.0/connector-service/feature-flags/PYTHON/4.9.0") == 404
+    assert status_of(server.thrift_url) == 405
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\x00",
+        b"garbage" * 100,
+        b"\x80\x01\x00\x01\x00\x00\x00\x0bOpenSession",
+        b"\x80\x01\x00\x01\xff\xff\xff\xff",
+    ],
+)
+def test_garbage_does_no_harm(server: Server, body: bytes) -> None:
+    assert status_of(server.thrift_url, body) in (200, 400)
+    with Client(server.thrift_url).open() as client:
+        assert client.execute("SELECT 1").table().num_rows == 1
+
+
+def test_a_cut_request_does_no_harm(server: Server) -> None:
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port))) as peer:
+        peer.sendall(f"POST {HTTP_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nshort".encode())
+    assert status_of(server.url + "/readyz") == 200
+
+
+def test_too_large_a_body_is_refused(server: Server) -> None:
+    try:
+        assert status_of(server.thrift_url, b"x" * (17 * 1024 * 1024)) == 413
+    except urllib.error.URLError as error:  # refused while we were still sending
+        assert isinstance(error.reason, (ConnectionResetError, BrokenPipeError))
+    assert status_of(server.url + "/readyz") == 200
+
+
+def test_foreign_handles_look_like_missing_ones(server: Server) -> None:
+    with Client(server.thrift_url, user="alice").open() as alice, Client(server.thrift_url, user="bob").open() as bob:
+        bob._session = alice._session
+        with pytest.raises(RemoteError, match="SessionHandle"):
+            bob.execute("SELECT 1")
+        bob._session = None
+
+
+def test_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tokens = tmp_path / "tokens.txt"
+    assert main(["token", "alice", "--token-file", str(tokens)]) == 0
+    token = capsys.readouterr().out.strip()
+    server = start_server(tmp_path, "--auth", "token", "--token-file", str(tokens))
+    try:
+        with Client(server.url, token=token).open() as client:
+            assert client.execute("SELECT current_user()").table().column(0).to_pylist() == ["alice"]
+        for wrong in ("dapi" + "0" * 32, "", token[:-1]):
+            with pytest.raises(RemoteError, match="401"):
+                Client(server.url, token=wrong).open()
+        assert token not in server.log.read_text()
+    finally:
+        assert server.stop() == 0
+
+
+def test_sigterm_lets_statements_end(tmp_path: Path) -> None:
+    server = start_server(tmp_path)
+    client = Client(server.url).open()
+    result = client.execute("SELECT id FROM range(300000)", max_rows=1000)
+    workers = descendants(server.process.pid)
+    server.process.send_signal(signal.SIGTERM)
+    assert sum(batch.num_rows for batch in result.batches()) == 300_000
+    client.close()
+    assert server.process.wait(30) == 0
+    assert not wait_for_end(workers, 5)
+    assert not (tmp_path / "ready.json").exists()
+
+
+def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+    server = start_server(tmp_path)
+    with Client(server.url).open() as client:
+        workers = descendants(server.process.pid)
+        answer: list[Any] = []
+
+        def stop_twice(_: Any) -> None:
+            if not answer:
+                answer.append(True)
+                server.process.send_signal(signal.SIGTERM)
+                time.sleep(0.3)
+                server.process.send_signal(signal.SIGTERM)
+
+        with pytest.raises((OSError, RemoteError)):
+            client.execute(ENDLESS, progress=stop_twice)
+        client._session = None
+    assert server.process.wait(10) != 0
+    assert not wait_for_end(workers, 10)
+
+
+def test_kill_leaves_no_orphan(tmp_path: Path) -> None:
+    server = start_server(tmp_path)
+    client = Client(server.url).open()
+    client.execute("SELECT id, repeat('x', 100) FROM range(200000)", max_rows=10)
+    workers = descendants(server.process.pid)
+    assert workers
+    server.process.kill()
+    server.process.wait()
+    assert not wait_for_end(workers, 10)
+    left = [p for folder in ("spool", "spill") for p in (tmp_path / "state" / folder).rglob("*") if p.is_file()]
+    assert left == []
+    again = start_server(tmp_path)
+    assert again.stop() == 0
+
+
+def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
+    server = start_server(tmp_path)
+    try:
+        with Client(server.url).open() as client:
+            for _ in range(2):
+                for worker in descendants(server.process.pid):
+                    os.kill(worker, signal.SIGKILL)
+                assert client.execute("SELECT 41 + 1").table().column(0).to_pylist() == [42]
+    finally:
+        assert server.stop() == 0
+
+
+def test_ready_file_and_log(tmp_path: Path) -> None:
+    server = start_server(tmp_path, "--log-format", "json")
+    try:
+        facts = json.loads((tmp_path / "ready.json").read_text())
+        assert facts == {"pid": server.process.pid, "http": server.url, "tcp": None, "https": None}
+        with Client(server.url).open() as client:
+            client.execute("SELECT 'secret text'").close()
+    finally:
+        assert server.stop() == 0
+    lines = [json.loads(line) for line in server.log.read_text().splitlines()]
+    assert {"gateway ready", "session opened", "gateway stopped"} <= {line["event"] for line in lines}
+    assert any("statement_id" in line for line in lines)
+    assert "secret text" not in server.log.read_text()
+
+
+def test_query_command_over_a_running_server(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", "--url", server.url, "--quiet", "SELECT id, id * 2 AS twice FROM range(3)"]) == 0
+    assert capsys.readouterr().out == "id  twice\n--  -----\n 0      0\n 1      2\n 2      4\n"
+    assert main(["query", "--url", server.url, "--quiet", "SELECT 1 AS a, 'x' AS b", "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "a,b\n1,x\n"
+    path = tmp_path / "rows.parquet"
+    assert main(["query", "--url", server.url, "--quiet", "SELECT id FROM range(100000)", "-o", str(path)]) == 0
+    assert path.stat().st_size > 1000
+    assert main(["query", "--url", server.url, "--quiet", "SELECT nonsense"]) == 1
+    assert "UNRESOLVED_COLUMN" in capsys.readouterr().err
