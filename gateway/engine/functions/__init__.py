@@ -8,9 +8,9 @@ a row is raised as `RowError`; its text travels through DataFusion's error messa
 from __future__ import annotations
 
 import importlib
-import json
 import pkgutil
 from collections.abc import Callable
+from json import dumps, loads
 
 import pyarrow as pa
 
@@ -47,7 +47,7 @@ class RowError(Exception):
     """What Spark raises for a row: condition and message; survives the trip through the engine's error text."""
 
     def __init__(self, condition: str, message: str) -> None:
-        super().__init__(_MARK + json.dumps([condition, message]).encode().hex() + _MARK)
+        super().__init__(_MARK + dumps([condition, message]).encode().hex() + _MARK)
 
 
 def row_error_in(text: str) -> GatewayError | None:
@@ -56,7 +56,7 @@ def row_error_in(text: str) -> GatewayError | None:
     if len(parts) < 3:
         return None
     try:  # hex, because the text has been quoted and escaped on its way
-        condition, message = json.loads(bytes.fromhex(parts[1]))
+        condition, message = loads(bytes.fromhex(parts[1]))
     except ValueError:
         return None
     return UserError(condition, message)

@@ -320,9 +320,10 @@ def number_to_timestamp(array: pa.Array, source: DataType) -> Converted:
 def scalar_cast(source: DataType, target: DataType, zone: Zone) -> Callable[[pa.Array], Converted] | None:
     """The kernel for a pair of numbers, BOOLEAN, dates and timestamps; None if it is another kind of pair."""
     numeric = is_integral(source) or is_fractional(source) or isinstance(source, DecimalType)
-    if numeric or source == BOOLEAN:
-        if source == BOOLEAN:
-            return lambda a: from_boolean(a, target)
+    if source == BOOLEAN:
+        to_number = is_integral(target) or is_fractional(target) or isinstance(target, DecimalType)
+        return (lambda a: from_boolean(a, target)) if to_number else None
+    if numeric:
         if target == BOOLEAN:
             return lambda a: to_boolean(a, source)
         if is_integral(target):

@@ -373,8 +373,10 @@ def print_binary(array: pa.Array) -> Converted:
 
 def printer(source: DataType, zone: Zone) -> Callable[[pa.Array], Converted] | None:
     """The kernel that prints a scalar `source` as STRING; None for types that it does not know."""
-    if is_integral(source) or source == BOOLEAN:
+    if is_integral(source):
         return lambda a: Converted(a.cast(pa.string()))
+    if source == BOOLEAN:
+        return lambda a: Converted(pc.if_else(a, "true", "false"))
     if isinstance(source, DecimalType):
         return lambda a: Converted(print_decimal(a))
     if is_fractional(source):

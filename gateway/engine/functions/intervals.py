@@ -213,12 +213,7 @@ def _from_number(array: pa.Array, source: DataType, target: IntervalType) -> Con
 
     def convert(value: Any) -> int:
         with localcontext(EXACT):
-            if isinstance(value, Decimal):
-                # only seconds keep a fraction
-                scaled = value * unit if target.end == "second" else value.to_integral_value(ROUND_HALF_UP) * unit
-                whole = int(scaled.to_integral_value(ROUND_HALF_UP))
-            else:
-                whole = value * unit
+            whole = int((Decimal(value) * unit).to_integral_value(ROUND_HALF_UP))
         if not -limit <= whole < limit:
             raise Bad
         return whole

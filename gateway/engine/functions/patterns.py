@@ -48,6 +48,16 @@ def _refused(letter: str) -> RowError:
     return RowError("UNSUPPORTED_FEATURE", f"The datetime pattern letter '{letter}' is not supported.")
 
 
+_GUIDE = (
+    "You can form a valid datetime pattern with the guide from "
+    "'https://spark.apache.org/docs/latest/sql-ref-datetime-pattern.html'."
+)
+
+
+def _invalid(pattern: str, sub: str, text: str) -> RowError:
+    return RowError(f"INVALID_DATETIME_PATTERN.{sub}", f"Unrecognized datetime pattern: {pattern}. {text}")
+
+
 def _unrecognized(pattern: str) -> RowError:
     return RowError(
         "INCONSISTENT_BEHAVIOR_CROSS_VERSION.DATETIME_PATTERN_RECOGNITION",
@@ -102,15 +112,25 @@ def _checked(letter: str, count: int, pattern: str) -> Token:
             f"since Spark 3.0, detected week-based character: {letter}. Please use the SQL function EXTRACT instead.",
         )
     most = _MOST.get(letter)
-    if most is None:
-        if letter in "ABnNpF":
-            raise _refused(letter)
-        raise RowError(
-            "INVALID_DATETIME_PATTERN.ILLEGAL_CHARACTER",
-            f"Unrecognized datetime pattern: {pattern}. Illegal pattern character found in datetime pattern: {letter}. "
-            "Please provide legal character.",
+    if letter in "ABnNp":
+        raise _invalid(
+            pattern,
+            "ILLEGAL_CHARACTER",
+            f"Illegal pattern character found in datetime pattern: {letter}. Please provide legal character.",
         )
-    if count > most or (letter == "V" and count != 2) or (letter == "O" and count not in (1, 4)):
+    if letter == "F":
+        if count == 1:
+            raise _refused(letter)
+        raise _unrecognized(pattern)
+    if most is None or (letter == "V" and count != 2) or (letter == "O" and count not in (1, 4)):
+        raise _invalid(pattern, "WITH_SUGGESTION", _GUIDE)
+    if count > most:
+        if letter in "GMLEQq" and count == 5:
+            raise _invalid(
+                pattern, "LENGTH", f"Too many letters in datetime pattern: {pattern}. Please reduce pattern length."
+            )
+        if letter in "XxQq":
+            raise _invalid(pattern, "WITH_SUGGESTION", _GUIDE)
         raise _unrecognized(pattern)
     return letter, count
 
@@ -274,7 +294,8 @@ def _reader(pattern: str) -> tuple[re.Pattern[str], tuple[Token, ...]]:
                 "UNSUPPORTED_FEATURE",
                 f"Parsing with the datetime pattern '{pattern}' (adjacent numbers) is not supported.",
             )
-        expression += f"({_field(letter, count, next_numeric)})"
+        # Java never gives back what a field has taken
+        expression += f"((?>{_field(letter, count, next_numeric)}))"
         tokens.append(part)
     return re.compile(expression, re.IGNORECASE), tuple(tokens)
 
@@ -354,6 +375,8 @@ def read(text: str, pattern: str, zone: Zone | None) -> int | None:
         return None
     clock = (hour * 3600 + values.get("m", 0) * 60 + values.get("s", 0)) * MICROS_PER_SECOND + values.get("S", 0)
     local = days * MICROS_PER_DAY + clock
+    if not -(2**63) + MICROS_PER_DAY < local < 2**63 - MICROS_PER_DAY:
+        raise RowError("ARITHMETIC_OVERFLOW", "long overflow.")
     if zone is None:
         return local
     return instant_of(local, own or zone)

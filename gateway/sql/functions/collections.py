@@ -12,6 +12,7 @@ from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
     DATE,
+    DOUBLE,
     FLOAT,
     INT,
     STRING,
@@ -20,6 +21,7 @@ from gateway.sqltypes import (
     VOID,
     ArrayType,
     DataType,
+    DecimalType,
     IntervalType,
     MapType,
     StructField,
@@ -27,7 +29,9 @@ from gateway.sqltypes import (
     array,
     interval,
     is_datetime,
+    is_fractional,
     is_integral,
+    is_numeric,
     map_of,
     struct,
 )
@@ -224,6 +228,24 @@ def _diff_types(site: Site, left: DataType, right: DataType) -> UserError:
     )
 
 
+def _shared_type(a: DataType, b: DataType, wider: bool = False) -> DataType | None:
+    """Spark's tightest common type (`wider`: a decimal may grow): no string becomes a number, an integer may become FLOAT."""
+    if a == b or VOID in (a, b):
+        return b if a == VOID else a
+    if _has_string(a) != _has_string(b):
+        return None
+    if is_numeric(a) and is_numeric(b):
+        if isinstance(a, DecimalType) or isinstance(b, DecimalType):
+            common = least_common_type(a, b)
+            return common if wider or (common in (a, b) and not is_fractional(a) and not is_fractional(b)) else None
+        return FLOAT if FLOAT in (a, b) and DOUBLE not in (a, b) else least_common_type(a, b)
+    return least_common_type(a, b)
+
+
+def _has_string(t: DataType) -> bool:
+    return t == STRING or any(_has_string(c) for c in t.children())
+
+
 def _with_value(site: Site, value_at: int = 1) -> tuple[Expr, ...]:
     """(array, …, value): both brought to the common element type."""
     base = site.args[0]
@@ -238,11 +260,9 @@ def _with_value(site: Site, value_at: int = 1) -> tuple[Expr, ...]:
             "DATATYPE_MISMATCH.NULL_TYPE", f"Null typed values cannot be used as arguments of `{site.shown}`.",
             span=site.span_of(value_at),
         )  # fmt: skip
-    common = least_common_type(t.element, value.type)
+    common = _shared_type(t.element, plain(value.type), wider=site.shown == "array_contains")
     if common is None:
         raise _diff_types(site, t, value.type)
-    if FLOAT in (t.element, value.type) and any(is_integral(x) for x in (t.element, value.type)):
-        common = FLOAT  # Spark's tightest common type, not the least common one
     args = list(site.args)
     args[0] = coerced(base, array(common, t.contains_null))
     args[value_at] = coerced(value, common)
@@ -358,6 +378,8 @@ def _bind_two_arrays(function: Function, site: Site) -> Expr:
         if not isinstance(t, ArrayType) and t != VOID:
             raise site.mismatch(index, "ARRAY")
     common = least_common_of(types)
+    if VOID not in types and _has_string(types[0]) != _has_string(types[1]):
+        common = None
     if not isinstance(common, ArrayType):
         raise UserError(
             "DATATYPE_MISMATCH.BINARY_ARRAY_DIFF_TYPES",
@@ -520,7 +542,7 @@ def _bind_contains_key(function: Function, site: Site) -> Expr:
     _count(site, 2)
     t = _one_map(site)
     key = site.args[1]
-    common = least_common_type(t.key, key.type)
+    common = _shared_type(t.key, plain(key.type), wider=True)
     if key.type == VOID or common is None:
         raise UserError(
             "DATATYPE_MISMATCH.NULL_TYPE" if key.type == VOID else "DATATYPE_MISMATCH.MAP_FUNCTION_DIFF_TYPES",

@@ -112,9 +112,9 @@ _INTERVAL_UNITS = {True: ("year", "month"), False: ("day", "hour", "minute", "se
 def _bind_extract(function: Function, site: Site) -> Expr:
     if len(site.args) != 2:
         raise site.wrong_count("2")
-    if site.args[0].type != STRING:
-        raise site.mismatch(0, "STRING")
     first = site.args[0]
+    if first.type.name not in ("STRING", "VOID"):
+        raise site.mismatch(0, "STRING")
     name = (
         None if isinstance(first, Cast) and isinstance(first.arg, Lit) and first.arg.value is None else site.constant(0)
     )
@@ -511,6 +511,7 @@ ROWS: tuple[Function, ...] = (
     *(Function(name, bind=_bind_datediff, lower=_datediff) for name in ("datediff", "date_diff")),
     TIMESTAMP_ADD,
     TIMESTAMP_DIFF,
+    Function("timediff", bind=_bind_timestamp_diff, lower=_timestamp_diff),
     Function(
         "months_between",
         params=(param(TIMESTAMP), param(TIMESTAMP), param(BOOLEAN)),

@@ -47,10 +47,8 @@ def _map(site: Site, index: int) -> MapType:
 def _open(site: Site, index: int) -> OpenLambda:
     arg = site.args[index]
     if not isinstance(arg, OpenLambda):
-        raise UserError(
-            "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
-            f'Cannot resolve "{site.shown}": parameter {index + 1} must be a lambda function.',
-            span=site.span_of(index),
+        raise refused(
+            Call(VOID, True, site.shown, (), span=site.span_of(index)), f"{site.shown} without a lambda function"
         )
     return arg
 
