@@ -5,12 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from gateway.catalog.base import AsOf, BoundTable, TableName
-from gateway.catalog.bound import PathTable, bind
-from gateway.delta.files import open_files
-from gateway.errors import UnsupportedError, UserError
-
-FORMATS = ("delta", "parquet", "csv", "json", "orc", "avro", "text", "binaryfile")
+from gateway.errors import UserError
 
 
 class AllowedRoots:
@@ -31,21 +26,6 @@ class AllowedRoots:
         if must_exist and not os.path.exists(real):
             raise UserError("PATH_NOT_FOUND", f"Path does not exist: {path}.")
         return real
-
-    def table(self, format: str, path: str, as_of: AsOf | None = None) -> BoundTable | None:
-        """The table ``format.`path` `` of a statement; None if `format` is not the name of a file format."""
-        kind = format.lower()
-        if kind not in FORMATS:
-            return None
-        if kind not in ("delta", "parquet"):
-            raise UnsupportedError("UNSUPPORTED_FEATURE", f"Reading {kind}.`{path}` is not supported.")
-        real = self.resolve(path)
-        name = TableName("", kind, path)
-        if kind == "delta":
-            return bind(name, real, as_of)
-        if as_of is not None:
-            raise UserError("UNSUPPORTED_FEATURE.TIME_TRAVEL", f"Time travel on parquet.`{path}` is not possible.")
-        return PathTable(name, open_files(real))
 
 
 def is_under(path: str, root: str) -> bool:

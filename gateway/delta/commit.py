@@ -54,7 +54,10 @@ def info_action(operation: str, parameters: Mapping[str, str], metrics: Mapping[
 
 
 def publish(root: str, version: int, actions: Iterable[Action]) -> None:
-    """Make `actions` the commit `version`. Raises FileExistsError if another writer has made it already."""
+    """Make `actions` the commit `version`.
+
+    Raises FileExistsError if another writer has made it already, and FileNotFoundError if the table was dropped.
+    """
     folder = f"{root}/{log.LOG}"
     draft = f"{folder}/_commit_{uuid.uuid4()}.json.tmp"
     try:

@@ -22,7 +22,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from gateway import sqltypes as t
-from gateway.delta.schema import Column
+from gateway.delta.schema import Column, holds_char
 from gateway.errors import GatewayError, ServerError, UnsupportedError
 
 _BATCH_ROWS = 32_768
@@ -200,7 +200,7 @@ def _find(column: Column, fields: Any) -> int | None:
 
 def convert(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:
     """`values` as read from a file brought to the logical type of `column`, whose Arrow form is `target`."""
-    if values.type == target and not column.renamed:
+    if values.type == target and not column.renamed and not holds_char(column.type):
         return values
     if isinstance(values.type, pa.DictionaryType):
         return convert(values.dictionary_decode(), column, target)
@@ -255,7 +255,14 @@ def _cast(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:
         )
     if pa.types.is_timestamp(source) and source.unit == "ns":
         return pc.cast(values, target, safe=False)  # Spark, too, cuts nanoseconds off
-    return pc.cast(values, target)
+    return padded(pc.cast(values, target), column.type)
+
+
+def padded(values: pa.Array, data_type: t.DataType) -> pa.Array:
+    """CHAR(n) as Spark reads it: shorter texts padded with spaces, longer ones as they are."""
+    if isinstance(data_type, t.CharType) and data_type.name == "CHAR":
+        return pc.utf8_rpad(values, data_type.length, " ")
+    return values
 
 
 def _widens(source: pa.DataType, target: pa.DataType) -> bool:

@@ -2,7 +2,8 @@
 
 `native` is DataFusion's Parquet scan over exactly the kept files, `dataset` our own reader (`delta/dataset.py`) for what
 DataFusion would misread: deletion vectors, field ids, columns whose case differs in files, renamed nested fields, file names
-without ``.parquet``, and partitioned tables with very many distinct partition values.
+without ``.parquet``, partitioned tables with very many distinct partition values. `mixed` reads files with deletion vectors
+by the one and the others by the other.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ import datafusion
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from datafusion import functions
 
 from gateway import sqltypes as t
 from gateway.delta import plan_message, pruning
-from gateway.delta.dataset import DataFile, FileDataset
+from gateway.delta.dataset import DataFile, FileDataset, padded
 from gateway.delta.predicates import Predicate
-from gateway.delta.schema import Column
+from gateway.delta.schema import Column, holds_char
 from gateway.delta.table import Files, Snapshot
 from gateway.errors import ServerError
 
-NATIVE, DATASET, EMPTY = "native", "dataset", "empty"
+NATIVE, DATASET, MIXED, EMPTY = "native", "dataset", "mixed", "empty"
 _MAX_PARTITION_GROUPS = 64
 _MAX_NATIVE_FILES = 4000
 # A Limit is the one node that no filter is pushed through: the engine evaluates filters itself, with its own semantics.
@@ -67,16 +69,25 @@ class ScanPlan:
         if self.reader == EMPTY:
             ctx.register_record_batches(name, [[_empty(self.schema)]])
             return
-        frame = self._dataset(ctx) if self.reader == DATASET else self._native(ctx)
+        if self.reader == DATASET:
+            frame = self._dataset(ctx, [f for group in self._groups for f in group.files])
+        else:
+            frame = self._native(ctx)
         ctx.register_view(name, frame)
 
-    def _dataset(self, ctx: Any) -> datafusion.DataFrame:
-        files = [f for group in self._groups for f in group.files]
+    def _dataset(self, ctx: Any, files: Sequence[DataFile]) -> datafusion.DataFrame:
         frame: datafusion.DataFrame = ctx.read_table(FileDataset(files, self._columns, self.schema))
         return frame.limit(_BARRIER)
 
     def _native(self, ctx: Any) -> datafusion.DataFrame:
-        frames = [self._native_group(ctx, group) for group in self._groups]
+        frames = []
+        deleted = [f for group in self._groups for f in group.files if f.live is not None]
+        for group in self._groups:
+            whole = tuple(f for f in group.files if f.live is None)
+            if whole:
+                frames.append(self._native_group(ctx, _Group(whole, group.constants)))
+        if deleted:
+            frames.append(self._dataset(ctx, deleted))
         # Balanced, so that many groups do not make a deep plan.
         while len(frames) > 1:
             pairs = [a.union(b) for a, b in zip(frames[::2], frames[1::2], strict=False)]
@@ -87,7 +98,7 @@ class ScanPlan:
         stored = [c for c in self._columns if c.name not in group.constants]
         schema = pa.schema([pa.field(c.physical, c.physical_arrow()) for c in stored])
         frame = plan_message.read_files(ctx, [f.path for f in group.files], schema, self._pruning)
-        if not group.constants and all(c.name == c.physical for c in stored):
+        if not group.constants and all(c.name == c.physical and not _is_char(c.type) for c in stored):
             return frame
         out = []
         for column in self._columns:
@@ -95,7 +106,7 @@ class ScanPlan:
                 value = group.constants[column.name]
                 expr = datafusion.lit(value).cast(value.type)
             else:
-                expr = datafusion.col(_quoted(column.physical))
+                expr = _padded(datafusion.col(_quoted(column.physical)), column.type)
             out.append(expr.alias(column.name))
         return frame.select(*out)
 
@@ -106,6 +117,19 @@ class _Group:
 
     files: tuple[DataFile, ...]
     constants: Mapping[str, pa.Scalar]
+
+
+def _is_char(data_type: t.DataType) -> bool:
+    return isinstance(data_type, t.CharType) and data_type.name == "CHAR"
+
+
+def _padded(text: datafusion.Expr, data_type: t.DataType) -> datafusion.Expr:
+    """CHAR(n) as Spark reads it: shorter texts padded with spaces, longer ones as they are."""
+    if not isinstance(data_type, t.CharType) or data_type.name != "CHAR":
+        return text
+    width = datafusion.lit(data_type.length)
+    short = functions.character_length(text) < width
+    return functions.when(short, functions.rpad(text, width, datafusion.lit(" "))).otherwise(text)
 
 
 def _quoted(name: str) -> str:
@@ -210,11 +234,17 @@ def _groups(files: Files, kept: np.ndarray[Any, Any], constants: tuple[Column, .
     groups = []
     for rows in np.split(order, starts[1:]):
         shared = {name: array[int(rows[0])] for name, array in values.items()}
+        for column in constants:
+            shared[column.name] = _padded_value(shared[column.name], column.type)
         members = tuple(
             DataFile(files.paths[i], int(files.sizes[i]), shared, files.deleted.get(i)) for i in kept[rows].tolist()
         )
         groups.append(_Group(members, shared))
     return tuple(groups)
+
+
+def _padded_value(value: pa.Scalar, data_type: t.DataType) -> pa.Scalar:
+    return padded(pa.array([value.as_py()], value.type), data_type)[0] if _is_char(data_type) else value
 
 
 def _reader(
@@ -225,12 +255,15 @@ def _reader(
     stored = [c for c in wanted if c.name not in files.partitions]
     if not len(kept):
         return EMPTY, "no file can hold a matching row"
-    if any(i in files.deleted for i in kept.tolist()):
+    with_vectors = sum(i in files.deleted for i in kept.tolist())
+    if with_vectors == len(kept):
         return DATASET, "deletion vectors"
     if snapshot.mapping == "id":
         return DATASET, "columns are found by field id"
     if any(c.type == t.VOID or _holds_void(c.type) for c in stored):
         return DATASET, "VOID columns are not in files"
+    if any(t.is_nested(c.type) and holds_char(c.type) for c in stored):
+        return DATASET, "CHAR in nested fields"
     if any(c.renamed for column in stored for c in column.children):
         return DATASET, "renamed nested fields"
     if not stored:
@@ -242,7 +275,11 @@ def _reader(
     if any(not files.paths[i].endswith(".parquet") for i in kept.tolist()):
         return DATASET, "file names without .parquet"
     problem = _file_problem(snapshot, stored, kept)
-    return (DATASET, problem) if problem else (NATIVE, "plain Parquet files")
+    if problem:
+        return DATASET, problem
+    if with_vectors:
+        return MIXED, f"deletion vectors on {with_vectors} of {len(kept)} files"
+    return NATIVE, "plain Parquet files"
 
 
 def _holds_void(data_type: t.DataType) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -118,10 +119,7 @@ def _field(spec: dict[str, Any], mapping: str) -> Column:
     metadata = spec.get("metadata") or {}
     name = spec["name"]
     data_type, children = _type(spec["type"], mapping)
-    declared = metadata.get(CHAR_VARCHAR)
-    if declared is not None and data_type == t.STRING:
-        data_type = _char(declared)
-    return Column(
+    column = Column(
         name=name,
         physical=metadata.get(PHYSICAL, name) if mapped else name,
         field_id=int(metadata[FIELD_ID]) if mapped and FIELD_ID in metadata else None,
@@ -132,6 +130,8 @@ def _field(spec: dict[str, Any], mapping: str) -> Column:
         metadata=metadata,
         by_id=mapping == "id",
     )
+    declared = metadata.get(CHAR_VARCHAR)
+    return column if declared is None else _with_declared(column, declared)
 
 
 def _type(spec: Any, mapping: str) -> tuple[t.DataType, tuple[Column, ...]]:
@@ -174,14 +174,69 @@ def _primitive(text: str) -> t.DataType:
     return UnreadableType(text.upper())
 
 
-def _char(text: str) -> t.DataType:
-    kind, _, rest = text.partition("(")
-    length = rest.rstrip(")")
-    if kind in ("char", "varchar") and length.isdigit():
-        return t.char(int(length)) if kind == "char" else t.varchar(int(length))
-    if kind == "string":
-        return t.STRING
-    raise ServerError("DELTA_SCHEMA_INVALID", f"Unknown character type {text!r} in the schema of a Delta table.")
+def _with_declared(column: Column, declared: str) -> Column:
+    """The column with CHAR and VARCHAR where `declared`, Spark's text of its type, has them instead of STRING."""
+    found, stop = _declared(column, declared, 0)
+    if stop != len(declared):
+        raise _undeclarable(column, declared)
+    return found
+
+
+def _undeclarable(column: Column, declared: str) -> ServerError:
+    text = f"Type {declared!r} in the metadata of column {column.name} does not fit its type {column.type.simple}."
+    return ServerError("DELTA_SCHEMA_INVALID", text)
+
+
+def _declared(column: Column, text: str, at: int) -> tuple[Column, int]:
+    """`column` re-typed by the type text that starts at `at`, and where that text ends."""
+    if column.type == t.STRING:
+        return _declared_text(column, text, at)
+    if not column.children:
+        return column, _expect(column, text, at, column.type.simple)
+    at = _expect(column, text, at, column.type.name.lower() + "<")
+    children: list[Column] = []
+    for child in column.children:
+        at = at if not children else _expect(column, text, at, ",")
+        if isinstance(column.type, t.StructType):
+            at = _expect(column, text, at, child.name + ":")
+        found, at = _declared(child, text, at)
+        children.append(found)
+    return replace(column, type=_rebuilt(column.type, children), children=tuple(children)), _expect(
+        column, text, at, ">"
+    )
+
+
+def _declared_text(column: Column, text: str, at: int) -> tuple[Column, int]:
+    for kind, make in (("varchar(", t.varchar), ("char(", t.char)):
+        if text.startswith(kind, at):
+            stop = text.find(")", at)
+            length = text[at + len(kind) : stop]
+            if not length.isdigit():
+                raise _undeclarable(column, text)
+            return replace(column, type=make(int(length))), stop + 1
+    return column, _expect(column, text, at, "string")
+
+
+def _expect(column: Column, text: str, at: int, word: str) -> int:
+    if not text.startswith(word, at):
+        raise _undeclarable(column, text)
+    return at + len(word)
+
+
+def _rebuilt(data_type: t.DataType, children: Sequence[Column]) -> t.DataType:
+    match data_type:
+        case t.StructType():
+            return t.struct(*(t.StructField(c.name, c.type, c.nullable, c.comment) for c in children))
+        case t.ArrayType():
+            return t.array(children[0].type, data_type.contains_null)
+        case t.MapType():
+            return t.map_of(children[0].type, children[1].type, data_type.value_contains_null)
+    raise TypeError(data_type.name)
+
+
+def holds_char(data_type: t.DataType) -> bool:
+    """Whether a type is or holds CHAR or VARCHAR."""
+    return isinstance(data_type, t.CharType) or any(holds_char(c) for c in data_type.children())
 
 
 def struct_of(columns: tuple[Column, ...]) -> t.StructType:

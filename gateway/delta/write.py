@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +23,9 @@ from gateway.delta import commit, log, partitions
 from gateway.delta.commit import Action
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.features import Protocol, check_writable, refused
-from gateway.delta.schema import CHAR_VARCHAR, Column, UnreadableType
+from gateway.delta.schema import CHAR_VARCHAR, Column, UnreadableType, holds_char
 from gateway.delta.table import Snapshot, forget, open_snapshot
-from gateway.errors import UnsupportedError, UserError
+from gateway.errors import ServerError, UnsupportedError, UserError
 
 _ATTEMPTS = 30
 # What Parquet's readers in Spark do not accept in names without column mapping.
@@ -67,6 +68,18 @@ class WriteResult:
     bytes: int
 
 
+@contextmanager
+def _storage_errors(path: str) -> Iterator[None]:
+    """Failures of the disk (full, read-only, no permission) as one error that names the table."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ServerError(
+            "WRITE_FAILED", f"Cannot write the Delta table {path}: {reason}.", sqlstate="58030"
+        ) from error
+
+
 def create_table(
     path: str,
     schema: t.StructType,
@@ -86,8 +99,20 @@ def create_table(
     if batches is not None:
         schema = _nullable(schema)  # as CREATE TABLE AS SELECT does in Spark
     columns = _partition_columns(schema, partition_by)
+    with _storage_errors(path):
+        return _create_table(path, schema, columns, dict(properties or {}), comment, batches, replace)
+
+
+def _create_table(
+    path: str,
+    schema: t.StructType,
+    columns: tuple[str, ...],
+    settings: dict[str, str],
+    comment: str | None,
+    batches: Iterable[pa.RecordBatch] | None,
+    replace: bool,
+) -> WriteResult:
     _check_schema(schema, columns)
-    settings = dict(properties or {})
     _check_properties(settings)
     old: Snapshot | None = None
     if log.has_log(path):
@@ -117,7 +142,7 @@ def append(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
     """Add the rows of `batches` (all columns of the table by position) in one commit."""
     snapshot = open_snapshot(path)
     check_snapshot_writable(snapshot)
-    with DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
+    with _storage_errors(path), DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
         for batch in batches:
             writer.write(batch)
         adds = writer.finish()
@@ -133,7 +158,7 @@ def overwrite(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
     """Replace all rows of the table by those of `batches` in one commit; schema and properties stay."""
     snapshot = open_snapshot(path)
     check_snapshot_writable(snapshot, removes=True)
-    with DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
+    with _storage_errors(path), DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
         for batch in batches:
             writer.write(batch)
         adds = writer.finish()
@@ -142,7 +167,7 @@ def overwrite(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
         version = snapshot.version + 1
         try:
             commit.publish(path, version, [info, *_removes(snapshot), *adds])
-        except FileExistsError as error:
+        except (FileExistsError, FileNotFoundError) as error:
             raise _conflict(path) from error
     commit.checkpoint_if_due(path, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
@@ -163,6 +188,8 @@ def check_snapshot_writable(snapshot: Snapshot, *, removes: bool = False) -> Non
         asked.extend(_writer_keys(column))
         if nested_not_null(column.type):
             asked.append(f"NOT NULL inside of column {column.name}")
+        if t.is_nested(column.type) and holds_char(column.type):
+            asked.append(f"CHAR or VARCHAR inside of column {column.name}")
     if asked:
         raise refused(asked, snapshot.root, "written")
     if snapshot.files.deleted:
@@ -214,7 +241,7 @@ def _publish_create(
     version = old.version + 1
     try:
         commit.publish(path, version, [*head, metadata, *_removes(old), *adds])
-    except FileExistsError as error:
+    except (FileExistsError, FileNotFoundError) as error:
         raise _conflict(path) from error
     return version
 
@@ -326,6 +353,10 @@ def _check_fields(fields: Sequence[t.StructField]) -> None:
         seen.add(f.name.casefold())
         if nested_not_null(f.type):
             raise UnsupportedError("UNSUPPORTED_FEATURE", f"NOT NULL inside of column {f.name} is not supported.")
+        if t.is_nested(f.type) and holds_char(f.type):
+            raise UnsupportedError(
+                "UNSUPPORTED_FEATURE", f"CHAR or VARCHAR inside of column {f.name} is not supported."
+            )
         _check_type(f.name, f.type)
 
 
@@ -414,15 +445,9 @@ def _metadata_action(
 
 def _field_json(f: t.StructField) -> Any:
     metadata: dict[str, Any] = {"comment": f.comment} if f.comment else {}
-    if _holds_char(f.type):
+    if isinstance(f.type, t.CharType):
         metadata[CHAR_VARCHAR] = f.type.simple
     return {"name": f.name, "type": _type_json(f.type), "nullable": f.nullable, "metadata": metadata}
-
-
-def _holds_char(data_type: t.DataType) -> bool:
-    if isinstance(data_type, (t.StructType, t.CharType)):
-        return isinstance(data_type, t.CharType)  # fields of a struct carry their own metadata
-    return any(_holds_char(c) for c in data_type.children())
 
 
 def _type_json(data_type: t.DataType) -> Any:

@@ -12,13 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway import sqltypes as t
-from gateway.catalog.base import AsOf, Catalog
+from gateway.catalog.base import AsOf, Catalog, TableName
+from gateway.catalog.bound import PathTable, bind
 from gateway.catalog.local import LocalCatalog
 from gateway.catalog.paths import AllowedRoots
 from gateway.catalog.samples import open_samples
+from gateway.delta.files import open_files
 from gateway.delta.scan import NATIVE
 from gateway.delta.write import append, create_table
-from gateway.errors import UnsupportedError, UserError
+from gateway.errors import UserError
 
 ONE = t.struct(t.StructField("id", t.BIGINT))
 
@@ -131,13 +133,10 @@ def test_paths_stay_under_their_roots(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), inside / "a.parquet")
     os.symlink(outside, inside / "link")
     roots = AllowedRoots([str(inside)])
-    bound = roots.table("DELTA", str(inside / "t"))
-    assert bound is not None
+    bound = bind(TableName("", "delta", "t"), roots.resolve(str(inside / "t")), None)
     assert bound.version == 0
-    files = roots.table("parquet", f"file://{inside}/a.parquet")
-    assert files is not None
-    assert (files.version, files.num_rows) == (None, 1)
-    assert roots.table("sales", "orders") is None
+    files = PathTable(TableName("", "parquet", "a"), open_files(roots.resolve(f"file://{inside}/a.parquet")))
+    assert (files.version, files.num_rows, files.scan(["a"], []).reader) == (None, 1, NATIVE)
     bad = [
         str(outside / "t"),
         str(inside / "link/t"),
@@ -149,13 +148,12 @@ def test_paths_stay_under_their_roots(tmp_path: Path) -> None:
     ]
     for path in bad:
         with pytest.raises(UserError) as caught:
-            roots.table("delta", path)
+            roots.resolve(path)
         assert (caught.value.condition, caught.value.sqlstate) == ("PATH_NOT_ALLOWED", "42501")
     with pytest.raises(UserError) as caught:
-        roots.table("delta", str(inside / "nothing"))
+        roots.resolve(str(inside / "nothing"))
     assert caught.value.condition == "PATH_NOT_FOUND"
-    with pytest.raises(UnsupportedError, match="csv"):
-        roots.table("csv", str(inside / "a.csv"))
+    assert roots.resolve(str(inside / "new"), must_exist=False) == str(inside / "new")
 
 
 @pytest.fixture(scope="module")

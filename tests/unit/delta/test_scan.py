@@ -19,7 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from gateway import sqltypes as t
 from gateway.delta.predicates import Comparison, NullTest, Predicate
-from gateway.delta.scan import DATASET, EMPTY, NATIVE, ScanPlan, exact_count, plan_scan
+from gateway.delta.scan import DATASET, EMPTY, MIXED, NATIVE, ScanPlan, exact_count, plan_scan
 from gateway.delta.table import open_snapshot
 from gateway.delta.write import create_table
 from gateway.errors import ServerError, UnsupportedError
@@ -29,7 +29,11 @@ NAN = float("nan")
 
 def context() -> datafusion.SessionContext:
     """As the engine makes it when floats are read."""
-    settings = {"datafusion.execution.collect_statistics": "false"}
+    settings = {
+        "datafusion.execution.collect_statistics": "false",
+        "datafusion.execution.parquet.pushdown_filters": "true",
+        "datafusion.execution.parquet.schema_force_view_types": "false",
+    }
     return datafusion.SessionContext(datafusion.SessionConfig(settings))
 
 
@@ -270,6 +274,32 @@ def test_widened_types(tmp_path: Path, reader: str, stored: pa.Array, declared: 
     assert run(dataclasses.replace(plan, reader=reader)) == [{"c": value}]
 
 
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_char_is_padded_on_reading(tmp_path: Path, partitioned: bool) -> None:
+    """Writers other than Spark do not pad; longer texts stay as they are."""
+    fields = [field("c", "string", __CHAR_VARCHAR_TYPE_STRING="char(3)"), field("v")]
+    kind = {"type": "array", "elementType": {"type": "struct", "fields": [field("x", "string")]}, "containsNull": True}
+    fields.append(field("n", kind, __CHAR_VARCHAR_TYPE_STRING="array<struct<x:char(2)>>"))
+    nested = pa.array([[{"x": "a"}]] * 3, pa.list_(pa.struct([("x", pa.string())])))
+    columns = {"v": [1, 2, 3], "n": nested}
+    if partitioned:
+        table, extra = pa.table(columns), {"partitionValues": {"c": "a"}}
+        root = hand_made(tmp_path / "t", fields, [("a.parquet", table, extra)], partition_by=["c"])
+        wanted: list[Any] = ["a  "] * 3
+    else:
+        table = pa.table({"c": ["a", "éé", "abcd"], **columns})
+        root = hand_made(tmp_path / "t", fields, [("a.parquet", table, {})])
+        wanted = ["a  ", "éé ", "abcd"]
+    plan = scan(root, ["c", "v"])
+    assert plan.reader == NATIVE
+    for reader in (NATIVE, DATASET):
+        found = run(dataclasses.replace(plan, reader=reader), "select c from t order by v")
+        assert [r["c"] for r in found] == wanted
+    deep = scan(root, ["n"])
+    assert open_snapshot(str(root)).schema.fields[2].type.sql == "ARRAY<STRUCT<x: CHAR(2)>>"
+    assert run(deep, "select n from t limit 1") == [{"n": [{"x": "a "}]}]
+
+
 def test_narrowing_is_refused_by_the_dataset(tmp_path: Path) -> None:
     root = hand_made(tmp_path / "t", [field("c", "integer")], [("a.parquet", pa.table({"C": [2**40]}), {})])
     with pytest.raises(Exception, match="A file holds the column c as int64, the table as INT"):
@@ -416,7 +446,8 @@ def test_deletion_vectors(shared: Path, tmp_path: Path) -> None:
         tar.extractall(tmp_path, members=members, filter="data")
     root = next(tmp_path.rglob("_delta_log")).parent
     plan = scan(root, ["id"])
-    assert (plan.reader, plan.reason) == (DATASET, "deletion vectors")
+    assert plan.reader == MIXED
+    assert run(dataclasses.replace(plan, reader=DATASET)) == run(plan)
     wanted = pa.RecordBatchReader.from_stream(DeltaTable(root).scan(columns=["id"])).read_all()["id"].to_pylist()
     assert [r["id"] for r in run(plan)] == sorted(wanted)
     assert open_snapshot(str(root)).num_rows == len(wanted) == plan.num_rows

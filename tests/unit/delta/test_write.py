@@ -20,7 +20,7 @@ from gateway import sqltypes as t
 from gateway.delta.log import commit_versions
 from gateway.delta.table import open_snapshot
 from gateway.delta.write import append, create_table, overwrite
-from gateway.errors import GatewayError, UnsupportedError, UserError
+from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
 
 NAN = float("nan")
 
@@ -65,7 +65,7 @@ def test_all_types_come_back(tmp_path: Path) -> None:
     schema = schema_of(
         b=t.BOOLEAN, i8=t.TINYINT, i16=t.SMALLINT, i32=t.INT, i64=t.BIGINT, f=t.FLOAT, d=t.DOUBLE, dec=t.decimal(38, 2),
         s=t.STRING, c=t.char(3), v=t.varchar(5), bin=t.BINARY, day=t.DATE, ts=t.TIMESTAMP, ntz=t.TIMESTAMP_NTZ,
-        a=t.array(t.INT), m=t.map_of(t.STRING, t.DOUBLE), st=t.struct(t.StructField("x y", t.array(t.char(2)))),
+        a=t.array(t.INT), m=t.map_of(t.STRING, t.DOUBLE), st=t.struct(t.StructField("x y", t.array(t.STRING))),
     )  # fmt: skip
     utc = dt.UTC
     first = [
@@ -83,7 +83,7 @@ def test_all_types_come_back(tmp_path: Path) -> None:
     first += [[1, None], [("k", 1.0)], {"x y": ["ab"]}]
     with pytest.raises(UserError, match="x y"):
         create_table(str(tmp_path / "bad"), schema, batches=[batch_of(schema, first)])
-    fields = (*schema.fields[:-1], t.StructField("st", t.struct(t.StructField("xy", t.array(t.char(2))))))
+    fields = (*schema.fields[:-1], t.StructField("st", t.struct(t.StructField("xy", t.array(t.STRING)))))
     schema, first[-1] = t.StructType("STRUCT", fields), {"xy": ["ab"]}
     nulls: list[Any] = [None] * len(first)
     create_table(str(tmp_path / "t"), schema, batches=[batch_of(schema, first, nulls)])
@@ -287,6 +287,8 @@ def test_special_tables_are_not_written(tmp_path: Path, change: dict[str, Any]) 
     [
         (schema_of(**{"a b": t.INT}), "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
         (schema_of(a=t.INT, A=t.INT), "COLUMN_ALREADY_EXISTS"),
+        (schema_of(a=t.array(t.char(3))), "UNSUPPORTED_FEATURE"),
+        (t.struct(t.StructField("a", t.array(t.INT, contains_null=False))), "UNSUPPORTED_FEATURE"),
         (schema_of(a=t.VOID), "UNSUPPORTED_DATATYPE"),
         (schema_of(a=t.YEAR_MONTH), "UNSUPPORTED_DATATYPE"),
         (schema_of(a=t.array(t.struct(t.StructField("x", t.VOID)))), "UNSUPPORTED_DATATYPE"),
@@ -298,6 +300,13 @@ def test_schemas_that_delta_does_not_hold(tmp_path: Path, schema: t.StructType, 
         create_table(str(tmp_path / "t"), schema)
     assert caught.value.condition == condition
     assert not (tmp_path / "t").exists()
+
+
+def test_disk_errors_have_one_shape(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ServerError, match="Not a directory") as caught:
+        create_table(str(tmp_path / "file/t"), SIMPLE)
+    assert (caught.value.condition, caught.value.sqlstate) == ("WRITE_FAILED", "58030")
 
 
 def test_properties_that_ask_for_more_are_refused(tmp_path: Path) -> None:
