@@ -48,7 +48,8 @@ FEATURES: tuple[Feature, ...] = (
     Feature("vacuumProtocolCheck", Read.NATIVE, True),
     Feature("typeWidening", Read.NATIVE, True),
     Feature("typeWidening-preview", Read.NATIVE, True),
-    Feature("variantType", Read.NATIVE, True),
+    # deltalake names it on tables without any such column; those columns themselves are refused by their type.
+    Feature("variantType", Read.NATIVE, True, writable=True),
     Feature("variantType-preview", Read.NATIVE, True),
     Feature("variantShredding-preview", Read.NATIVE, True),
     Feature("variantShredding", Read.NATIVE, True),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -34,8 +35,11 @@ def open_files(path: str) -> Snapshot:
     paths = _listed(path)
     columns: tuple[Column, ...] | None = None
     counts: list[int] = []
+    sizes: list[int] = []
     for file in paths:
-        found, rows = _described(file)
+        stat = os.stat(file)
+        found, rows = _described(file, stat.st_size, stat.st_mtime_ns)
+        sizes.append(stat.st_size)
         counts.append(rows)
         if columns is None:
             columns = found
@@ -47,7 +51,7 @@ def open_files(path: str) -> Snapshot:
     files = Files(
         paths=paths,
         logged=paths,
-        sizes=np.array([os.stat(p).st_size for p in paths], dtype=np.int64),
+        sizes=np.array(sizes, dtype=np.int64),
         num_records=pa.array(counts, pa.int64()),
         null_count=None,
         minimum=None,
@@ -83,8 +87,9 @@ def _listed(path: str) -> list[str]:
     return sorted(paths)
 
 
-def _described(path: str) -> tuple[tuple[Column, ...], int]:
-    """Columns and rows of one file, from its footer."""
+@lru_cache(maxsize=_MOST_FILES)
+def _described(path: str, _size: int, _modified: int) -> tuple[tuple[Column, ...], int]:
+    """Columns and rows of one file, from its footer; read once while size and time stay the same."""
     try:
         with pq.ParquetFile(path) as file:
             schema, leaves, rows = file.schema_arrow, file.schema, file.metadata.num_rows

@@ -193,6 +193,9 @@ class SnapshotCache:
         except GatewayError:
             entry.marker = ()
             raise
+        if old is not None and old.table_id == snapshot.table_id:
+            # Data files never change: what is known of one holds in every version.
+            snapshot.notes.update((p, old.notes[p]) for p in snapshot.files.paths if p in old.notes)
         entry.table, entry.snapshot, entry.marker = table, snapshot, _marker(root, snapshot.version)
         return snapshot
 

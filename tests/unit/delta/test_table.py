@@ -199,3 +199,24 @@ def test_parquet_that_is_not_read(tmp_path: Path) -> None:
         with pytest.raises(GatewayError) as caught:
             open_files(str(tmp_path / name))
         assert caught.value.condition == condition
+
+
+def test_parquet_file_that_changes_is_read_again(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", a=[1])
+    assert open_files(str(tmp_path / "a.parquet")).schema.fields[0].type == t.BIGINT
+    write(tmp_path / "a.parquet", a=["text"])
+    os.utime(tmp_path / "a.parquet", (1, 1))
+    assert open_files(str(tmp_path / "a.parquet")).schema.fields[0].type == t.STRING
+
+
+def test_facts_about_files_outlive_their_version(tmp_path: Path) -> None:
+    root = str(tmp_path / "t")
+    schema = t.struct(t.StructField("l", t.array(t.INT)))
+    lists = pa.RecordBatch.from_arrays([pa.array([[1]], pa.list_(pa.int32()))], names=["l"])
+    create_table(root, schema, batches=[lists])
+    plan_scan(open_snapshot(root), ["l"])
+    append(root, [lists])
+    newest = open_snapshot(root)
+    assert len(newest.notes) == 1
+    plan_scan(newest, ["l"])
+    assert len(newest.notes) == 2
