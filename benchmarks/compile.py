@@ -1,0 +1,93 @@
+"""Text to engine query for the TPC-DS statements: parse, bind, type, rewrite, generate, plan.
+
+Statements and tables come from the shared corpus (`../shared` or GATEWAY_SHARED); without it this benchmark is left out.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from benchmarks import tables
+from benchmarks.measure import Row, show
+from gateway.engine.base import SessionState
+from gateway.errors import GatewayError
+from gateway.runner import make_runner
+from gateway.sql.command_nodes import Query
+from gateway.sql.commands import parse_command
+from gateway.sql.statement import read_statement
+
+ROUNDS = 5
+
+
+def _corpus() -> Path | None:
+    root = Path(__file__).resolve().parents[1]
+    folder = Path(os.environ.get("GATEWAY_SHARED") or root.parent / "shared") / "conformance"
+    return folder if (folder / "tpc.jsonl.gz").exists() else None
+
+
+def _statements(corpus: Path) -> dict[str, str]:
+    found = {}
+    with gzip.open(corpus / "tpc.jsonl.gz", "rt") as lines:
+        next(lines)
+        for line in lines:
+            file = json.loads(line)
+            if "tpcds" in file["file"]:
+                for statement in file["statements"]:
+                    found[file["file"]] = statement["sql"]
+    return found
+
+
+def _measure(texts: dict[str, str], warehouse: Path) -> tuple[list[float], int]:
+    """Median seconds of each statement that compiles, and how many are refused."""
+    state = tables.CACHE / "state"
+    runner = make_runner(
+        warehouse=str(warehouse), samples=str(state / "samples"), spill=str(state / "spill"), memory_limit=1 << 30
+    )
+    runner.warm_up()
+    session = SessionState("main", "tpcds", "bench", {})
+    medians, refused = [], 0
+    for text in texts.values():
+        seconds = []
+        try:
+            for _ in range(ROUNDS):
+                start = time.perf_counter()
+                env = runner.environment(session)
+                command = parse_command(read_statement(text))
+                assert isinstance(command, Query)
+                runner.prepared(command.tree, env)
+                seconds.append(time.perf_counter() - start)
+        except GatewayError:
+            refused += 1
+            continue
+        medians.append(statistics.median(seconds))
+    return medians, refused
+
+
+def run() -> list[Row]:
+    """p50 over the statements."""
+    corpus = _corpus()
+    if corpus is None:
+        return [Row("compile, TPC-DS", {"ours": "left out: the corpus is not here"})]
+    warehouse = tables.CACHE / "tpc"
+    if not (warehouse / "tpcds").exists():
+        command = [sys.executable, str(corpus / "make_tpc_data.py"), "--out", str(warehouse), "--format", "delta"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    result: list[tuple[list[float], int]] = []
+    threading.stack_size(256 << 20)  # as in a worker
+    thread = threading.Thread(target=lambda: result.append(_measure(_statements(corpus), warehouse)))
+    thread.start()
+    threading.stack_size(0)
+    thread.join()
+    medians, refused = result[0]
+    middle = statistics.median(medians)
+    slowest = show(max(medians))
+    shown = f"{show(middle)}, slowest {slowest}, {len(medians)} compiled, {refused} refused"
+    return [Row("compile, TPC-DS p50", {"ours": shown}, "<= 5 ms", middle <= 0.005)]
