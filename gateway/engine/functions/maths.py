@@ -1,4 +1,4 @@
-"""Mathematical functions of ours over numpy arrays: Spark's rounding, saturating casts, shifts by Java's rules, base conversion."""
+"""Mathematical functions of ours over numpy arrays: Spark's rounding, saturating casts, Java's shifts, base conversion."""
 
 from __future__ import annotations
 
@@ -316,6 +316,32 @@ def conv(value: str, source: int, target: int) -> str | None:
         number, digit = divmod(number, base)
         out = _DIGITS[digit] + out
     return ("-" if negative and target < 0 else "") + (out or "0")
+
+
+@implementation("pmod")
+def pmod(spec: UdfSpec) -> Kernel:
+    """pmod: the remainder, made positive by adding the divisor once and taking the remainder again."""
+    returns = spec.returns.arrow()
+
+    def compute(a: Any, b: Any) -> Any:
+        if b == 0:
+            raise RowError(
+                "REMAINDER_BY_ZERO",
+                "Remainder by zero. Use `try_mod` to tolerate divisor being 0 and return NULL instead.",
+            )
+        if isinstance(a, float):
+            rest = math.fmod(a, b) if math.isfinite(a) and not math.isnan(b) else math.nan
+            return math.fmod(rest + b, b) if rest < 0 else rest
+        if isinstance(a, Decimal):
+            exact = _EXACT.remainder(a, b)
+            return _EXACT.remainder(_EXACT.add(exact, b), b) if exact < 0 else exact
+        rest = _java_remainder(a, b)
+        return _java_remainder(rest + b, b) if rest < 0 else rest
+
+    def kernel(left: pa.Array, right: pa.Array) -> pa.Array:
+        return per_distinct(compute, (left, right), returns)
+
+    return kernel
 
 
 # -------------------------------------------------------------------------------------------------------------------- try

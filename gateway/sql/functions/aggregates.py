@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql import bound
 from gateway.sql.bound import Agg, AggFn, Call, Cast, Expr, Lit, SortKey
-from gateway.sql.catalogue import Context, Function, Lower, Site, coerce_args, make, param
+from gateway.sql.catalogue import Context, Function, Lower, Site, bind_call, coerce_args, make, param
 from gateway.sql.coerce import arithmetic_decimal, coerced, implicit_type
+from gateway.sql.functions.constants import constant, folded
 from gateway.sql.functions.lowerings import both, engine_cast, equals, not_null, refused, text
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
     BOOLEAN,
+    DAY_TIME,
     DOUBLE,
     FLOAT,
     INT,
@@ -22,8 +25,10 @@ from gateway.sqltypes import (
     STRING,
     TIMESTAMP,
     VOID,
+    YEAR_MONTH,
     DataType,
     DecimalType,
+    IntervalType,
     MapType,
     array,
     decimal,
@@ -158,8 +163,8 @@ def _bind_total(function: Function, site: Site) -> Expr:
         more = 4 if mean else 10
         scale = min(MAX_PRECISION, source.scale + 4) if mean else source.scale
         type_: DataType = decimal(min(MAX_PRECISION, source.precision + more), scale)
-    elif is_interval(source):
-        type_ = source
+    elif isinstance(source, IntervalType):
+        type_ = (YEAR_MONTH if source.is_year_month else DAY_TIME) if mean else source
     else:
         type_ = DOUBLE if mean or is_fractional(source) else BIGINT
     return make(function, site, (value,), type_, True)
@@ -212,7 +217,8 @@ def _mean(agg: Agg, value: Expr, type_: DataType, lenient: bool) -> Expr:
         between = arithmetic_decimal("/", total.type, decimal(20, 0)).scale
         return bound.udf("decimal_mean", type_, total, count, params=(between,), raises=True)
     total = bound.agg_fn("sum", decimal(30, 0), _units(value), of=agg, order=())
-    return bound.udf("integer_mean", type_, total, count)
+    checked = bound.udf("integer_total", type_, total, params=(lenient,), raises=not lenient)
+    return bound.udf("integer_mean", type_, _units(checked), count)
 
 
 # --------------------------------------------------------------------------------------------------------- one of a group
@@ -255,7 +261,7 @@ def _bind_first(function: Function, site: Site) -> Expr:
     if len(site.args) == 2:
         if site.args[1].type != BOOLEAN:
             raise site.mismatch(1, "BOOLEAN")
-        ignore = bool(site.constant(1))
+        ignore = bool(constant(site, 1))
     value = site.args[0]
     return make(function, site, (value,), value.type, True, (ignore, site.windowed))
 
@@ -348,7 +354,8 @@ def _bind_listagg(function: Function, site: Site) -> Expr:
     args = coerce_args(Function("listagg", (kind, kind), optional=1), site)
     if len(args) == 1:
         args = (*args, bound.null(BINARY if binary else STRING))
-    elif not isinstance(args[1], Lit):
+    args = (args[0], folded(args[1]))
+    if not isinstance(args[1], Lit):
         raise UserError(
             "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
             f'Cannot resolve "{site.shown}" due to data type mismatch: the input delimiter should be a foldable '
@@ -457,15 +464,14 @@ def _regr_mean(side: int) -> Lower:
 
 def _shares(site: Site, index: int) -> tuple[tuple[float, ...], bool]:
     """The constant percentages and whether they are an array."""
-    arg = site.args[index]
+    arg = folded(site.args[index])
     while isinstance(arg, Cast):
         arg = arg.arg
     is_array = isinstance(arg, Call) and arg.fn == "array"
     items = arg.args if isinstance(arg, Call) and is_array else (arg,)
     shares = []
     for item in items:
-        while isinstance(item, Cast):
-            item = item.arg
+        item = folded(item)
         if not isinstance(item, Lit):
             raise UserError(
                 "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
@@ -489,6 +495,12 @@ def _shares(site: Site, index: int) -> tuple[tuple[float, ...], bool]:
             )
         shares.append(share)
     return tuple(shares), is_array
+
+
+def _unordered(agg: Expr) -> Expr:
+    """Without WITHIN GROUP: the order has become data."""
+    assert isinstance(agg, Agg)
+    return replace(agg, order=())
 
 
 def _bind_percentile(function: Function, site: Site) -> Expr:
@@ -532,7 +544,7 @@ def _bind_percentile(function: Function, site: Site) -> Expr:
     value = coerced(coerced(values[0], source), DOUBLE)
     type_: DataType = array(DOUBLE, False) if is_array else DOUBLE
     data = (shares, is_array, name == "percentile_disc", descending)
-    return make(function, site, (value, *shown), type_, True, data)
+    return _unordered(make(function, site, (value, *shown), type_, True, data))
 
 
 def _percentile(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -556,7 +568,7 @@ def _bind_approx_percentile(function: Function, site: Site) -> Expr:
         raise site.mismatch(0, "NUMERIC or DATE or TIMESTAMP or ANSI INTERVAL")
     accuracy: Expr = Lit(INT, False, 10000)
     if len(site.args) == 3:
-        accuracy = site.args[2]
+        accuracy = folded(site.args[2])
         if not isinstance(accuracy, Lit):
             site.constant(2)
         elif not isinstance(accuracy.value, int) or isinstance(accuracy.value, bool):
@@ -600,11 +612,11 @@ def _bind_mode(function: Function, site: Site) -> Expr:
         if len(site.args) == 2:
             if site.args[1].type != BOOLEAN:
                 raise site.mismatch(1, "BOOLEAN")
-            ties = "low" if site.constant(1) else "first"
+            ties = "low" if constant(site, 1) else "first"
     if _has_map(value.type):
         raise site.mismatch(0, "any type but MAP")
     ordered = bool(site.order) or ties == "low"
-    return make(function, site, (value,), value.type, True, (ties, ordered))
+    return _unordered(make(function, site, (value,), value.type, True, (ties, ordered)))
 
 
 def _mode(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -622,7 +634,15 @@ def _shown_mode(agg: Any, names: list[str]) -> str:
 
 
 def _shown_first(agg: Any, names: list[str]) -> str:
-    return f"{agg.shown}({names[0]})"
+    return f"{agg.shown}({_distinct(agg)}{names[0]})"
+
+
+def _distinct(agg: Any) -> str:
+    return "DISTINCT " if agg.distinct else ""
+
+
+def _shown_listagg(agg: Any, names: list[str]) -> str:
+    return f"{'listagg' if agg.order else agg.shown}({_distinct(agg)}{', '.join(names)})"
 
 
 def _bind_bits(function: Function, site: Site) -> Expr:
@@ -650,7 +670,18 @@ def _boolean(name: str, *aliases: str) -> Function:
     )
 
 
-ROWS: tuple[Function, ...] = (
+def _not_windowed(row: Function) -> Function:
+    """The row whose binding refuses OVER."""
+
+    def bind(function: Function, site: Site) -> Expr:
+        if site.windowed:
+            raise UnsupportedError("UNSUPPORTED_FEATURE", f"{site.shown} with OVER is not supported.", span=site.span)
+        return row.bind(function, site) if row.bind is not None else bind_call(replace(function, bind=None), site)
+
+    return replace(row, bind=bind)
+
+
+_ROWS: tuple[Function, ...] = (
     _aggregate("count", bind=_bind_count, lower=_count),
     _aggregate("count_if", params=(param(BOOLEAN),), returns=BIGINT, nullable="never", lower=_count_if),
     _aggregate("approx_count_distinct", bind=_bind_approx_count, lower=_approx_count, shown=_shown_first),
@@ -680,10 +711,12 @@ ROWS: tuple[Function, ...] = (
         lower=_collect(False),
         aliases=("array_agg",),
         ordered=True,
-        shown=lambda agg, names: f"collect_list({names[0]})",
+        shown=lambda agg, names: f"collect_list({_distinct(agg)}{names[0]})",
     ),
     _aggregate("collect_set", bind=_bind_collect, lower=_collect(True), ordered=True),
-    _aggregate("listagg", bind=_bind_listagg, lower=_listagg, aliases=("string_agg",), ordered=True),
+    _aggregate(
+        "listagg", bind=_bind_listagg, lower=_listagg, aliases=("string_agg",), ordered=True, shown=_shown_listagg
+    ),
     _boolean("bool_and", "every"),
     _boolean("bool_or", "any", "some"),
     _aggregate("bit_and", bind=_bind_bits, lower=_native("bit_and")),
@@ -716,3 +749,5 @@ ROWS: tuple[Function, ...] = (
     ),
     _aggregate("mode", bind=_bind_mode, lower=_mode, shown=_shown_mode),
 )
+
+ROWS = tuple(_not_windowed(row) if row.name in NOT_AS_WINDOW else row for row in _ROWS)

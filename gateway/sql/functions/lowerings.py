@@ -47,7 +47,7 @@ def by_type(string: Lower, binary: Lower) -> Lower:
     return lower
 
 
-def constant(value: Any) -> Lower:
+def literal(value: Any) -> Lower:
     """A constant of the call's type."""
 
     def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

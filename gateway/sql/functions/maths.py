@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql import bound
 from gateway.sql.bound import Call, Cast, Expr, Lit
 from gateway.sql.catalogue import Context, Function, Lower, Param, Site, coerce_args, make, param
 from gateway.sql.coerce import accepts, coerced, decimal_for, implicit_type, least_common_of
+from gateway.sql.functions.constants import constant
 from gateway.sql.functions.lowerings import (
     at_most,
-    constant,
     either,
     kernel,
     less_than,
+    literal,
     native,
     refused,
 )
@@ -102,20 +102,11 @@ def _atan2(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 def _scale(site: Site, index: int) -> int | None:
     """The constant number of digits; None for NULL. Casts of literals are folded."""
-    arg = site.args[index]
-    while isinstance(arg, Cast):
-        if isinstance(arg.arg, Lit) and isinstance(arg.arg.value, (int, float, Decimal)):
-            return _in_int(site, index, int(arg.arg.value))
-        if isinstance(arg.arg, Lit) and arg.arg.value is None:
-            return None
-        arg = arg.arg
-    if not isinstance(arg, Lit):
-        site.constant(index)
-    value = arg.value if isinstance(arg, Lit) else None
+    if site.args[index].type == STRING:
+        raise site.mismatch(index, "INT")
+    value = constant(site, index)
     if value is None:
         return None
-    if not isinstance(value, (int, float, Decimal)):
-        raise site.mismatch(index, "INT")
     return _in_int(site, index, int(value))
 
 
@@ -322,15 +313,15 @@ def _width_bucket(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 # ------------------------------------------------------------------------------------------------------------- as operators
 
 
-def _as_operator(symbol: str) -> Callable[[Function, Site], Expr]:
-    """Binds f(a, b) exactly as ``a symbol b``, keeping the function's name."""
+def _as_operator(symbol: str, key: str | None = None) -> Callable[[Function, Site], Expr]:
+    """Binds f(a, b) exactly as ``a symbol b``, keeping the function's name; as row `key` if that is lowered otherwise."""
 
     def bind(function: Function, site: Site) -> Expr:
         if len(site.args) != 2:
             raise site.wrong_count("2")
         result = bind_binary(symbol, *site.args, site.span)
         if isinstance(result, Call):
-            return replace(result, shown=site.shown)
+            return replace(result, shown=site.shown, fn=key or result.fn)
         raise UnsupportedError("UNSUPPORTED_FEATURE", f"{site.shown} of these types is not supported.", span=site.span)
 
     return bind
@@ -347,6 +338,10 @@ def _bind_unary(symbol: str) -> Callable[[Function, Site], Expr]:
         return replace(result, shown=result.shown if symbol == "+" else site.shown)
 
     return bind
+
+
+def _pmod(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf("pmod", call.type, *args, raises=True)
 
 
 def _negative(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -439,9 +434,10 @@ def _bind_uuid(function: Function, site: Site) -> Expr:
 
 
 ROWS: tuple[Function, ...] = (
-    *(_real(n) for n in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "cot", "cbrt")),
-    *(_real(n) for n in ("degrees", "exp", "radians", "sin", "sinh", "tan", "tanh")),
-    *(_real(n, kernel(n)) for n in ("csc", "sec", "expm1", "log1p", "rint")),
+    *(_real(n, shown=n.upper()) for n in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "cot")),
+    *(_real(n, shown=n.upper()) for n in ("cbrt", "degrees", "exp", "radians", "sin", "sinh", "tan", "tanh")),
+    *(_real(n, kernel(n), shown=n.upper()) for n in ("csc", "sec", "expm1", "log1p")),
+    _real("rint", kernel("rint")),
     _real("ln", _logarithm("ln")),
     _real("log10", _logarithm("log10"), shown="LOG10"),
     _real("log2", _logarithm("log2"), shown="LOG2"),
@@ -451,8 +447,8 @@ ROWS: tuple[Function, ...] = (
     Function("hypot", (_DOUBLE, _DOUBLE), returns=DOUBLE, lower=kernel("hypot"), shown="HYPOT"),
     Function("pow", (_DOUBLE, _DOUBLE), returns=DOUBLE, lower=kernel("power")),
     Function("power", (_DOUBLE, _DOUBLE), returns=DOUBLE, lower=kernel("power"), shown="POWER"),
-    Function("pi", returns=DOUBLE, nullable="never", lower=constant(_PI), shown="PI"),
-    Function("e", returns=DOUBLE, nullable="never", lower=constant(_E), shown="E"),
+    Function("pi", returns=DOUBLE, nullable="never", lower=literal(_PI), shown="PI"),
+    Function("e", returns=DOUBLE, nullable="never", lower=literal(_E), shown="E"),
     Function("sign", bind=_bind_sign, lower=_signum),
     Function("signum", bind=_bind_sign, lower=_signum, shown="SIGNUM"),
     Function("abs", bind=_bind_signed, lower=_abs),
@@ -469,6 +465,7 @@ ROWS: tuple[Function, ...] = (
     Function("try_multiply", bind=_bind_try("*"), lower=_try),
     Function("try_divide", bind=_bind_try("/"), lower=_try),
     Function("try_mod", bind=_bind_try("%"), lower=_try),
+    Function("pmod", bind=_as_operator("%", "pmod"), lower=_pmod),
     Function("&", bind=_bind_bitwise, lower=kernel("bitwise_and")),
     Function("|", bind=_bind_bitwise, lower=kernel("bitwise_or")),
     Function("^", bind=_bind_bitwise, lower=kernel("bitwise_xor")),
@@ -486,9 +483,12 @@ ROWS: tuple[Function, ...] = (
     Function("format_number", bind=_bind_format_number, lower=_format_number),
     Function("bit_count", bind=_bind_bit_count, lower=_bit_count),
     Function("bit_get", (param("integral"), param(INT)), returns=TINYINT, lower=_bit_get, aliases=("getbit",)),
-    Function("shiftleft", bind=_bind_shift, lower=kernel("shiftleft"), aliases=("<<",)),
-    Function("shiftright", bind=_bind_shift, lower=kernel("shiftright"), aliases=(">>",)),
-    Function("shiftrightunsigned", bind=_bind_shift, lower=kernel("shiftrightunsigned"), aliases=(">>>",)),
+    Function("shiftleft", bind=_bind_shift, lower=kernel("shiftleft")),
+    Function("<<", bind=_bind_shift, lower=kernel("shiftleft")),
+    Function("shiftright", bind=_bind_shift, lower=kernel("shiftright")),
+    Function(">>", bind=_bind_shift, lower=kernel("shiftright")),
+    Function("shiftrightunsigned", bind=_bind_shift, lower=kernel("shiftrightunsigned")),
+    Function(">>>", bind=_bind_shift, lower=kernel("shiftrightunsigned")),
     Function("width_bucket", bind=_bind_width_bucket, lower=_width_bucket),
     Function("rand", bind=_bind_random, lower=native("random"), aliases=("random",), deterministic=False),
     Function("uuid", bind=_bind_uuid, lower=native("uuid"), deterministic=False),

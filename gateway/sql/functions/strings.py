@@ -12,6 +12,8 @@ from gateway.sql import bound
 from gateway.sql.bound import Call, Expr, Lit
 from gateway.sql.catalogue import Context, Function, Lower, Site, coerce_args, make, param
 from gateway.sql.coerce import coerced, least_common_of, least_common_type
+from gateway.sql.functions.collections import lower_concat_arrays, lower_reverse_array
+from gateway.sql.functions.constants import folded
 from gateway.sql.functions.lowerings import (
     at_most,
     by_type,
@@ -146,8 +148,6 @@ def _bind_concat(function: Function, site: Site) -> Expr:
 
 def _concat(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if isinstance(call.type, ArrayType):
-        from gateway.sql.functions.collections import lower_concat_arrays
-
         return lower_concat_arrays(call, args, context)
     if not args:
         return text("")
@@ -168,8 +168,6 @@ def _bind_reverse(function: Function, site: Site) -> Expr:
 
 def _reverse(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if isinstance(call.type, ArrayType):
-        from gateway.sql.functions.collections import lower_reverse_array
-
         return lower_reverse_array(call, args, context)
     return bound.fn("reverse", STRING, args[0])
 
@@ -357,7 +355,8 @@ def _bind_mask(function: Function, site: Site) -> Expr:
     args = list(coerce_args(Function("mask", (param("string"),) * 5, optional=4), site))
     for i, default in list(enumerate(("X", "x", "n", None), 1))[len(args) - 1 :]:
         args.append(bound.lit(default, STRING) if i < 5 else args[0])
-    for i, arg in enumerate(args[1:], 1):
+    for i, given in enumerate(args[1:], 1):
+        arg = folded(given)
         if not isinstance(arg, Lit):
             raise UserError(
                 "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
@@ -372,11 +371,12 @@ def _bind_mask(function: Function, site: Site) -> Expr:
                 f"{i + 1} should be 1.",
                 span=site.span_of(i),
             )
-    return make(function, site, tuple(args), STRING, True)
+    masks = tuple(a.value for a in map(folded, args[1:]) if isinstance(a, Lit))
+    return make(function, site, tuple(args), STRING, True, masks)
 
 
 def _mask(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    return bound.udf("mask", STRING, args[0], params=tuple(a.value for a in args[1:] if isinstance(a, Lit)))
+    return bound.udf("mask", STRING, args[0], params=call.data)
 
 
 _BINARY_FORMATS = ("hex", "base64", "utf-8", "utf8")
@@ -385,8 +385,9 @@ _BINARY_FORMATS = ("hex", "base64", "utf-8", "utf8")
 def _bind_to_binary(function: Function, site: Site) -> Expr:
     row = Function(function.name, (param("string"), param("string")), optional=1)
     args = coerce_args(row, site)
+    data: tuple[str | None, ...] = ("hex",)
     if len(args) == 2:
-        form = args[1]
+        form = folded(args[1])
         if not isinstance(form, Lit):
             if function.name == "try_to_binary":
                 raise UnsupportedError(
@@ -400,21 +401,17 @@ def _bind_to_binary(function: Function, site: Site) -> Expr:
                 f"'hex', 'utf-8', 'utf8' or 'base64', but got '{form.value}'.",
                 span=site.span_of(1),
             )
-    return make(function, site, args, BINARY, True)
+        data = (form.value,) if isinstance(form, Lit) else data
+    return make(function, site, args, BINARY, True, data)
 
 
 def _to_binary(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    form = "hex"
-    if len(args) == 2:
-        if not isinstance(args[1], Lit):
-            raise UnsupportedError("UNSUPPORTED_FEATURE", f"{call.fn} with a computed format is not supported.")
-        if args[1].value is None:
-            return bound.null(BINARY)
-        form = args[1].value.lower()
-    lenient = call.fn == "try_to_binary"
-    if form not in _BINARY_FORMATS:
+    (form,) = call.data
+    if form is None or form.lower() not in _BINARY_FORMATS:
         return bound.null(BINARY)
-    return bound.udf("to_binary", BINARY, args[0], params=(form.replace("utf8", "utf-8"), lenient), raises=not lenient)
+    lenient = call.fn == "try_to_binary"
+    params = (form.lower().replace("utf8", "utf-8"), lenient)
+    return bound.udf("to_binary", BINARY, args[0], params=params, raises=not lenient)
 
 
 def _bind_format(function: Function, site: Site) -> Expr:

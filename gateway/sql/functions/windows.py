@@ -16,7 +16,7 @@ def _bind_rank(function: Function, site: Site) -> Expr:
     if site.args and not takes:
         raise site.wrong_count("0")
     type_ = DOUBLE if function.name in ("percent_rank", "cume_dist") else INT
-    return make(function, site, site.args, type_, False)
+    return make(function, site, (), type_, False)
 
 
 def _rank(name: str) -> Lower:
