@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 import uuid
 from typing import Any
 
@@ -18,11 +19,13 @@ from gateway.catalog.bound import DeltaBoundTable, bind
 from gateway.catalog.paths import is_under
 from gateway.delta import table as delta_table
 from gateway.delta.log import has_log
+from gateway.delta.write import STAGING
 from gateway.errors import ServerError, UserError
 
 DEFAULT_SCHEMA = "default"
 _FACTS = ".gateway.json"
 _TRASH = ".dropped-"
+_STALE_SECONDS = 86_400
 _FORBIDDEN = frozenset("/\0")
 
 
@@ -35,6 +38,8 @@ class LocalCatalog:
         if not read_only:
             os.makedirs(root, exist_ok=True)
         self.root = os.path.realpath(root)
+        if not read_only:
+            self._sweep()
 
     # ---- reading
 
@@ -79,7 +84,8 @@ class LocalCatalog:
             if schema.lower() != DEFAULT_SCHEMA:
                 raise self._no_schema(schema)
             folder = os.path.join(self.root, DEFAULT_SCHEMA)
-        return os.path.join(folder, table)
+        # A table that differs in case only is the same table.
+        return self._child(folder, table) or os.path.join(folder, table)
 
     # ---- changing
 
@@ -173,6 +179,21 @@ class LocalCatalog:
         except OSError as error:
             raise ServerError("INTERNAL_ERROR", f"Cannot remove {folder}: {error.strerror}.") from error
         shutil.rmtree(trash)
+
+    def _sweep(self) -> None:
+        """Remove what processes that were killed left behind: half-made and half-dropped tables, a day old or more."""
+        oldest = time.time() - _STALE_SECONDS
+        for parent in (self.root, *(os.path.join(self.root, n) for n in self._folders(self.root))):
+            with os.scandir(parent) as entries:
+                stale = [
+                    e.path
+                    for e in entries
+                    if e.name.startswith((_TRASH, STAGING))
+                    and e.is_dir(follow_symlinks=False)
+                    and e.stat(follow_symlinks=False).st_mtime < oldest
+                ]
+            for path in stale:
+                shutil.rmtree(path, ignore_errors=True)  # another process may be sweeping too
 
     # ---- checks and facts
 

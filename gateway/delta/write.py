@@ -8,8 +8,10 @@ WRITE_CONFLICT, which a client may send again.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +30,7 @@ from gateway.delta.table import Snapshot, forget, open_snapshot
 from gateway.errors import ServerError, UnsupportedError, UserError
 
 _ATTEMPTS = 30
+STAGING = ".creating-"
 # What Parquet's readers in Spark do not accept in names without column mapping.
 _FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
 # Field metadata that asks a writer for work, whether or not the protocol names the feature.
@@ -122,18 +125,26 @@ def _create_table(
         check_snapshot_writable(old, removes=True)
     elif os.path.isdir(path) and os.listdir(path):
         raise UserError("LOCATION_ALREADY_EXISTS", f"The folder {path} exists and is not a Delta table.")
-    made = _make_folders(path)
+    as_select = batches is not None
+    # A new table is built beside its place: a process that is killed half-way leaves nothing that anybody sees.
+    folder = path if old is not None else os.path.join(os.path.dirname(path), f"{STAGING}{uuid.uuid4().hex}")
     try:
-        with DataFileWriter(path, schema, columns) as writer:
+        os.makedirs(f"{folder}/{log.LOG}", exist_ok=True)
+        with DataFileWriter(folder, schema, columns) as writer:
             for batch in batches or ():
                 writer.write(batch)
             adds = writer.finish()
             metadata = _metadata_action(schema, columns, settings, comment, old)
-            as_select = batches is not None
-            version = _publish_create(path, schema, old, metadata, adds, writer, as_select, replace)
-    except BaseException:
-        _remove_folders(path, made)
-        raise
+            info = _create_info(metadata, writer, as_select, replace)
+            if old is None:
+                version = 0
+                commit.publish(folder, 0, [info, commit.protocol_action(_protocol_for(schema)), metadata, *adds])
+                _move_in(folder, path, replace)
+            else:
+                version = _publish_replace(path, schema, old, info, metadata, adds)
+    finally:
+        if old is None and os.path.isdir(folder):
+            shutil.rmtree(folder)
     commit.checkpoint_if_due(path, version, settings)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
@@ -211,32 +222,31 @@ def _writer_keys(column: Column) -> list[str]:
 # ---- commits
 
 
-def _publish_create(
-    path: str,
-    schema: t.StructType,
-    old: Snapshot | None,
-    metadata: Action,
-    adds: list[Action],
-    writer: DataFileWriter,
-    as_select: bool,
-    replace: bool,
-) -> int:
+def _create_info(metadata: Action, writer: DataFileWriter, as_select: bool, replace: bool) -> Action:
     verb = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE"
     parameters = {
         "partitionBy": json.dumps(metadata["metaData"]["partitionColumns"]),
         "properties": json.dumps(metadata["metaData"]["configuration"]),
     }
-    info = commit.info_action(verb + (" AS SELECT" if as_select else ""), parameters, _metrics(writer), False)
-    protocol = _protocol_for(schema)
-    if old is None:
-        forget(path)
-        try:
-            commit.publish(path, 0, [info, commit.protocol_action(protocol), metadata, *adds])
-        except FileExistsError as error:
+    return commit.info_action(verb + (" AS SELECT" if as_select else ""), parameters, _metrics(writer), False)
+
+
+def _move_in(folder: str, path: str, replace: bool) -> None:
+    """The finished table to its place, in one step; fails if somebody else's is there by now."""
+    forget(path)
+    try:
+        os.rename(folder, path)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             raise (_conflict(path) if replace else _exists(path)) from error
-        return 0
+        raise
+
+
+def _publish_replace(
+    path: str, schema: t.StructType, old: Snapshot, info: Action, metadata: Action, adds: list[Action]
+) -> int:
     head: list[Action] = [info]
-    if "timestampNtz" in protocol.reader_features and not old.protocol.has("timestampNtz"):
+    if _holds(schema, t.TIMESTAMP_NTZ) and not old.protocol.has("timestampNtz"):
         head.append(commit.protocol_action(_with_ntz(old.protocol)))
     version = old.version + 1
     try:
@@ -471,23 +481,3 @@ def _type_json(data_type: t.DataType) -> Any:
                 "valueContainsNull": data_type.value_contains_null,
             }
     return data_type.json()
-
-
-# ---- folders
-
-
-def _make_folders(path: str) -> list[str]:
-    """Make the table's folder and its log; the folders that were missing, outermost first."""
-    missing, parent = [], f"{path}/{log.LOG}"
-    while not os.path.isdir(parent):
-        missing.append(parent)
-        parent = os.path.dirname(parent)
-    os.makedirs(f"{path}/{log.LOG}", exist_ok=True)
-    return missing[::-1]
-
-
-def _remove_folders(path: str, made: Sequence[str]) -> None:
-    """Undo `_make_folders` as far as nobody else has used them since."""
-    for folder in reversed(made):
-        if folder.startswith(path) and os.path.isdir(folder) and not os.listdir(folder):
-            os.rmdir(folder)

@@ -110,6 +110,25 @@ def test_drop(catalog: LocalCatalog) -> None:
     assert caught.value.condition == "SCHEMA_NOT_FOUND"
 
 
+def test_leftovers_are_unseen_and_swept(catalog: LocalCatalog) -> None:
+    """What a process killed while creating or dropping a table leaves behind."""
+    fresh, stale = (os.path.join(catalog.root, "Sales", f".creating-{n}") for n in ("fresh", "stale"))
+    create_table(fresh, ONE)
+    create_table(stale, ONE)
+    os.utime(stale, (1, 1))
+    assert catalog.tables("sales") == ["Orders"]
+    LocalCatalog("main", catalog.root)
+    assert (os.path.isdir(fresh), os.path.isdir(stale)) == (True, False)
+
+
+def test_replace_finds_the_table_in_any_case(catalog: LocalCatalog) -> None:
+    create_table(catalog.table_location("SALES", "oRDERS"), ONE, replace=True)
+    assert catalog.tables("sales") == ["Orders"]
+    bound = catalog.table("sales", "orders")
+    assert bound is not None
+    assert (bound.version, bound.num_rows) == (1, 0)
+
+
 def test_create_schema_twice(catalog: LocalCatalog) -> None:
     for name in ("SALES", "default"):
         with pytest.raises(UserError) as caught:

@@ -175,7 +175,7 @@ def test_failure_leaves_nothing(tmp_path: Path) -> None:
     batch = batch_of(schema, *[[i % 3, i] for i in range(1000)])
     with pytest.raises(UserError, match="Division"):
         create_table(str(tmp_path / "new"), schema, partition_by=["p"], batches=failing(batch))
-    assert not (tmp_path / "new").exists()
+    assert list(tmp_path.iterdir()) == []
     create_table(str(tmp_path / "t"), schema, partition_by=["p"], batches=[batch])
     before = files_in(tmp_path / "t")
     for write in (append, overwrite):
@@ -217,6 +217,18 @@ def test_concurrent_appends_lose_nothing(tmp_path: Path) -> None:
     )
     assert commit_versions(str(tmp_path / "t")) == list(range(31))
     assert any(p.name.endswith(".checkpoint.parquet") for p in files_in(tmp_path / "t"))
+
+
+def test_of_two_creations_one_wins(tmp_path: Path) -> None:
+    def slow() -> Iterator[pa.RecordBatch]:
+        create_table(str(tmp_path / "t"), SIMPLE)
+        yield batch_of(SIMPLE, [1, "a"])
+
+    with pytest.raises(UserError) as caught:
+        create_table(str(tmp_path / "t"), SIMPLE, batches=slow())
+    assert caught.value.condition == "TABLE_OR_VIEW_ALREADY_EXISTS"
+    assert read_by_deltalake(tmp_path / "t") == []
+    assert [p.name for p in tmp_path.iterdir()] == ["t"]
 
 
 def test_append_behind_a_schema_change_is_a_conflict(tmp_path: Path) -> None:
