@@ -11,6 +11,7 @@ from gateway.errors import unsupported
 from gateway.sql.cursor import user_error
 from gateway.sql.expression import Node
 from gateway.sql.primaries import KEYS, PrimaryParser
+from gateway.sql.tokens import STRING
 from gateway.sql.tree import end_of, mark, span_of, start_of
 
 _DATETIME_UNITS = frozenset(
@@ -37,6 +38,8 @@ class CallParser(PrimaryParser):
         else:
             upper = ""
         arguments, wrapper = self.arguments(upper)
+        if self.word == "USING" and self.peek() == STRING and upper in ("TRANSFORM", "MAP", "REDUCE"):
+            raise unsupported(f"{upper} … USING", self.span(start))
         self._check_unit(upper, arguments, start)
         node: Node = exp.Anonymous(this=name[-1].name, expressions=arguments)
         self.place(node, start)

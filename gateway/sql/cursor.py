@@ -44,6 +44,7 @@ _OPERAND = frozenset({"SELECT", "ALL", "DISTINCT", "(", "VALUES", "TABLE", "FROM
 # Words that open the next clause if one of these words follows (None: anything but the end of a list item).
 _CLAUSES: dict[str, frozenset[str] | None] = {
     "FROM": None,
+    "SELECT": None,
     "WHERE": None,
     "GROUP": _BY,
     "HAVING": None,

@@ -50,9 +50,9 @@ Relations
     ``Table(this, db, catalog, version=Version(this="VERSION" | "TIMESTAMP", kind="AS OF" | "@", expression), alias)``; a table
     function is ``Table(this=Anonymous)``; ``Subquery(this=query, alias)``; a relation in parentheses is
     ``Subquery(this=relation, joins, alias)``; ``Values``; ``Lateral(this=Subquery | Table(Anonymous), alias)``; LATERAL VIEW:
-    ``Lateral(this=Anonymous, view=True, outer, alias)`` in `laterals`. ``TableAlias(this=Identifier, columns=[Identifier])``. Joins apply left to
-    right in one list, commas included: ``Join(this, side=LEFT | RIGHT | FULL | None, kind=INNER | CROSS | OUTER | SEMI | ANTI,
-    method="NATURAL", on, using=[Identifier])``.
+    ``Lateral(this=Anonymous, view=True, outer, alias)`` in `laterals`. ``TableAlias(this=Identifier, columns=[Identifier])``.
+    Joins apply left to right in one list, commas included: ``Join(this, side=LEFT | RIGHT | FULL | None,
+    kind=INNER | CROSS | OUTER | SEMI | ANTI, method="NATURAL", on, using=[Identifier])``.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class QueryParser(RelationParser):
         while not ctes or self.match(","):
             at = self.index
             name = self.identifier()
-            columns = self.names() if self.word == "(" and self.is_name(1) and self.peek() != "SELECT" else []
+            columns = self.names() if self.word == "(" and not self.query_at(0) else []
             alias = self.place(exp.TableAlias(this=name, columns=columns), at)
             if self.word == "MAX" and self.peek() == "RECURSION":
                 raise unsupported("MAX RECURSION LEVEL", self.span(self.index))
@@ -194,8 +194,6 @@ class QueryParser(RelationParser):
         while not items or self.match(","):
             items.append(self.named_expression())
         select.set("expressions", items)
-        if self.word == "USING":
-            raise unsupported("TRANSFORM … USING", self.span(self.index))
         if holder is not None:
             for key in ("from_", "joins", "laterals"):
                 if key in holder.args:

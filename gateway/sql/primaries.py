@@ -16,7 +16,7 @@ from gateway.sql.tree import IntervalLiteral, TypedLiteral, end_of, mark, start_
 
 _TYPED = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X", "INTERVAL"})
 # Words that are an operator where an operand is expected, never a column.
-_NOT_AN_OPERAND = frozenset({"AND", "OR", "DIV", "THEN", "WHEN", "AS", "ON", "USING", "BY", "JOIN"})
+_NOT_AN_OPERAND = frozenset({"AND", "OR", "DIV", "THEN", "WHEN", "AS", "ON", "USING", "BY", "JOIN", "NOT", "IN", "IS"})
 # Clauses that a forgotten operand leaves here; Spark takes these words for columns and fails later, less clearly.
 _CLAUSE_WORDS = frozenset({"FROM", "WHERE", "GROUP", "ORDER"})
 KEYS = ("catalog", "db", "table", "this")

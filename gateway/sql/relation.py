@@ -274,6 +274,10 @@ class RelationParser(CallParser):
             raise unsupported("TABLESAMPLE", self.span(self.index))
         at = self.index
         named = self.match("AS")
+        if named and self.word == "(":
+            # ``AS (a, b)``: Spark's grammar makes AS the alias itself.
+            self.seek(at)
+            named = False
         word = self.word
         if word == QUOTED or (self.is_name() and word not in STRICT and not self.clause_ahead()):
             if not named and word in ("PIVOT", "UNPIVOT") and (self.peek() == "(" or self.peek(2) == "NULLS"):
