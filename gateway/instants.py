@@ -72,7 +72,8 @@ def add_months(days: Ints, count: Ints) -> Ints:
     months = months_of(days)
     day = days - month_starts(months)
     moved = months + count
-    return month_starts(moved) + np.minimum(day, month_lengths(moved) - 1)
+    days_moved: Ints = month_starts(moved) + np.minimum(day, month_lengths(moved) - 1)
+    return days_moved
 
 
 def days_of(year: int, month: int, day: int) -> int | None:

@@ -144,10 +144,10 @@ def to_integral(array: pa.Array, source: DataType, target: DataType) -> Converte
     if is_fractional(source):
         given = floats(array)
         with np.errstate(invalid="ignore"):
-            # Spark compares floor and ceiling with the limits in the source's own width
-            top = given.dtype.type(limit - 1)
-            bad = ~((np.floor(given) <= top) & (np.ceil(given) >= -limit)) & ~void
-            wide = np.trunc(np.where(bad, 0, given)).astype(np.float64)
+            # Spark compares floor and ceiling with the limits as doubles: 2^63 passes and is cut to the largest BIGINT
+            wide = given.astype(np.float64)
+            bad = ~((np.floor(wide) <= float(limit - 1)) & (np.ceil(wide) >= -limit)) & ~void
+            wide = np.trunc(np.where(bad, 0.0, wide))
             high = wide >= limit
             whole = np.where(high, limit - 1, np.where(high, 0, wide).astype(np.int64))
         return Converted(with_nulls(whole, void, type_), bad, error)
@@ -312,9 +312,12 @@ def number_to_timestamp(array: pa.Array, source: DataType) -> Converted:
             return (error if np.isfinite(value) else malformed(source, TIMESTAMP))(value)
 
         return Converted(timestamp_array(whole, void, TIMESTAMP), bad, failed)
+    # whole seconds stop at the ends of 64 bits
+    most = (2**63 - 1) // MICROS_PER_SECOND
     seconds = ints(array)
-    bad = (np.abs(seconds) > 2**63 // MICROS_PER_SECOND - 1) & ~void
-    return Converted(timestamp_array(np.where(bad, 0, seconds) * MICROS_PER_SECOND, void, TIMESTAMP), bad, error)
+    micros_ = np.where(np.abs(seconds) > most, np.where(seconds > 0, 2**63 - 1, -(2**63)), 0)
+    micros_ = np.where(np.abs(seconds) > most, micros_, np.clip(seconds, -most, most) * MICROS_PER_SECOND)
+    return Converted(timestamp_array(micros_, void, TIMESTAMP))
 
 
 def scalar_cast(source: DataType, target: DataType, zone: Zone) -> Callable[[pa.Array], Converted] | None:

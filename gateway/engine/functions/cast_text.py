@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -278,8 +279,53 @@ def reader(target: DataType, zone: Zone) -> Callable[[pa.Array], Converted] | No
 # ------------------------------------------------------------------------------------------------------------ printing
 
 
+def java_digits(value: float, bits: int) -> str:
+    """Decimal digits of a positive finite float as Java up to 18 makes them (FloatingDecimal.dtoa); `bits` 53 or 24.
+
+    Newer Java and everybody else prints the shortest text that reads back; the old algorithm misses it for powers of two,
+    for ties and for whole numbers beyond the mantissa.
+    """
+    numerator, denominator = value.as_integer_ratio()
+    exponent = numerator.bit_length() - denominator.bit_length()
+    if numerator < denominator << exponent if exponent >= 0 else numerator << -exponent < denominator:
+        exponent -= 1
+    smallest = -1074 if bits == 53 else -149
+    significant = min(bits, exponent - smallest + 1)
+    if denominator == 1 and exponent <= 62:
+        dropped = int((exponent - significant - 1) * 0.30103) if exponent > significant else 0
+        whole, residue = divmod(numerator, 10**dropped)
+        if dropped and residue >= 10**dropped // 2:
+            whole += 1
+        return f"{whole}e{dropped}"
+    half_ulp = Fraction(2) ** (exponent - significant)
+    if numerator & (numerator - 1) == 0:
+        half_ulp /= 2
+    rest = Fraction(numerator, denominator)
+    scale = math.floor(math.log10(value))
+    while Fraction(10) ** (scale + 1) <= rest:
+        scale += 1
+    while Fraction(10) ** scale > rest:
+        scale -= 1
+    unit = Fraction(10) ** scale
+    digits, low, high = 0, False, False
+    count = 0
+    while not low and not high:
+        digit = rest // unit
+        rest -= digit * unit
+        digits = digits * 10 + digit
+        count += 1
+        low, high = rest < half_ulp, rest + half_ulp > unit
+        if count == 1 and (scale < -3 or scale >= 7):
+            low = high = False  # two digits at least where there is an exponent
+        if not low and not high:
+            unit /= 10
+    if high and (not low or 2 * rest > unit or (2 * rest == unit and digits % 2)):
+        digits += 1
+    return f"{digits}e{scale - count + 1}"
+
+
 def java_text(value: float, digits: str) -> str:
-    """A finite double or float in the form of Java's toString; `digits` is its shortest decimal text of any form."""
+    """A finite double or float in the form of Java's toString; `digits` is its decimal text of any form."""
     number = Decimal(digits)
     sign, figures, exponent = number.as_tuple()
     assert isinstance(exponent, int)
@@ -312,13 +358,19 @@ def print_fractional(array: pa.Array) -> pa.Array:
         # arrow writes these plainly; whole ones only lack their ".0"
         return pc.if_else(pc.match_substring(texts, "."), texts, pc.binary_join_element_wise(texts, ".0", ""))
 
+    bits = 53 if array.type == pa.float64() else 24
+    exact = 2.0**bits
+
     def shown(value: float) -> str:
         if math.isnan(value):
             return "NaN"
         if math.isinf(value):
             return "Infinity" if value > 0 else "-Infinity"
-        short = repr(value) if array.type == pa.float64() else str(np.float32(value))
-        return java_text(value, short)
+        size = abs(value)
+        if size >= exact or (size and math.frexp(size)[0] == 0.5):
+            digits = java_digits(size, bits)
+            return java_text(value, "-" + digits if value < 0 else digits)
+        return java_text(value, repr(value) if bits == 53 else str(np.float32(value)))
 
     # a dictionary would merge -0.0 with 0.0 and NaNs are one for us
     return pa.array([None if v is None else shown(v) for v in array.to_pylist()], pa.string())

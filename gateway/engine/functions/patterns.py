@@ -35,7 +35,7 @@ MONTHS = (
 )  # fmt: skip
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _QUARTERS = ("1st quarter", "2nd quarter", "3rd quarter", "4th quarter")
-_MOST = {"y": 6, "M": 4, "L": 4, "d": 2, "D": 3, "E": 4, "a": 1, "h": 2, "H": 2, "k": 2, "K": 2, "m": 2, "s": 2, "S": 9,
+_MOST = {"F": 1, "y": 6, "M": 4, "L": 4, "d": 2, "D": 3, "E": 4, "a": 1, "h": 2, "H": 2, "k": 2, "K": 2, "m": 2, "s": 2, "S": 9,
          "q": 4, "Q": 4, "G": 4, "V": 2, "O": 4, "X": 5, "x": 5, "Z": 5, "z": 4}  # fmt: skip
 _WEEK_BASED = "YWwuec"
 _CONFIG = "spark.sql.legacy.timeParserPolicy"
@@ -118,9 +118,7 @@ def _checked(letter: str, count: int, pattern: str) -> Token:
             "ILLEGAL_CHARACTER",
             f"Illegal pattern character found in datetime pattern: {letter}. Please provide legal character.",
         )
-    if letter == "F":
-        if count == 1:
-            raise _refused(letter)
+    if letter == "F" and count > 1:
         raise _unrecognized(pattern)
     if most is None or (letter == "V" and count != 2) or (letter == "O" and count not in (1, 4)):
         raise _invalid(pattern, "WITH_SUGGESTION", _GUIDE)
@@ -179,6 +177,7 @@ class _Clock:
     def column(self, letter: str, count: int) -> pa.Array:
         simple: dict[str, Callable[[], Ints]] = {
             "d": lambda: self.day,
+            "F": lambda: (self.day - 1) % 7 + 1,
             "D": lambda: self.days - month_starts(months_of(self.days) - self.month + 1) + 1,
             "H": lambda: self.hour,
             "k": lambda: np.where(self.hour == 0, 24, self.hour),

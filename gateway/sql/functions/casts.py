@@ -53,6 +53,34 @@ def parse_timestamp_ntz(text: str) -> int | None:
     return instants.parse_ntz(text)
 
 
+_SPECIAL_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1, "now": 0}
+
+
+def special_date(text: str, context: Context) -> int | None:
+    """Days of the words that Spark takes for constant dates (epoch, now, today, tomorrow, yesterday); None for others."""
+    word = text.strip(instants.BLANKS).lower()
+    if word == "epoch":
+        return 0
+    if word not in _SPECIAL_DAYS:
+        return None
+    local = instants.local_of(context.clock.now_us, instants.known_zone(context.time_zone))
+    return local // instants.MICROS_PER_DAY + _SPECIAL_DAYS[word]
+
+
+def special_timestamp(text: str, context: Context, zoneless: bool = False) -> int | None:
+    """Microseconds of the same words for constant timestamps; wall clock with `zoneless`."""
+    word = text.strip(instants.BLANKS).lower()
+    zone = instants.known_zone(context.time_zone)
+    if word == "now":
+        return instants.local_of(context.clock.now_us, zone) if zoneless else context.clock.now_us
+    days = special_date(text, context)
+    if days is None:
+        return None
+    if word == "epoch" or zoneless:
+        return days * instants.MICROS_PER_DAY
+    return instants.instant_of(days * instants.MICROS_PER_DAY, zone)
+
+
 def lower_cast(cast: Cast, arg: Expr, context: Context) -> Expr:
     """The engine-level form of `cast`, whose argument is already lowered to `arg`."""
     source, target = plain(cast.arg.type), plain(cast.type)
@@ -196,10 +224,15 @@ def _folded_text(text: str, target: DataType, context: Context | None) -> object
             return int(digits)
         return None
     if target == DATE:
-        return instants.parse_date(text)
+        days = instants.parse_date(text)
+        return special_date(text, context) if days is None and context is not None else days
     if target == TIMESTAMP and context is not None:
-        return instants.parse_timestamp(text, instants.known_zone(context.time_zone))
-    return instants.parse_ntz(text) if target == TIMESTAMP_NTZ else None
+        micros = instants.parse_timestamp(text, instants.known_zone(context.time_zone))
+        return special_timestamp(text, context) if micros is None else micros
+    if target == TIMESTAMP_NTZ:
+        micros = instants.parse_ntz(text)
+        return special_timestamp(text, context, zoneless=True) if micros is None and context is not None else micros
+    return None
 
 
 def _folded_decimal(value: Decimal, target: DecimalType) -> Decimal | None:

@@ -177,10 +177,30 @@ def _lower_get(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.fn("array_element", call.type, items, place)
 
 
+def item_nullable(base: Expr, index: Expr, *, raises: bool, first: int = 0) -> bool:
+    """Nullability of an element by place (Spark's GetArrayItem): known for a literal place in array(…).
+
+    `raises`: a place outside is an error, not NULL. `first` is the number of the first place; with 1, negative places count
+    from the end.
+    """
+    t = plain(base.type)
+    assert isinstance(t, ArrayType)
+    inner = index.arg if isinstance(index, Cast) and index.implicit else index
+    if isinstance(inner, Lit) and isinstance(inner.value, int):
+        place = inner.value - first
+        if isinstance(base, Call) and base.fn == "array":
+            if first and inner.value < 0:
+                place = len(base.args) + inner.value
+            if 0 <= place < len(base.args):
+                return base.args[place].nullable
+        return True
+    return base.nullable or index.nullable or t.contains_null if raises else True
+
+
 def _bind_get(function: Function, site: Site) -> Expr:
     _count(site, 2)
     args = coerce_args(Function(function.name, (param("array"), param(INT))), site)
-    return make(function, site, args, _array_of(args[0]).element, True)
+    return make(function, site, args, _array_of(args[0]).element, item_nullable(args[0], args[1], raises=False))
 
 
 def _bind_element_at(function: Function, site: Site) -> Expr:
@@ -190,7 +210,9 @@ def _bind_element_at(function: Function, site: Site) -> Expr:
     if isinstance(t, ArrayType):
         if not (is_integral(at.type) and at.type != BIGINT) and at.type != VOID:
             raise site.mismatch(1, "INT")
-        return make(function, site, (base, coerced(at, INT)), t.element, True)
+        raises = function.name == "element_at"
+        nullable = item_nullable(base, at, raises=raises, first=1) if raises else True
+        return make(function, site, (base, coerced(at, INT)), t.element, nullable)
     if isinstance(t, MapType):
         key = implicit_type(at.type, (t.key,))
         common = least_common_type(at.type, t.key)
@@ -211,9 +233,17 @@ def _lower_element_at(is_try: bool) -> Lower:
 
 def _bind_size(function: Function, site: Site) -> Expr:
     _count(site, 1)
+    if site.args[0].type == VOID:
+        return make(function, site, site.args, INT, True)
     if not isinstance(plain(site.args[0].type), (ArrayType, MapType)):
         raise site.mismatch(0, "ARRAY or MAP")
     return make(function, site, site.args, INT, site.args[0].nullable)
+
+
+def _lower_size(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if args[0].type == VOID:
+        return bound.null(INT)
+    return bound.udf("list_size", INT, args[0], nullable=call.nullable)
 
 
 # ------------------------------------------------------------------------------------------ functions of array and value
@@ -343,6 +373,17 @@ def _bind_array_sort(function: Function, site: Site) -> Expr:
     _count(site, 1)
     t = _one_array(site, ordered=True)
     return make(function, site, site.args, t, site.args[0].nullable)
+
+
+_ORDER = (
+    "lambdafunction((IF(((V IS NULL) AND (V IS NULL)), 0, (IF((V IS NULL), 1, (IF((V IS NULL), -1, (IF((V < V), -1, "
+    "(IF((V > V), 1, 0)))))))))), V, V)"
+).replace("V", "namedlambdavariable()")
+
+
+def _shown_array_sort(call: Call, args: list[str]) -> str:
+    """Spark shows the comparator that it fills in."""
+    return f"array_sort({args[0]}, {_ORDER})"
 
 
 def _bind_sort_array(function: Function, site: Site) -> Expr:
@@ -550,7 +591,7 @@ def _bind_contains_key(function: Function, site: Site) -> Expr:
             span=site.span,
         )
     base = coerced(site.args[0], map_of(common, t.value, t.value_contains_null))
-    return make(function, site, (base, coerced(key, common)), BOOLEAN, base.nullable or key.nullable)
+    return make(function, site, (base, coerced(key, common)), BOOLEAN, True)
 
 
 def _bind_map_concat(function: Function, site: Site) -> Expr:
@@ -614,7 +655,7 @@ ROWS: tuple[Function, ...] = (
     Function("get", bind=_bind_get, lower=_lower_get),
     Function("element_at", bind=_bind_element_at, lower=_lower_element_at(False)),
     Function("try_element_at", bind=_bind_element_at, lower=_lower_element_at(True)),
-    *(Function(name, bind=_bind_size, lower=_kernel("list_size")) for name in ("size", "cardinality")),
+    *(Function(name, bind=_bind_size, lower=_lower_size) for name in ("size", "cardinality")),
     Function("array_size", params=(param("array"),), returns=INT, lower=_kernel("list_size")),
     Function("array_contains", bind=_bind_contains, lower=_kernel("array_contains")),
     Function("array_position", bind=_bind_position, lower=_kernel("array_position")),
@@ -624,7 +665,7 @@ ROWS: tuple[Function, ...] = (
     Function("array_insert", bind=_bind_insert, lower=_kernel("array_inserted", raises=True)),
     Function("array_distinct", bind=_bind_same, lower=_kernel("array_deduplicated")),
     Function("array_compact", bind=_bind_same, lower=_kernel("array_compacted")),
-    Function("array_sort", bind=_bind_array_sort, lower=_kernel("array_sorted", False, False)),
+    Function("array_sort", bind=_bind_array_sort, lower=_kernel("array_sorted", False, False), shown=_shown_array_sort),
     Function("sort_array", bind=_bind_sort_array, lower=_lower_sort_array),
     Function("array_max", bind=_bind_extreme, lower=_kernel("array_extreme", "max")),
     Function("array_min", bind=_bind_extreme, lower=_kernel("array_extreme", "min")),

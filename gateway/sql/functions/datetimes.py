@@ -18,10 +18,12 @@ from gateway.sqltypes import (
     DOUBLE,
     FLOAT,
     INT,
+    SMALLINT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    VOID,
     DataType,
     DecimalType,
     IntervalType,
@@ -239,6 +241,7 @@ def _timestamp_diff(call: Call, args: tuple[Expr, ...], context: Context) -> Exp
     )
 
 
+_DAY_COUNTS = (TINYINT, SMALLINT, INT, STRING, VOID)
 _DAYS = (param(DATE), param(INT, "integral"))
 
 
@@ -246,7 +249,7 @@ def _bind_date_add(function: Function, site: Site) -> Expr:
     """date_add(date, days); with a unit in front it is timestampadd."""
     if len(site.args) == 3:
         return _bind_timestamp_add(TIMESTAMP_ADD, site)
-    if len(site.args) == 2 and is_integral(plain(site.args[1].type)) and plain(site.args[1].type) == BIGINT:
+    if len(site.args) == 2 and plain(site.args[1].type) not in _DAY_COUNTS:
         raise site.mismatch(1, "INT or SMALLINT or TINYINT")
     args = coerce_args(Function(function.name, _DAYS), site)
     call = make(function, site, args, DATE, any(a.nullable for a in args))
