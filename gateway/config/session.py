@@ -22,6 +22,10 @@ USE_CACHED_RESULT = "use_cached_result"
 QUERY_TAGS = "query_tags"
 ENGINE = "gateway.engine"
 TIMESTAMP_AS_STRING = "spark.thriftserver.arrowBasedRowSet.timestampAsString"
+GROUP_BY_ORDINAL = "spark.sql.groupByOrdinal"
+GROUP_BY_ALIASES = "spark.sql.groupByAliases"
+ORDER_BY_ORDINAL = "spark.sql.orderByOrdinal"
+PRECISION_LOSS = "spark.sql.decimalOperations.allowPrecisionLoss"
 METRIC_VIEWS = "spark.sql.thriftserver.metadata.metricview.enabled"
 
 
@@ -168,12 +172,12 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
     _fixed("spark.sql.storeAssignmentPolicy", "ansi", "casts on INSERT"),
     _fixed("spark.sql.timestampType", "timestamp_ltz", "meaning of TIMESTAMP"),
     _fixed("spark.sql.crossJoin.enabled", "true", "joins without a condition"),
-    _fixed("spark.sql.groupByOrdinal", "true", "GROUP BY 1"),
-    _fixed("spark.sql.groupByAliases", "true", "GROUP BY alias"),
-    _fixed("spark.sql.orderByOrdinal", "true", "ORDER BY 1"),
+    SessionSetting(GROUP_BY_ORDINAL, "true", _bool, "GROUP BY 1 names the first select item"),
+    SessionSetting(GROUP_BY_ALIASES, "true", _bool, "GROUP BY may name aliases of select items"),
+    SessionSetting(ORDER_BY_ORDINAL, "true", _bool, "ORDER BY 1 names the first select item"),
     _fixed("spark.sql.parser.escapedStringLiterals", "false", "backslash escapes in string literals"),
     _fixed("spark.sql.parser.quotedRegexColumnNames", "false", "regular expressions as column names"),
-    _fixed("spark.sql.decimalOperations.allowPrecisionLoss", "true", "scale of decimal arithmetic"),
+    SessionSetting(PRECISION_LOSS, "true", _bool, "decimal arithmetic beyond 38 digits gives up fractional digits"),
     _fixed("spark.sql.function.eltOutputAsString", "false", "type of elt"),
     _fixed("spark.sql.function.concatBinaryAsString", "false", "type of concat"),
     _fixed("spark.sql.mapKeyDedupPolicy", "exception", "duplicate map keys"),

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from gateway.engine.base import Query, UdfSpec
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, load, row_error_in
-from gateway.errors import GatewayError, ResourceError, ServerError, UserError
+from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError
 from gateway.sqltypes import StructType
 
 BATCH_ROWS = 16_384
@@ -267,6 +267,10 @@ def engine_error(error: Exception) -> GatewayError:
     for mark, condition, message in _PATTERNS:
         if mark in text:
             return UserError(condition, message)
+    if "This feature is not implemented" in text or "decorrelate" in text:
+        return UnsupportedError(
+            "UNSUPPORTED_FEATURE.ENGINE", "A construct of this statement (such as the place of a subquery) is not supported."
+        )
     if "Parquet error" in text or "No such file" in text or "Object Store error" in text or "NotFound" in text:
         return ServerError("FAILED_READ_FILE", f"A data file cannot be read: {_first_line(text)}")
     return ServerError("INTERNAL_ERROR", f"The engine failed: {_first_line(text)}")

@@ -14,7 +14,14 @@ from gateway.catalog.base import Catalog
 from gateway.catalog.local import LocalCatalog
 from gateway.catalog.paths import AllowedRoots
 from gateway.catalog.samples import open_samples
-from gateway.config.session import TIMEZONE, default_settings
+from gateway.config.session import (
+    GROUP_BY_ALIASES,
+    GROUP_BY_ORDINAL,
+    ORDER_BY_ORDINAL,
+    PRECISION_LOSS,
+    TIMEZONE,
+    default_settings,
+)
 from gateway.engine.base import Emit, Finished, Job, MetadataCall, Planned, Progress, SessionState, Statement
 from gateway.engine.datafusion import DataFusionEngine
 from gateway.planner import Plan, plan
@@ -28,6 +35,9 @@ from gateway.sql.compile import Compiled, bind, compile_query
 from gateway.sql.parameters import bound_parameters
 from gateway.sql.resolve import Binder, BoundQuery
 from gateway.sql.statement import read_statement
+
+
+_FLAGS = (GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS)
 
 
 @dataclass(slots=True)
@@ -78,7 +88,13 @@ class Runner:
         """What a statement of `session` sees."""
         zone = session.settings.get(TIMEZONE) or "UTC"
         clock = Clock(time.time_ns() // 1000, zone)
-        context = Context(clock, session.catalog, session.schema, session.user)
+        context = Context(
+            clock,
+            session.catalog,
+            session.schema,
+            session.user,
+            *(session.settings.get(key, "true") == "true" for key in _FLAGS),
+        )
         tables = StatementTables(self.catalogs, self.paths, session.catalog, session.schema)
         return Environment(session, tables, context, {})
 

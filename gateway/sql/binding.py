@@ -11,17 +11,24 @@ from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.sql import literals
 from gateway.sql.bound import (
     Agg,
+    Aggregate,
     Bound,
     Call,
     Case,
     Cast,
+    Col,
+    Distinct,
     Expr,
+    Filter,
     Frame,
     Ids,
     Lambda,
     LambdaVar,
+    Limit,
     Lit,
+    Project,
     Rel,
+    Sort,
     SortKey,
     Subquery,
     Window,
@@ -29,6 +36,7 @@ from gateway.sql.bound import (
 from gateway.sql.catalogue import Catalogue, Context, OpenLambda, Site, bind_call
 from gateway.sql.coerce import can_cast, cast_nullable, coerced, implicit_type, least_common_of, least_common_type, plain
 from gateway.sql.functions import SPARK_ONLY
+from gateway.sql.functions.lambdas import ROWS as LAMBDAS
 from gateway.sql.functions.operators import as_boolean, bind_binary, bind_connective, bind_unary, comparison, has_map
 from gateway.sql.scope import Scope, field_of
 from gateway.sql.tree import IntervalLiteral, Positive, TypedLiteral, UnsignedRightShift, span_of
@@ -92,6 +100,7 @@ _CAST_FUNCTIONS: dict[str, DataType] = {
     "date": DATE,
     "timestamp": TIMESTAMP,
 }
+HIGHER_ORDER = frozenset({row.name for row in LAMBDAS} | {"array_sort"})
 _BARE = frozenset(
     {
         "current_date",
@@ -236,7 +245,7 @@ class Expressions:
 
     def binary(self, node: Node, scope: Scope) -> Expr:
         left, right = self.bind(node.this, scope), self.bind(node.expression, scope)
-        return bind_binary(_BINARY[type(node)], left, right, span_of(node))
+        return bind_binary(_BINARY[type(node)], left, right, span_of(node), self.context.precision_loss)
 
     def not_equal(self, node: Node, scope: Scope) -> Expr:
         equal = comparison("=", self.bind(node.this, scope), self.bind(node.expression, scope), span_of(node))
@@ -256,6 +265,10 @@ class Expressions:
         return bind_connective(word, args, [span_of(node.this), span_of(node.expression)])
 
     def unary(self, node: Node, scope: Scope) -> Expr:
+        inner = node.this
+        if isinstance(node, exp.Not) and isinstance(inner, (exp.Like, exp.ILike)):
+            if isinstance(inner.expression, (exp.Any, exp.All)) and _starts_with(node, inner):
+                return self._like_many("ilike" if isinstance(inner, exp.ILike) else "like", inner, inner.expression, scope, True)
         symbol = {exp.Neg: "-", Positive: "+", exp.BitwiseNot: "~", exp.Not: "not"}[type(node)]
         return bind_unary(symbol, self.bind(node.this, scope), span_of(node))
 
@@ -321,6 +334,8 @@ class Expressions:
 
     def exists(self, node: exp.Exists, scope: Scope) -> Expr:
         plan, inner = self.queries.query(node.this, scope)
+        if inner.outer_refs and holds_global_aggregate(plan):
+            raise unsupported("a correlated EXISTS over an aggregate without GROUP BY", span_of(node))
         return Subquery(BOOLEAN, False, "exists", plan, (), tuple(inner.outer_refs.values()), span_of(node))
 
     def scalar(self, node: exp.Subquery, scope: Scope) -> Expr:
@@ -357,11 +372,15 @@ class Expressions:
             args.append(Lit(STRING, False, escape))
         return self._site(name, tuple(args), (span_of(value), span_of(pattern)), span_of(node))
 
-    def _like_many(self, name: str, node: Node, patterns: Node, scope: Scope) -> Expr:
+    def _like_many(self, name: str, node: Node, patterns: Node, scope: Scope, negated: bool = False) -> Expr:
         every = isinstance(patterns, exp.All)
         terms = [self._like(name, node.this, p, None, node, scope) for p in patterns.this.expressions]
+        if negated:
+            terms = [Call(BOOLEAN, t.nullable, "not", (t,)) for t in terms]
         word = "and" if every else "or"
-        shown = "likeall" if every else "likeany"
+        shown = ("notlike" if negated else "like") + ("all" if every else "any")
+        if len(terms) == 1:
+            terms.append(terms[0])
         return Call(BOOLEAN, True, word, tuple(terms), shown if name == "like" else None, span=span_of(node))
 
     def escape(self, node: exp.Escape, scope: Scope) -> Expr:
@@ -465,6 +484,13 @@ class Expressions:
                 "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX",
                 f"The function `{name.lower()}` does not support DISTINCT.",
                 sqlstate="42000",
+                span=span,
+            )
+        if any(isinstance(a, OpenLambda) for a in args) and row.name not in HIGHER_ORDER:
+            raise UserError(
+                "INVALID_LAMBDA_FUNCTION_CALL.NON_HIGHER_ORDER_FUNCTION",
+                f"Invalid lambda function call. A lambda function should only be used in a higher order function. "
+                f"However, its class is {name.lower()}, which is not a higher order function.",
                 span=span,
             )
         if row.kind == "scalar":
@@ -595,11 +621,20 @@ class Expressions:
         args: list[Expr] = []
         for item in items:
             if isinstance(item, exp.Star):
-                args += scope.columns()
+                removed = [self.bind(c, scope) for c in item.args.get("except_") or ()]
+                gone = {c.id for c in removed if isinstance(c, Col)}
+                args += [c for c in scope.columns() if not (isinstance(c, Col) and c.id in gone)]
             elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
                 args += self.star_columns(item, scope)
             else:
                 args.append(self.bind(item, scope))
+        if name == "count" and any(isinstance(i, exp.Column) for i in items):
+            raise UserError(
+                "INVALID_USAGE_OF_STAR_WITH_TABLE_IDENTIFIER_IN_COUNT",
+                "Invalid usage of '*' with a table name in count().",
+                sqlstate="42000",
+                span=span,
+            )
         if name not in ("count", "struct", "array", "concat", "coalesce", "hash", "xxhash64"):
             raise UserError("INVALID_USAGE_OF_STAR_OR_REGEX", f"Invalid usage of '*' in {name}.", span=span)
         if name == "struct":
@@ -751,6 +786,8 @@ class Expressions:
             raise UserError(
                 "DISTINCT_WINDOW_FUNCTION_UNSUPPORTED", "Distinct window functions are not supported.", span=span
             )
+        if row.ordered and not order:
+            raise unsupported(f"{row.name} OVER without ORDER BY", span)
         ranking = row.kind == "window" and row.name not in ("first_value", "last_value", "nth_value", "any_value")
         if ranking and not order:
             raise UserError(
@@ -834,6 +871,19 @@ class Expressions:
         if is_numeric(value.type) and value.value is not None and value.value < 0:
             return Bound("offset", Lit(value.type, False, -value.value), not preceding)
         return Bound("offset", value, preceding)
+
+
+def holds_global_aggregate(rel: Rel) -> bool:
+    """Whether the top of `rel` (through filters, projections, sorts, limits) is an aggregate without GROUP BY."""
+    while isinstance(rel, (Project, Filter, Sort, Limit, Distinct)):
+        rel = rel.input
+    return isinstance(rel, Aggregate) and (not rel.keys or (rel.sets is not None and not all(rel.sets)))
+
+
+def _starts_with(node: Node, inner: Node) -> bool:
+    """Whether NOT stands inside (``x NOT LIKE …``), not in front of the whole predicate."""
+    outside, inside = span_of(node), span_of(inner)
+    return outside is not None and inside is not None and outside.start == inside.start
 
 
 def _rank(bound: Bound) -> float:

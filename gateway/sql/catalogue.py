@@ -35,6 +35,10 @@ class Context:
     catalog: str = "main"
     schema: str = "default"
     user: str = "anonymous"
+    group_by_aliases: bool = True
+    group_by_ordinal: bool = True
+    order_by_ordinal: bool = True
+    precision_loss: bool = True  # decimal arithmetic beyond 38 digits gives up fractional digits
 
     @property
     def time_zone(self) -> str:

@@ -84,7 +84,7 @@ def bounded(precision: int, scale: int) -> DecimalType:
     return decimal(MAX_PRECISION, max(0, scale - (precision - MAX_PRECISION)))
 
 
-def adjusted(precision: int, scale: int) -> DecimalType:
+def _adjusted(precision: int, scale: int) -> DecimalType:
     """Result of decimal arithmetic beyond 38 digits: at least min(scale, 6) fractional digits stay."""
     if precision <= MAX_PRECISION:
         return decimal(precision, scale)
@@ -99,9 +99,22 @@ def wider_decimal(a: DecimalType, b: DecimalType) -> DecimalType:
     return bounded(digits + scale, scale)
 
 
-def arithmetic_decimal(symbol: str, a: DecimalType, b: DecimalType) -> DecimalType:
+def _capped(precision: int, scale: int) -> DecimalType:
+    """Result of decimal arithmetic without precision loss: the exact type, cut at 38."""
+    return decimal(min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
+
+
+def arithmetic_decimal(symbol: str, a: DecimalType, b: DecimalType, precision_loss: bool = True) -> DecimalType:
     """Result type of ``a symbol b`` for + - * / % (sql-semantics section 4)."""
     p1, s1, p2, s2 = a.precision, a.scale, b.precision, b.scale
+    if not precision_loss and symbol == "/":
+        digits, fraction = min(MAX_PRECISION, p1 - s1 + s2), min(MAX_PRECISION, max(6, s1 + p2 + 1))
+        excess = digits + fraction - MAX_PRECISION
+        if excess > 0:
+            fraction -= excess // 2 + 1
+            digits = MAX_PRECISION - fraction
+        return _capped(digits + fraction, fraction)
+    adjusted = _adjusted if precision_loss else _capped
     if symbol in ("+", "-"):
         scale = max(s1, s2)
         return adjusted(max(p1 - s1, p2 - s2) + scale + 1, scale)

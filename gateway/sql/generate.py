@@ -129,6 +129,7 @@ class Block:
     distinct: bool = False
     filtered: bool = False  # a filter is somewhere below: raising predicates above need a barrier
     joinable: bool = True  # source may stand in a FROM clause beside others
+    aggregates: tuple[str, ...] = ()
     rows_env: dict[int, str] | None = None  # spelling below GROUP BY, where WHERE is evaluated
 
     @property
@@ -188,10 +189,13 @@ class Generator:
         if conditions:
             parts.append(" WHERE " + " AND ".join(self.expr(c) for c in conditions))
         self.envs.pop()
+        having = block.having
         if block.group is not None:
             parts.append(block.group)
-        if block.having:
-            parts.append(" HAVING " + " AND ".join(block.having))
+            if not block.group and not having and not any(a in texts[i] for a in block.aggregates for i, _ in outputs):
+                having = ["bool_or(true) IS NOT FALSE"]  # one row, although no aggregate is among the outputs
+        if having:
+            parts.append(" HAVING " + " AND ".join(having))
         if block.order:
             parts.append(" ORDER BY " + ", ".join(block.order))
         if block.limit is not None:
@@ -208,11 +212,11 @@ class Generator:
         ids = [i for i in ids if i in self.needed]
         if barrier and not block.limited:
             block.limit = 9223372036854775807
-        text = self.select(block, [(i, f"v{i}") for i in ids])
+        names = [(i, f"v{i}" if i > 0 else f"k{-i}") for i in ids]
+        text = self.select(block, names)
         alias = self.alias("s")
-        return Block(
-            f"({text}) AS {alias}", {i: f'{alias}."v{i}"' for i in ids}, filtered=bool(block.where) or block.filtered
-        )
+        env = {i: f"{alias}.{quoted(n)}" for i, n in names}
+        return Block(f"({text}) AS {alias}", env, filtered=bool(block.where) or block.filtered)
 
     # ------------------------------------------------------------------------------------------------------- relations
 
@@ -294,7 +298,10 @@ class Generator:
 
     def filter(self, rel: b.Filter) -> Block:
         block = self.block(rel.input)
-        conjuncts = [self.lowering.lower(c) for c in conjuncts_of(rel.condition)]
+        conditions = conjuncts_of(rel.condition)
+        for condition in conditions:
+            check_in_subqueries(condition)
+        conjuncts = [self.lowering.lower(c) for c in conditions]
         if block.items is None and block.group is not None and not block.limited and not block.order:
             self.envs.append(block.env)
             block.having += [self.expr(c) for c in self.lowering.filters(conjuncts)]
@@ -373,12 +380,16 @@ class Generator:
             env[rel.columns[-1].id] = _grouping_id(texts, self.cast_text)
             sets = ", ".join("(" + ", ".join(texts[i] for i in s) + ")" for s in rel.sets)
             block.group = f" GROUP BY GROUPING SETS ({sets})"
+            # Hides from the optimizer that a key may be constant below: it is NULL in the rows of other sets.
+            for column, text in zip(rel.columns, texts, strict=False):
+                env[column.id] = f"CASE WHEN grouping({text}) = 0 THEN {text} END"
             if not all(rel.sets):
-                block.having.append("count(*) > 0")
+                block.having.append("bool_or(true)")
         elif texts:
             block.group = " GROUP BY " + ", ".join(texts)
         else:
             block.group = ""
+            block.aggregates = tuple(env[c.id] for c, _ in aggs)
         block.rows_env, block.env = block.env, env
         return block
 
@@ -773,6 +784,42 @@ def conjuncts_of(expr: Expr) -> list[Expr]:
         else:
             result.append(e)
     return result
+
+
+def check_in_subqueries(condition: Expr) -> None:
+    """Refuse IN (subquery) where DataFusion loses the difference between NULL and false.
+
+    In a filter it is safe as a conjunct (also negated), and below AND / OR as long as nothing negates it.
+    """
+    if isinstance(condition, b.Call) and condition.fn == "not" and isinstance(condition.args[0], b.Subquery):
+        condition = condition.args[0]
+    if isinstance(condition, b.Subquery):
+        for arg in condition.args:
+            _check_values(arg)
+        return
+    if isinstance(condition, b.Call) and condition.fn in ("and", "or"):
+        for arg in condition.args:
+            if not isinstance(arg, b.Subquery):
+                _check_under(arg)
+    else:
+        _check_values(condition)
+
+
+def _check_under(condition: Expr) -> None:
+    """Below AND / OR of a filter."""
+    if isinstance(condition, b.Call) and condition.fn in ("and", "or"):
+        for arg in condition.args:
+            _check_under(arg)
+    elif not isinstance(condition, b.Subquery):
+        _check_values(condition)
+
+
+def _check_values(expr: Expr) -> None:
+    """Where NULL and false differ."""
+    if isinstance(expr, b.Subquery) and expr.kind == "in" and expr.nullable:
+        raise unsupported("IN (subquery) with NULLs below another operator", expr.span)
+    for child in b.children(expr):
+        _check_values(child)
 
 
 def _arrow_value(literal: Expr) -> Any:

@@ -139,6 +139,8 @@ class Grouping:
                 "It is not allowed to use an aggregate function in the argument of another aggregate function.",
                 span=agg.span,
             )
+        if any(_has_outer(c) for c in children(agg)):
+            raise unsupported("an aggregate over columns of an enclosing query", agg.span)
         if any(contains(c, Window) for c in children(agg)):
             raise unsupported("a window function inside an aggregate", agg.span)
         k = key(agg)
@@ -181,6 +183,10 @@ class Grouping:
         columns = [*self.key_columns, *self.agg_columns, *([self.gid] if self.gid is not None else [])]
         sets = tuple(self.sets) if self.sets is not None else None
         return Aggregate(tuple(columns), source, tuple(self.keys), tuple(self.aggs), sets)
+
+
+def _has_outer(expr: Expr) -> bool:
+    return (isinstance(expr, Col) and expr.outer) or any(_has_outer(c) for c in children(expr))
 
 
 def _missing(column: Col) -> UserError:

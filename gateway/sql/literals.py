@@ -78,6 +78,13 @@ def number(text: str, span: Span | None) -> Lit:
     if suffix == "BD":
         return _decimal(digits, span)
     if "e" in digits or "E" in digits:
+        if math.isinf(float(digits)):
+            raise UserError(
+                "INVALID_NUMERIC_LITERAL_RANGE",
+                f"Numeric literal {digits} is outside the valid range for double.",
+                sqlstate="22003",
+                span=span,
+            )
         return Lit(DOUBLE, False, float(digits))
     if "." in digits:
         return _decimal(digits, span)
@@ -127,10 +134,18 @@ def typed(text: str, kind: str, time_zone: str, span: Span | None) -> Lit:
     if kind == "INTERVAL":
         return interval_text(text, span)
     zoneless = kind == "TIMESTAMP_NTZ"
+    if kind != "TIMESTAMP" and _fraction_digits(text) > 6:
+        raise unsupported(f"A {kind} literal with more than six fractional digits", span)
     micros = parse_timestamp(text, "UTC" if zoneless else time_zone)
     if micros is None:
         raise _invalid(kind, text, span)
     return Lit(TIMESTAMP_NTZ if zoneless else TIMESTAMP, False, micros)
+
+
+def _fraction_digits(text: str) -> int:
+    """Digits behind the point of a timestamp's seconds."""
+    rest = text.partition(".")[2]
+    return next((i for i, c in enumerate(rest) if not c.isdigit()), len(rest))
 
 
 def _invalid(kind: str, text: str, span: Span | None) -> UserError:

@@ -81,7 +81,7 @@ class Names:
             return f"({args[0]} {fn} {args[1]})"
         if e.shown in ("likeany", "likeall", "notlikeany", "notlikeall"):
             first = e.args[0]
-            while isinstance(first, Call) and first.fn != "like":
+            while isinstance(first, Call) and first.fn not in ("like", "ilike"):
                 first = first.args[0]
             return f"{e.shown}({self.text(call_arg(first, 0))})"
         if fn in _WORDS:

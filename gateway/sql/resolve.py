@@ -37,6 +37,7 @@ from gateway.sql.bound import (
     SortKey,
     Values,
     Window,
+    children,
     key,
 )
 from gateway.sql.catalogue import Catalogue, Context
@@ -179,9 +180,10 @@ class Binder:
     def order_keys(self, item: Node, columns: list[Col], scope: Scope) -> list[SortKey]:
         """The keys of one ORDER BY item over output `columns`: ordinal, ALL, or an expression."""
         if isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL":
-            return [self.expressions.sort_key(item, c) for c in columns]
+            named = scope.resolve(["all"], None)
+            return [self.expressions.sort_key(item, c) for c in ([named] if named is not None else columns)]
         expr = self.expressions.bind(item.this, scope)
-        ordinal = ordinal_of(item.this, expr)
+        ordinal = ordinal_of(item.this, expr) if self.context.order_by_ordinal else None
         if ordinal is not None:
             if not 1 <= ordinal <= len(columns):
                 raise UserError(
@@ -742,6 +744,15 @@ class _Select:
         return items
 
     def _item(self, tree: Node, scope: Scope) -> list[Item]:
+        inner = tree.this if isinstance(tree, (exp.Alias, exp.Aliases)) else tree
+        if isinstance(inner, exp.Anonymous) and scope.lateral:
+            row = self.binder.catalogue.get(inner.name.lower())
+            if row is not None and row.kind == "generator":
+                lateral, scope.lateral = scope.lateral, {}
+                try:
+                    return self._item(tree, scope)
+                finally:
+                    scope.lateral = lateral
         if isinstance(tree, exp.Star):
             return self._star(scope.columns(), tree, scope)
         if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
@@ -780,8 +791,17 @@ class _Select:
         for column in star.args.get("except_") or ():
             parts = [column.args[k].name for k in ("catalog", "db", "table", "this") if column.args.get(k) is not None]
             found = scope.resolve(parts, span_of(column))
+            if isinstance(found, Call) and found.fn == "_field":
+                raise unsupported("EXCEPT of a struct's field", span_of(column))
             if not isinstance(found, Col):
                 raise scope.missing(parts, span_of(column))
+            if found.id in removed:
+                raise UserError(
+                    "EXCEPT_OVERLAPPING_COLUMNS",
+                    f"Columns in an EXCEPT list must be distinct and non-overlapping, but got `{found.name}` twice.",
+                    sqlstate="42702",
+                    span=span_of(column),
+                )
             removed.add(found.id)
             removed_names.add(found.name.lower())
         items = []
@@ -812,18 +832,25 @@ class _Select:
         order = node.args.get("order")
         distinct = node.args.get("distinct") is not None
         aliases = self._aliases(items)
-        having_expr = None
-        if having is not None:
-            having_expr = self._with_outputs(having.this, scope, aliases, condition=True)
+        having_expr = self._having(having, scope, aliases, items) if having is not None else None
         qualify_expr = None
         if qualify is not None:
             qualify_expr = self._with_outputs(qualify.this, scope, aliases, condition=True)
+            if not any(contains(e, Window) for e in (qualify_expr, *(i.expr for i in items))):
+                raise UserError(
+                    "QUALIFY_REQUIRES_WINDOW_FUNCTION",
+                    "The QUALIFY clause requires a window function in the SELECT list or in the QUALIFY clause.",
+                    sqlstate="42903",
+                    span=span_of(qualify),
+                )
         keys: list[tuple[SortKey, int | None]] = []
         if order is not None and not distinct:
             keys = self._order(order, scope, items, aliases)
         exprs = [i.expr for i in items]
         extra = [e for e in (having_expr, qualify_expr) if e is not None] + [k.expr for k, _ in keys]
         grouping = self._grouping(scope, items, [*exprs, *extra], having is not None)
+        if grouping is not None and order is not None and not distinct:
+            self._check_order(order, scope, grouping, any(contains(e, Window) for e in exprs))
         if grouping is not None:
             exprs = [grouping.rewrite(e) for e in exprs]
             having_expr = grouping.rewrite(having_expr) if having_expr is not None else None
@@ -832,6 +859,10 @@ class _Select:
             rel = grouping.relation(rel)
         if having_expr is not None:
             rel = Filter(rel.columns, rel, having_expr)
+        names = [i.name for i in items]
+        positions = list(range(len(items)))
+        if grouping is None:
+            rel, exprs, names, positions = self._generators(rel, exprs, names)
         windows = Windows(self.ids)
         exprs = [windows.rewrite(e) for e in exprs]
         qualify_expr = windows.rewrite(qualify_expr) if qualify_expr is not None else None
@@ -839,7 +870,8 @@ class _Select:
         rel = windows.relation(rel)
         if qualify_expr is not None:
             rel = Filter(rel.columns, rel, qualify_expr)
-        rel, exprs, names, positions = self._generators(rel, exprs, [i.name for i in items])
+        if grouping is not None:
+            rel, exprs, names, positions = self._generators(rel, exprs, names)
         keys = [(k, positions[i] if i is not None else None) for k, i in keys]
         outputs = tuple(
             Col(e.type, e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True)
@@ -907,6 +939,23 @@ class _Select:
             found.setdefault(name, item.expr)
         return {n: e for n, e in found.items() if n not in clashing and not self._generator(e)}
 
+    def _having(self, having: Node, scope: Scope, aliases: dict[str, Expr], items: list[Item]) -> Expr:
+        """HAVING: a grouping column wins over an alias of its name, an alias over any other column."""
+        scope.fallbacks = aliases
+        try:
+            first = self.expressions.condition(having.this, scope)
+        finally:
+            scope.fallbacks = {}
+        grouping = self._grouping(scope, items, [first], True)
+        try:
+            if grouping is not None:
+                grouping.rewrite(first)
+        except UserError as error:
+            if error.condition != "MISSING_AGGREGATION":
+                raise
+            return self._with_outputs(having.this, scope, aliases, condition=True)
+        return first
+
     def _with_outputs(self, tree: Node, scope: Scope, aliases: dict[str, Expr], condition: bool = False) -> Expr:
         """An expression of HAVING, QUALIFY or ORDER BY: output names win over input columns."""
         scope.overrides = aliases
@@ -921,10 +970,20 @@ class _Select:
         keys: list[tuple[SortKey, int | None]] = []
         for item in order.expressions:
             if isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL":
-                keys += [(self.expressions.sort_key(item, i.expr), n) for n, i in enumerate(items)]
+                named = aliases.get("all") or scope.resolve(["all"], None)
+                if named is not None:
+                    keys.append((self.expressions.sort_key(item, named), None))
+                else:
+                    keys += [(self.expressions.sort_key(item, i.expr), n) for n, i in enumerate(items)]
                 continue
             expr = self._with_outputs(item.this, scope, aliases)
-            ordinal = ordinal_of(item.this, expr)
+            if self._generator(expr):
+                raise UserError(
+                    "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
+                    "The generator is not supported: outside the SELECT clause, found: Sort.",
+                    span=span_of(item),
+                )
+            ordinal = ordinal_of(item.this, expr) if self.binder.context.order_by_ordinal else None
             if ordinal is not None:
                 if not 1 <= ordinal <= len(items):
                     raise UserError(
@@ -938,6 +997,23 @@ class _Select:
                 continue
             keys.append((self.expressions.sort_key(item, expr), None))
         return keys
+
+    def _check_order(self, order: Node, scope: Scope, grouping: Grouping, windows: bool) -> None:
+        """Aggregates written in ORDER BY that Spark resolves otherwise than by their columns."""
+        keys = {k.id for k in grouping.keys if isinstance(k, Col)}
+        for item in order.expressions:
+            if isinstance(item.this, (exp.Var, exp.Column, exp.Literal)):
+                continue
+            try:
+                expr = self.expressions.bind(item.this, scope)
+            except UserError:
+                continue  # an alias: bound with the output names
+            if not contains(expr, Agg):
+                continue
+            if windows:
+                raise unsupported("an aggregate in ORDER BY beside window functions", span_of(item))
+            if grouping.sets is not None and _aggregated(expr) & keys:
+                raise unsupported("an aggregate of a grouping column in ORDER BY with grouping sets", span_of(item))
 
     def _generators(
         self, rel: Rel, exprs: list[Expr], names: list[str]
@@ -961,6 +1037,14 @@ class _Select:
                     span=expr.span,
                 )
             seen = True
+            if name != self.binder.names.of(expr) and name and len(expr.type.fields) > 1:
+                raise UserError(
+                    "UDTF_ALIAS_NUMBER_MISMATCH",
+                    "The number of aliases supplied in the AS clause does not match the number of columns output by the "
+                    f"generator. Expected {len(expr.type.fields)} aliases, but got {name}.",
+                    sqlstate="42802",
+                    span=expr.span,
+                )
             aliases = next((d[1] for d in expr.data if isinstance(d, tuple) and d and d[0] == "aliases"), None)
             if aliases is None and len(expr.type.fields) == 1 and name != self.binder.names.of(expr):
                 aliases = (name,)
@@ -992,7 +1076,8 @@ class _Select:
             if any(contains(k, Window) for k in keys):
                 raise unsupported("GROUP BY ALL with window functions", span_of(group))
             return Grouping(self.ids, _distinct(keys), None)
-        scope.fallbacks = {n: e for n, e in self._aliases(items).items()}
+        if self.binder.context.group_by_aliases:
+            scope.fallbacks = self._aliases(items)
         try:
             return self._explicit(group, scope, items)
         finally:
@@ -1055,8 +1140,14 @@ class _Select:
 
     def _key(self, tree: Node, scope: Scope, items: list[Item]) -> Expr:
         expr = self.expressions.bind(tree, scope)
-        ordinal = ordinal_of(tree, expr)
+        ordinal = ordinal_of(tree, expr) if self.binder.context.group_by_ordinal else None
         if ordinal is not None:
+            if any(_is_star(e) for e in self.node.expressions):
+                raise UserError(
+                    "STAR_GROUP_BY_POS",
+                    "Star (*) is not allowed in a select list when GROUP BY an ordinal position is used.",
+                    span=span_of(tree),
+                )
             if not 1 <= ordinal <= len(items):
                 raise UserError(
                     "GROUP_BY_POS_OUT_OF_RANGE",
@@ -1080,13 +1171,7 @@ class _Select:
                 "UNSUPPORTED_EXPR_FOR_OPERATOR", "Window functions are not allowed in GROUP BY.", span=span_of(tree)
             )
         if has_map(expr.type):
-            raise UserError(
-                "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE",
-                f'The expression cannot be used as a grouping expression because its data type "{expr.type.sql}" is '
-                "not an orderable data type.",
-                sqlstate="42822",
-                span=span_of(tree),
-            )
+            raise unsupported(f"GROUP BY an expression of type {expr.type.sql}", span_of(tree))
         return expr
 
 
@@ -1156,6 +1241,23 @@ def _is_path(tree: Node) -> bool:
     while isinstance(tree, exp.Dot):
         tree = tree.this
     return isinstance(tree, exp.Column)
+
+
+def _aggregated(expr: Expr) -> set[int]:
+    """Columns inside the aggregates of `expr`."""
+    found: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    while stack:
+        e, inside = stack.pop()
+        inside = inside or isinstance(e, Agg)
+        if inside and isinstance(e, Col):
+            found.add(e.id)
+        stack += [(c, inside) for c in children(e)]
+    return found
+
+
+def _is_star(tree: Node) -> bool:
+    return isinstance(tree, exp.Star) or (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star))
 
 
 def _ordinal(n: int) -> str:

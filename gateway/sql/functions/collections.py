@@ -109,8 +109,8 @@ def _bind_map(function: Function, site: Site) -> Expr:
 
 def _lower_map(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     t = _map_of(call)
-    if not args or VOID in (t.key, t.value):
-        raise refused(call, "A map of untyped or no entries")
+    if not args:
+        raise refused(call, "A map without entries")
     keys = bound.fn("make_array", array(t.key), *args[::2], nullable=False)
     values = bound.fn("make_array", array(t.value), *args[1::2], nullable=False)
     return bound.udf("map_from_lists", t, keys, values, nullable=False, raises=True)
@@ -135,8 +135,8 @@ def _bind_named_struct(function: Function, site: Site) -> Expr:
 
 
 def _lower_struct(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    if not args or any(a.type == VOID for a in args[1::2]):
-        raise refused(call, "A struct without fields, or with an untyped NULL,")
+    if not args:
+        raise refused(call, "A struct without fields")
     names = [a.value for a in args[::2] if isinstance(a, Lit)]
     if len(set(names)) != len(names) or "" in names:
         raise refused(call, "A struct with two fields of one name, or one without a name,")

@@ -85,14 +85,14 @@ def _nullable(*args: Expr) -> bool:
     return any(a.nullable for a in args)
 
 
-def bind_binary(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
+def bind_binary(symbol: str, left: Expr, right: Expr, span: Span | None, precision_loss: bool = True) -> Expr:
     """The typed operator node for ``left symbol right``; raises Spark's DATATYPE_MISMATCH conditions."""
     if symbol in COMPARISONS:
         return comparison(symbol, left, right, span)
     special = _temporal(symbol, left, right, span)
     if special is not None:
         return special
-    return _arithmetic(symbol, left, right, span)
+    return _arithmetic(symbol, left, right, span, precision_loss)
 
 
 def comparison(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
@@ -239,7 +239,7 @@ def _scaled(symbol: str, left: Expr, right: Expr, lt: DataType, rt: DataType, sp
     return Call(result, symbol == "/" or _nullable(left, right), name, (left, right), shown, span=span)
 
 
-def _arithmetic(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
+def _arithmetic(symbol: str, left: Expr, right: Expr, span: Span | None, precision_loss: bool) -> Expr:
     lt, rt = plain(left.type), plain(right.type)
     if STRING in (lt, rt):
         other = rt if lt == STRING else lt
@@ -272,7 +272,7 @@ def _arithmetic(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr
         raise _wrong(symbol, left, right, span)
     nullable = _nullable(left, right) or symbol in ("/", "%", "div")
     if (is_decimal(lt) or is_decimal(rt)) and not (is_fractional(lt) or is_fractional(rt)):
-        return _decimal_arithmetic(symbol, left, right, nullable, span)
+        return _decimal_arithmetic(symbol, left, right, nullable, span, precision_loss)
     if symbol == "/":
         return Call(DOUBLE, True, "/", (coerced(left, DOUBLE), coerced(right, DOUBLE)), span=span)
     if symbol == "div":
@@ -289,13 +289,15 @@ def _decimal_of(expr: Expr) -> DecimalType:
     return decimal_for(expr.type)
 
 
-def _decimal_arithmetic(symbol: str, left: Expr, right: Expr, nullable: bool, span: Span | None) -> Expr:
+def _decimal_arithmetic(
+    symbol: str, left: Expr, right: Expr, nullable: bool, span: Span | None, precision_loss: bool
+) -> Expr:
     ld, rd = _decimal_of(left), _decimal_of(right)
     args = (coerced(left, ld), coerced(right, rd))
     if symbol == "div":
         return Call(BIGINT, True, "div", args, span=span)
     # Decimal arithmetic is nullable in Spark only where an operand is, or for division and remainder.
-    return Call(arithmetic_decimal(symbol, ld, rd), nullable, symbol, args, span=span)
+    return Call(arithmetic_decimal(symbol, ld, rd, precision_loss), nullable, symbol, args, span=span)
 
 
 def bind_unary(symbol: str, arg: Expr, span: Span | None) -> Expr:
