@@ -111,6 +111,8 @@ def _lower_map(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     t = _map_of(call)
     if not args:
         raise refused(call, "A map without entries")
+    if t.key == VOID:
+        raise UserError("NULL_MAP_KEY", "Cannot use null as map key.", span=call.span)
     keys = bound.fn("make_array", array(t.key), *args[::2], nullable=False)
     values = bound.fn("make_array", array(t.value), *args[1::2], nullable=False)
     return bound.udf("map_from_lists", t, keys, values, nullable=False, raises=True)
