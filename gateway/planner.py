@@ -67,7 +67,9 @@ def plan(compiled: Compiled) -> Plan:
         compiled.generated.udfs,
         reads_floats=floats,
     )
-    return Plan(EMBEDDED, "every construct, function and table feature is proved for the embedded engine", query, tuple(facts))
+    return Plan(
+        EMBEDDED, "every construct, function and table feature is proved for the embedded engine", query, tuple(facts)
+    )
 
 
 def described(plan: Plan, settings: Mapping[str, str] | None = None) -> str:

@@ -51,6 +51,10 @@ class BoundTable(Protocol):
         """Exact live row count from statistics, if every file has one."""
 
     @property
+    def location(self) -> str:
+        """The table's folder, or the file."""
+
+    @property
     def comment(self) -> str | None: ...
 
     @property

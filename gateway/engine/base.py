@@ -7,86 +7,15 @@ no compression), either inside `Rows` or as a byte range of the statement's spoo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from gateway.errors import GatewayError
-from gateway.sqltypes import DataType, StructType
-
-# --------------------------------------------------------------------------------------------------------------- jobs
-
-
-@dataclass(frozen=True, slots=True)
-class TempView:
-    """A session's temporary view: its query's text and the names that it was created under."""
-
-    name: str
-    query: str
-    columns: tuple[str, ...]
-    catalog: str
-    schema: str
-    comment: str | None = None
-    parameters: tuple[Parameter, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A bound parameter: `name` None for positional ones (their order counts), `value` None for NULL.
-
-    `type` is Spark's type text as sent (``INT``, ``DECIMAL(3,1)``, ``ARRAY``, ``VOID``); `arguments` holds the children
-    of ARRAY and MAP (alternating key, value).
-    """
-
-    name: str | None
-    type: str
-    value: str | None
-    arguments: tuple[Parameter, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionState:
-    """All that a statement can see of its session."""
-
-    catalog: str
-    schema: str
-    user: str
-    settings: Mapping[str, str]  # canonical keys -> text; only those set explicitly
-    views: Mapping[str, TempView] = field(default_factory=dict)  # lower-cased name -> view
-    session_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """Job: run one SQL statement."""
-
-    statement_id: str
-    text: str
-    session: SessionState
-    parameters: tuple[Parameter, ...] = ()
-    row_limit: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataCall:
-    """Job: one catalog question of the Thrift metadata calls; `kind` is "catalogs", "schemas", "tables", "columns".
-
-    Patterns are as sent (None: everything; `%`, `_`, `*`, `.*` and backslash escapes understood).
-    """
-
-    statement_id: str
-    kind: str
-    session: SessionState
-    catalog: str | None = None
-    schema: str | None = None
-    table: str | None = None
-    column: str | None = None
-    table_types: tuple[str, ...] = ()
-
-
-Job = Statement | MetadataCall
+from gateway.jobs import Job, MetadataCall, Parameter, SessionState, Statement, TempView, UdfSpec
+from gateway.sqltypes import StructType
 
 # ------------------------------------------------------------------------------------------------------------- events
 
@@ -184,20 +113,6 @@ class Emit(Protocol):
 # ------------------------------------------------------------------------------------------------------------- engine
 
 
-@dataclass(frozen=True, slots=True)
-class UdfSpec:
-    """A scalar function of ours made for concrete types: `impl` names it in `engine.functions.IMPLEMENTATIONS`.
-
-    `params` are constants known when the statement is compiled (pattern, format, time zone).
-    """
-
-    impl: str
-    args: tuple[DataType, ...]
-    returns: DataType
-    params: tuple[Any, ...] = ()
-    volatile: bool = False
-
-
 class Source(Protocol):
     """A table that an engine can read: registers itself in a DataFusion SessionContext under `name`."""
 
@@ -218,7 +133,7 @@ class Query:
 class Execution(Protocol):
     """A running query: batches in the query's schema (checked before the first one)."""
 
-    def batches(self) -> Iterator[pa.RecordBatch]: ...
+    def batches(self) -> Generator[pa.RecordBatch, None, None]: ...
 
 
 class Engine(Protocol):
@@ -229,3 +144,27 @@ class Engine(Protocol):
     def run(self, query: Query) -> Execution: ...
 
     def explain(self, query: Query) -> str: ...
+
+
+__all__ = [
+    "Emit",
+    "Engine",
+    "Event",
+    "Execution",
+    "Failed",
+    "Finished",
+    "Handler",
+    "Job",
+    "MetadataCall",
+    "Parameter",
+    "Planned",
+    "Progress",
+    "Query",
+    "Rows",
+    "SessionChange",
+    "SessionState",
+    "Source",
+    "Statement",
+    "TempView",
+    "UdfSpec",
+]

@@ -8,7 +8,7 @@ a query that reads a float column runs without them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import datafusion
@@ -65,7 +65,7 @@ class DataFusionEngine:
             frame = execution.plan(hash_join=True)
             logical = frame.optimized_logical_plan().display_indent()
             physical = frame.execution_plan().display_indent()
-        except Exception as error:  # noqa: BLE001 - the engine's border
+        except Exception as error:
             raise engine_error(error) from error
         finally:
             execution.close()
@@ -141,14 +141,14 @@ class DataFusionExecution:
         check_schema(frame.schema(), self.query.schema, self.query.text)
         return frame
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Record batches with the query's columns; errors as GatewayError, also in the middle."""
         try:
             yield from self._stream(hash_join=True)
         except _RetrySorted:
             yield from self._stream(hash_join=False)
 
-    def _stream(self, hash_join: bool) -> Iterator[pa.RecordBatch]:
+    def _stream(self, hash_join: bool) -> Generator[pa.RecordBatch, None, None]:
         target = pa.schema([pa.field(f"c{i}", f.type.arrow()) for i, f in enumerate(self.query.schema.fields)])
         delivered = False
         try:
@@ -201,7 +201,7 @@ def same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
             and found.num_fields == wanted.num_fields
             and all(same_type(found.field(i).type, wanted.field(i).type) for i in range(wanted.num_fields))
         )
-    return found == wanted
+    return bool(found == wanted)
 
 
 def conformed(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
@@ -236,19 +236,26 @@ def relabelled(array: pa.Array, target: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(array.offsets, values, target, mask=mask)
 
 
+_ZERO = "Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead."
+_RANGE = "A value is out of the range of the result's type."
+_MALFORMED = "A value cannot be cast because it is malformed."
+_DECIMAL = "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"
+_ROWS = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
+
+# Piece of the engine's message -> condition and message.
 _PATTERNS: tuple[tuple[str, str, str], ...] = (
-    ("Divide by zero", "DIVIDE_BY_ZERO", "Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead."),
-    ("DivideByZero", "DIVIDE_BY_ZERO", "Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead."),
-    ("is too large to store in a Decimal", "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", "A value cannot be represented in the result's decimal type."),
-    ("Scalar subquery returned more than one row", "SCALAR_SUBQUERY_TOO_MANY_ROWS", "More than one row returned by a subquery used as an expression."),
-    ("Can't cast value", "ARITHMETIC_OVERFLOW", "A value is out of the range of the result's type."),
-    ("out of range", "ARITHMETIC_OVERFLOW", "A value is out of the range of the result's type."),
+    ("Divide by zero", "DIVIDE_BY_ZERO", _ZERO),
+    ("DivideByZero", "DIVIDE_BY_ZERO", _ZERO),
+    ("is too large to store in a Decimal", _DECIMAL, "A value cannot be represented in the result's decimal type."),
+    ("subquery returned more than one row", _ROWS, "More than one row returned by a subquery used as an expression."),
+    ("Can't cast value", "ARITHMETIC_OVERFLOW", _RANGE),
+    ("out of range", "ARITHMETIC_OVERFLOW", _RANGE),
     ("Overflow happened", "ARITHMETIC_OVERFLOW", "Arithmetic overflow."),
     ("Arithmetic overflow", "ARITHMETIC_OVERFLOW", "Arithmetic overflow."),
-    ("Cannot cast string", "CAST_INVALID_INPUT", "A value cannot be cast because it is malformed."),
-    ("Cannot cast value", "CAST_INVALID_INPUT", "A value cannot be cast because it is malformed."),
-    ("Error parsing", "CAST_INVALID_INPUT", "A value cannot be cast because it is malformed."),
-)  # fmt: skip
+    ("Cannot cast string", "CAST_INVALID_INPUT", _MALFORMED),
+    ("Cannot cast value", "CAST_INVALID_INPUT", _MALFORMED),
+    ("Error parsing", "CAST_INVALID_INPUT", _MALFORMED),
+)
 
 
 def engine_error(error: Exception) -> GatewayError:
@@ -269,7 +276,8 @@ def engine_error(error: Exception) -> GatewayError:
             return UserError(condition, message)
     if "This feature is not implemented" in text or "decorrelate" in text:
         return UnsupportedError(
-            "UNSUPPORTED_FEATURE.ENGINE", "A construct of this statement (such as the place of a subquery) is not supported."
+            "UNSUPPORTED_FEATURE.ENGINE",
+            "A construct of this statement (such as the place of a subquery) is not supported.",
         )
     if "Parquet error" in text or "No such file" in text or "Object Store error" in text or "NotFound" in text:
         return ServerError("FAILED_READ_FILE", f"A data file cannot be read: {_first_line(text)}")

@@ -210,9 +210,7 @@ def _described(
     if view is not None:
         query, _ = runner.bind(env.tables.view_tree(view), _inside(env, view))
         names = view.columns or tuple(f.name for f in query.schema.fields)
-        fields = tuple(
-            StructField(n, f.type, f.nullable) for n, f in zip(names, query.schema.fields, strict=True)
-        )
+        fields = tuple(StructField(n, f.type, f.nullable) for n, f in zip(names, query.schema.fields, strict=True))
         return fields, None
     if len(parts) == 2 and parts[0].lower() in ("delta", "parquet") and "/" in parts[1]:
         table = env.tables.path(parts[0].lower(), parts[1], None, name.span)
@@ -253,7 +251,10 @@ def _describe(command: c.DescribeTable, job: Statement, env: Environment, runner
         ]
         if table.comment:
             rows.append(("Comment", table.comment, ""))
-        rows += [("Location", f"file:{table.location}", ""), ("Provider", "delta" if table.version is not None else "parquet", "")]
+        rows += [
+            ("Location", f"file:{table.location}", ""),
+            ("Provider", "delta" if table.version is not None else "parquet", ""),
+        ]
         properties = ",".join(f"{k}={v}" for k, v in sorted(table.properties.items()))
         rows.append(("Table Properties", f"[{properties}]", ""))
     return rows_of("DESCRIBE", _DESCRIBED, [[r[i] for r in rows] for i in range(3)])
@@ -314,7 +315,9 @@ def _explain(command: c.Explain, job: Statement, env: Environment, runner: Runne
     elif isinstance(inner, c.Query):
         tree = inner.tree
     else:
-        return rows_of("EXPLAIN", field, [[f"Engine: gateway\nReason: {type(inner).__name__} is answered without an engine"]])
+        return rows_of(
+            "EXPLAIN", field, [[f"Engine: gateway\nReason: {type(inner).__name__} is answered without an engine"]]
+        )
     try:
         compiled, decision = runner.prepared(tree, env)
     except GatewayError as error:
@@ -376,9 +379,7 @@ def _create_view(command: c.CreateView, job: Statement, env: Environment, runner
                 span=command.name.span,
             )
         seen.add(label.lower())
-    view = TempView(
-        name, command.query.text, columns, env.session.catalog, env.session.schema, command.comment
-    )
+    view = TempView(name, command.query.text, columns, env.session.catalog, env.session.schema, command.comment)
     return done("CREATE_VIEW", SessionChange("put_view", name.lower(), view=view))
 
 
@@ -424,4 +425,3 @@ _RULES: dict[type, Rule] = {
     c.DropTable: writes.drop_table,
     c.Insert: writes.insert,
 }
-

@@ -36,7 +36,6 @@ from gateway.sql.parameters import bound_parameters
 from gateway.sql.resolve import Binder, BoundQuery
 from gateway.sql.statement import read_statement
 
-
 _FLAGS = (GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS)
 
 

@@ -104,9 +104,9 @@ def _tables(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
             rows.append((catalog.name, schema, table, "TABLE", _comment(catalog, schema, table), *[None] * 5))
     if not wanted or "VIEW" in wanted:
         match = jdbc(call.table)
-        for view in call.session.views.values():
-            if match(view.name) and call.catalog is None and jdbc(call.schema)(""):
-                rows.append((None, None, view.name, "VIEW", view.comment or "", *[None] * 5))
+        if call.catalog is None and jdbc(call.schema)(""):
+            views = [v for v in call.session.views.values() if match(v.name)]
+            rows += [(None, None, v.name, "VIEW", v.comment or "", *[None] * 5) for v in views]
     return rows_of("GET_TABLES", _named(*_TABLE_COLUMNS), _columns_of(rows, len(_TABLE_COLUMNS)))
 
 

@@ -119,9 +119,7 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
             )
     schema_ = struct(*(StructField(f.name, f.type, True) for f in query.schema.fields))
     decision = plan(compile_query(stored(query, binder, schema_), env.context))
-    emit(
-        Planned("CREATE_TABLE_AS_SELECT", decision.engine, decision.reason, _INSERTED, writes=True, is_query=True)
-    )
+    emit(Planned("CREATE_TABLE_AS_SELECT", decision.engine, decision.reason, _INSERTED, writes=True, is_query=True))
     result = write.create_table(path, schema_, batches=_batches(runner, decision.query, emit), **options)
     return rows_of(
         "CREATE_TABLE_AS_SELECT",
@@ -229,7 +227,7 @@ def _aligned(command: c.Insert, schema: StructType, query: BoundQuery, binder: B
         if not can_store(found.type, f.type):
             raise UserError(
                 "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST",
-                f'Cannot write incompatible data for the table {table}: Cannot safely cast `{f.name}` '
+                f"Cannot write incompatible data for the table {table}: Cannot safely cast `{f.name}` "
                 f'"{found.type.sql}" to "{f.type.sql}".',
                 span=command.query.span,
             )

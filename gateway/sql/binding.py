@@ -34,7 +34,15 @@ from gateway.sql.bound import (
     Window,
 )
 from gateway.sql.catalogue import Catalogue, Context, OpenLambda, Site, bind_call
-from gateway.sql.coerce import can_cast, cast_nullable, coerced, implicit_type, least_common_of, least_common_type, plain
+from gateway.sql.coerce import (
+    can_cast,
+    cast_nullable,
+    coerced,
+    implicit_type,
+    least_common_of,
+    least_common_type,
+    plain,
+)
 from gateway.sql.functions import SPARK_ONLY
 from gateway.sql.functions.lambdas import ROWS as LAMBDAS
 from gateway.sql.functions.operators import as_boolean, bind_binary, bind_connective, bind_unary, comparison, has_map
@@ -237,9 +245,7 @@ class Expressions:
         )
 
     def star(self, node: Node, scope: Scope) -> Expr:
-        raise UserError(
-            "INVALID_USAGE_OF_STAR_OR_REGEX", "Invalid usage of '*' in an expression.", span=span_of(node)
-        )
+        raise UserError("INVALID_USAGE_OF_STAR_OR_REGEX", "Invalid usage of '*' in an expression.", span=span_of(node))
 
     # ------------------------------------------------------------------------------------------------------- operators
 
@@ -268,8 +274,11 @@ class Expressions:
         inner = node.this
         if isinstance(node, exp.Not) and isinstance(inner, (exp.Like, exp.ILike)):
             if isinstance(inner.expression, (exp.Any, exp.All)) and _starts_with(node, inner):
-                return self._like_many("ilike" if isinstance(inner, exp.ILike) else "like", inner, inner.expression, scope, True)
-        symbol = {exp.Neg: "-", Positive: "+", exp.BitwiseNot: "~", exp.Not: "not"}[type(node)]
+                return self._like_many(
+                    "ilike" if isinstance(inner, exp.ILike) else "like", inner, inner.expression, scope, True
+                )
+        symbols: dict[type, str] = {exp.Neg: "-", Positive: "+", exp.BitwiseNot: "~", exp.Not: "not"}
+        symbol = symbols[type(node)]
         return bind_unary(symbol, self.bind(node.this, scope), span_of(node))
 
     def is_(self, node: exp.Is, scope: Scope) -> Expr:
@@ -346,9 +355,7 @@ class Expressions:
                 f"Scalar subquery must return only one column, but got {len(plan.columns)}.",
                 span=span_of(node),
             )
-        return Subquery(
-            plan.columns[0].type, True, "scalar", plan, (), tuple(inner.outer_refs.values()), span_of(node)
-        )
+        return Subquery(plan.columns[0].type, True, "scalar", plan, (), tuple(inner.outer_refs.values()), span_of(node))
 
     def between(self, node: exp.Between, scope: Scope) -> Expr:
         value = self.bind(node.this, scope)
@@ -364,9 +371,7 @@ class Expressions:
             return self._like_many(name, node, pattern, scope)
         return self._like(name, node.this, pattern, None, node, scope)
 
-    def _like(
-        self, name: str, value: Node, pattern: Node, escape: str | None, node: Node, scope: Scope
-    ) -> Expr:
+    def _like(self, name: str, value: Node, pattern: Node, escape: str | None, node: Node, scope: Scope) -> Expr:
         args = [self.bind(value, scope), self.bind(pattern, scope)]
         if escape is not None:
             args.append(Lit(STRING, False, escape))
@@ -430,9 +435,7 @@ class Expressions:
         return Case(common, nullable, tuple(zip(conditions, values, strict=True)), otherwise)
 
     def cast(self, node: exp.Cast, scope: Scope) -> Expr:
-        return self.cast_to(
-            self.bind(node.this, scope), node.args["to"], isinstance(node, exp.TryCast), span_of(node)
-        )
+        return self.cast_to(self.bind(node.this, scope), node.args["to"], isinstance(node, exp.TryCast), span_of(node))
 
     def cast_to(self, arg: Expr, target: DataType, is_try: bool, span: Span | None, implicit: bool = False) -> Expr:
         """An explicit cast, checked against the allowed pairs."""
@@ -584,8 +587,7 @@ class Expressions:
                     span=span_of(node),
                 )
             variables = tuple(
-                LambdaVar(t, nullable, self.ids.take(), name)
-                for name, (t, nullable) in zip(names, types, strict=True)
+                LambdaVar(t, nullable, self.ids.take(), name) for name, (t, nullable) in zip(names, types, strict=True)
             )
             inner = Scope(
                 scope.sources,
@@ -643,9 +645,7 @@ class Expressions:
                 members += [Lit(STRING, False, getattr(arg, "name", "col")), arg]
             return self._renamed(self._site("named_struct", tuple(members), (), span), "struct")
         if name == "count":
-            return self._site(
-                name, tuple(args), (), span, distinct=distinct, where=condition, windowed=windowed
-            )
+            return self._site(name, tuple(args), (), span, distinct=distinct, where=condition, windowed=windowed)
         return self._site(name, tuple(args), (), span)
 
     def star_columns(self, node: exp.Column, scope: Scope) -> list[Expr]:
@@ -716,9 +716,7 @@ class Expressions:
             elif not isinstance(inner, exp.RespectNulls):
                 raise unsupported(f"{type(inner).__name__} around a call", span_of(inner))
             inner = inner.this
-        bound = self._call(
-            inner, scope, where=where, order=order, ignore_nulls=ignore, windowed=windowed
-        )
+        bound = self._call(inner, scope, where=where, order=order, ignore_nulls=ignore, windowed=windowed)
         if where is not None and not isinstance(bound, Agg):
             raise UserError(
                 "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX",
@@ -730,10 +728,7 @@ class Expressions:
 
     def sort_keys(self, items: Sequence[Node], scope: Scope) -> list[SortKey]:
         """ORDER BY items with Spark's defaults: NULLs first ascending, last descending."""
-        keys = []
-        for item in items:
-            keys.append(self.sort_key(item, self.bind(item.this, scope)))
-        return keys
+        return [self.sort_key(item, self.bind(item.this, scope)) for item in items]
 
     def sort_key(self, item: Node, expr: Expr) -> SortKey:
         """The key of one ``Ordered`` node."""
@@ -839,7 +834,9 @@ class Expressions:
                     "order by expressions.",
                     span=span,
                 )
-            if offsets and not (is_numeric(order[0].expr.type) and all(is_integral(x.offset.type) for x in offsets if x.offset)):
+            if offsets and not (
+                is_numeric(order[0].expr.type) and all(is_integral(x.offset.type) for x in offsets if x.offset)
+            ):
                 raise unsupported("a RANGE frame with offsets other than integers", span)
         if _rank(start) > _rank(end):
             raise UserError(

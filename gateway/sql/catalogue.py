@@ -239,9 +239,7 @@ def bind_call(function: Function, site: Site) -> Expr:
     args = coerce_args(function, site)
     returns = function.returns
     if returns is None:
-        raise UnsupportedError(
-            "UNSUPPORTED_FUNCTION", f"The function `{site.shown}` is not supported.", span=site.span
-        )
+        raise UnsupportedError("UNSUPPORTED_FUNCTION", f"The function `{site.shown}` is not supported.", span=site.span)
     type_ = returns(args) if callable(returns) else returns
     return make(function, site, args, type_, nullable_of(function, args))
 

@@ -6,7 +6,7 @@ Nothing here asks an engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from gateway.sql.bound import Cast, Expr, Lit
 from gateway.sqltypes import (
@@ -218,7 +218,7 @@ def _has_string(t: DataType) -> bool:
 def can_cast(source: DataType, target: DataType) -> bool:
     """Whether CAST(source AS target) is allowed at analysis (ANSI); TRY_CAST allows the same pairs."""
     source, target = plain(source), plain(target)
-    if source == target or source == VOID:
+    if source in (target, VOID):
         return True
     if target == VOID:
         return False
@@ -268,7 +268,7 @@ def can_store(source: DataType, target: DataType) -> bool:
     if isinstance(target, CharType):
         target = STRING
     source = plain(source)
-    if source == target or source == VOID:
+    if source in (target, VOID):
         return True
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
         return can_store(source.element, target.element)
@@ -294,7 +294,7 @@ def can_store(source: DataType, target: DataType) -> bool:
 # ------------------------------------------------------------------------------------------------------ implicit casts
 
 #: Classes of types that a function parameter may accept; a parameter is a sequence of DataTypes and class names.
-CLASSES = {
+CLASSES: dict[str, Callable[[DataType], bool]] = {
     "integral": is_integral,
     "numeric": is_numeric,
     "decimal": lambda t: isinstance(t, DecimalType),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway.delta.predicates import Predicate
-from gateway.engine.base import TempView
+from gateway.jobs import TempView
 from gateway.sql import bound as b
 from gateway.sql.bound import Expr, Lit, Project, Rel
 from gateway.sql.catalogue import Context

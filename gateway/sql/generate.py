@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from gateway.engine.base import UdfSpec
 from gateway.errors import ResourceError, UnsupportedError, unsupported
+from gateway.jobs import UdfSpec
 from gateway.sql import bound as b
 from gateway.sql.bound import Col, Expr, Rel
 from gateway.sql.functions import NOT_AS_WINDOW
@@ -262,9 +262,7 @@ class Generator:
         if (rel.stop - rel.start) * rel.step <= 0:
             self.arrays[alias] = ArraySource(pa.RecordBatch.from_arrays([pa.array([], pa.int64())], ["value"]))
             return Block(alias, {rel.columns[0].id: f'{alias}."value"'})
-        return Block(
-            f"range({rel.start}, {rel.stop}, {rel.step}) AS {alias}", {rel.columns[0].id: f'{alias}."value"'}
-        )
+        return Block(f"range({rel.start}, {rel.stop}, {rel.step}) AS {alias}", {rel.columns[0].id: f'{alias}."value"'})
 
     def cte_ref(self, rel: b.CteRef) -> Block:
         name = self.ctes.get(rel.cte.id)
@@ -277,9 +275,7 @@ class Generator:
             self.cte_texts.append(f"{name} AS ({text})")
             self.ctes[rel.cte.id] = name
         alias = self.alias("r")
-        env = {
-            c.id: f'{alias}."v{source.id}"' for c, source in zip(rel.columns, rel.cte.plan.columns, strict=True)
-        }
+        env = {c.id: f'{alias}."v{source.id}"' for c, source in zip(rel.columns, rel.cte.plan.columns, strict=True)}
         return Block(f"{name} AS {alias}", env, filtered=True)
 
     def project(self, rel: b.Project) -> Block:
@@ -290,9 +286,7 @@ class Generator:
         if block.limited and any(self.lowering.raises(e) for e in exprs):
             block = self.close(block)
         self.envs.append(block.env)
-        block.items = [
-            (c.id, self.expr(e)) for c, e in zip(rel.columns, exprs, strict=True) if c.id in self.needed
-        ]
+        block.items = [(c.id, self.expr(e)) for c, e in zip(rel.columns, exprs, strict=True) if c.id in self.needed]
         self.envs.pop()
         return block
 
@@ -361,9 +355,7 @@ class Generator:
         block = self._open(rel.input)
         keys = [self.lowering.lower(k) for k in rel.keys]
         columns = rel.columns[len(keys) :]
-        aggs = [
-            (c, self.lowering.lower(a)) for c, a in zip(columns, rel.aggs, strict=False) if c.id in self.needed
-        ]
+        aggs = [(c, self.lowering.lower(a)) for c, a in zip(columns, rel.aggs, strict=False) if c.id in self.needed]
         # Literals as keys would be ordinals, grouping() wants columns, and DataFusion tells expressions apart by names that
         # leave casts out: whatever is not a plain column is computed below.
         below = _Below(self, block)
@@ -459,7 +451,9 @@ class Generator:
                 where = " WHERE " + " AND ".join(self.expr(c) for c in block.where) if block.where else ""
                 texts.append(f'SELECT {", ".join(items)}, {row} AS "n" FROM {block.source}{where}')
             else:
-                texts.append(f"({self.select(block, names)})" if block.order or block.limited else self.select(block, names))
+                texts.append(
+                    f"({self.select(block, names)})" if block.order or block.limited else self.select(block, names)
+                )
         word = {"union": "UNION", "intersect": "INTERSECT", "except": "EXCEPT"}[rel.kind]
         if rel.all and not counted:
             word += " ALL"
@@ -578,8 +572,10 @@ class Generator:
 
     def agg(self, e: b.AggFn) -> str:
         over, self.over = self.over, None
-        args = ", ".join(self.expr(a) for a in e.args) or "*" if e.name == "count" else ", ".join(
-            self.expr(a) for a in e.args
+        args = (
+            ", ".join(self.expr(a) for a in e.args) or "*"
+            if e.name == "count"
+            else ", ".join(self.expr(a) for a in e.args)
         )
         text = f"{e.name}({'DISTINCT ' if e.distinct else ''}{args}"
         if e.order:
@@ -615,9 +611,7 @@ class Generator:
             clauses.append("PARTITION BY " + ", ".join(self.expr(p) for p in e.partition))
         if e.order:
             clauses.append("ORDER BY " + ", ".join(self.sort_key(k) for k in e.order))
-        clauses.append(
-            f"{e.frame.unit} BETWEEN {self.frame_bound(e.frame.start)} AND {self.frame_bound(e.frame.end)}"
-        )
+        clauses.append(f"{e.frame.unit} BETWEEN {self.frame_bound(e.frame.start)} AND {self.frame_bound(e.frame.end)}")
         outer, self.over = self.over, f" OVER ({' '.join(clauses)})"
         text = self.expr(e.fn)
         self.over = outer

@@ -1,4 +1,4 @@
-"""Aggregates, windows and generators: taken out of bound select items and replaced by columns of the relation that computes them."""
+"""Aggregates and windows: taken out of bound select items, replaced by columns of the relation that computes them."""
 
 from __future__ import annotations
 

@@ -100,9 +100,7 @@ def _decimal(digits: str, span: Span | None) -> Lit:
     try:
         value = Decimal(digits)
     except InvalidOperation:
-        raise UserError(
-            "PARSE_SYNTAX_ERROR", f"Syntax error at or near '{digits}'.", span=span
-        ) from None
+        raise UserError("PARSE_SYNTAX_ERROR", f"Syntax error at or near '{digits}'.", span=span) from None
     sign, mantissa, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     count = len(str(int("".join(map(str, mantissa)))))
@@ -150,7 +148,7 @@ def _fraction_digits(text: str) -> int:
 
 def _invalid(kind: str, text: str, span: Span | None) -> UserError:
     return UserError(
-        "INVALID_TYPED_LITERAL", f'The value of the typed literal "{kind}" is invalid: \'{text}\'.', span=span
+        "INVALID_TYPED_LITERAL", f"The value of the typed literal \"{kind}\" is invalid: '{text}'.", span=span
     )
 
 
@@ -199,7 +197,9 @@ def interval_parts(parts: tuple[tuple[str, str], ...], to: str | None, span: Spa
         else:
             micros += _integer(value, span) * _MICROS[unit]
     if not -(1 << 63) <= micros < (1 << 63):
-        raise UserError("INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION", "Integer overflow in an interval.", span=span)
+        raise UserError(
+            "INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION", "Integer overflow in an interval.", span=span
+        )
     fields = {"WEEK": "day", "MILLISECOND": "second", "MICROSECOND": "second"}
     named = [fields.get(u, u.lower()) for u in units]
     order = [u for u in DAY_TIME_UNITS if u in named]

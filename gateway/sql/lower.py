@@ -143,10 +143,8 @@ class Lowering:
         head = self.connective(symbol, args[:first])
         tail = self.connective(symbol, args[first:])
         both = EngineCast(INT, True, Op(BOOLEAN, True, symbol.upper(), (head, tail)))
-        if symbol == "and":
-            decided = (Op(BOOLEAN, head.nullable, "NOT", (head,)), _ZERO)
-        else:
-            decided = (head, _ONE)
+        decided: tuple[Expr, Expr]
+        decided = (Op(BOOLEAN, head.nullable, "NOT", (head,)), _ZERO) if symbol == "and" else (head, _ONE)
         return Op(BOOLEAN, True, "=", (Case(INT, True, (decided,), both), _ONE))
 
     def filters(self, conjuncts: Sequence[Expr]) -> list[Expr]:

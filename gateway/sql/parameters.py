@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
-from gateway.engine.base import Parameter
 from gateway.errors import UserError, unsupported
+from gateway.jobs import Parameter
 from gateway.sql.bound import Lit
 from gateway.sql.catalogue import Context
 from gateway.sql.datatypes import parse_type

@@ -197,11 +197,7 @@ def _within(conjuncts: Sequence[Expr], rel: Rel) -> list[Expr]:
 def _mapped(conjuncts: Sequence[Expr], columns: Sequence[Col], exprs: Sequence[Expr]) -> list[Expr]:
     """Conjuncts over output `columns` as conjuncts over what they are, where that is a plain column."""
     below = {c.id: e for c, e in zip(columns, exprs, strict=False) if isinstance(e, Col)}
-    mapped = []
-    for conjunct in conjuncts:
-        if _ids(conjunct) <= set(below):
-            mapped.append(_replaced(conjunct, below))
-    return mapped
+    return [_replaced(c, below) for c in conjuncts if _ids(c) <= set(below)]
 
 
 def _replaced(expr: Expr, below: dict[int, Col]) -> Expr:

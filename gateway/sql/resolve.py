@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from gateway.engine.base import TempView
 from gateway.errors import Span, UserError, unsupported
+from gateway.jobs import TempView
 from gateway.sql.binding import Expressions
 from gateway.sql.bound import (
     Agg,
@@ -111,10 +111,7 @@ class Binder:
     def statement(self, node: Node) -> BoundQuery:
         """A top-level query."""
         rel, _ = self.query(node, None)
-        fields = []
-        for column in rel.columns:
-            fields.append(StructField(column.name, column.type, column.nullable))
-        return BoundQuery(rel, struct(*fields))
+        return BoundQuery(rel, struct(*(StructField(c.name, c.type, c.nullable) for c in rel.columns)))
 
     # --------------------------------------------------------------------------------------------------------- queries
 
@@ -212,7 +209,9 @@ class Binder:
                 f"The {what} expression must evaluate to a constant value.",
                 span=span_of(node),
             )
-        if not is_integral(literal.type) or literal.type == BIGINT and literal.value is not None and literal.value > 2**31:
+        if not is_integral(literal.type) or (
+            literal.type == BIGINT and literal.value is not None and literal.value > 2**31
+        ):
             if literal.type == VOID or literal.value is None:
                 raise UserError(
                     "INVALID_LIMIT_LIKE_EXPRESSION.IS_NULL",
@@ -410,7 +409,10 @@ class Binder:
                 return ("version", int(literal.value))
             except ValueError:
                 raise UserError(
-                    "INVALID_TIME_TRAVEL_SPEC", f"{literal.value!r} is not a version.", sqlstate="42K0E", span=span_of(version)
+                    "INVALID_TIME_TRAVEL_SPEC",
+                    f"{literal.value!r} is not a version.",
+                    sqlstate="42K0E",
+                    span=span_of(version),
                 ) from None
         from gateway.sqltypes import TIMESTAMP
 
@@ -548,9 +550,7 @@ class Binder:
         start, stop = (0, numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
         step = numbers[2] if len(numbers) > 2 else 1
         if step == 0:
-            raise UserError(
-                "INVALID_PARAMETER_VALUE", "The step of range() must not be 0.", span=span_of(call)
-            )
+            raise UserError("INVALID_PARAMETER_VALUE", "The step of range() must not be 0.", span=span_of(call))
         return Range((Col(BIGINT, False, self.ids.take(), "id"),), start, stop, step)
 
     def _lateral_view(self, rel: Rel, scope: Scope, view: Node, parent: Scope | None) -> tuple[Rel, Scope]:
@@ -602,7 +602,9 @@ class Binder:
             condition = self.expressions.condition(on, both)
             if contains(condition, Agg) or contains(condition, Window):
                 raise UserError(
-                    "UNSUPPORTED_EXPR_FOR_OPERATOR", "A join condition can't hold aggregates or window functions.", span=span
+                    "UNSUPPORTED_EXPR_FOR_OPERATOR",
+                    "A join condition can't hold aggregates or window functions.",
+                    span=span,
                 )
         if word in ("inner", "cross"):
             word = "inner" if condition is not None else "cross"
@@ -660,9 +662,7 @@ class Binder:
             return MergedColumn.of(self.expressions.call("coalesce", (left, right), Scope(), None), name)
         return left
 
-    def _lateral_join(
-        self, left: Rel, scope: Scope, node: Node, word: str, parent: Scope | None
-    ) -> tuple[Rel, Scope]:
+    def _lateral_join(self, left: Rel, scope: Scope, node: Node, word: str, parent: Scope | None) -> tuple[Rel, Scope]:
         inner = node.this.this
         alias = node.this.args.get("alias")
         if node.args.get("on") is not None or word not in ("inner", "cross", "left"):
@@ -775,6 +775,9 @@ class _Select:
         return [Item(self._name(tree, expr), expr, False)]
 
     def _name(self, tree: Node, expr: Expr) -> str:
+        return str(self._name_of(tree, expr))
+
+    def _name_of(self, tree: Node, expr: Expr) -> Any:
         if isinstance(tree, exp.Column) and (isinstance(expr, Col) or _merged_name(expr)):
             return tree.this.name
         if isinstance(tree, exp.Column) and isinstance(expr, Call) and expr.fn in ("_field", "_map_item"):
@@ -813,9 +816,15 @@ class _Select:
                 continue
             items.append(Item(name, expr, False))
         if not items:
-            raise UserError(
-                "INVALID_USAGE_OF_STAR_OR_REGEX", "Invalid usage of '*': it stands for no column.", span=span_of(star)
-            ) if removed_names or not columns else UserError("INTERNAL_ERROR", "An empty star.")
+            raise (
+                UserError(
+                    "INVALID_USAGE_OF_STAR_OR_REGEX",
+                    "Invalid usage of '*': it stands for no column.",
+                    span=span_of(star),
+                )
+                if removed_names or not columns
+                else UserError("INTERNAL_ERROR", "An empty star.")
+            )
         return items
 
     def _generator(self, expr: Expr) -> bool:
@@ -873,9 +882,7 @@ class _Select:
         if grouping is not None:
             rel, exprs, names, positions = self._generators(rel, exprs, names)
         keys = [(k, positions[i] if i is not None else None) for k, i in keys]
-        outputs = tuple(
-            Col(e.type, e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True)
-        )
+        outputs = tuple(Col(e.type, e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True))
         if distinct:
             for output in outputs:
                 if has_map(output.type):
@@ -992,7 +999,11 @@ class _Select:
                         span=span_of(item),
                     )
                 chosen = items[ordinal - 1].expr
-                sort = SortKey(chosen, *_direction(item)) if self._generator(chosen) else self.expressions.sort_key(item, chosen)
+                sort = (
+                    SortKey(chosen, *_direction(item))
+                    if self._generator(chosen)
+                    else self.expressions.sort_key(item, chosen)
+                )
                 keys.append((sort, ordinal - 1))
                 continue
             keys.append((self.expressions.sort_key(item, expr), None))
@@ -1048,7 +1059,9 @@ class _Select:
             aliases = next((d[1] for d in expr.data if isinstance(d, tuple) and d and d[0] == "aliases"), None)
             if aliases is None and len(expr.type.fields) == 1 and name != self.binder.names.of(expr):
                 aliases = (name,)
-            clean = replace(expr, data=tuple(d for d in expr.data if not (isinstance(d, tuple) and d and d[0] == "aliases")))
+            clean = replace(
+                expr, data=tuple(d for d in expr.data if not (isinstance(d, tuple) and d and d[0] == "aliases"))
+            )
             made = self.binder.generated(rel, clean, False, aliases)
             fresh = made.columns[len(rel.columns) :]
             rel = made
@@ -1228,7 +1241,9 @@ def _renamed(names: Sequence[str], given: Sequence[str], relation: str, span: Sp
 
 
 def _has_organization(node: Node) -> bool:
-    return any(node.args.get(k) is not None for k in ("order", "limit", "offset", "with_", "sort", "cluster", "distribute"))
+    return any(
+        node.args.get(k) is not None for k in ("order", "limit", "offset", "with_", "sort", "cluster", "distribute")
+    )
 
 
 def _is_relation(node: Node) -> bool:

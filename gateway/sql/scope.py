@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from gateway.errors import Span, UserError
 from gateway.sql.bound import Call, Col, Expr, Lit
 from gateway.sql.coerce import plain
-from gateway.sqltypes import ArrayType, MapType, StructType, STRING, quote_if_needed
+from gateway.sqltypes import STRING, ArrayType, MapType, StructType, quote_if_needed
 
 
 @dataclass(slots=True)
@@ -124,9 +124,11 @@ class Scope:
         for source in self.sources:
             if qualifier and source.qualifier[-len(qualifier) :] != qualifier:
                 continue
-            for column in source.columns:
-                if column.name.lower() == wanted and (qualifier or column.id not in self.hidden):
-                    found.append((source.qualifier, column))
+            found += [
+                (source.qualifier, c)
+                for c in source.columns
+                if c.name.lower() == wanted and (qualifier or c.id not in self.hidden)
+            ]
         if len({c.id for _, c in found}) == 1:
             return found[:1]
         return found

@@ -306,7 +306,7 @@ def bind_unary(symbol: str, arg: Expr, span: Span | None) -> Expr:
     if symbol == "not":
         return Call(BOOLEAN, arg.nullable, "not", (as_boolean(arg, span),), span=span)
     if symbol == "~":
-        if t == STRING or t == VOID:
+        if t in (STRING, VOID):
             arg = coerced(arg, BIGINT if t == STRING else INT)
         elif not is_integral(t):
             raise _unexpected(symbol, arg, arg, span)

@@ -1,0 +1,96 @@
+"""Jobs: what is sent to a worker process, as plain picklable values; and the functions that a compiled query asks for.
+
+A worker holds no session state: a job carries everything that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.sqltypes import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class TempView:
+    """A session's temporary view: its query's text and the names that it was created under."""
+
+    name: str
+    query: str
+    columns: tuple[str, ...]
+    catalog: str
+    schema: str
+    comment: str | None = None
+    parameters: tuple[Parameter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A bound parameter: `name` None for positional ones (their order counts), `value` None for NULL.
+
+    `type` is Spark's type text as sent (``INT``, ``DECIMAL(3,1)``, ``ARRAY``, ``VOID``); `arguments` holds the children
+    of ARRAY and MAP (alternating key, value).
+    """
+
+    name: str | None
+    type: str
+    value: str | None
+    arguments: tuple[Parameter, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """All that a statement can see of its session."""
+
+    catalog: str
+    schema: str
+    user: str
+    settings: Mapping[str, str]  # canonical keys -> text; only those set explicitly
+    views: Mapping[str, TempView] = field(default_factory=dict)  # lower-cased name -> view
+    session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Job: run one SQL statement."""
+
+    statement_id: str
+    text: str
+    session: SessionState
+    parameters: tuple[Parameter, ...] = ()
+    row_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataCall:
+    """Job: one catalog question of the Thrift metadata calls; `kind` is "catalogs", "schemas", "tables", "columns".
+
+    Patterns are as sent (None: everything; `%`, `_`, `*`, `.*` and backslash escapes understood).
+    """
+
+    statement_id: str
+    kind: str
+    session: SessionState
+    catalog: str | None = None
+    schema: str | None = None
+    table: str | None = None
+    column: str | None = None
+    table_types: tuple[str, ...] = ()
+
+
+Job = Statement | MetadataCall
+
+
+@dataclass(frozen=True, slots=True)
+class UdfSpec:
+    """A scalar function of ours made for concrete types: `impl` names it in `engine.functions.IMPLEMENTATIONS`.
+
+    `params` are constants known when the statement is compiled (pattern, format, time zone).
+    """
+
+    impl: str
+    args: tuple[DataType, ...]
+    returns: DataType
+    params: tuple[Any, ...] = ()
+    volatile: bool = False
