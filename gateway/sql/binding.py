@@ -12,7 +12,6 @@ from gateway.sql import literals
 from gateway.sql.bound import (
     Agg,
     Aggregate,
-    Bound,
     Call,
     Case,
     Cast,
@@ -20,7 +19,6 @@ from gateway.sql.bound import (
     Distinct,
     Expr,
     Filter,
-    Frame,
     Ids,
     Lambda,
     LambdaVar,
@@ -31,7 +29,6 @@ from gateway.sql.bound import (
     Sort,
     SortKey,
     Subquery,
-    Window,
 )
 from gateway.sql.catalogue import Catalogue, Context, OpenLambda, Site, bind_call
 from gateway.sql.coerce import (
@@ -48,6 +45,7 @@ from gateway.sql.functions.lambdas import ROWS as LAMBDAS
 from gateway.sql.functions.operators import as_boolean, bind_binary, bind_connective, bind_unary, comparison, has_map
 from gateway.sql.scope import Scope, field_of
 from gateway.sql.tree import IntervalLiteral, Positive, TypedLiteral, UnsignedRightShift, span_of
+from gateway.sql.windows import WindowExpressions
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -67,7 +65,6 @@ from gateway.sqltypes import (
     StructType,
     decimal,
     is_integral,
-    is_numeric,
 )
 
 Node = exp.Expr
@@ -133,7 +130,7 @@ class Queries(Protocol):
     def retyped(self, plan: Rel, types: Sequence[DataType]) -> Rel: ...
 
 
-class Expressions:
+class Expressions(WindowExpressions):
     """Binds expressions of one statement."""
 
     def __init__(
@@ -272,11 +269,10 @@ class Expressions:
 
     def unary(self, node: Node, scope: Scope) -> Expr:
         inner = node.this
-        if isinstance(node, exp.Not) and isinstance(inner, (exp.Like, exp.ILike)):
-            if isinstance(inner.expression, (exp.Any, exp.All)) and _starts_with(node, inner):
-                return self._like_many(
-                    "ilike" if isinstance(inner, exp.ILike) else "like", inner, inner.expression, scope, True
-                )
+        many = isinstance(inner, (exp.Like, exp.ILike)) and isinstance(inner.expression, (exp.Any, exp.All))
+        if isinstance(node, exp.Not) and many and _starts_with(node, inner):
+            name = "ilike" if isinstance(inner, exp.ILike) else "like"
+            return self._like_many(name, inner, inner.expression, scope, True)
         symbols: dict[type, str] = {exp.Neg: "-", Positive: "+", exp.BitwiseNot: "~", exp.Not: "not"}
         symbol = symbols[type(node)]
         return bind_unary(symbol, self.bind(node.this, scope), span_of(node))
@@ -742,133 +738,6 @@ class Expressions:
         first = item.args.get("nulls_first")
         return SortKey(expr, descending, (not descending) if first is None else bool(first))
 
-    # --------------------------------------------------------------------------------------------------------- windows
-
-    def window(self, node: exp.Window, scope: Scope) -> Expr:
-        function = self._wrapped(node.this, scope, windowed=True)
-        span = span_of(node)
-        spec = node
-        alias = node.args.get("alias")
-        if alias is not None:
-            named = self.windows.get(alias.name.lower())
-            if named is None:
-                raise UserError(
-                    "MISSING_WINDOW_SPECIFICATION",
-                    f"Window specification is not defined in the WINDOW clause for {alias.name}.",
-                    span=span,
-                )
-            spec = named
-        partition = tuple(self.bind(p, scope) for p in spec.args.get("partition_by") or ())
-        order_node = spec.args.get("order")
-        order = tuple(self.sort_keys(order_node.expressions, scope)) if order_node is not None else ()
-        return self._windowed(function, partition, order, spec.args.get("spec"), scope, span)
-
-    def _windowed(
-        self,
-        function: Expr,
-        partition: tuple[Expr, ...],
-        order: tuple[SortKey, ...],
-        spec: Node | None,
-        scope: Scope,
-        span: Span | None,
-    ) -> Expr:
-        row = self.catalogue.get(function.fn) if isinstance(function, (Call, Agg)) else None
-        if row is None or row.kind not in ("window", "aggregate"):
-            raise UserError(
-                "UNSUPPORTED_EXPR_FOR_WINDOW", "The expression is not supported within a window function.", span=span
-            )
-        if isinstance(function, Agg) and function.distinct:
-            raise UserError(
-                "DISTINCT_WINDOW_FUNCTION_UNSUPPORTED", "Distinct window functions are not supported.", span=span
-            )
-        if row.ordered and not order:
-            raise unsupported(f"{row.name} OVER without ORDER BY", span)
-        ranking = row.kind == "window" and row.name not in ("first_value", "last_value", "nth_value", "any_value")
-        if ranking and not order:
-            raise UserError(
-                "WINDOW_FUNCTION_FRAME_NOT_ORDERED",
-                f"The window function {row.name} requires window to be ordered. Please add an ORDER BY clause.",
-                span=span,
-            )
-        if ranking:
-            if spec is not None and row.name not in ("lag", "lead"):
-                given = self._frame(spec, order, scope, span)
-                if given.unit != "ROWS" or given.start.kind != "unbounded" or given.end.kind != "current":
-                    raise UserError(
-                        "WINDOW_FUNCTION_AND_FRAME_MISMATCH",
-                        f"{row.name} function cannot be evaluated within the specified window frame.",
-                        span=span,
-                    )
-            elif spec is not None:
-                raise UserError(
-                    "WINDOW_FUNCTION_AND_FRAME_MISMATCH",
-                    f"{row.name} cannot be evaluated on another window frame.",
-                    span=span,
-                )
-            unit = "RANGE" if row.name == "cume_dist" else "ROWS"
-            frame = Frame(unit, Bound("unbounded", preceding=True), Bound("current"))
-        elif spec is not None:
-            frame = self._frame(spec, order, scope, span)
-        elif order:
-            frame = Frame("RANGE", Bound("unbounded", preceding=True), Bound("current"))
-        else:
-            frame = Frame("ROWS", Bound("unbounded", preceding=True), Bound("unbounded"))
-        return Window(function.type, function.nullable, function, partition, order, frame)
-
-    def _frame(self, spec: Node, order: tuple[SortKey, ...], scope: Scope, span: Span | None) -> Frame:
-        unit = spec.args["kind"].upper()
-        start = self._frame_bound(spec.args["start"], spec.args.get("start_side"), unit, scope, span)
-        end = self._frame_bound(spec.args["end"], spec.args.get("end_side"), unit, scope, span)
-        if unit == "RANGE":
-            offsets = [x for x in (start, end) if x.kind == "offset"]
-            if not order and not (start.kind == "unbounded" and end.kind == "unbounded"):
-                raise UserError(
-                    "DATATYPE_MISMATCH.RANGE_FRAME_WITHOUT_ORDER",
-                    "A range window frame cannot be used in an unordered window specification.",
-                    span=span,
-                )
-            if offsets and len(order) != 1:
-                raise UserError(
-                    "DATATYPE_MISMATCH.RANGE_FRAME_MULTI_ORDER",
-                    "A range window frame with value boundaries cannot be used in a window specification with multiple "
-                    "order by expressions.",
-                    span=span,
-                )
-            if offsets and not (
-                is_numeric(order[0].expr.type) and all(is_integral(x.offset.type) for x in offsets if x.offset)
-            ):
-                raise unsupported("a RANGE frame with offsets other than integers", span)
-        if _rank(start) > _rank(end):
-            raise UserError(
-                "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_WRONG_COMPARISON",
-                "The lower bound of a window frame must be less than or equal to the upper bound.",
-                span=span,
-            )
-        return Frame(unit, start, end)
-
-    def _frame_bound(self, bound: Any, side: str | None, unit: str, scope: Scope, span: Span | None) -> Bound:
-        preceding = (side or "").upper() == "PRECEDING"
-        if bound == "UNBOUNDED":
-            return Bound("unbounded", None, preceding)
-        if bound == "CURRENT ROW":
-            return Bound("current")
-        value = self.bind(bound, scope)
-        if not isinstance(value, Lit):
-            raise UserError(
-                "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_WITHOUT_FOLDABLE",
-                "Window frame bound is not a foldable expression.",
-                span=span,
-            )
-        if unit == "ROWS" and value.type != INT:
-            raise UserError(
-                "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_UNACCEPTED_TYPE",
-                f'The data type of a window frame bound "{value.type.sql}" does not match the expected data type "INT".',
-                span=span,
-            )
-        if is_numeric(value.type) and value.value is not None and value.value < 0:
-            return Bound("offset", Lit(value.type, False, -value.value), not preceding)
-        return Bound("offset", value, preceding)
-
 
 def holds_global_aggregate(rel: Rel) -> bool:
     """Whether the top of `rel` (through filters, projections, sorts, limits) is an aggregate without GROUP BY."""
@@ -881,17 +750,6 @@ def _starts_with(node: Node, inner: Node) -> bool:
     """Whether NOT stands inside (``x NOT LIKE …``), not in front of the whole predicate."""
     outside, inside = span_of(node), span_of(inner)
     return outside is not None and inside is not None and outside.start == inside.start
-
-
-def _rank(bound: Bound) -> float:
-    if bound.kind == "current":
-        return 0
-    if bound.kind == "unbounded":
-        return float("-inf") if bound.preceding else float("inf")
-    assert bound.offset is not None
-    value = bound.offset.value
-    amount = float(value) if isinstance(value, (int, float)) else 1.0
-    return -amount if bound.preceding else amount
 
 
 def _has_generator(expr: Expr, catalogue: Catalogue) -> bool:

@@ -15,7 +15,8 @@ from gateway.sql.functions import CATALOGUE
 from gateway.sql.generate import Generated, Generator, ScanUse
 from gateway.sql.lower import Lowering
 from gateway.sql.pushdown import Hints
-from gateway.sql.resolve import Binder, BoundQuery, Node, Tables
+from gateway.sql.relations import Tables
+from gateway.sql.resolve import Binder, BoundQuery, Node
 from gateway.sqltypes import StructType
 
 

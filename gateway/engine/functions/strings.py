@@ -212,6 +212,28 @@ def mask(value: str, upper: str | None, lower: str | None, digit: str | None, ot
     return "".join(out)
 
 
+@scalar("quote")
+def quote_text(value: str) -> str:
+    """The text in single quotes, single quotes inside escaped by a backslash."""
+    return "'" + value.replace("'", "\\'") + "'"
+
+
+@scalar("utf8")
+def utf8(value: str | bytes, mode: str) -> str | None:
+    """Bytes as text; `mode` says what becomes of malformed ones: "replace", "raise" or "null"."""
+    if isinstance(value, str):
+        return value
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        if mode == "null":
+            return None
+        if mode == "replace":
+            return value.decode("utf-8", "replace")
+    shown = "".join(f"\\x{b:02X}" for b in value)
+    raise RowError("INVALID_UTF8_STRING", f"Invalid UTF8 byte sequence found in string: {shown}.")
+
+
 @scalar("luhn_check")
 def luhn_check(value: str) -> bool:
     """Luhn checksum of a string of digits."""

@@ -33,6 +33,7 @@ from gateway.sqltypes import (
     BOOLEAN,
     INT,
     STRING,
+    VOID,
     ArrayType,
     DataType,
     is_nested,
@@ -245,6 +246,16 @@ def _instr(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.fn("strpos", INT, args[0], args[1])
 
 
+def _bind_url(function: Function, site: Site) -> Expr:
+    if not 2 <= len(site.args) <= 3:
+        raise site.wrong_count("[2, 3]")
+    for i, arg in enumerate(site.args):
+        if arg.type not in (STRING, VOID):
+            raise site.mismatch(i, "STRING")
+    args = tuple(coerced(a, STRING) for a in site.args)
+    return make(function, site, args, STRING, True)
+
+
 def _contains(name: str, impl: str) -> Lower:
     return by_type(native(name), kernel(impl))
 
@@ -283,6 +294,10 @@ def _chr(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
         (less_than(code, bound.lit(0, BIGINT)), text("")),
         otherwise=bound.fn("chr", STRING, low),
     )
+
+
+def _collation(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return text("SYSTEM.BUILTIN.UTF8_BINARY")
 
 
 # -------------------------------------------------------------------------------------------------------------- trimming
@@ -552,6 +567,23 @@ ROWS: tuple[Function, ...] = (
     Function("to_binary", bind=_bind_to_binary, lower=_to_binary),
     Function("try_to_binary", bind=_bind_to_binary, lower=_to_binary),
     Function("format_string", bind=_bind_format, lower=_format_string, aliases=("printf",)),
+    Function("quote", (param("string"),), returns=STRING, nullable="always", lower=kernel("quote")),
+    Function(
+        "make_valid_utf8", (_STRING_OR_BINARY,), returns=STRING, nullable="always", lower=kernel("utf8", "replace")
+    ),
+    Function(
+        "validate_utf8",
+        (_STRING_OR_BINARY,),
+        returns=STRING,
+        nullable="always",
+        lower=kernel("utf8", "raise", raises=True),
+    ),
+    Function(
+        "try_validate_utf8", (_STRING_OR_BINARY,), returns=STRING, nullable="always", lower=kernel("utf8", "null")
+    ),
+    Function("parse_url", bind=_bind_url, lower=kernel("parse_url", False, raises=True)),
+    Function("try_parse_url", bind=_bind_url, lower=kernel("parse_url", True)),
+    Function("collation", (param("string"),), returns=STRING, nullable="never", lower=_collation),
     Function("luhn_check", (param("string"),), returns=BOOLEAN, nullable="always", lower=kernel("luhn_check")),
     Function(
         "is_valid_utf8",

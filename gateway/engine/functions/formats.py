@@ -1,0 +1,155 @@
+"""Number formats: digits of a DECIMAL laid out by the tokens of a pattern, and read back by them (Spark's ToNumberParser)."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from gateway.engine.functions import RowError
+from gateway.engine.functions.distinct import scalar
+
+Token = tuple[str, tuple[tuple[str, int], ...]]
+
+
+def _capacity(tokens: tuple[Token, ...]) -> tuple[int, int]:
+    """Digits that the format has before and after its point."""
+    counts, side = [0, 0], 0
+    for kind, parts in tokens:
+        side = 1 if kind == "." else side
+        counts[side] += sum(n for _, n in parts)
+    return counts[0], counts[1]
+
+
+@scalar("to_char")
+def to_char(value: Decimal, tokens: tuple[Token, ...], pattern: str) -> str:
+    """A number by a format; number signs instead of digits where it does not fit."""
+    whole, _, fraction = f"{abs(value):f}".partition(".")
+    whole, fraction = whole.lstrip("0"), fraction.rstrip("0")
+    before, after = _capacity(tokens)
+    if len(whole) > before or len(fraction) > after:
+        return "".join("#" if c in "09" else c for c in pattern)
+    digits = iter(whole.rjust(before) + fraction.ljust(after))
+    out: list[str] = []
+    negative, past_point = value < 0, False
+    for kind, parts in tokens:
+        if kind == "digits":
+            for part, count in parts:
+                if part == ",":
+                    _lead(out) if not (out and out[-1].isdigit()) else out.append(",")
+                for _ in range(count):
+                    digit = next(digits)
+                    if digit != " ":
+                        out.append(digit)
+                    elif part == "0" or past_point:
+                        out.append("0")
+                    else:
+                        _lead(out)
+        elif kind == ".":
+            if out and out[-1] == " ":
+                out[-1] = "0"
+            out.append(".")
+            past_point = True
+        elif kind == "$":
+            out.append("$")
+        elif kind == "<":
+            if negative:
+                out.append("<")
+        elif kind == "S":
+            _sign(out, "-" if negative else "+")
+        elif kind == "MI":
+            _sign(out, "-") if negative else out.append(" ")
+        elif negative:
+            _sign(out, ">")
+        else:
+            _strip_point(out)
+            out += [" ", " "]
+    _strip_point(out)
+    return "".join(out)
+
+
+def _lead(out: list[str]) -> None:
+    """A blank for a missing leading digit: before a sign or bracket that already stands there."""
+    out.insert(len(out) - 1 if out and out[-1] in "+-<" else len(out), " ")
+
+
+def _sign(out: list[str], sign: str) -> None:
+    """A sign directly after the last character that is not blank."""
+    _strip_point(out)
+    end = len(out)
+    while end and out[end - 1] == " ":
+        end -= 1
+    out.insert(end if end else len(out), sign)
+
+
+def _strip_point(out: list[str]) -> None:
+    if "." in out:
+        at = out.index(".")
+        if at == len(out) - 1 or out[at + 1] == " ":
+            out[at] = " "
+
+
+@scalar("to_number")
+def to_number(text: str, tokens: tuple[Token, ...], pattern: str, lenient: bool) -> Decimal | None:
+    """The number that a text spells in a format; INVALID_FORMAT.MISMATCH_INPUT (NULL if `lenient`) where it doesn't."""
+    number = _parsed(text, tokens)
+    if number is None and not lenient:
+        raise RowError(
+            "INVALID_FORMAT.MISMATCH_INPUT",
+            f"The format is invalid: '{pattern}'. The input \"STRING\" '{text}' does not match the format.",
+        )
+    return number
+
+
+def _parsed(text: str, tokens: tuple[Token, ...]) -> Decimal | None:
+    at, negative, past_point = 0, False, False
+    sides: list[list[str]] = [[], []]
+    for kind, parts in tokens:
+        char = text[at : at + 1]
+        if kind == "digits":
+            stop = _groups(text, at, parts, past_point, sides[past_point])
+            if stop is None:
+                return None
+            at = stop
+        elif kind == ".":
+            past_point = past_point or char == "."
+            at += char == "."
+        elif kind == "$":
+            if char != "$":
+                return None
+            at += 1
+        elif kind == "S":
+            negative ^= char == "-"
+            at += char in ("+", "-")
+        elif kind == "MI":
+            negative ^= char == "-"
+            at += char == "-"
+        elif char == kind:
+            negative ^= kind == ">"
+            at += 1
+    if at < len(text) or not (sides[0] or sides[1]):
+        return None
+    number = Decimal(f"{''.join(sides[0]) or '0'}.{''.join(sides[1]) or '0'}")
+    return -number if negative else number
+
+
+def _groups(text: str, at: int, parts: tuple[tuple[str, int], ...], past_point: bool, digits: list[str]) -> int | None:
+    """Reads digits and separators; None if a group has more (or not exactly as many) digits than its part allows."""
+    sizes = [0]
+    while at < len(text):
+        char = text[at]
+        if char in "0123456789":
+            sizes[-1] += 1
+            digits.append(char)
+        elif char == "," and not past_point:
+            sizes.append(0)
+        elif not char.isspace():
+            break
+        at += 1
+    expected = [p for p in parts if p[0] != ","]
+    found = sizes[::-1]
+    if len(found) > len(expected):
+        return None
+    for i, (kind, count) in enumerate(reversed(expected)):
+        size = found[i] if i < len(found) else 0
+        if size > count or (kind == "0" and size != count):
+            return None
+    return at

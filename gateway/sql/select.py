@@ -1,0 +1,593 @@
+"""One SELECT: items, aliases, grouping, HAVING, windows, generators, DISTINCT and ORDER BY, resolved in Spark's order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from gateway.errors import UserError, unsupported
+from gateway.sql.bound import (
+    Agg,
+    Call,
+    Col,
+    Distinct,
+    Expr,
+    Filter,
+    Lit,
+    Project,
+    Rel,
+    Sort,
+    SortKey,
+    Window,
+    children,
+    key,
+)
+from gateway.sql.functions.operators import has_map
+from gateway.sql.grouping import Grouping, Windows, contains, has_grouping_call
+from gateway.sql.scope import Scope, Source
+from gateway.sql.tree import span_of
+from gateway.sqltypes import StructType, is_integral
+
+if TYPE_CHECKING:
+    from gateway.sql.resolve import Binder
+
+Node = exp.Expr
+
+
+@dataclass(slots=True)
+class Item:
+    """One select item: its name in the result and its bound expression."""
+
+    name: str
+    expr: Expr
+    aliased: bool
+
+
+class SelectBinder:
+    """One SELECT."""
+
+    def __init__(self, binder: Binder, node: exp.Select, parent: Scope | None) -> None:
+        self.binder = binder
+        self.node = node
+        self.parent = parent
+        self.expressions = binder.expressions
+        self.ids = binder.ids
+
+    def bind(self) -> tuple[Rel, Scope]:
+        node, binder = self.node, self.binder
+        saved = self.expressions.windows
+        self.expressions.windows = {w.this.name.lower(): w for w in node.args.get("windows") or ()}
+        try:
+            rel, scope = binder.from_(node, self.parent)
+            where = node.args.get("where")
+            if where is not None:
+                condition = self.expressions.condition(where.this, scope)
+                self._plain(condition, "WHERE", where)
+                rel = Filter(rel.columns, rel, condition)
+            items = self.items(scope)
+            return self._finish(rel, scope, items), scope
+        finally:
+            self.expressions.windows = saved
+
+    def _plain(self, expr: Expr, clause: str, node: Node) -> None:
+        if contains(expr, Agg) or contains(expr, Window) or has_grouping_call(expr) or self._generator(expr):
+            raise UserError(
+                "INVALID_WHERE_CONDITION",
+                f"The {clause} condition contains invalid expressions: aggregate, window or generator functions.",
+                span=span_of(node),
+            )
+
+    # ----------------------------------------------------------------------------------------------------------- items
+
+    def items(self, scope: Scope) -> list[Item]:
+        """The select list: stars expanded, names given, earlier aliases visible."""
+        items: list[Item] = []
+        for tree in self.node.expressions:
+            found = self._item(tree, scope)
+            for item in found:
+                if item.aliased:
+                    name = item.name.lower()
+                    if name in scope.lateral:
+                        scope.ambiguous_lateral.add(name)
+                    scope.lateral[name] = item.expr
+            items += found
+        scope.lateral = {}
+        scope.ambiguous_lateral = set()
+        return items
+
+    def _item(self, tree: Node, scope: Scope) -> list[Item]:
+        inner = tree.this if isinstance(tree, (exp.Alias, exp.Aliases)) else tree
+        if isinstance(inner, exp.Anonymous) and scope.lateral:
+            row = self.binder.catalogue.get(inner.name.lower())
+            if row is not None and row.kind == "generator":
+                lateral, scope.lateral = scope.lateral, {}
+                try:
+                    return self._item(tree, scope)
+                finally:
+                    scope.lateral = lateral
+        if isinstance(tree, exp.Star):
+            return self._star(scope.columns(), tree, scope)
+        if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
+            return self._star(self.expressions.star_columns(tree, scope), tree.this, scope)
+        if isinstance(tree, exp.Alias):
+            expr = self.expressions.bind(tree.this, scope)
+            return [Item(tree.args["alias"].name, expr, True)]
+        if isinstance(tree, exp.Aliases):
+            expr = self.expressions.bind(tree.this, scope)
+            if not self._generator(expr):
+                raise UserError(
+                    "MULTI_ALIAS_WITHOUT_GENERATOR",
+                    "Multi part aliasing is not supported with an expression that is not a generator.",
+                    span=span_of(tree),
+                )
+            assert isinstance(expr, Call)
+            names = tuple(i.name for i in tree.expressions)
+            return [Item("", replace(expr, data=(*expr.data, ("aliases", names))), True)]
+        expr = self.expressions.bind(tree, scope)
+        return [Item(self._name(tree, expr), expr, False)]
+
+    def _name(self, tree: Node, expr: Expr) -> str:
+        return str(self._name_of(tree, expr))
+
+    def _name_of(self, tree: Node, expr: Expr) -> Any:
+        if isinstance(tree, exp.Column) and (isinstance(expr, Col) or _merged_name(expr)):
+            return tree.this.name
+        if isinstance(tree, exp.Column) and isinstance(expr, Call) and expr.fn in ("_field", "_map_item"):
+            return tree.this.name
+        if isinstance(tree, exp.Dot) and _is_path(tree):
+            return tree.expression.name
+        if isinstance(tree, exp.Column) and tree.args.get("table") is None and not isinstance(expr, Call):
+            return tree.this.name
+        return self.binder.names.of(expr)
+
+    def _star(self, columns: list[Expr], star: Node, scope: Scope) -> list[Item]:
+        removed: set[int] = set()
+        removed_names: set[str] = set()
+        for column in star.args.get("except_") or ():
+            parts = [column.args[k].name for k in ("catalog", "db", "table", "this") if column.args.get(k) is not None]
+            found = scope.resolve(parts, span_of(column))
+            if isinstance(found, Call) and found.fn == "_field":
+                raise unsupported("EXCEPT of a struct's field", span_of(column))
+            if not isinstance(found, Col):
+                raise scope.missing(parts, span_of(column))
+            if found.id in removed:
+                raise UserError(
+                    "EXCEPT_OVERLAPPING_COLUMNS",
+                    f"Columns in an EXCEPT list must be distinct and non-overlapping, but got `{found.name}` twice.",
+                    sqlstate="42702",
+                    span=span_of(column),
+                )
+            removed.add(found.id)
+            removed_names.add(found.name.lower())
+        items = []
+        for expr in columns:
+            name = _merged_name(expr) or (expr.name if isinstance(expr, Col) else self.binder.names.of(expr))
+            if isinstance(expr, Call) and expr.fn == "_field":
+                name = expr.shown or name
+            if isinstance(expr, Col) and expr.id in removed:
+                continue
+            items.append(Item(name, expr, False))
+        if not items:
+            raise (
+                UserError(
+                    "INVALID_USAGE_OF_STAR_OR_REGEX",
+                    "Invalid usage of '*': it stands for no column.",
+                    span=span_of(star),
+                )
+                if removed_names or not columns
+                else UserError("INTERNAL_ERROR", "An empty star.")
+            )
+        return items
+
+    def _generator(self, expr: Expr) -> bool:
+        if not isinstance(expr, Call):
+            return False
+        row = self.binder.catalogue.get(expr.fn)
+        return row is not None and row.kind == "generator"
+
+    # -------------------------------------------------------------------------------------------------------- assembly
+
+    def _finish(self, rel: Rel, scope: Scope, items: list[Item]) -> Rel:
+        node = self.node
+        having, qualify = node.args.get("having"), node.args.get("qualify")
+        order = node.args.get("order")
+        distinct = node.args.get("distinct") is not None
+        aliases = self._aliases(items)
+        having_expr = self._having(having, scope, aliases, items) if having is not None else None
+        qualify_expr = None
+        if qualify is not None:
+            qualify_expr = self._with_outputs(qualify.this, scope, aliases, condition=True)
+            if not any(contains(e, Window) for e in (qualify_expr, *(i.expr for i in items))):
+                raise UserError(
+                    "QUALIFY_REQUIRES_WINDOW_FUNCTION",
+                    "The QUALIFY clause requires a window function in the SELECT list or in the QUALIFY clause.",
+                    sqlstate="42903",
+                    span=span_of(qualify),
+                )
+        keys: list[tuple[SortKey, int | None]] = []
+        if order is not None and not distinct:
+            keys = self._order(order, scope, items, aliases)
+        exprs = [i.expr for i in items]
+        extra = [e for e in (having_expr, qualify_expr) if e is not None] + [k.expr for k, _ in keys]
+        grouping = self._grouping(scope, items, [*exprs, *extra], having is not None)
+        if grouping is not None and order is not None and not distinct:
+            self._check_order(order, scope, grouping, any(contains(e, Window) for e in exprs))
+        if grouping is not None:
+            exprs = [grouping.rewrite(e) for e in exprs]
+            having_expr = grouping.rewrite(having_expr) if having_expr is not None else None
+            qualify_expr = grouping.rewrite(qualify_expr) if qualify_expr is not None else None
+            keys = [(SortKey(grouping.rewrite(k.expr), k.descending, k.nulls_first), i) for k, i in keys]
+            rel = grouping.relation(rel)
+        if having_expr is not None:
+            rel = Filter(rel.columns, rel, having_expr)
+        names = [i.name for i in items]
+        positions = list(range(len(items)))
+        if grouping is None:
+            rel, exprs, names, positions = self._generators(rel, exprs, names)
+        windows = Windows(self.ids)
+        exprs = [windows.rewrite(e) for e in exprs]
+        qualify_expr = windows.rewrite(qualify_expr) if qualify_expr is not None else None
+        keys = [(SortKey(windows.rewrite(k.expr), k.descending, k.nulls_first), i) for k, i in keys]
+        rel = windows.relation(rel)
+        if qualify_expr is not None:
+            rel = Filter(rel.columns, rel, qualify_expr)
+        if grouping is not None:
+            rel, exprs, names, positions = self._generators(rel, exprs, names)
+        keys = [(k, positions[i] if i is not None else None) for k, i in keys]
+        outputs = tuple(Col(e.type, e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True))
+        if distinct:
+            for output in outputs:
+                if has_map(output.type):
+                    raise UserError(
+                        "UNSUPPORTED_FEATURE.SET_OPERATION_ON_MAP_TYPE",
+                        f'Cannot have MAP type columns in DataFrame which calls set operations (column "{output.name}").',
+                        span=span_of(node),
+                    )
+            rel = Distinct(outputs, Project(outputs, rel, tuple(exprs)))
+            if order is not None:
+                output_scope = Scope([Source((), outputs)])
+                sort_keys = []
+                for item in order.expressions:
+                    sort_keys += self._distinct_keys(item, outputs, items, output_scope, scope)
+                rel = Sort(outputs, rel, tuple(sort_keys))
+            return self.binder.limited(node, rel)
+        return self.binder.limited(node, self._sorted(rel, exprs, outputs, keys))
+
+    def _distinct_keys(
+        self, item: Node, outputs: tuple[Col, ...], items: list[Item], output: Scope, scope: Scope
+    ) -> list[SortKey]:
+        try:
+            return self.binder.order_keys(item, list(outputs), output)
+        except UserError as error:
+            if not error.condition.startswith("UNRESOLVED_COLUMN"):
+                raise
+            bound = self.expressions.bind(item.this, scope)
+            for column, candidate in zip(outputs, items, strict=False):
+                if key(candidate.expr) == key(bound):
+                    return [self.expressions.sort_key(item, column)]
+            raise
+
+    def _sorted(
+        self, rel: Rel, exprs: list[Expr], outputs: tuple[Col, ...], keys: list[tuple[SortKey, int | None]]
+    ) -> Rel:
+        if not keys:
+            return Project(outputs, rel, tuple(exprs))
+        known = {key(e): o for e, o in zip(exprs, outputs, strict=True)}
+        hidden: list[Col] = []
+        hidden_exprs: list[Expr] = []
+        sort_keys = []
+        for sort, index in keys:
+            column = outputs[index] if index is not None else known.get(key(sort.expr))
+            if column is None:
+                column = Col(sort.expr.type, sort.expr.nullable, self.ids.take(), "")
+                known[key(sort.expr)] = column
+                hidden.append(column)
+                hidden_exprs.append(sort.expr)
+            sort_keys.append(SortKey(column, sort.descending, sort.nulls_first))
+        every = (*outputs, *hidden)
+        rel = Sort(every, Project(every, rel, (*exprs, *hidden_exprs)), tuple(sort_keys))
+        return Project(outputs, rel, outputs) if hidden else rel
+
+    def _aliases(self, items: list[Item]) -> dict[str, Expr]:
+        found: dict[str, Expr] = {}
+        clashing: set[str] = set()
+        for item in items:
+            name = item.name.lower()
+            if name in found and key(found[name]) != key(item.expr):
+                clashing.add(name)
+            found.setdefault(name, item.expr)
+        return {n: e for n, e in found.items() if n not in clashing and not self._generator(e)}
+
+    def _having(self, having: Node, scope: Scope, aliases: dict[str, Expr], items: list[Item]) -> Expr:
+        """HAVING: a grouping column wins over an alias of its name, an alias over any other column."""
+        scope.fallbacks = aliases
+        try:
+            first = self.expressions.condition(having.this, scope)
+        finally:
+            scope.fallbacks = {}
+        grouping = self._grouping(scope, items, [first], True)
+        try:
+            if grouping is not None:
+                grouping.rewrite(first)
+        except UserError as error:
+            if error.condition != "MISSING_AGGREGATION":
+                raise
+            return self._with_outputs(having.this, scope, aliases, condition=True)
+        return first
+
+    def _with_outputs(self, tree: Node, scope: Scope, aliases: dict[str, Expr], condition: bool = False) -> Expr:
+        """An expression of HAVING, QUALIFY or ORDER BY: output names win over input columns."""
+        scope.overrides = aliases
+        try:
+            return self.expressions.condition(tree, scope) if condition else self.expressions.bind(tree, scope)
+        finally:
+            scope.overrides = {}
+
+    def _order(
+        self, order: Node, scope: Scope, items: list[Item], aliases: dict[str, Expr]
+    ) -> list[tuple[SortKey, int | None]]:
+        keys: list[tuple[SortKey, int | None]] = []
+        for item in order.expressions:
+            if isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL":
+                named = aliases.get("all") or scope.resolve(["all"], None)
+                if named is not None:
+                    keys.append((self.expressions.sort_key(item, named), None))
+                else:
+                    keys += [(self.expressions.sort_key(item, i.expr), n) for n, i in enumerate(items)]
+                continue
+            expr = self._with_outputs(item.this, scope, aliases)
+            if self._generator(expr):
+                raise UserError(
+                    "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
+                    "The generator is not supported: outside the SELECT clause, found: Sort.",
+                    span=span_of(item),
+                )
+            ordinal = ordinal_of(item.this, expr) if self.binder.context.order_by_ordinal else None
+            if ordinal is not None:
+                if not 1 <= ordinal <= len(items):
+                    raise UserError(
+                        "ORDER_BY_POS_OUT_OF_RANGE",
+                        f"ORDER BY position {ordinal} is not in select list (valid range is [1, {len(items)}]).",
+                        span=span_of(item),
+                    )
+                chosen = items[ordinal - 1].expr
+                sort = (
+                    SortKey(chosen, *_direction(item))
+                    if self._generator(chosen)
+                    else self.expressions.sort_key(item, chosen)
+                )
+                keys.append((sort, ordinal - 1))
+                continue
+            keys.append((self.expressions.sort_key(item, expr), None))
+        return keys
+
+    def _check_order(self, order: Node, scope: Scope, grouping: Grouping, windows: bool) -> None:
+        """Aggregates written in ORDER BY that Spark resolves otherwise than by their columns."""
+        keys = {k.id for k in grouping.keys if isinstance(k, Col)}
+        for item in order.expressions:
+            if isinstance(item.this, (exp.Var, exp.Column, exp.Literal)):
+                continue
+            try:
+                expr = self.expressions.bind(item.this, scope)
+            except UserError:
+                continue  # an alias: bound with the output names
+            if not contains(expr, Agg):
+                continue
+            if windows:
+                raise unsupported("an aggregate in ORDER BY beside window functions", span_of(item))
+            if grouping.sets is not None and _aggregated(expr) & keys:
+                raise unsupported("an aggregate of a grouping column in ORDER BY with grouping sets", span_of(item))
+
+    def _generators(
+        self, rel: Rel, exprs: list[Expr], names: list[str]
+    ) -> tuple[Rel, list[Expr], list[str], list[int]]:
+        """A generator among the items becomes a relation; `positions` maps items to (first) outputs."""
+        result: list[Expr] = []
+        labels: list[str] = []
+        positions: list[int] = []
+        seen = False
+        for expr, name in zip(exprs, names, strict=True):
+            positions.append(len(result))
+            if not self._generator(expr):
+                result.append(expr)
+                labels.append(name)
+                continue
+            assert isinstance(expr, Call) and isinstance(expr.type, StructType)
+            if seen:
+                raise UserError(
+                    "UNSUPPORTED_GENERATOR.MULTI_GENERATOR",
+                    "The generator is not supported: only one generator allowed per SELECT clause.",
+                    span=expr.span,
+                )
+            seen = True
+            if name != self.binder.names.of(expr) and name and len(expr.type.fields) > 1:
+                raise UserError(
+                    "UDTF_ALIAS_NUMBER_MISMATCH",
+                    "The number of aliases supplied in the AS clause does not match the number of columns output by the "
+                    f"generator. Expected {len(expr.type.fields)} aliases, but got {name}.",
+                    sqlstate="42802",
+                    span=expr.span,
+                )
+            aliases = next((d[1] for d in expr.data if isinstance(d, tuple) and d and d[0] == "aliases"), None)
+            if aliases is None and len(expr.type.fields) == 1 and name != self.binder.names.of(expr):
+                aliases = (name,)
+            clean = replace(
+                expr, data=tuple(d for d in expr.data if not (isinstance(d, tuple) and d and d[0] == "aliases"))
+            )
+            made = self.binder.generated(rel, clean, False, aliases)
+            fresh = made.columns[len(rel.columns) :]
+            rel = made
+            result += fresh
+            labels += [c.name for c in fresh]
+        return rel, result, labels, positions
+
+    # -------------------------------------------------------------------------------------------------------- grouping
+
+    def _grouping(self, scope: Scope, items: list[Item], exprs: list[Expr], having: bool) -> Grouping | None:
+        group = self.node.args.get("group")
+        if group is None:
+            if any(contains(e, Agg) for e in exprs) or having:
+                return Grouping(self.ids, [], None)
+            if any(has_grouping_call(e) for e in exprs):
+                raise UserError(
+                    "UNSUPPORTED_GROUPING_EXPRESSION",
+                    "grouping()/grouping_id() can only be used with GroupingSets/Cube/Rollup.",
+                    sqlstate="42K0E",
+                    span=span_of(self.node),
+                )
+            return None
+        if group.args.get("all"):
+            keys = [i.expr for i in items if not contains(i.expr, Agg) and not isinstance(i.expr, Lit)]
+            if any(contains(k, Window) for k in keys):
+                raise unsupported("GROUP BY ALL with window functions", span_of(group))
+            return Grouping(self.ids, _distinct(keys), None)
+        if self.binder.context.group_by_aliases:
+            scope.fallbacks = self._aliases(items)
+        try:
+            return self._explicit(group, scope, items)
+        finally:
+            scope.fallbacks = {}
+
+    def _explicit(self, group: Node, scope: Scope, items: list[Item]) -> Grouping:
+        elements: list[list[tuple[Expr, ...]]] = []
+        analytic = bool(group.args.get("grouping_sets"))
+        plain: list[Expr] = []
+        for tree in group.expressions:
+            if isinstance(tree, (exp.Rollup, exp.Cube, exp.GroupingSets)):
+                analytic = True
+                elements.append(self._sets(tree, scope, items))
+            else:
+                expr = self._key(tree, scope, items)
+                plain.append(expr)
+                elements.append([(expr,)])
+        if group.args.get("grouping_sets"):
+            elements = [self._sets(group.args["grouping_sets"][0], scope, items)]
+        if not analytic:
+            return Grouping(self.ids, _distinct(plain), None)
+        keys = _distinct([*plain, *(e for sets in elements for s in sets for e in s)])
+        positions = {key(k): i for i, k in enumerate(keys)}
+        combined: list[tuple[int, ...]] = []
+        for choice in product(*elements):
+            indexes = sorted({positions[key(e)] for part in choice for e in part})
+            combined.append(tuple(indexes))
+        if len(combined) > 4096:
+            raise UserError(
+                "GROUPING_SIZE_LIMIT_EXCEEDED", "Too many grouping sets (more than 4096).", span=span_of(group)
+            )
+        if len(set(combined)) != len(combined):
+            raise unsupported("the same grouping set twice", span_of(group))
+        return Grouping(self.ids, keys, combined)
+
+    def _sets(self, tree: Node, scope: Scope, items: list[Item]) -> list[tuple[Expr, ...]]:
+        if isinstance(tree, exp.GroupingSets):
+            found: list[tuple[Expr, ...]] = []
+            for element in tree.expressions:
+                if isinstance(element, (exp.Rollup, exp.Cube, exp.GroupingSets)):
+                    found += self._sets(element, scope, items)
+                else:
+                    found.append(self._members(element, scope, items))
+            return found
+        groups = [self._members(e, scope, items) for e in tree.expressions]
+        if isinstance(tree, exp.Rollup):
+            return [tuple(e for g in groups[:n] for e in g) for n in range(len(groups), -1, -1)]
+        if len(groups) > 12:
+            raise UserError("GROUPING_SIZE_LIMIT_EXCEEDED", "CUBE of more than 12 groups.", span=span_of(tree))
+        result = []
+        for mask in range((1 << len(groups)) - 1, -1, -1):
+            chosen = [g for i, g in enumerate(groups) if mask >> (len(groups) - 1 - i) & 1]
+            result.append(tuple(e for g in chosen for e in g))
+        return result
+
+    def _members(self, tree: Node, scope: Scope, items: list[Item]) -> tuple[Expr, ...]:
+        if isinstance(tree, exp.Tuple):
+            return tuple(self._key(e, scope, items) for e in tree.expressions)
+        return (self._key(tree, scope, items),)
+
+    def _key(self, tree: Node, scope: Scope, items: list[Item]) -> Expr:
+        expr = self.expressions.bind(tree, scope)
+        ordinal = ordinal_of(tree, expr) if self.binder.context.group_by_ordinal else None
+        if ordinal is not None:
+            if any(_is_star(e) for e in self.node.expressions):
+                raise UserError(
+                    "STAR_GROUP_BY_POS",
+                    "Star (*) is not allowed in a select list when GROUP BY an ordinal position is used.",
+                    span=span_of(tree),
+                )
+            if not 1 <= ordinal <= len(items):
+                raise UserError(
+                    "GROUP_BY_POS_OUT_OF_RANGE",
+                    f"GROUP BY position {ordinal} is not in select list (valid range is [1, {len(items)}]).",
+                    span=span_of(tree),
+                )
+            expr = items[ordinal - 1].expr
+            if contains(expr, Agg):
+                raise UserError(
+                    "GROUP_BY_POS_AGGREGATE",
+                    f"GROUP BY {ordinal} refers to an expression that contains an aggregate function. Aggregate "
+                    "functions are not allowed in GROUP BY.",
+                    span=span_of(tree),
+                )
+        if contains(expr, Agg):
+            raise UserError(
+                "GROUP_BY_AGGREGATE", "Aggregate functions are not allowed in GROUP BY.", span=span_of(tree)
+            )
+        if contains(expr, Window):
+            raise UserError(
+                "UNSUPPORTED_EXPR_FOR_OPERATOR", "Window functions are not allowed in GROUP BY.", span=span_of(tree)
+            )
+        if has_map(expr.type):
+            raise unsupported(f"GROUP BY an expression of type {expr.type.sql}", span_of(tree))
+        return expr
+
+
+def _direction(item: Node) -> tuple[bool, bool]:
+    descending = bool(item.args.get("desc"))
+    first = item.args.get("nulls_first")
+    return descending, (not descending) if first is None else bool(first)
+
+
+def _distinct(exprs: Sequence[Expr]) -> list[Expr]:
+    found: dict[Any, Expr] = {}
+    for e in exprs:
+        found.setdefault(key(e), e)
+    return list(found.values())
+
+
+def _merged_name(expr: Expr) -> str | None:
+    if isinstance(expr, Call) and expr.data == ("merged",):
+        return expr.shown
+    return None
+
+
+def _is_path(tree: Node) -> bool:
+    while isinstance(tree, exp.Dot):
+        tree = tree.this
+    return isinstance(tree, exp.Column)
+
+
+def _aggregated(expr: Expr) -> set[int]:
+    """Columns inside the aggregates of `expr`."""
+    found: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    while stack:
+        e, inside = stack.pop()
+        inside = inside or isinstance(e, Agg)
+        if inside and isinstance(e, Col):
+            found.add(e.id)
+        stack += [(c, inside) for c in children(e)]
+    return found
+
+
+def _is_star(tree: Node) -> bool:
+    return isinstance(tree, exp.Star) or (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star))
+
+
+def ordinal_of(tree: Node, expr: Expr) -> int | None:
+    """The position that an integer literal in ORDER BY or GROUP BY stands for."""
+    if isinstance(tree, exp.Literal) and isinstance(expr, Lit) and is_integral(expr.type):
+        return int(expr.value)
+    return None
