@@ -192,6 +192,15 @@ def _bind_assert(function: Function, site: Site) -> Expr:
     return make(function, site, args, VOID, True)
 
 
+def _shown_assert(call: Call, names: list[str]) -> str:
+    return f"{call.shown}({names[0]}, {names[1] if len(names) == 2 else default_message(names[0])})"
+
+
+def default_message(condition: str) -> str:
+    """Spark's default message of assert_true."""
+    return f"'{condition}' is not true!"
+
+
 def _assert_true(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.udf("assert_true", VOID, *args, raises=True, volatile=True)
 
@@ -256,7 +265,7 @@ ROWS: tuple[Function, ...] = (
         lower=native("nanvl"),
     ),
     Function("equal_null", bind=_bind_equal_null, lower=_equal_null),
-    Function("assert_true", bind=_bind_assert, lower=_assert_true, deterministic=False),
+    Function("assert_true", bind=_bind_assert, lower=_assert_true, deterministic=False, shown=_shown_assert),
     Function("raise_error", bind=_bind_raise, lower=_raise_error, deterministic=False),
     Function("typeof", bind=_bind_typeof, lower=_typeof),
 )
