@@ -56,7 +56,18 @@ def test_date_forms(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["2021-02-29", "20200105", "2020-01-", "", "2020-01-01x", "12345678-01-01", "x", "2020-13-01", "２０２０"]
+    "text",
+    [
+        "2021-02-29",
+        "20200105",
+        "2020-01-",
+        "",
+        "2020-01-01x",
+        "12345678-01-01",
+        "x",
+        "2020-13-01",
+        "\uff12\uff10\uff12\uff10",
+    ],
 )
 def test_malformed_dates(text: str) -> None:
     assert instants.parse_date(text) is None

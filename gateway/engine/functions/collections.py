@@ -6,7 +6,6 @@ Spark's order as well. Only nested elements are compared in Python, once per dis
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cmp_to_key
 from typing import Any
 
@@ -18,9 +17,8 @@ from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.cast_numbers import Bools, nulls, with_nulls
 from gateway.engine.functions.casts import list_parts, struct_children
-from gateway.engine.functions.distinct import scalar
-from gateway.instants import MICROS_PER_DAY, UTC, Ints, add_months, ints, known_zone, to_instant, to_local
-from gateway.sqltypes import DATE, TIMESTAMP, ArrayType, MapType, StructType
+from gateway.instants import Ints, ints
+from gateway.sqltypes import MapType
 
 # A batch that grows beyond this is refused before memory is taken.
 MAX_ELEMENTS = 100_000_000
@@ -156,13 +154,13 @@ def ranks(values: pa.Array) -> Ints:
     return ranked
 
 
-def _together(*arrays: pa.Array) -> list[Ints]:
+def codes_together(*arrays: pa.Array) -> list[Ints]:
     """Codes of several arrays of one type that can be compared with each other."""
     both = codes(pa.concat_arrays([a.cast(arrays[0].type) if a.type != arrays[0].type else a for a in arrays]))
     return list(np.split(both, np.cumsum([len(a) for a in arrays])[:-1]))
 
 
-def _any(rows: Ints, flags: Bools, size: int) -> Bools:
+def any_by_row(rows: Ints, flags: Bools, size: int) -> Bools:
     found = np.zeros(size, dtype=np.bool_)
     found[rows[flags]] = True
     return found
@@ -242,7 +240,7 @@ def map_item(spec: UdfSpec) -> Kernel:
     def kernel(a: pa.Array, key: pa.Array) -> pa.Array:
         lists = Lists(a)
         keys, items = struct_children(lists.values)
-        have, want = _together(keys, key)
+        have, want = codes_together(keys, key)
         rows = lists.rows
         hits = np.flatnonzero((have == want[rows]) & (want[rows] >= 0))
         place = np.full(len(a), -1, dtype=np.int64)
@@ -261,10 +259,10 @@ def array_contains(spec: UdfSpec) -> Kernel:
     def kernel(a: pa.Array, value: pa.Array) -> pa.Array:
         lists = Lists(a)
         elements = struct_children(lists.values)[0] if is_map else lists.values
-        have, want = _together(elements, value)
+        have, want = codes_together(elements, value)
         rows = lists.rows
-        found = _any(rows, have == want[rows], len(a))
-        unknown = _any(rows, have == -1, len(a)) & ~found
+        found = any_by_row(rows, have == want[rows], len(a))
+        unknown = any_by_row(rows, have == -1, len(a)) & ~found
         return with_nulls(found, lists.void | nulls(value) | unknown, pa.bool_())
 
     return kernel
@@ -276,7 +274,7 @@ def array_position(spec: UdfSpec) -> Kernel:
 
     def kernel(a: pa.Array, value: pa.Array) -> pa.Array:
         lists = Lists(a)
-        have, want = _together(lists.values, value)
+        have, want = codes_together(lists.values, value)
         rows = lists.rows
         hits = np.flatnonzero((have == want[rows]) & (have >= 0))
         place = np.zeros(len(a), dtype=np.int64)
@@ -363,13 +361,13 @@ def array_slice(spec: UdfSpec) -> Kernel:
             )
         outside = (first < 0) | (first >= lists.lengths) | void
         taken = np.where(outside, 0, np.minimum(count, lists.lengths - first))
-        index = _ranges(lists.starts + np.where(outside, 0, first), taken)
+        index = ranges(lists.starts + np.where(outside, 0, first), taken)
         return built(taken, lists.values.take(pa.array(index)), void, spec.returns.arrow())
 
     return kernel
 
 
-def _ranges(starts: Ints, lengths: Ints) -> Ints:
+def ranges(starts: Ints, lengths: Ints) -> Ints:
     """starts[i], starts[i] + 1, … for lengths[i] numbers, one row after the other."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
@@ -394,7 +392,7 @@ def array_removed(spec: UdfSpec) -> Kernel:
 
     def kernel(a: pa.Array, value: pa.Array) -> pa.Array:
         lists = Lists(a)
-        have, want = _together(lists.values, value)
+        have, want = codes_together(lists.values, value)
         keep = (have != want[lists.rows]) | (have < 0)
         void = lists.void | nulls(value)
         return kept(lists, keep & ~void[lists.rows], void, spec.returns.arrow())
@@ -408,12 +406,12 @@ def array_deduplicated(spec: UdfSpec) -> Kernel:
 
     def kernel(a: pa.Array) -> pa.Array:
         lists = Lists(a)
-        return kept(lists, _first(lists.rows, codes(lists.values)), lists.void, spec.returns.arrow())
+        return kept(lists, first_marks(lists.rows, codes(lists.values)), lists.void, spec.returns.arrow())
 
     return kernel
 
 
-def _first(rows: Ints, numbers: Ints) -> Bools:
+def first_marks(rows: Ints, numbers: Ints) -> Bools:
     """Marks the first occurrence of every number in its row."""
     marks = np.zeros(len(rows), dtype=np.bool_)
     order = np.lexsort((np.arange(len(rows)), numbers, rows))
@@ -434,13 +432,13 @@ def array_set(spec: UdfSpec) -> Kernel:
         if which == "union":
             joined = concatenated([a, b], spec.returns.arrow())
             lists = Lists(joined)
-            return kept(lists, _first(lists.rows, codes(lists.values)), lists.void, spec.returns.arrow())
+            return kept(lists, first_marks(lists.rows, codes(lists.values)), lists.void, spec.returns.arrow())
         left, right = Lists(a), Lists(b)
-        have, other = _together(left.values, right.values)
+        have, other = codes_together(left.values, right.values)
         span = int(max(have.max(initial=0), other.max(initial=0))) + 2
         member = np.isin(left.rows * span + have + 1, right.rows * span + other + 1)
         void = left.void | right.void
-        keep = _first(left.rows, have) & (member if which == "intersect" else ~member)
+        keep = first_marks(left.rows, have) & (member if which == "intersect" else ~member)
         return kept(left, keep & ~void[left.rows], void, spec.returns.arrow())
 
     return kernel
@@ -452,11 +450,11 @@ def arrays_overlap(spec: UdfSpec) -> Kernel:
 
     def kernel(a: pa.Array, b: pa.Array) -> pa.Array:
         left, right = Lists(a), Lists(b)
-        have, other = _together(left.values, right.values)
+        have, other = codes_together(left.values, right.values)
         span = int(max(have.max(initial=0), other.max(initial=0))) + 2
         member = np.isin(left.rows * span + have + 1, right.rows * span + other + 1) & (have >= 0)
-        found = _any(left.rows, member, len(a))
-        unknown = _any(left.rows, have < 0, len(a)) | _any(right.rows, other < 0, len(a))
+        found = any_by_row(left.rows, member, len(a))
+        unknown = any_by_row(left.rows, have < 0, len(a)) | any_by_row(right.rows, other < 0, len(a))
         unknown = unknown & (left.lengths > 0) & (right.lengths > 0) & ~found
         return with_nulls(found, left.void | right.void | unknown, pa.bool_())
 
@@ -476,7 +474,7 @@ def concatenated(arrays: list[pa.Array], type: pa.DataType) -> pa.Array:
     bases = np.cumsum([0, *(len(x.values) for x in lists)])[:-1]
     lengths = np.stack([np.where(void, 0, x.lengths) for x in lists], axis=1)
     starts = np.stack([x.starts + base for x, base in zip(lists, bases, strict=True)], axis=1)
-    index = _ranges(starts.reshape(-1), lengths.reshape(-1))
+    index = ranges(starts.reshape(-1), lengths.reshape(-1))
     return built(lengths.sum(axis=1), values.take(pa.array(index)), void, type)
 
 
@@ -539,7 +537,7 @@ def array_inserted(spec: UdfSpec) -> Kernel:
         lengths = np.stack([before, front, np.ones_like(size), back, size - before], axis=1)
         lengths = np.where(void[:, None], 0, lengths)
         starts = np.stack([lists.starts, np.zeros_like(size), own, np.zeros_like(size), lists.starts + before], axis=1)
-        index = _ranges(starts.reshape(-1), lengths.reshape(-1))
+        index = ranges(starts.reshape(-1), lengths.reshape(-1))
         kinds = np.repeat(np.tile(np.arange(5), len(a)), lengths.reshape(-1))
         index = np.where((kinds == 1) | (kinds == 3), null, index)
         return built(lengths.sum(axis=1), pieces.take(pa.array(index)), void, spec.returns.arrow())
@@ -570,7 +568,7 @@ def array_flattened(spec: UdfSpec) -> Kernel:
         outer = Lists(a)
         inner = Lists(outer.values)
         rows = outer.rows
-        void = outer.void | _any(rows, inner.void, len(a))
+        void = outer.void | any_by_row(rows, inner.void, len(a))
         lengths = np.bincount(rows, weights=inner.lengths, minlength=len(a)).astype(np.int64)
         keep = ~np.repeat(void[rows], inner.lengths)
         return built(np.where(void, 0, lengths), inner.values.filter(pa.array(keep)), void, spec.returns.arrow())
@@ -631,258 +629,5 @@ def array_indexed(spec: UdfSpec) -> Kernel:
         places = pa.array(lists.places.astype(np.int32))
         structs = pa.StructArray.from_arrays([lists.values, places], fields=list(type_.value_type))
         return built(lists.lengths, structs, lists.void, type_)
-
-    return kernel
-
-
-def _sequence_error(start: Any, stop: Any, step: Any) -> RowError:
-    return RowError(
-        "INVALID_PARAMETER_VALUE.SEQUENCE_BOUNDARIES",
-        f"The value of parameter(s) in `sequence` is invalid: Illegal sequence boundaries: {start} to {stop} by {step}.",
-    )
-
-
-def stepped(start: Ints, stop: Ints, step: Ints, void: Bools) -> tuple[Ints, Ints, Ints]:
-    """Lengths, row numbers and places of arithmetic sequences; raises on a step that never arrives."""
-    bad = ((step == 0) & (start != stop) | (step > 0) & (start > stop) | (step < 0) & (start < stop)) & ~void
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise _sequence_error(start[row], stop[row], step[row])
-    size = np.where(step == 0, 1, step)
-    lengths = np.where(void, 0, (stop - start) // size + 1)
-    if (lengths < 0).any() or int(lengths.astype(np.float64).sum()) > MAX_ELEMENTS:
-        raise RowError("RESOURCE_EXHAUSTED", f"sequence makes more than {MAX_ELEMENTS} elements in a batch.")
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    places = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return lengths, rows, places
-
-
-@implementation("sequence_integers")
-def sequence_integers(spec: UdfSpec) -> Kernel:
-    """sequence(start, stop[, step]) of whole numbers."""
-    assert isinstance(spec.returns, ArrayType)
-    type_, element = spec.returns.arrow(), spec.returns.element.arrow()
-
-    def kernel(start: pa.Array, stop: pa.Array, *step: pa.Array) -> pa.Array:
-        first, last = ints(start), ints(stop)
-        void = nulls(start) | nulls(stop)
-        by = np.where(first <= last, 1, -1)
-        if step:
-            by, void = ints(step[0]), void | nulls(step[0])
-        if ((np.abs(first.astype(np.float64) - last) >= 2.0**62) & ~void).any():
-            raise RowError("RESOURCE_EXHAUSTED", f"sequence makes more than {MAX_ELEMENTS} elements in a batch.")
-        first, last, by = (np.where(void, 0, x) for x in (first, last, by))
-        lengths, rows, places = stepped(first, last, by, void)
-        return built(lengths, pa.array(first[rows] + by[rows] * places).cast(element), void, type_)
-
-    return kernel
-
-
-@implementation("sequence_moments")
-def sequence_moments(spec: UdfSpec) -> Kernel:
-    """sequence(start, stop, step) of DATE, TIMESTAMP, TIMESTAMP_NTZ by an interval; params: (zone,).
-
-    Months and whole days move the wall clock from the start, i * step each time, as Spark's TemporalSequence does.
-    """
-    assert isinstance(spec.returns, ArrayType)
-    type_, element = spec.returns.arrow(), spec.returns.element
-    is_date, by_months = element == DATE, spec.args[2].arrow() == pa.int32()
-    zone = known_zone(spec.params[0]) if element == TIMESTAMP else UTC
-
-    def kernel(start: pa.Array, stop: pa.Array, step: pa.Array) -> pa.Array:
-        void = nulls(start) | nulls(stop) | nulls(step)
-        first, last, by = (np.where(void, 0, ints(x)) for x in (start, stop, step))
-        scale = MICROS_PER_DAY if is_date else 1
-        estimate = by * 28 * MICROS_PER_DAY if by_months else by
-        bad = ((by == 0) & (first != last) | (by > 0) & (first > last) | (by < 0) & (first < last)) & ~void
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise _sequence_error(start[row], stop[row], step[row])
-        span = np.abs(last.astype(np.float64) - first) * scale / np.maximum(np.abs(estimate), 1)
-        if span.sum() > MAX_ELEMENTS:
-            raise RowError("RESOURCE_EXHAUSTED", f"sequence makes more than {MAX_ELEMENTS} elements in a batch.")
-        lengths = np.where(void, 0, np.where(by == 0, 0, span.astype(np.int64)) + 2)
-        rows = np.repeat(np.arange(len(lengths)), lengths)
-        places = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        local = to_local(first * scale, zone)[rows]
-        days, rest = local // MICROS_PER_DAY, local % MICROS_PER_DAY
-        exact = np.zeros_like(days)
-        if by_months:
-            days = add_months(days, by[rows] * places)
-        else:
-            whole = np.sign(by) * (np.abs(by) // MICROS_PER_DAY)
-            days = days + whole[rows] * places
-            exact = (by - whole * MICROS_PER_DAY)[rows] * places
-        micros = to_instant(days * MICROS_PER_DAY + rest, zone) + exact
-        values = micros // scale
-        ahead = by[rows] >= 0
-        keep = np.where(ahead, values * scale <= last[rows] * scale, values >= last[rows])
-        keep &= (by[rows] != 0) | (places == 0)
-        counts = np.bincount(rows[keep], minlength=len(lengths)).astype(np.int64)
-        numbers = pa.array(values[keep])
-        moments = numbers.cast(pa.int32()).cast(pa.date32()) if is_date else numbers.cast(element.arrow())
-        return built(counts, moments, void, type_)
-
-    return kernel
-
-
-# ----------------------------------------------------------------------------------------------------------------- maps
-
-_DEDUP = "spark.sql.mapKeyDedupPolicy"
-
-
-def duplicate_key(key: Any) -> RowError:
-    """DUPLICATED_MAP_KEY."""
-    return RowError(
-        "DUPLICATED_MAP_KEY",
-        f"Duplicate map key {key} was found, please check the input data. If you want to remove the duplicated keys, "
-        f'you can set "{_DEDUP}" to "LAST_WIN" so that the key inserted at last takes precedence.',
-    )
-
-
-def checked_map(lengths: Ints, keys: pa.Array, items: pa.Array, void: Bools, type: pa.DataType) -> pa.Array:
-    """A map array; NULL_MAP_KEY and DUPLICATED_MAP_KEY as in Spark."""
-    if keys.null_count:
-        raise RowError("NULL_MAP_KEY", "Cannot use null as map key.")
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    again = ~_first(rows, codes(keys))
-    if again.any():
-        raise duplicate_key(keys[int(np.argmax(again))].as_py())
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    mask = pa.array(void) if void.any() else None
-    return pa.MapArray.from_arrays(
-        pa.array(offsets), keys.cast(type.key_type), items.cast(type.item_type), type=type, mask=mask
-    )
-
-
-@implementation("map_from_lists")
-def map_from_lists(spec: UdfSpec) -> Kernel:
-    """map_from_arrays(keys, values)."""
-
-    def kernel(a: pa.Array, b: pa.Array) -> pa.Array:
-        keys, items = Lists(a), Lists(b)
-        void = keys.void | items.void
-        if ((keys.lengths != items.lengths) & ~void).any():
-            raise RowError(
-                "_LEGACY_ERROR_TEMP_2128", "The key array and value array of MapData must have the same length."
-            )
-        lengths = np.where(void, 0, keys.lengths)
-        left = keys.values.filter(pa.array(~void[keys.rows]))
-        right = items.values.filter(pa.array(~void[items.rows]))
-        return checked_map(lengths, left, right, void, spec.returns.arrow())
-
-    return kernel
-
-
-@implementation("map_from_entry_list")
-def map_from_entry_list(spec: UdfSpec) -> Kernel:
-    """map_from_entries(array of structs of two): NULL if an entry is."""
-
-    def kernel(a: pa.Array) -> pa.Array:
-        lists = Lists(a)
-        void = lists.void | _any(lists.rows, nulls(lists.values), len(a))
-        lengths = np.where(void, 0, lists.lengths)
-        entries = lists.values.filter(pa.array(~void[lists.rows]))
-        keys, items = struct_children(entries)
-        return checked_map(lengths, keys, items, void, spec.returns.arrow())
-
-    return kernel
-
-
-def _map_part(which: int) -> Callable[[UdfSpec], Kernel]:
-    def factory(spec: UdfSpec) -> Kernel:
-        def kernel(a: pa.Array) -> pa.Array:
-            lists = Lists(a)
-            part = struct_children(lists.values)[which]
-            return built(lists.lengths, part, lists.void, spec.returns.arrow())
-
-        return kernel
-
-    return factory
-
-
-implementation("map_key_list")(_map_part(0))
-implementation("map_value_list")(_map_part(1))
-
-
-@implementation("map_entry_list")
-def map_entry_list(spec: UdfSpec) -> Kernel:
-    """map_entries: ARRAY<STRUCT<key, value>>."""
-    type_ = spec.returns.arrow()
-
-    def kernel(a: pa.Array) -> pa.Array:
-        lists = Lists(a)
-        entries = pa.StructArray.from_arrays(struct_children(lists.values), fields=list(type_.value_type))
-        return built(lists.lengths, entries, lists.void, type_)
-
-    return kernel
-
-
-_PLAIN_DELIMITERS = frozenset("\\^$.|?*+()[]{}")
-
-
-@scalar("text_to_map")
-def text_to_map(text: str, between: str, inside: str) -> list[tuple[str, str | None]]:
-    """str_to_map; delimiters are regular expressions in Spark, only plain text is taken here."""
-    if set(between + inside) & _PLAIN_DELIMITERS:
-        raise RowError("UNSUPPORTED_FEATURE", "str_to_map with a regular expression as delimiter is not supported.")
-    pairs: dict[str, str | None] = {}
-    for piece in text.split(between) if between else list(text):
-        key, _, rest = piece.partition(inside) if inside else (piece[:1], "", piece[1:])
-        if key in pairs:
-            raise duplicate_key(key)
-        pairs[key] = rest if inside in piece else None
-    return list(pairs.items())
-
-
-@implementation("maps_joined")
-def maps_joined(spec: UdfSpec) -> Kernel:
-    """map_concat: duplicate keys raise."""
-    type_ = spec.returns.arrow()
-    entry = pa.struct([pa.field("key", type_.key_type), pa.field("value", type_.item_type)])
-
-    def entries(a: pa.Array) -> pa.Array:
-        lists = Lists(a)
-        structs = pa.StructArray.from_arrays(struct_children(lists.values), fields=list(entry))
-        return built(lists.lengths, structs, lists.void, pa.list_(entry))
-
-    def kernel(*maps: pa.Array) -> pa.Array:
-        lists = Lists(concatenated([entries(m) for m in maps], pa.list_(entry)))
-        keys, items = struct_children(lists.values)
-        return checked_map(lists.lengths, keys, items, lists.void, type_)
-
-    return kernel
-
-
-# ----------------------------------------------------------------------------------------------------------- generators
-
-
-@implementation("generated_rows")
-def generated_rows(spec: UdfSpec) -> Kernel:
-    """explode, posexplode, inline of an array or map as ARRAY<STRUCT<…>>; params: (kind, outer).
-
-    With `outer` a NULL or empty collection gives one row of NULLs. Structs are never NULL, their fields may be.
-    """
-    kind, outer = spec.params
-    type_ = spec.returns.arrow()
-    is_map = isinstance(spec.args[0], MapType)
-    element = spec.args[0].element if isinstance(spec.args[0], ArrayType) else None
-
-    def kernel(a: pa.Array) -> pa.Array:
-        lists = Lists(a)
-        spread = is_map or (kind == "inline" and isinstance(element, StructType))
-        columns = struct_children(lists.values) if spread else [lists.values]
-        if kind == "posexplode":
-            columns = [pa.array(lists.places.astype(np.int32)), *columns]
-        lengths = lists.lengths
-        if outer:
-            lengths = np.maximum(lengths, 1)
-            index = _ranges(lists.starts, lengths)
-            missing = np.repeat(lists.lengths == 0, lengths)
-            shifted = pa.array(np.where(missing, 0, index), mask=missing)
-            columns = [c.take(shifted) for c in columns]
-        structs = pa.StructArray.from_arrays(columns, fields=list(type_.value_type))
-        return built(lengths, structs, np.zeros(len(a), dtype=np.bool_), type_)
 
     return kernel

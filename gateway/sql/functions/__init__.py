@@ -5,6 +5,7 @@ from __future__ import annotations
 from gateway.sql.catalogue import catalogue
 from gateway.sql.functions import (
     aggregates,
+    arrays,
     collections,
     conditional,
     context,
@@ -15,6 +16,7 @@ from gateway.sql.functions import (
     intervals,
     json,
     lambdas,
+    maps,
     maths,
     operators,
     regex,
@@ -38,6 +40,8 @@ CATALOGUE = catalogue(
     datetimes.ROWS,
     intervals.ROWS,
     collections.ROWS,
+    arrays.ROWS,
+    maps.ROWS,
     lambdas.ROWS,
     generators.ROWS,
     context.ROWS,

@@ -1,0 +1,143 @@
+"""Maps: building with checked keys, taking apart, joining."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gateway.engine.base import UdfSpec
+from gateway.engine.functions import Kernel, RowError, implementation
+from gateway.engine.functions.cast_numbers import Bools, nulls
+from gateway.engine.functions.casts import struct_children
+from gateway.engine.functions.collections import Lists, any_by_row, built, codes, concatenated, first_marks
+from gateway.engine.functions.distinct import scalar
+from gateway.instants import Ints
+
+_DEDUP = "spark.sql.mapKeyDedupPolicy"
+
+
+def duplicate_key(key: Any) -> RowError:
+    """DUPLICATED_MAP_KEY."""
+    return RowError(
+        "DUPLICATED_MAP_KEY",
+        f"Duplicate map key {key} was found, please check the input data. If you want to remove the duplicated keys, "
+        f'you can set "{_DEDUP}" to "LAST_WIN" so that the key inserted at last takes precedence.',
+    )
+
+
+def checked_map(lengths: Ints, keys: pa.Array, items: pa.Array, void: Bools, type: pa.DataType) -> pa.Array:
+    """A map array; NULL_MAP_KEY and DUPLICATED_MAP_KEY as in Spark."""
+    if keys.null_count:
+        raise RowError("NULL_MAP_KEY", "Cannot use null as map key.")
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    again = ~first_marks(rows, codes(keys))
+    if again.any():
+        raise duplicate_key(keys[int(np.argmax(again))].as_py())
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    mask = pa.array(void) if void.any() else None
+    return pa.MapArray.from_arrays(
+        pa.array(offsets), keys.cast(type.key_type), items.cast(type.item_type), type=type, mask=mask
+    )
+
+
+@implementation("map_from_lists")
+def map_from_lists(spec: UdfSpec) -> Kernel:
+    """map_from_arrays(keys, values)."""
+
+    def kernel(a: pa.Array, b: pa.Array) -> pa.Array:
+        keys, items = Lists(a), Lists(b)
+        void = keys.void | items.void
+        if ((keys.lengths != items.lengths) & ~void).any():
+            raise RowError(
+                "_LEGACY_ERROR_TEMP_2128", "The key array and value array of MapData must have the same length."
+            )
+        lengths = np.where(void, 0, keys.lengths)
+        left = keys.values.filter(pa.array(~void[keys.rows]))
+        right = items.values.filter(pa.array(~void[items.rows]))
+        return checked_map(lengths, left, right, void, spec.returns.arrow())
+
+    return kernel
+
+
+@implementation("map_from_entry_list")
+def map_from_entry_list(spec: UdfSpec) -> Kernel:
+    """map_from_entries(array of structs of two): NULL if an entry is."""
+
+    def kernel(a: pa.Array) -> pa.Array:
+        lists = Lists(a)
+        void = lists.void | any_by_row(lists.rows, nulls(lists.values), len(a))
+        lengths = np.where(void, 0, lists.lengths)
+        entries = lists.values.filter(pa.array(~void[lists.rows]))
+        keys, items = struct_children(entries)
+        return checked_map(lengths, keys, items, void, spec.returns.arrow())
+
+    return kernel
+
+
+def _map_part(which: int) -> Callable[[UdfSpec], Kernel]:
+    def factory(spec: UdfSpec) -> Kernel:
+        def kernel(a: pa.Array) -> pa.Array:
+            lists = Lists(a)
+            part = struct_children(lists.values)[which]
+            return built(lists.lengths, part, lists.void, spec.returns.arrow())
+
+        return kernel
+
+    return factory
+
+
+implementation("map_key_list")(_map_part(0))
+implementation("map_value_list")(_map_part(1))
+
+
+@implementation("map_entry_list")
+def map_entry_list(spec: UdfSpec) -> Kernel:
+    """map_entries: ARRAY<STRUCT<key, value>>."""
+    type_ = spec.returns.arrow()
+
+    def kernel(a: pa.Array) -> pa.Array:
+        lists = Lists(a)
+        entries = pa.StructArray.from_arrays(struct_children(lists.values), fields=list(type_.value_type))
+        return built(lists.lengths, entries, lists.void, type_)
+
+    return kernel
+
+
+_PLAIN_DELIMITERS = frozenset("\\^$.|?*+()[]{}")
+
+
+@scalar("text_to_map")
+def text_to_map(text: str, between: str, inside: str) -> list[tuple[str, str | None]]:
+    """str_to_map; delimiters are regular expressions in Spark, only plain text is taken here."""
+    if set(between + inside) & _PLAIN_DELIMITERS:
+        raise RowError("UNSUPPORTED_FEATURE", "str_to_map with a regular expression as delimiter is not supported.")
+    pairs: dict[str, str | None] = {}
+    for piece in text.split(between) if between else list(text):
+        key, _, rest = piece.partition(inside) if inside else (piece[:1], "", piece[1:])
+        if key in pairs:
+            raise duplicate_key(key)
+        pairs[key] = rest if inside in piece else None
+    return list(pairs.items())
+
+
+@implementation("maps_joined")
+def maps_joined(spec: UdfSpec) -> Kernel:
+    """map_concat: duplicate keys raise."""
+    type_ = spec.returns.arrow()
+    entry = pa.struct([pa.field("key", type_.key_type), pa.field("value", type_.item_type)])
+
+    def entries(a: pa.Array) -> pa.Array:
+        lists = Lists(a)
+        structs = pa.StructArray.from_arrays(struct_children(lists.values), fields=list(entry))
+        return built(lists.lengths, structs, lists.void, pa.list_(entry))
+
+    def kernel(*maps: pa.Array) -> pa.Array:
+        lists = Lists(concatenated([entries(m) for m in maps], pa.list_(entry)))
+        keys, items = struct_children(lists.values)
+        return checked_map(lists.lengths, keys, items, lists.void, type_)
+
+    return kernel
