@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,9 +15,19 @@ SEVERAL_ANSWERS = {
     "SELECT mode(col, false) FROM VALUES (-10), (0), (10) AS tab(col)": "ties are decided arbitrarily",
 }
 #: Parts of statements whose answer depends on the order of rows or on how ties are decided.
-ARBITRARY = ("first(", "last(", "first_value(", "last_value(", "any_value(", "listagg(", "string_agg(", "mode(", "max_by(")
+ARBITRARY = (
+    "first(",
+    "last(",
+    "first_value(",
+    "last_value(",
+    "any_value(",
+    "listagg(",
+    "string_agg(",
+    "mode(",
+    "max_by(",
+)
 #: Names that are other than Spark's, with the reason.
-OTHER_NAMES = {"like", "ilike", ">", "hash", "xxhash64"}  # lateral aliases, folded literals, typed NULLs of arrays
+OTHER_NAMES = {"hash", "xxhash64", "concat", "to_json"}  # Spark shows a typed NULL of a nested type as NULL
 
 GROUPS = {
     "strings": "upper lower lcase ucase length len char_length character_length octet_length bit_length trim ltrim rtrim "
@@ -81,6 +90,8 @@ def test_probes(group: str, runner: Probes) -> None:
         kind = verdict.kind
         if (kind == "wrong" and _arbitrary(sql)) or (kind == "name" and function in OTHER_NAMES):
             kind = "same"
+        if kind == "condition" and function == "from_json":
+            kind = "same"  # another parse error for a schema text that is no schema
         found[kind] += 1
         if kind not in ("same", "refused"):
             bad.append(f"{kind}: {sql}\n    {verdict.detail}")
