@@ -34,6 +34,7 @@ from gateway.sql.catalogue import Catalogue, Context, OpenLambda, Site, bind_cal
 from gateway.sql.coerce import (
     can_cast,
     cast_nullable,
+    cast_refusal,
     coerced,
     implicit_type,
     least_common_of,
@@ -438,7 +439,7 @@ class Expressions(WindowExpressions):
         target = plain(target)
         if not can_cast(arg.type, target):
             raise UserError(
-                "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION",
+                cast_refusal(arg.type, target, is_try),
                 f'Cannot resolve the cast due to data type mismatch: cannot cast "{arg.type.sql}" to "{target.sql}".',
                 span=span,
             )

@@ -263,6 +263,31 @@ def can_cast(source: DataType, target: DataType) -> bool:
     return False
 
 
+def cast_refusal(source: DataType, target: DataType, is_try: bool) -> str:
+    """The condition of a cast that `can_cast` does not allow: some have a function or a setting in Spark's advice."""
+    source, target = plain(source), plain(target)
+    if (is_numeric(source) and target == DATE) or (source == DATE and is_numeric(target)):
+        return "DATATYPE_MISMATCH.CAST_WITH_FUNC_SUGGESTION"
+    if not is_try and _could_cast(source, target):
+        return "DATATYPE_MISMATCH.CAST_WITH_CONF_SUGGESTION"
+    return "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"
+
+
+def _could_cast(source: DataType, target: DataType) -> bool:
+    """Whether Spark casts it with ANSI off."""
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return _could_cast(source.element, target.element)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        return _could_cast(source.key, target.key) and _could_cast(source.value, target.value)
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        pairs = zip(source.fields, target.fields, strict=False)
+        return len(source.fields) == len(target.fields) and all(_could_cast(f.type, g.type) for f, g in pairs)
+    legacy = (source == DATE and (target == BOOLEAN or is_numeric(target))) or (
+        (source, target) in ((BOOLEAN, TIMESTAMP), (TIMESTAMP, BOOLEAN))
+    )
+    return legacy or (is_integral(source) and target == BINARY) or can_cast(source, target)
+
+
 def can_store(source: DataType, target: DataType) -> bool:
     """ANSI store assignment (INSERT, CTAS into a declared table): whether `source` may be written into `target`."""
     if isinstance(target, CharType):

@@ -131,6 +131,8 @@ def _temporal(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr |
         if VOID in (lt, rt):
             t = rt if lt == VOID else lt
             return Call(BIGINT, True, "div", (coerced(left, t), coerced(right, t)), span=span)
+    if STRING in (lt, rt) and (is_interval(lt) or is_interval(rt)):
+        raise _different(symbol, left, right, span)
     raise (_wrong if lt == rt or STRING in (lt, rt) else _different)(symbol, left, right, span)
 
 
@@ -162,20 +164,25 @@ def _swapped(expr: Expr) -> Expr:
     return expr
 
 
+def _is_day_time(t: DataType) -> bool:
+    return isinstance(t, IntervalType) and not t.is_year_month
+
+
 def _interval_sum(symbol: str, left: Expr, right: Expr, lt: DataType, rt: DataType, span: Span | None) -> Expr:
     if isinstance(lt, IntervalType) and isinstance(rt, IntervalType):
         common = least_common_type(lt, rt)
         if common is None:
-            raise _unexpected(symbol, left, right, span)
+            opened = symbol == "-" and not lt.is_year_month
+            raise (_different if opened else _unexpected)(symbol, left, right, span)
         name = "_interval_add" if symbol == "+" else "_interval_sub"
         return Call(common, _nullable(left, right), name, (left, right), symbol, span=span)
-    day_time = (isinstance(lt, IntervalType) and not lt.is_year_month) or (
-        isinstance(rt, IntervalType) and not rt.is_year_month
-    )
-    string = STRING in (lt, rt)
-    if day_time and string and (rt != STRING or symbol == "+"):
-        raise unsupported("string with day-time interval arithmetic", span)
-    if day_time and not (symbol == "-" and isinstance(lt, IntervalType)):
+    day_time = _is_day_time(lt) or _is_day_time(rt)
+    if day_time and STRING in (lt, rt) and (lt == STRING or symbol == "+"):
+        # The text is read as a timestamp, moved, and written as text again.
+        moment, step = (left, right) if lt == STRING else (right, left)
+        moved = add_to_datetime(symbol, coerced(moment, TIMESTAMP), step, span)
+        return coerced(moved if lt == STRING else _swapped(moved), STRING)
+    if day_time and not (symbol == "-" and is_interval(lt)):
         raise _unexpected(symbol, left, right, span)
     raise _different(symbol, left, right, span)
 
@@ -227,6 +234,8 @@ def _scaled(symbol: str, left: Expr, right: Expr, lt: DataType, rt: DataType, sp
     else:
         shown = symbol
     if not isinstance(lt, IntervalType):
+        if STRING in (lt, rt) and is_interval(rt):
+            raise _different(symbol, left, right, span)
         raise (_wrong if lt == rt or STRING in (lt, rt) else _different)(symbol, left, right, span)
     if rt == STRING:
         right = coerced(right, DOUBLE)
@@ -261,7 +270,7 @@ def _arithmetic(symbol: str, left: Expr, right: Expr, span: Span | None, precisi
         return Call(DOUBLE, True, symbol, (coerced(left, DOUBLE), coerced(right, DOUBLE)), span=span)
     if lt == VOID or rt == VOID:
         known = rt if lt == VOID else lt
-        if not is_numeric(known):
+        if not is_numeric(known) or (symbol == "div" and is_fractional(known)):
             raise _different(symbol, left, right, span)
         if symbol == "/" and (is_integral(known) or lt == VOID):
             known = DOUBLE
@@ -269,7 +278,8 @@ def _arithmetic(symbol: str, left: Expr, right: Expr, span: Span | None, precisi
     if not (is_numeric(lt) and is_numeric(rt)):
         raise (_wrong if lt == rt else _different)(symbol, left, right, span)
     if symbol == "div" and (is_fractional(lt) or is_fractional(rt)):
-        raise _wrong(symbol, left, right, span)
+        doubles = lt == rt or (DOUBLE in (lt, rt) and (is_decimal(lt) or is_decimal(rt)))
+        raise (_wrong if doubles else _different)(symbol, left, right, span)
     nullable = _nullable(left, right) or symbol in ("/", "%", "div")
     if (is_decimal(lt) or is_decimal(rt)) and not (is_fractional(lt) or is_fractional(rt)):
         return _decimal_arithmetic(symbol, left, right, nullable, span, precision_loss)

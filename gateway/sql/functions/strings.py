@@ -133,14 +133,15 @@ def _bind_concat(function: Function, site: Site) -> Expr:
     if not site.args:
         return make(function, site, (), STRING, False)
     types = [a.type for a in site.args]
+    for index, t in enumerate(types):
+        if is_nested(t) and not isinstance(t, ArrayType):
+            raise site.mismatch(index, "STRING or BINARY or ARRAY")
+    common: DataType | None
     if any(isinstance(t, ArrayType) for t in types):
         common = least_common_of(types)
-        if common is None:
+        if common is None or VOID in types:
             raise site.diff_types()
         args = tuple(coerced(a, common) for a in site.args)
-    elif any(is_nested(t) for t in types):
-        index = next(i for i, t in enumerate(types) if is_nested(t))
-        raise site.mismatch(index, "STRING or BINARY or ARRAY")
     else:
         common = BINARY if all(t == BINARY for t in types) else STRING
         args = tuple(coerced(a, common) for a in site.args)
