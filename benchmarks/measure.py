@@ -35,12 +35,13 @@ def show(seconds: float) -> str:
     return f"{seconds * 1000:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
-def rounds(action: Callable[[], object], count: int, warm: int = 1) -> Sample:
-    """Run `action` `warm` times unmeasured, then `count` times."""
+def rounds(action: Callable[[], object], count: int, warm: int = 1, patience: float = 20.0) -> Sample:
+    """Run `action` `warm` times unmeasured, then `count` times, or fewer (but three) once `patience` seconds are over."""
     for _ in range(warm):
         action()
-    times = []
-    for _ in range(count):
+    times: list[float] = []
+    end = time.perf_counter() + patience
+    while len(times) < count and (len(times) < 3 or time.perf_counter() < end):
         start = time.perf_counter()
         action()
         times.append(time.perf_counter() - start)
