@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway import instants
@@ -16,6 +16,7 @@ LA = known_zone("America/Los_Angeles")
 EPOCH = date(1970, 1, 1)
 
 
+@settings(deadline=None)
 @given(st.dates())
 def test_fields_and_text_agree_with_the_standard_library(day: date) -> None:
     days = (day - EPOCH).days
@@ -24,6 +25,7 @@ def test_fields_and_text_agree_with_the_standard_library(day: date) -> None:
     assert instants.days_of(day.year, day.month, day.day) == days
 
 
+@settings(deadline=None)
 @given(st.dates(min_value=date(1, 2, 1), max_value=date(9998, 1, 1)), st.integers(-500, 500))
 def test_adding_months_keeps_the_day_or_takes_the_last(day: date, count: int) -> None:
     total = day.year * 12 + day.month - 1 + count
@@ -134,6 +136,7 @@ def test_java_zone_ids(name: str, zone: Zone | None) -> None:
     assert zone_of(name) == zone
 
 
+@settings(deadline=None)
 @given(st.integers(-62_000_000_000_000_000, 250_000_000_000_000_000))
 def test_local_times_come_back(micros: int) -> None:
     local = instants.local_of(micros, LA)

@@ -196,8 +196,10 @@ def _decimal_of_floats(array: pa.Array, target: DecimalType, error: Callable[[An
         sure = (
             (scaled < 1e12) & (np.abs(scaled - np.floor(scaled) - 0.5) > 1e-3) & (scaled < 10.0**target.precision - 1)
         )
-    if sure.all():
+    if (scaled < 1e12).all() and (scaled < 10.0**target.precision - 1).all():
         whole = (np.sign(np.where(void, 0.0, values)) * np.floor(scaled + 0.5)).astype(np.int64)
+        for row in np.flatnonzero(~sure):
+            whole[row] = int(decimal_of(Decimal(repr(float(values[row]))), target).scaleb(target.scale, EXACT))
         whole_decimals = with_nulls(whole, void, pa.int64()).cast(pa.decimal128(38, 0))
         return Converted(unscaled_to_decimal(whole_decimals, target))
     doubles = with_nulls(values, void, pa.float64())

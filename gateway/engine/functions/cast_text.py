@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -297,29 +296,32 @@ def java_digits(value: float, bits: int) -> str:
         if dropped and residue >= 10**dropped // 2:
             whole += 1
         return f"{whole}e{dropped}"
-    half_ulp = Fraction(2) ** (exponent - significant)
+    # value = rest / whole, half an ulp = half / whole, all of them integers
+    shift = max(0, significant - exponent) + 1
+    rest, whole = numerator << shift, denominator << shift
+    half = denominator << (shift + exponent - significant)
     if numerator & (numerator - 1) == 0:
-        half_ulp /= 2
-    rest = Fraction(numerator, denominator)
+        rest, whole = rest << 1, whole << 1
     scale = math.floor(math.log10(value))
-    while Fraction(10) ** (scale + 1) <= rest:
-        scale += 1
-    while Fraction(10) ** scale > rest:
-        scale -= 1
-    unit = Fraction(10) ** scale
-    digits, low, high = 0, False, False
-    count = 0
+    if scale > 0:
+        whole *= 10**scale
+    elif scale < 0:
+        rest, half = rest * 10**-scale, half * 10**-scale
+    if rest >= 10 * whole:
+        whole, scale = whole * 10, scale + 1
+    elif rest < whole:
+        rest, half, scale = rest * 10, half * 10, scale - 1
+    digits, low, high, count = 0, False, False, 0
     while not low and not high:
-        digit = rest // unit
-        rest -= digit * unit
+        digit, rest = divmod(rest, whole)
         digits = digits * 10 + digit
         count += 1
-        low, high = rest < half_ulp, rest + half_ulp > unit
+        low, high = rest < half, rest + half > whole
         if count == 1 and (scale < -3 or scale >= 7):
             low = high = False  # two digits at least where there is an exponent
         if not low and not high:
-            unit /= 10
-    if high and (not low or 2 * rest > unit or (2 * rest == unit and digits % 2)):
+            rest, half = rest * 10, half * 10
+    if high and (not low or 2 * rest > whole or (2 * rest == whole and digits % 2)):
         digits += 1
     return f"{digits}e{scale - count + 1}"
 
@@ -350,30 +352,60 @@ def java_text(value: float, digits: str) -> str:
 
 
 def print_fractional(array: pa.Array) -> pa.Array:
-    """Java's Double.toString and Float.toString."""
-    texts = array.cast(pa.string())
-    values = np.nan_to_num((pc.fill_null(array, 1.0) if array.null_count else array).to_numpy(zero_copy_only=False))
-    sizes = np.abs(values)
-    if ((sizes >= 1e-3) & (sizes < 1e7)).all() and not pc.any(pc.is_nan(array)).as_py():
-        # arrow writes these plainly; whole ones only lack their ".0"
-        return pc.if_else(pc.match_substring(texts, "."), texts, pc.binary_join_element_wise(texts, ".0", ""))
-
+    """Java's Double.toString and Float.toString: arrow's shortest texts, put into Java's form."""
     bits = 53 if array.type == pa.float64() else 24
-    exact = 2.0**bits
+    texts = array.cast(pa.string())
+    values = (pc.fill_null(array, 1.0) if array.null_count else array).to_numpy(zero_copy_only=False)
+    sizes = np.abs(values)
+    with np.errstate(invalid="ignore"):
+        plain = (sizes >= 1e-3) & (sizes < 1e7)
+        # the old algorithm's own digits, and single ones, which Java pads by the next digit
+        odd = ~plain & ((sizes >= 2.0**bits) | (np.frexp(sizes)[0] == 0.5) | ~np.isfinite(values) | (sizes == 0))
+    shown = pc.if_else(pc.match_substring(texts, "."), texts, pc.binary_join_element_wise(texts, ".0", ""))
+    if plain.all():
+        return shown
+    result = pc.if_else(pa.array(plain), shown, _scientific(texts))
+    short = ~plain & ~odd & np.asarray(pc.match_substring_regex(texts, "^-?0*[.]?0*[1-9]0*(e.*)?$").fill_null(False))
+    rows = np.flatnonzero((odd | short) & ~nulls(array))
+    if not len(rows):
+        return result
+    patched = pa.array([one_float_text(float(values[i]), bits) for i in rows], pa.string())
+    where = np.zeros(len(array), dtype=np.bool_)
+    where[rows] = True
+    return pc.replace_with_mask(result, pa.array(where), patched)
 
-    def shown(value: float) -> str:
-        if math.isnan(value):
-            return "NaN"
-        if math.isinf(value):
-            return "Infinity" if value > 0 else "-Infinity"
-        size = abs(value)
-        if size >= exact or (size and math.frexp(size)[0] == 0.5):
-            digits = java_digits(size, bits)
-            return java_text(value, "-" + digits if value < 0 else digits)
-        return java_text(value, repr(value) if bits == 53 else str(np.float32(value)))
 
-    # a dictionary would merge -0.0 with 0.0 and NaNs are one for us
-    return pa.array([None if v is None else shown(v) for v in array.to_pylist()], pa.string())
+def _scientific(texts: pa.Array) -> pa.Array:
+    """Arrow's texts of numbers that Java prints with an exponent: ``12345678.9``, ``0.00012``, ``1.5e-7``."""
+    sign = pc.if_else(pc.starts_with(texts, "-"), "-", "")
+    bare = pc.utf8_ltrim(texts, "-")
+    power = pc.find_substring(bare, "e")
+    marked = pc.greater_equal(power, 0)
+    body = pc.if_else(marked, pc.replace_substring_regex(bare, "e.*$", ""), bare)
+    given = pc.if_else(marked, pc.replace_substring_regex(bare, "^[^e]*e[+]?", ""), "0").cast(pa.int32())
+    point = pc.find_substring(body, ".")
+    whole = pc.if_else(pc.less(point, 0), pc.utf8_length(body), point)
+    figures = pc.replace_substring(body, ".", "")
+    significant = pc.utf8_ltrim(figures, "0")
+    leading = pc.subtract(pc.utf8_length(figures), pc.utf8_length(significant))
+    exponent = pc.add(given, pc.subtract(pc.subtract(whole, leading), 1))
+    rest = pc.utf8_rtrim(pc.utf8_slice_codeunits(significant, 1), "0")
+    rest = pc.if_else(pc.equal(rest, ""), "0", rest)
+    first = pc.utf8_slice_codeunits(significant, 0, 1)
+    return pc.binary_join_element_wise(sign, first, ".", rest, "E", exponent.cast(pa.string()), "")
+
+
+def one_float_text(value: float, bits: int) -> str:
+    """One double or float as Java prints it."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    size = abs(value)
+    if size >= 2.0**bits or (size and math.frexp(size)[0] == 0.5):
+        digits = java_digits(size, bits)
+        return java_text(value, "-" + digits if value < 0 else digits)
+    return java_text(value, repr(value) if bits == 53 else str(np.float32(value)))
 
 
 def print_decimal(array: pa.Array) -> pa.Array:

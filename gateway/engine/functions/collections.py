@@ -216,7 +216,8 @@ def array_element_at(spec: UdfSpec) -> Kernel:
         zero = (at == 0) & ~void
         outside = (np.abs(at) > lists.lengths) & ~void
         if ((at == -(2**31)) & ~void).any():
-            raise RowError("ARITHMETIC_OVERFLOW", "integer overflow. The index -2147483648 has no absolute value.")
+            # releases of Spark disagree: NULL, an overflow
+            raise RowError("UNSUPPORTED_FEATURE", "The index -2147483648 is not supported.")
         # Spark looks at the bounds first
         if not is_try and outside.any():
             row = int(np.argmax(outside))

@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.engine.functions import RowError, row_error_in
-from gateway.engine.functions.cast_text import java_digits, java_text
+from gateway.engine.functions.cast_text import java_digits, java_text, one_float_text
 from gateway.engine.functions.casts import caster
 from gateway.engine.functions.intervals import interval_text, parse_interval
 from gateway.sqltypes import (
@@ -128,12 +128,23 @@ def test_failures_raise_or_become_null(source: DataType, target: DataType, value
     assert tried == [None, [1, None]] if isinstance(value, list) else tried == [None, None]
 
 
+@settings(deadline=None)
+@given(st.lists(st.floats(), min_size=1, max_size=20), st.sampled_from([DOUBLE, FLOAT]))
+def test_whole_columns_print_as_their_values_one_by_one(values: list[float], type_: DataType) -> None:
+    column = pa.array(values).cast(type_.arrow(), safe=False)
+    bits = 53 if type_ == DOUBLE else 24
+    expected = [one_float_text(v, bits) for v in column.to_pylist()]
+    assert caster(type_, STRING)(column).to_pylist() == expected
+
+
+@settings(deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_printed_doubles_read_back(value: float) -> None:
     (text,) = caster(DOUBLE, STRING)(pa.array([value])).to_pylist()
     assert float(text) == value
 
 
+@settings(deadline=None)
 @given(st.floats(min_value=5e-324, allow_infinity=False))
 def test_old_java_digits_read_back_and_are_mostly_the_shortest(value: float) -> None:
     digits = java_digits(value, 53)
@@ -158,6 +169,7 @@ def test_old_java_digits(value: float, bits: int, text: str) -> None:
     assert java_text(value, java_digits(value, bits)) == text
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from([YEAR_MONTH, DAY_TIME, interval("hour", "minute"), interval("second"), interval("month")]),
     st.integers(-(2**31), 2**31 - 1),
