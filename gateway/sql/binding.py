@@ -172,7 +172,7 @@ class Expressions(WindowExpressions):
         return Lit(BOOLEAN, False, bool(node.this))
 
     def typed_literal(self, node: Node, scope: Scope) -> Expr:
-        return literals.typed(node.this, node.args["kind"], self.context.time_zone, span_of(node))
+        return literals.typed(node.this, node.args["kind"], self.context, span_of(node))
 
     def interval(self, node: Node, scope: Scope) -> Expr:
         return literals.interval_parts(node.args["parts"], node.args.get("to"), span_of(node))
@@ -226,7 +226,7 @@ class Expressions(WindowExpressions):
                 )
             if index.type == BIGINT:
                 index = Cast(INT, index.nullable, index, implicit=True)
-            return Call(t.element, True, "_array_item", (base, coerced(index, INT)), span=span)
+            return Call(t.element, _item_nullable(base, t, index), "_array_item", (base, coerced(index, INT)), span=span)
         if isinstance(t, MapType):
             key = implicit_type(index.type, (t.key,))
             if key is None:
@@ -274,6 +274,8 @@ class Expressions(WindowExpressions):
         if isinstance(node, exp.Not) and many and _starts_with(node, inner):
             name = "ilike" if isinstance(inner, exp.ILike) else "like"
             return self._like_many(name, inner, inner.expression, scope, True)
+        if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null) and _starts_with(node, inner):
+            return Call(BOOLEAN, False, "is not null", (self.bind(inner.this, scope),), span=span_of(node))
         symbols: dict[type, str] = {exp.Neg: "-", Positive: "+", exp.BitwiseNot: "~", exp.Not: "not"}
         symbol = symbols[type(node)]
         return bind_unary(symbol, self.bind(node.this, scope), span_of(node))
@@ -429,6 +431,10 @@ class Expressions(WindowExpressions):
         values = [coerced(v, common) for v in values]
         otherwise = coerced(otherwise, common) if otherwise is not None else None
         nullable = otherwise is None or otherwise.nullable or any(v.nullable for v in values)
+        for index, condition in enumerate(conditions):
+            if isinstance(condition, Lit) and condition.value is True:  # nothing behind it counts
+                nullable = any(v.nullable for v in values[: index + 1])
+                break
         return Case(common, nullable, tuple(zip(conditions, values, strict=True)), otherwise)
 
     def cast(self, node: exp.Cast, scope: Scope) -> Expr:
@@ -449,8 +455,8 @@ class Expressions(WindowExpressions):
     def tuple_(self, node: exp.Tuple, scope: Scope) -> Expr:
         args: list[Expr] = []
         for index, item in enumerate(node.expressions):
-            name = item.alias if isinstance(item, exp.Alias) else f"col{index + 1}"
             inner = item.this if isinstance(item, exp.Alias) else item
+            name = item.alias if isinstance(item, exp.Alias) else _natural_name(item, index)
             args += [Lit(STRING, False, name), self.bind(inner, scope)]
         return self._site("named_struct", tuple(args), (), span_of(node))
 
@@ -674,11 +680,7 @@ class Expressions(WindowExpressions):
                 name, value = item.alias, self.bind(item.this, scope)
             else:
                 value = self.bind(item, scope)
-                name = f"col{index + 1}"
-                if isinstance(item, exp.Column):
-                    name = item.this.name
-                elif isinstance(item, exp.Dot):
-                    name = item.expression.name
+                name = _natural_name(item, index)
             args += [Lit(STRING, False, name), value]
         return self._renamed(self._site("named_struct", tuple(args), (), span), "struct")
 
@@ -745,6 +747,22 @@ def holds_global_aggregate(rel: Rel) -> bool:
     while isinstance(rel, (Project, Filter, Sort, Limit, Distinct)):
         rel = rel.input
     return isinstance(rel, Aggregate) and (not rel.keys or (rel.sets is not None and not all(rel.sets)))
+
+
+def _natural_name(item: Node, index: int) -> str:
+    """The name of a field made from an expression without alias: the column's, else by position."""
+    if isinstance(item, exp.Column):
+        return str(item.this.name)
+    return str(item.expression.name) if isinstance(item, exp.Dot) else f"col{index + 1}"
+
+
+def _item_nullable(base: Expr, t: ArrayType, index: Expr) -> bool:
+    """Nullability of ``base[index]``: a constant index counts as possibly NULL unless the array is written out."""
+    if not isinstance(index, Lit) or index.value is None:
+        return base.nullable or t.contains_null or index.nullable
+    if isinstance(base, Call) and base.fn == "array" and 0 <= index.value < len(base.args):
+        return base.args[index.value].nullable
+    return True
 
 
 def _starts_with(node: Node, inner: Node) -> bool:

@@ -124,7 +124,7 @@ class Grouping:
         if isinstance(expr, Col):
             if expr.outer:
                 return expr
-            raise _missing(expr)
+            raise _missing(expr) if self.keys else _ungrouped(expr)
         if isinstance(expr, Subquery):
             grouped = {c.id for c in self.key_columns}
             for outer in expr.outer:
@@ -187,6 +187,14 @@ class Grouping:
 
 def _has_outer(expr: Expr) -> bool:
     return (isinstance(expr, Col) and expr.outer) or any(_has_outer(c) for c in children(expr))
+
+
+def _ungrouped(column: Col) -> UserError:
+    return UserError(
+        "MISSING_GROUP_BY",
+        f"The query does not include a GROUP BY clause. Add GROUP BY or turn it into the window functions using OVER "
+        f"clauses (column `{column.name}`).",
+    )
 
 
 def _missing(column: Col) -> UserError:

@@ -11,7 +11,14 @@ import numpy as np
 from gateway import instants
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bound import Lit
-from gateway.sql.functions.casts import parse_date, parse_timestamp
+from gateway.sql.catalogue import Context
+from gateway.sql.functions.casts import (
+    parse_date,
+    parse_timestamp,
+    parse_timestamp_ntz,
+    special_date,
+    special_timestamp,
+)
 from gateway.sql.tree import number_suffix
 from gateway.sqltypes import (
     BIGINT,
@@ -116,7 +123,7 @@ def _decimal(digits: str, span: Span | None) -> Lit:
     return Lit(decimal(precision, scale), False, value, f"{value:f}")
 
 
-def typed(text: str, kind: str, time_zone: str, span: Span | None) -> Lit:
+def typed(text: str, kind: str, context: Context, span: Span | None) -> Lit:
     """``DATE '…'``, ``TIMESTAMP '…'``, ``X'…'``, ``INTERVAL '…'``."""
     if kind == "X":
         padded = text if len(text) % 2 == 0 else "0" + text
@@ -127,6 +134,8 @@ def typed(text: str, kind: str, time_zone: str, span: Span | None) -> Lit:
     if kind == "DATE":
         days = parse_date(text)
         if days is None:
+            days = special_date(text, context)
+        if days is None:
             raise _invalid("DATE", text, span)
         return Lit(DATE, False, days)
     if kind == "INTERVAL":
@@ -134,7 +143,9 @@ def typed(text: str, kind: str, time_zone: str, span: Span | None) -> Lit:
     zoneless = kind == "TIMESTAMP_NTZ"
     if kind != "TIMESTAMP" and _fraction_digits(text) > 6:
         raise unsupported(f"A {kind} literal with more than six fractional digits", span)
-    micros = parse_timestamp(text, "UTC" if zoneless else time_zone)
+    micros = parse_timestamp_ntz(text) if zoneless else parse_timestamp(text, context.time_zone)
+    if micros is None:
+        micros = special_timestamp(text, context, zoneless)
     if micros is None:
         raise _invalid(kind, text, span)
     return Lit(TIMESTAMP_NTZ if zoneless else TIMESTAMP, False, micros)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
+import numpy as np
+
 from gateway.errors import UserError, unsupported
 from gateway.jobs import Parameter
 from gateway.sql.bound import Lit
@@ -12,7 +14,7 @@ from gateway.sql.catalogue import Context
 from gateway.sql.datatypes import parse_type
 from gateway.sql.functions.casts import fold_cast
 from gateway.sql.statement import Marker
-from gateway.sqltypes import STRING, VOID, DecimalType, decimal
+from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, STRING, VOID, DecimalType, decimal
 
 
 def bound_parameters(
@@ -46,10 +48,32 @@ def literal_of(parameter: Parameter, context: Context) -> Lit:
         return _decimal(text, type_, parameter)
     if type_ == STRING:
         return Lit(STRING, False, text)
+    if type_ == BOOLEAN:
+        return Lit(BOOLEAN, False, _boolean(text, parameter))
+    if type_ in (DOUBLE, FLOAT):
+        return Lit(type_, False, _double(text, type_ == FLOAT, parameter))
     literal = fold_cast(Lit(STRING, False, text), type_, context)
     if literal is None or literal.value is None:
         raise _invalid(parameter)
     return Lit(type_, False, literal.value)
+
+
+def _boolean(text: str, parameter: Parameter) -> bool:
+    word = text.strip().lower()
+    if word not in ("true", "false", "t", "f", "1", "0", "yes", "no", "y", "n"):
+        raise _invalid(parameter)
+    return word in ("true", "t", "1", "yes", "y")
+
+
+def _double(text: str, single: bool, parameter: Parameter) -> float:
+    word = text.strip()
+    if "_" in word:
+        raise _invalid(parameter)
+    try:
+        value = float(word)
+    except ValueError:
+        raise _invalid(parameter) from None
+    return float(np.float32(value)) if single else value
 
 
 def _decimal(text: str, declared: DecimalType, parameter: Parameter) -> Lit:

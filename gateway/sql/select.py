@@ -314,7 +314,7 @@ class SelectBinder:
             if grouping is not None:
                 grouping.rewrite(first)
         except UserError as error:
-            if error.condition != "MISSING_AGGREGATION":
+            if error.condition not in ("MISSING_AGGREGATION", "MISSING_GROUP_BY"):
                 raise
             return self._with_outputs(having.this, scope, aliases, condition=True)
         return first
