@@ -189,13 +189,11 @@ class Generator(ExpressionText):
             batch = pa.RecordBatch.from_arrays(arrays, [f"v{c.id}" for c in rel.columns])
             self.arrays[alias] = ArraySource(batch)
             return Block(alias, {c.id: f'{alias}."v{c.id}"' for c in rel.columns})
-        selects = []
-        for row in rel.rows:
-            cells = ", ".join(
-                f'{self.expr(self.lowering.lower(e))} AS "v{c.id}"' for e, c in zip(row, rel.columns, strict=True)
-            )
-            selects.append("SELECT " + cells)
-        return Block(f"({' UNION ALL '.join(selects)}) AS {alias}", {c.id: f'{alias}."v{c.id}"' for c in rel.columns})
+        # VALUES keeps its rows in order, a union of selects would not.
+        rows = ["(" + ", ".join(self.expr(self.lowering.lower(e)) for e in row) + ")" for row in rel.rows]
+        names = ", ".join(f'"v{c.id}"' for c in rel.columns)
+        source = f"(VALUES {', '.join(rows)}) AS {alias}({names})"
+        return Block(source, {c.id: f'{alias}."v{c.id}"' for c in rel.columns})
 
     def range(self, rel: b.Range) -> Block:
         alias = self.alias("g")

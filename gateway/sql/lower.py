@@ -137,9 +137,9 @@ class Lowering:
         """AND / OR of lowered operands, lazy where a later one raises."""
         if len(args) == 1:
             return args[0]
-        if not any(self.raises(a) for a in args[1:]):
+        if not any(self.raises(a) for a in args):
             return Op(BOOLEAN, any(a.nullable for a in args), symbol.upper(), tuple(args))
-        first = next(i for i in range(1, len(args)) if self.raises(args[i]))
+        first = next((i for i in range(1, len(args)) if self.raises(args[i])), 1)
         head = self.connective(symbol, args[:first])
         tail = self.connective(symbol, args[first:])
         both = EngineCast(INT, True, Op(BOOLEAN, True, symbol.upper(), (head, tail)))
