@@ -36,6 +36,7 @@ from gateway.sql.coerce import (
     cast_nullable,
     cast_refusal,
     coerced,
+    comparable_of,
     implicit_type,
     least_common_of,
     least_common_type,
@@ -226,7 +227,9 @@ class Expressions(WindowExpressions):
                 )
             if index.type == BIGINT:
                 index = Cast(INT, index.nullable, index, implicit=True)
-            return Call(t.element, _item_nullable(base, t, index), "_array_item", (base, coerced(index, INT)), span=span)
+            return Call(
+                t.element, _item_nullable(base, t, index), "_array_item", (base, coerced(index, INT)), span=span
+            )
         if isinstance(t, MapType):
             key = implicit_type(index.type, (t.key,))
             if key is None:
@@ -294,11 +297,9 @@ class Expressions(WindowExpressions):
         query = node.args.get("query")
         if query is not None:
             return self._in_query(node, query, scope, span)
-        if isinstance(node.this, exp.Tuple):
-            raise unsupported("IN with a tuple on the left", span)
         value = self.bind(node.this, scope)
         items = [self.bind(item, scope) for item in node.expressions]
-        common = least_common_of([value.type, *(i.type for i in items)])
+        common = comparable_of([value.type, *(i.type for i in items)])
         if common is None:
             raise UserError(
                 "DATATYPE_MISMATCH.DATA_DIFF_TYPES",
@@ -703,7 +704,7 @@ class Expressions(WindowExpressions):
         """A call inside FILTER, IGNORE NULLS, WITHIN GROUP."""
         where: Node | None = None
         order: list[SortKey] = []
-        ignore = False
+        ignore = respect = False
         inner = node
         while not isinstance(inner, exp.Anonymous):
             if isinstance(inner, exp.Filter):
@@ -712,10 +713,14 @@ class Expressions(WindowExpressions):
                 ignore = True
             elif isinstance(inner, exp.WithinGroup):
                 order = self.sort_keys(inner.expression.expressions, scope)
-            elif not isinstance(inner, exp.RespectNulls):
+            elif isinstance(inner, exp.RespectNulls):
+                respect = True
+            else:
                 raise unsupported(f"{type(inner).__name__} around a call", span_of(inner))
             inner = inner.this
         bound = self._call(inner, scope, where=where, order=order, ignore_nulls=ignore, windowed=windowed)
+        if (ignore or respect) and isinstance(bound, Agg) and bound.fn in ("first", "last"):
+            bound.shown = bound.fn  # the clause makes Spark forget the name first_value
         if where is not None and not isinstance(bound, Agg):
             raise UserError(
                 "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX",
@@ -761,7 +766,8 @@ def _item_nullable(base: Expr, t: ArrayType, index: Expr) -> bool:
     if not isinstance(index, Lit) or index.value is None:
         return base.nullable or t.contains_null or index.nullable
     if isinstance(base, Call) and base.fn == "array" and 0 <= index.value < len(base.args):
-        return base.args[index.value].nullable
+        nullable: bool = base.args[index.value].nullable
+        return nullable
     return True
 
 

@@ -209,6 +209,41 @@ def least_common_of(types: Iterable[DataType]) -> DataType | None:
     return result
 
 
+def comparable_type(a: DataType, b: DataType) -> DataType | None:
+    """The type in which comparisons and set operations meet: the least common one, or one structure under other names."""
+    return least_common_type(a, b) or _same_structure(plain(a), plain(b))
+
+
+def _same_structure(a: DataType, b: DataType) -> DataType | None:
+    """The left type where both differ only in names of fields."""
+    if isinstance(a, StructType) and isinstance(b, StructType) and len(a.fields) == len(b.fields):
+        types = [_same_structure(f.type, g.type) for f, g in zip(a.fields, b.fields, strict=True)]
+        fields = [
+            StructField(f.name, t, f.nullable or g.nullable)
+            for f, g, t in zip(a.fields, b.fields, types, strict=True)
+            if t is not None
+        ]
+        return struct(*fields) if len(fields) == len(types) else None
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType):
+        element = _same_structure(a.element, b.element)
+        return array(element, a.contains_null or b.contains_null) if element else None
+    if isinstance(a, MapType) and isinstance(b, MapType):
+        key, value = _same_structure(a.key, b.key), _same_structure(a.value, b.value)
+        return map_of(key, value, a.value_contains_null or b.value_contains_null) if key and value else None
+    return a if a == b else None
+
+
+def comparable_of(types: Sequence[DataType]) -> DataType | None:
+    """`least_common_of`, or the one structure that all have."""
+    common = least_common_of(types)
+    if common is not None or not types:
+        return common
+    result: DataType | None = plain(types[0])
+    for t in types[1:]:
+        result = _same_structure(result, plain(t)) if result is not None else None
+    return result
+
+
 def _has_string(t: DataType) -> bool:
     if isinstance(t, ArrayType):
         return _has_string(t.element)
@@ -405,18 +440,64 @@ def _implicit_nested(source: DataType, spec: DataType) -> DataType | None:
 
 
 def cast_nullable(source: DataType, target: DataType, nullable: bool, is_try: bool = False) -> bool:
-    """Nullability of a cast (Spark's Cast.nullable)."""
-    if nullable or is_try or source == VOID:
+    """Nullability of a cast (Spark's Cast.nullable: a list of pairs, whether or not the cast can give NULL under ANSI)."""
+    if nullable or source == VOID:
         return True
     source, target = plain(source), plain(target)
-    if source == STRING and target not in (STRING, BINARY):
+    if source == target:
+        return False
+    return not _upcasts(source, target) if is_try else _may_be_null(source, target)
+
+
+def _may_be_null(source: DataType, target: DataType) -> bool:
+    if target == STRING:
+        return False
+    if source == STRING:
+        return target != BINARY
+    if source == TIMESTAMP:
+        return target in (TINYINT, SMALLINT, INT) or isinstance(target, DecimalType)
+    if target == DATE or (source == DATE and target != TIMESTAMP):
         return True
-    if isinstance(target, DecimalType) and is_numeric(source):
-        if is_fractional(source):
-            return True
-        d = decimal_for(source)
-        return not (d.scale <= target.scale and d.precision - d.scale <= target.precision - target.scale)
-    return is_fractional(source) and target in (TIMESTAMP,)
+    if isinstance(target, DecimalType):
+        return not _fits_decimal(source, target)
+    if is_integral(target):
+        return is_fractional(source) or isinstance(source, DecimalType)
+    return target == TIMESTAMP and is_fractional(source)
+
+
+def _fits_decimal(source: DataType, target: DecimalType) -> bool:
+    """Whether a decimal type surely holds the other type's values (rounding may carry into one more digit)."""
+    if source == BOOLEAN:
+        return target.precision > target.scale
+    if not is_numeric(source) or is_fractional(source):
+        return False
+    d = decimal_for(source)
+    digits, room = d.precision - d.scale, target.precision - target.scale
+    return room > digits if d.scale > target.scale else room >= digits
+
+
+_WIDTHS = (*INTEGRALS, FLOAT, DOUBLE)
+
+
+def _upcasts(source: DataType, target: DataType) -> bool:
+    """Whether the cast loses nothing (Spark's Cast.canUpCast)."""
+    if isinstance(target, DecimalType):
+        return is_numeric(source) and not is_fractional(source) and _within(decimal_for(source), target)
+    if isinstance(source, DecimalType) and is_integral(target):
+        return _within(source, decimal_for(target))
+    if source in _WIDTHS and target in _WIDTHS:
+        return _WIDTHS.index(source) <= _WIDTHS.index(target)
+    if target == STRING:
+        return not is_nested(source)
+    if source == STRING:
+        return target == BINARY
+    if is_datetime(source):
+        return target in (TIMESTAMP, TIMESTAMP_NTZ) or (source == TIMESTAMP and target == BIGINT)
+    return (source == BIGINT and target == TIMESTAMP) or (is_interval(source) and is_interval(target))
+
+
+def _within(d: DecimalType, target: DecimalType) -> bool:
+    return d.precision - d.scale <= target.precision - target.scale and d.scale <= target.scale
 
 
 def coerced(expr: Expr, target: DataType) -> Expr:

@@ -96,7 +96,7 @@ class Names:
             return f"({args[0]} IN ({', '.join(args[1:])}))"
         if fn == "~":
             return f"~{args[0]}"
-        if fn == "_field":
+        if fn in ("_field", "_array_field"):
             return f"{args[0]}.{e.shown}"
         if fn == "named_struct" and e.shown == "struct":
             return f"struct({', '.join(self._member(i, e) for i in range(0, len(args), 2))})"

@@ -23,7 +23,7 @@ from gateway.sql.bound import (
     SortKey,
 )
 from gateway.sql.catalogue import Catalogue, Context
-from gateway.sql.coerce import coerced, least_common_type
+from gateway.sql.coerce import coerced, comparable_type
 from gateway.sql.fold import fold
 from gateway.sql.functions.operators import has_map
 from gateway.sql.names import Names
@@ -276,7 +276,7 @@ def least_common_of_pairs(types: Sequence[DataType]) -> DataType | None:
     """Set operations fold their inputs from the left."""
     result = types[0]
     for t in types[1:]:
-        common = least_common_type(result, t)
+        common = comparable_type(result, t)
         if common is None:
             return None
         result = common

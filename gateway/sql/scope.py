@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from gateway.errors import Span, UserError
 from gateway.sql.bound import Call, Col, Expr, Lit
 from gateway.sql.coerce import plain
-from gateway.sqltypes import STRING, ArrayType, MapType, StructType, quote_if_needed
+from gateway.sqltypes import STRING, ArrayType, MapType, StructField, StructType, array, quote_if_needed
 
 
 @dataclass(slots=True)
@@ -184,29 +184,33 @@ def field_of(expr: Expr, name: str, span: Span | None) -> Expr:
     """One field of a struct, one key of a map."""
     t = plain(expr.type)
     if isinstance(t, StructType):
-        indexes = [i for i, f in enumerate(t.fields) if f.name.lower() == name.lower()]
-        if not indexes:
-            known = ", ".join(quote_part(f.name) for f in t.fields)
-            raise UserError("FIELD_NOT_FOUND", f"No such struct field {quote_part(name)} in {known}.", span=span)
-        if len(indexes) > 1:
-            raise UserError(
-                "AMBIGUOUS_REFERENCE_TO_FIELDS",
-                f"Ambiguous reference to the field {quote_part(name)}. It appears {len(indexes)} times in the schema.",
-                span=span,
-            )
-        f = t.fields[indexes[0]]
-        return Call(f.type, expr.nullable or f.nullable, "_field", (expr,), name, (indexes[0],), span)
+        index, f = _field_in(t, name, span)
+        return Call(f.type, expr.nullable or f.nullable, "_field", (expr,), name, (index,), span)
     if isinstance(t, MapType) and t.key == STRING:
         return Call(t.value, True, "_map_item", (expr, Lit(STRING, False, name)), None, (), span)
     if isinstance(t, ArrayType) and isinstance(t.element, StructType):
-        from gateway.errors import unsupported
-
-        raise unsupported(f"a field ({name}) of an array of structs", span)
+        index, f = _field_in(t.element, name, span)
+        fields = array(f.type, t.contains_null or f.nullable)
+        return Call(fields, expr.nullable, "_array_field", (expr,), name, (index,), span)
     raise UserError(
         "INVALID_EXTRACT_BASE_FIELD_TYPE",
         f'Can\'t extract a value from a value of type "{t.sql}". Need a complex type [STRUCT, ARRAY, MAP].',
         span=span,
     )
+
+
+def _field_in(t: StructType, name: str, span: Span | None) -> tuple[int, StructField]:
+    indexes = [i for i, f in enumerate(t.fields) if f.name.lower() == name.lower()]
+    if not indexes:
+        known = ", ".join(quote_part(f.name) for f in t.fields)
+        raise UserError("FIELD_NOT_FOUND", f"No such struct field {quote_part(name)} in {known}.", span=span)
+    if len(indexes) > 1:
+        raise UserError(
+            "AMBIGUOUS_REFERENCE_TO_FIELDS",
+            f"Ambiguous reference to the field {quote_part(name)}. It appears {len(indexes)} times in the schema.",
+            span=span,
+        )
+    return indexes[0], t.fields[indexes[0]]
 
 
 __all__ = ["Scope", "Source", "field_of", "fields_of", "quote_if_needed", "quote_part"]

@@ -6,6 +6,7 @@ Spark's order as well. Only nested elements are compared in Python, once per dis
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cmp_to_key
 from typing import Any
 
@@ -178,6 +179,30 @@ def _index_error(condition: str, index: int, size: int) -> RowError:
     )
 
 
+_ORDERS: dict[str, Callable[[Ints, Ints], Bools]] = {
+    "=": np.equal,
+    "<=>": np.equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+@implementation("nested_compare")
+def nested_compare(spec: UdfSpec) -> Kernel:
+    """Arrays and structs compared field by field, NULLs inside equal and first; params: (symbol,)."""
+    symbol = str(spec.params[0])
+
+    def kernel(a: pa.Array, b: pa.Array) -> pa.Array:
+        together = ranks(pa.concat_arrays([a, b.cast(a.type)]))
+        left, right = together[: len(a)], together[len(a) :]
+        result = _ORDERS[symbol](left, right)
+        return pa.array(result) if symbol == "<=>" else pa.array(result, mask=(left < 0) | (right < 0))
+
+    return kernel
+
+
 @implementation("list_size")
 def list_size(spec: UdfSpec) -> Kernel:
     """Number of elements of an array or map."""
@@ -201,6 +226,17 @@ def array_item(spec: UdfSpec) -> Kernel:
             row = int(np.argmax(bad))
             raise _index_error("INVALID_ARRAY_INDEX", int(at[row]), int(lists.lengths[row]))
         return lists.values.take(pa.array(np.where(void, 0, lists.starts + at), mask=void))
+
+    return kernel
+
+
+@implementation("array_field")
+def array_field(spec: UdfSpec) -> Kernel:
+    """One field of every struct of an array, as an array; params: (position of the field,)."""
+
+    def kernel(a: pa.Array) -> pa.Array:
+        lists = Lists(a)
+        return built(lists.lengths, struct_children(lists.values)[spec.params[0]], lists.void, spec.returns.arrow())
 
     return kernel
 

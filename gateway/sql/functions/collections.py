@@ -247,6 +247,10 @@ def lower_reverse_array(call: Call, args: tuple[Expr, ...], context: Context) ->
     return bound.udf("array_reversed", call.type, *args, nullable=call.nullable)
 
 
+def _lower_array_field(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf("array_field", call.type, *args, params=call.data, nullable=call.nullable)
+
+
 ROWS: tuple[Function, ...] = (
     Function("array", bind=_bind_array, lower=_lower_array),
     Function("map", bind=_bind_map, lower=_lower_map),
@@ -254,6 +258,7 @@ ROWS: tuple[Function, ...] = (
     Function("_field", kind="operator", lower=_lower_field),
     Function("_array_item", kind="operator", lower=udf_lower("array_item", raises=True)),
     Function("_map_item", kind="operator", lower=udf_lower("map_item")),
+    Function("_array_field", kind="operator", lower=_lower_array_field),
     Function("get", bind=_bind_get, lower=_lower_get),
     Function("element_at", bind=_bind_element_at, lower=_lower_element_at(False)),
     Function("try_element_at", bind=_bind_element_at, lower=_lower_element_at(True)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gateway.errors import UnsupportedError, UserError
+from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql import bound
 from gateway.sql.bound import Call, Cast, Expr, Lit
 from gateway.sql.catalogue import Context, Function, Lower, Param, Site, coerce_args, make, param
@@ -184,8 +184,9 @@ def _bind_ceil(function: Function, site: Site) -> Expr:
             raise site.mismatch(0, "DECIMAL or DOUBLE or BIGINT")
         value = coerced(site.args[0], source)
         if isinstance(source, DecimalType):
-            return make(function, site, (value,), rounded_decimal(source, 0), True, (0,))
-        return make(function, site, (value,), BIGINT, value.nullable, (0,))
+            type_ = rounded_decimal(source, 0) if source.scale else source
+            return make(function, site, (value,), type_, True, (0,))
+        return make(function, site, (value,), BIGINT, True, (0,))
     digits = _scale(site, 1)
     if digits is None:
         raise UserError(
@@ -419,17 +420,13 @@ def _bind_format_number(function: Function, site: Site) -> Expr:
 
 def _bind_random(function: Function, site: Site) -> Expr:
     if site.args:
-        raise UserError(
-            "UNSUPPORTED_FEATURE", f"{site.shown} with a seed is not supported.", span=site.span, sqlstate="0A000"
-        )
+        raise unsupported(f"{site.shown} with a seed", site.span)
     return make(function, site, (), DOUBLE, False)
 
 
 def _bind_uuid(function: Function, site: Site) -> Expr:
     if site.args:
-        raise UserError(
-            "UNSUPPORTED_FEATURE", f"{site.shown} with a seed is not supported.", span=site.span, sqlstate="0A000"
-        )
+        raise unsupported(f"{site.shown} with a seed", site.span)
     return make(function, site, (), STRING, False)
 
 

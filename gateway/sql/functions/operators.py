@@ -15,6 +15,7 @@ from gateway.sql.catalogue import Context, Function, Site, coerce_args, param
 from gateway.sql.coerce import (
     arithmetic_decimal,
     coerced,
+    comparable_type,
     decimal_for,
     decimal_for_literal,
     least_common_type,
@@ -97,7 +98,7 @@ def bind_binary(symbol: str, left: Expr, right: Expr, span: Span | None, precisi
 
 def comparison(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
     """A comparison: both sides in their least common type."""
-    common = least_common_type(left.type, right.type)
+    common = comparable_type(left.type, right.type)
     if common is None:
         raise _different(symbol, left, right, span)
     if has_map(common):
@@ -245,7 +246,7 @@ def _scaled(symbol: str, left: Expr, right: Expr, lt: DataType, rt: DataType, sp
         raise _unexpected(symbol, left, right, span)
     result = interval("year", "month") if lt.is_year_month else DAY_SECOND
     name = "_interval_mul" if symbol == "*" else "_interval_div"
-    return Call(result, symbol == "/" or _nullable(left, right), name, (left, right), shown, span=span)
+    return Call(result, _nullable(left, right), name, (left, right), shown, span=span)
 
 
 def _arithmetic(symbol: str, left: Expr, right: Expr, span: Span | None, precision_loss: bool) -> Expr:
@@ -306,7 +307,7 @@ def _decimal_arithmetic(
     args = (coerced(left, ld), coerced(right, rd))
     if symbol == "div":
         return Call(BIGINT, True, "div", args, span=span)
-    # Decimal arithmetic is nullable in Spark only where an operand is, or for division and remainder.
+    nullable = nullable or _nullable(*args)
     return Call(arithmetic_decimal(symbol, ld, rd, precision_loss), nullable, symbol, args, span=span)
 
 
@@ -364,8 +365,8 @@ def bind_connective(word: str, args: list[Expr], spans: list[Span | None]) -> Ex
 
 def _lower_comparison(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     t = call.args[0].type
-    if isinstance(t, (ArrayType, StructType)) and call.fn != "=":
-        raise unsupported(f"{call.fn} on {t.sql}", call.span)
+    if isinstance(t, (ArrayType, StructType)):
+        return b.udf("nested_compare", BOOLEAN, *args, params=(call.fn,), nullable=call.nullable)
     if call.fn == "<=>":
         return b.op("IS NOT DISTINCT FROM", BOOLEAN, *args, nullable=False)
     return b.op(call.fn, BOOLEAN, *args, nullable=call.nullable)
@@ -463,6 +464,9 @@ def _lower_logic(word: str) -> Callable[[Call, tuple[Expr, ...], Context], Expr]
 
 
 def _lower_in(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    if isinstance(call.args[0].type, (ArrayType, StructType)):
+        equal = [b.udf("nested_compare", BOOLEAN, args[0], a, params=("=",)) for a in args[1:]]
+        return b.op("OR", BOOLEAN, *equal, nullable=call.nullable) if len(equal) > 1 else equal[0]
     return b.op("IN", BOOLEAN, *args, nullable=call.nullable)
 
 

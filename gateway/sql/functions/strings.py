@@ -350,7 +350,8 @@ def _bind_decode(function: Function, site: Site) -> Expr:
         *(a for k, v in zip(keys, values, strict=True) for a in (coerced(k, common), coerced(v, result))),
         *((coerced(other, result),) if other is not None else ()),
     )
-    return make(function, site, args, result, True)
+    nullable = other is None or any(a.nullable for a in args[2::2]) or args[-1].nullable
+    return make(function, site, args, result, nullable)
 
 
 def _decode(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

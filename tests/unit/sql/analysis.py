@@ -8,11 +8,12 @@ from typing import Any
 
 from gateway.catalog.base import TableName
 from gateway.errors import Span, UserError
-from gateway.jobs import TempView
+from gateway.jobs import Parameter, TempView
 from gateway.sql.catalogue import Clock, Context
 from gateway.sql.command_nodes import Query
 from gateway.sql.commands import parse_command
 from gateway.sql.compile import bind
+from gateway.sql.parameters import bound_parameters
 from gateway.sql.resolve import BoundQuery
 from gateway.sql.statement import read_statement
 from gateway.sqltypes import StructType
@@ -54,7 +55,7 @@ class MadeUpTables:
         raise AssertionError("no paths here")
 
     def view_tree(self, view: TempView) -> Any:
-        command = parse_command(read_statement(view.text))
+        command = parse_command(read_statement(view.query))
         assert isinstance(command, Query)
         return command.tree
 
@@ -72,11 +73,14 @@ def analysed(
     tables: Mapping[str, StructType] | None = None,
     views: Mapping[str, TempView] | None = None,
     zone: str = "UTC",
+    parameters: Sequence[Parameter] = (),
 ) -> BoundQuery:
     """The bound query of `sql`; raises what analysis raises."""
-    command = parse_command(read_statement(sql))
+    statement = read_statement(sql)
+    command = parse_command(statement)
     assert isinstance(command, Query), sql
-    query, _ = bind(command.tree, context(zone), MadeUpTables(tables or {}), views or {}, {})
+    values = bound_parameters(statement.markers, parameters, context(zone))
+    query, _ = bind(command.tree, context(zone), MadeUpTables(tables or {}), views or {}, values)
     return query
 
 

@@ -42,8 +42,7 @@ DATA = Path(__file__).parents[2] / "data" / "coercion.csv"
 _SIMPLE = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, VOID)
 _NESTED = (array(INT), map_of(STRING, INT), struct(StructField("a", INT)))
 TYPES: dict[str, DataType] = {
-    t.simple: t
-    for t in (*_SIMPLE, *_NESTED, decimal(5, 2), decimal(38, 18), char(3), varchar(5), YEAR_MONTH, DAY_TIME)
+    t.simple: t for t in (*_SIMPLE, *_NESTED, decimal(5, 2), decimal(38, 18), char(3), varchar(5), YEAR_MONTH, DAY_TIME)
 }
 COLUMNS = {name: f"c{i}" for i, name in enumerate(TYPES)}
 TABLE = struct(*(StructField(COLUMNS[name], t) for name, t in TYPES.items() if t != VOID))
