@@ -20,14 +20,13 @@ def _capacity(tokens: tuple[Token, ...]) -> tuple[int, int]:
 
 
 @scalar("to_char")
-def to_char(value: Decimal, tokens: tuple[Token, ...], pattern: str) -> str:
+def to_char(value: Decimal, tokens: tuple[Token, ...]) -> str:
     """A number by a format; number signs instead of digits where it does not fit."""
     whole, _, fraction = f"{abs(value):f}".partition(".")
     whole, fraction = whole.lstrip("0"), fraction.rstrip("0")
     before, after = _capacity(tokens)
-    if len(whole) > before or len(fraction) > after:
-        return "".join("#" if c in "09" else c for c in pattern)
-    digits = iter(whole.rjust(before) + fraction.ljust(after))
+    fits = len(whole) <= before and len(fraction) <= after
+    digits = iter(whole.rjust(before) + fraction.ljust(after) if fits else "#" * (before + after))
     out: list[str] = []
     negative, past_point = value < 0, False
     for kind, parts in tokens:
@@ -77,7 +76,7 @@ def _sign(out: list[str], sign: str) -> None:
     end = len(out)
     while end and out[end - 1] == " ":
         end -= 1
-    out.insert(end if end else len(out), sign)
+    out.insert(end, sign)
 
 
 def _strip_point(out: list[str]) -> None:
@@ -91,6 +90,10 @@ def _strip_point(out: list[str]) -> None:
 def to_number(text: str, tokens: tuple[Token, ...], pattern: str, lenient: bool) -> Decimal | None:
     """The number that a text spells in a format; INVALID_FORMAT.MISMATCH_INPUT (NULL if `lenient`) where it doesn't."""
     number = _parsed(text, tokens)
+    if number is not None and len(f"{abs(number):f}".partition(".")[0].lstrip("0")) > _capacity(tokens)[0]:
+        raise RowError(
+            "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", f"The number '{text}' does not fit in the format '{pattern}'."
+        )
     if number is None and not lenient:
         raise RowError(
             "INVALID_FORMAT.MISMATCH_INPUT",
@@ -102,10 +105,12 @@ def to_number(text: str, tokens: tuple[Token, ...], pattern: str, lenient: bool)
 def _parsed(text: str, tokens: tuple[Token, ...]) -> Decimal | None:
     at, negative, past_point = 0, False, False
     sides: list[list[str]] = [[], []]
-    for kind, parts in tokens:
+    fraction_starts = next((i for i, (kind, _) in enumerate(tokens) if kind == "."), len(tokens))
+    for place, (kind, parts) in enumerate(tokens):
         char = text[at : at + 1]
         if kind == "digits":
-            stop = _groups(text, at, parts, past_point, sides[past_point])
+            fraction = fraction_starts <= place
+            stop = _groups(text, at, parts, (past_point, fraction), sides[past_point])
             if stop is None:
                 return None
             at = stop
@@ -131,8 +136,14 @@ def _parsed(text: str, tokens: tuple[Token, ...]) -> Decimal | None:
     return -number if negative else number
 
 
-def _groups(text: str, at: int, parts: tuple[tuple[str, int], ...], past_point: bool, digits: list[str]) -> int | None:
-    """Reads digits and separators; None if a group has more (or not exactly as many) digits than its part allows."""
+def _groups(
+    text: str, at: int, parts: tuple[tuple[str, int], ...], where: tuple[bool, bool], digits: list[str]
+) -> int | None:
+    """Reads digits and separators; None if a group has more digits than its part allows, or fewer than zeros demand.
+
+    `where`: whether the text's and the format's point have passed; the fraction may always be shorter.
+    """
+    past_point, fraction = where
     sizes = [0]
     while at < len(text):
         char = text[at]
@@ -150,6 +161,6 @@ def _groups(text: str, at: int, parts: tuple[tuple[str, int], ...], past_point: 
         return None
     for i, (kind, count) in enumerate(reversed(expected)):
         size = found[i] if i < len(found) else 0
-        if size > count or (kind == "0" and size != count):
+        if size > count or (kind == "0" and size != count and not fraction):
             return None
     return at

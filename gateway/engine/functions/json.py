@@ -10,6 +10,7 @@ import base64
 import json
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
@@ -45,21 +46,23 @@ def _constant(text: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=Members, parse_float=Real, parse_constant=_constant, strict=False)
+#: from_json takes NaN and the infinities, but no control characters.
+_TYPED = json.JSONDecoder(object_pairs_hook=Members, parse_float=Real, parse_constant=Real, strict=True)
 _SPACE = " \t\n\r"
 
 
-def parsed(text: str) -> Any:
+def parsed(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
     """The document at the start of `text`; raises ValueError where Jackson would."""
     start = 0
     while start < len(text) and text[start] in _SPACE:
         start += 1
     try:
         try:
-            return _DECODER.raw_decode(text, start)[0]
+            return decoder.raw_decode(text, start)[0]
         except ValueError:
             if "'" not in text:
                 raise
-            return _DECODER.raw_decode(_double_quoted(text[start:]))[0]
+            return decoder.raw_decode(_double_quoted(text[start:]))[0]
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -129,43 +132,62 @@ def path_steps(path: str) -> list[Any] | None:
     """Steps of a path, Spark's JsonPathParser: markers "key" / "subscript", then ("name", n), an index or "*"; None: bad."""
     if not path.startswith("$"):
         return None
-    steps: list[Any] = []
     at = 1
-    while at < len(path):
-        if path.startswith("['", at):
-            stop = path.find("'", at + 2)
-            if stop < 0 or path[stop : stop + 2] != "']":
-                return None
-            name = path[at + 2 : stop]
-            if name == "*":
-                steps.append(_WILDCARD)
-            elif not name or "?" in name:
-                return None
-            else:
-                steps += [_KEY, ("name", name)]
-            at = stop + 2
+    steps: list[Any] = []
+    while True:
+        ahead = _skip(path, at)  # Spark's parser skips blanks before some of its tokens only
+        if ahead == len(path):
+            return steps
+        if path.startswith("['", ahead):
+            step = _named(path, ahead)
+        elif path.startswith(".*", ahead):
+            step = [_WILDCARD], ahead + 2
         elif path[at] == "[":
-            stop = path.find("]", at)
-            inside = path[at + 1 : stop] if stop >= 0 else ""
-            if inside != "*" and not (inside.isascii() and inside.isdigit()):
-                return None
-            steps += [_SUBSCRIPT, _WILDCARD if inside == "*" else int(inside)]
-            at = stop + 1
-        elif path[at] == ".":
-            stop = at + 1
-            while stop < len(path) and path[stop] not in ".[":
-                stop += 1
-            name = path[at + 1 : stop]
-            if not name:
-                return None
-            if name == "*":
-                steps.append(_WILDCARD)
-            else:
-                steps += [_KEY, ("name", name)]
-            at = stop
+            step = _subscript(path, at)
         else:
+            step = _dotted(path, at) if path[at] == "." else None
+        if step is None:
             return None
-    return steps
+        steps += step[0]
+        at = step[1]
+
+
+def _skip(path: str, at: int) -> int:
+    """Where the next character that is not blank stands."""
+    while at < len(path) and path[at] in " \t\n\r\f\v":
+        at += 1
+    return at
+
+
+def _named(path: str, at: int) -> tuple[list[Any], int] | None:
+    start = _skip(path, at + 2)
+    stop = path.find("'", start)
+    name = path[start:stop] if stop >= 0 else ""
+    if path[stop : stop + 2] != "']" or not name or "?" in name:
+        return None
+    return ([_WILDCARD] if name == "*" else [_KEY, ("name", name)]), stop + 2
+
+
+def _subscript(path: str, at: int) -> tuple[list[Any], int] | None:
+    if path.startswith("[*]", at):
+        return [_SUBSCRIPT, _WILDCARD], at + 3
+    start = stop = _skip(path, at + 1)
+    while stop < len(path) and path[stop] in "0123456789":
+        stop += 1
+    if stop == start or path[stop : stop + 1] != "]":
+        return None
+    return [_SUBSCRIPT, int(path[start:stop])], stop + 1
+
+
+def _dotted(path: str, at: int) -> tuple[list[Any], int] | None:
+    start = _skip(path, at + 1)
+    stop = start
+    while stop < len(path) and path[stop] not in ".[":
+        stop += 1
+    name = path[start:stop]
+    if not name:
+        return None
+    return [_KEY, ("name", name)], stop
 
 
 _RAW, _QUOTED, _FLATTEN = "raw", "quoted", "flatten"
@@ -304,6 +326,8 @@ def _writer(t: DataType, zone_name: str) -> Callable[[Any], str]:
         return lambda v: quoted(date_text(v))
     if t.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
         return _stamp_writer(t.name == "TIMESTAMP", zone_name)
+    if t.name == "VOID":
+        return lambda v: "null"
     if isinstance(t, ArrayType):
         item = _writer(t.element, zone_name)
         return lambda v: f"[{','.join('null' if x is None else item(x) for x in v)}]"
@@ -337,9 +361,9 @@ def _stamp_writer(zoned: bool, zone_name: str) -> Callable[[int], str]:
 def _plain_values(array: pa.Array, t: DataType) -> list[Any]:
     """Python values that the writers take: dates and timestamps as integers, structs as tuples."""
     if t.name == "DATE":
-        return array.cast(pa.int32()).to_pylist()
+        return list(array.cast(pa.int32()).to_pylist())
     if t.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
-        return array.cast(pa.int64()).to_pylist()
+        return list(array.cast(pa.int64()).to_pylist())
     if isinstance(t, StructType):
         columns = [_plain_values(c, f.type) for c, f in zip(array.flatten(), t.fields, strict=True)]
         valid = array.is_valid().to_pylist()
@@ -358,7 +382,7 @@ def _plain_values(array: pa.Array, t: DataType) -> list[Any]:
             pairs[a - base : b - base] if ok else None
             for ok, a, b in zip(valid, offsets[:-1], offsets[1:], strict=True)
         ]
-    return array.to_pylist()
+    return list(array.to_pylist())
 
 
 def _regrouped(array: pa.ListArray, values: list[Any]) -> list[Any]:
@@ -414,7 +438,7 @@ def _reader(t: DataType) -> Callable[[Any], Any]:
     if isinstance(t, MapType):
         value = _reader(t.value)
         return lambda v: (
-            list({k: None if x is None else value(x) for k, x in v.pairs}.items()) if isinstance(v, Members) else _bad()
+            [(k, None if x is None else value(x)) for k, x in v.pairs] if isinstance(v, Members) else _bad()
         )
     if isinstance(t, StructType):
         return _struct_reader(t)
@@ -426,13 +450,7 @@ def _bad() -> Any:
 
 
 def _read_string(v: Any) -> str | None:
-    if isinstance(v, str):
-        return _utf8(v)
-    if isinstance(v, Real):
-        return v.text
-    if isinstance(v, (bool, int)):
-        return written(v)
-    raise RowError("UNSUPPORTED_FEATURE", "from_json of an object or array as STRING is not supported.")
+    return _utf8(v if isinstance(v, str) else written(v))
 
 
 def _read_float(v: Any) -> float:
@@ -441,7 +459,7 @@ def _read_float(v: Any) -> float:
     if type(v) is int:
         return float(v)
     special = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}
-    special |= {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf}
+    special |= {"+INF": math.inf, "-INF": -math.inf}
     return special[v] if isinstance(v, str) and v in special else _bad()
 
 
@@ -451,15 +469,16 @@ def _decimal_reader(t: DecimalType) -> Callable[[Any], Decimal]:
     context = Context(prec=100)
 
     def read(v: Any) -> Decimal:
-        if isinstance(v, bool) or not isinstance(v, (int, Real)):
-            return _bad()  # type: ignore[no-any-return]
+        text = v.text if isinstance(v, Real) else v
+        if isinstance(v, bool) or not isinstance(text, (int, str)) or not set(str(text)) <= set("0123456789+-.eE"):
+            raise _MisfitError
         try:
-            value = Decimal(v.text if isinstance(v, Real) else v).quantize(
-                step, rounding=ROUND_HALF_UP, context=context
-            )
+            value = Decimal(text).quantize(step, rounding=ROUND_HALF_UP, context=context)
         except InvalidOperation:
-            return _bad()  # type: ignore[no-any-return]
-        return value if abs(value) < limit else _bad()
+            raise _MisfitError from None
+        if abs(value) >= limit:
+            raise _MisfitError
+        return value
 
     return read
 
@@ -484,10 +503,8 @@ def _struct_reader(t: StructType) -> Callable[[Any], Any]:
             known = readers.get(key)
             if known is None:
                 continue
-            try:
+            with suppress(_MisfitError):  # an earlier member of the same name stays
                 row[known[0]] = None if value is None else known[1](value)
-            except _MisfitError:
-                row[known[0]] = None
         return row
 
     return read
@@ -505,12 +522,8 @@ def from_json(spec: UdfSpec) -> Kernel:
         if not text.strip():
             return None
         try:
-            tree = parsed(text)
-            if isinstance(target, StructType) and isinstance(tree, list):
-                if not tree:
-                    return None
-                tree = tree[0]
-            elif isinstance(target, ArrayType) and isinstance(target.element, StructType) and isinstance(tree, Members):
+            tree = parsed(text, _TYPED)
+            if isinstance(target, ArrayType) and isinstance(target.element, StructType) and isinstance(tree, Members):
                 tree = [tree]
             return read(tree) if tree is not None else nothing
         except (ValueError, _MisfitError):

@@ -114,13 +114,23 @@ def round_double(spec: UdfSpec) -> Kernel:
     return kernel
 
 
-@scalar("round_integer")
-def round_integer(value: int, mode: str, digits: int) -> int:
+@implementation("round_integer")
+def round_integer(spec: UdfSpec) -> Kernel:
     """round / bround of an integer to tens, hundreds …; params: mode, digits < 0."""
-    if digits < -30:
-        return 0
-    rounded = int(Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=_MODES[mode], context=_EXACT))
-    return rounded
+    mode, digits = spec.params
+    returns = spec.returns.arrow()
+    step, half = Decimal(1).scaleb(-max(digits, -30)), 1 << (returns.bit_width - 1)
+
+    def compute(value: int) -> int:
+        rounded = int(Decimal(value).quantize(step, rounding=_MODES[mode], context=_EXACT))
+        if not -half <= rounded < half:
+            raise RowError("ARITHMETIC_OVERFLOW", f"Overflow in round of {value}.")
+        return rounded
+
+    def kernel(value: pa.Array) -> pa.Array:
+        return per_distinct(compute, (value,), returns)
+
+    return kernel
 
 
 @implementation("round_decimal")

@@ -65,7 +65,7 @@ def format_number(value: Any, places: int, single: bool) -> str | None:
         return None
     if isinstance(value, float):
         if math.isnan(value):
-            return "�"
+            return "NaN"
         if math.isinf(value):
             return "∞" if value > 0 else "-∞"
         value = Decimal(repr(float(np.float32(value))) if single else repr(value))
@@ -97,6 +97,7 @@ def format_string(pattern: str | None, *rest: Any) -> str | None:
             break
         out.append(pattern[at:hit])
         at, index, flags, width, precision, letter = _specifier(pattern, hit + 1)
+        _check(flags, width, precision, letter)
         if letter == "n":
             out.append("\n")
         elif letter == "%":
@@ -150,6 +151,25 @@ def _padded(text: str, flags: str, width: int | None) -> str:
     if width is None:
         return text
     return text.ljust(width) if "-" in flags else text.rjust(width)
+
+
+_ALLOWED = {"b": "-", "s": "-", "c": "-", "d": _FLAGS.replace("#", ""), "o": "-#0", "x": "-#0"}
+_ALLOWED |= {"e": _FLAGS.replace(",", ""), "f": _FLAGS, "g": _FLAGS.replace("#", ""), "%": "-", "n": ""}
+
+
+def _check(flags: str, width: int | None, precision: int | None, letter: str) -> None:
+    """What java.util.Formatter refuses in a specifier."""
+    kind = letter.lower()
+    if len(set(flags)) < len(flags) or ("-" in flags and "0" in flags) or ("+" in flags and " " in flags):
+        raise _bad(f"the flags '{flags}' do not go together")
+    if any(f not in _ALLOWED[kind] for f in flags):
+        raise _bad(f"the conversion '{letter}' does not take the flags '{flags}'")
+    if width is None and ("-" in flags or "0" in flags):
+        raise _bad(f"'%{flags}{letter}' has no width")
+    if precision is not None and kind in "dxocn%":
+        raise _bad(f"the conversion '{letter}' does not take a precision")
+    if "#" in flags and kind in "ef":
+        raise RowError("UNSUPPORTED_FEATURE", f"format_string with '%#{letter}' is not supported.")
 
 
 def _converted(value: Any, type_: str, flags: str, width: int | None, precision: int | None, letter: str) -> str:

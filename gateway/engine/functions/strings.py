@@ -185,13 +185,12 @@ def substring_index(value: str, delimiter: str, count: int) -> str:
 
 @scalar("initcap")
 def initcap(value: str) -> str:
-    """Title case after spaces only, the rest lower case."""
-    out, previous = [], " "
-    for char in value.lower():
-        title = char.title() if previous == " " else char
-        out.append(title if len(title) == 1 else char)
-        previous = char
-    return "".join(out)
+    """Title case after spaces only, the rest lower case, by Unicode's full mappings."""
+    return " ".join(map(_capitalised, value.split(" ")))
+
+
+def _capitalised(word: str) -> str:
+    return word[0].title() + word.lower()[len(word[0].lower()) :] if word else word
 
 
 @scalar("mask")
@@ -311,6 +310,8 @@ def _strict_base64(value: str) -> bool:
     count = pads = 0
     for char in value:
         if char.isspace():
+            if pads:
+                return False
             continue
         if char == "=":
             pads += 1

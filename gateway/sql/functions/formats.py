@@ -254,7 +254,7 @@ def _bytes(site: Site, pattern: str | None) -> Expr:
 def _to_char(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if call.data[0] is None:
         return bound.null(STRING)
-    return bound.udf("to_char", STRING, args[0], params=call.data, nullable=call.nullable)
+    return bound.udf("to_char", STRING, args[0], params=call.data[:1], nullable=call.nullable)
 
 
 ROWS: tuple[Function, ...] = (

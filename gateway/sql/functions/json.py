@@ -103,6 +103,10 @@ def _bind_from_json(function: Function, site: Site) -> Expr:
     return make(function, site, (value,), target, True)
 
 
+def _shown_from_json(call: Call, names: list[str]) -> str:
+    return "entries" if isinstance(call.type, MapType) else f"{call.shown}({names[0]})"
+
+
 def _from_json(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     obstacle = _readable(call.type)
     if obstacle is not None:
@@ -121,7 +125,7 @@ def _bind_to_json(function: Function, site: Site) -> Expr:
 
 
 def _writable(t: DataType) -> str | None:
-    if t.name == "VOID" or isinstance(t, IntervalType) or (isinstance(t, MapType) and t.key != STRING):
+    if isinstance(t, IntervalType) or (isinstance(t, MapType) and t.key != STRING):
         return t.sql
     return next(filter(None, map(_writable, t.children())), None)
 
@@ -164,6 +168,6 @@ ROWS: tuple[Function, ...] = (
     Function("json_array_length", (_TEXT,), returns=INT, nullable="always", lower=kernel("json_array_length")),
     Function("json_object_keys", (_TEXT,), returns=array(STRING), nullable="always", lower=kernel("json_object_keys")),
     Function("json_tuple", kind="generator", bind=_bind_tuple, lower=_json_tuple),
-    Function("from_json", bind=_bind_from_json, lower=_from_json),
+    Function("from_json", bind=_bind_from_json, lower=_from_json, shown=_shown_from_json),
     Function("to_json", bind=_bind_to_json, lower=_to_json),
 )

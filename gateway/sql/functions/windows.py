@@ -117,6 +117,10 @@ def _nth(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.agg_fn("nth_value", call.type, args[0], bound.lit(place, BIGINT), ignore_nulls=ignore)
 
 
+def _shown_nth(call: Call, names: list[str]) -> str:
+    return f"nth_value({', '.join(names)}){' ignore nulls' if call.data[1] else ''}"
+
+
 def _window(name: str, shown: str | None = None) -> Function:
     return Function(name, kind="window", bind=_bind_rank, lower=_rank(name), shown=shown)
 
@@ -130,5 +134,5 @@ ROWS: tuple[Function, ...] = (
     Function("ntile", kind="window", bind=_bind_ntile, lower=_ntile),
     Function("lag", kind="window", bind=_bind_offset, lower=_offset("lag")),
     Function("lead", kind="window", bind=_bind_offset, lower=_offset("lead")),
-    Function("nth_value", kind="window", bind=_bind_nth, lower=_nth),
+    Function("nth_value", kind="window", bind=_bind_nth, lower=_nth, shown=_shown_nth),
 )

@@ -82,9 +82,7 @@ class Probes:
         assert emit.schema is not None
         rows: list[list[Any]] = []
         for batch in emit.batches:
-            columns = [
-                canonical(c, f.type) for c, f in zip(batch.columns, emit.schema.fields, strict=True)
-            ]
+            columns = [canonical(c, f.type) for c, f in zip(batch.columns, emit.schema.fields, strict=True)]
             rows += [list(r) for r in zip(*columns, strict=True)] if columns else [[]] * batch.num_rows
         return Outcome(emit.schema, rows)
 
@@ -123,7 +121,9 @@ def canonical(array: pa.Array, t: DataType) -> list[Any]:
         return [
             None
             if not v.is_valid
-            else {"m": list(zip(canonical(v.values.field(0), t.key), canonical(v.values.field(1), t.value), strict=True))}
+            else {
+                "m": list(zip(canonical(v.values.field(0), t.key), canonical(v.values.field(1), t.value), strict=True))
+            }
             for v in array
         ]
     if isinstance(t, StructType):
