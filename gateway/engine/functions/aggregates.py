@@ -307,10 +307,10 @@ def list_quantile(spec: UdfSpec) -> Kernel:
 def _ranks(values: pa.Array) -> Vector:
     """Dense sort keys of any primitive values."""
     if pa.types.is_floating(values.type):
-        return _order_key(values.to_numpy(zero_copy_only=False))
+        return np.asarray(_order_key(values.to_numpy(zero_copy_only=False)))
     if pa.types.is_integer(values.type):
-        return values.to_numpy(zero_copy_only=False)
-    return pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False)
+        return np.asarray(values.to_numpy(zero_copy_only=False))
+    return np.asarray(pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False))
 
 
 @implementation("list_join_distinct")

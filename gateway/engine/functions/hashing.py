@@ -63,7 +63,7 @@ def _fmix(h1: Words, length: Words | int) -> Words:
     h1 = h1 ^ np.asarray(length).astype(_U32)
     h1 = (h1 ^ (h1 >> _U32(16))) * _U32(0x85EBCA6B)
     h1 = (h1 ^ (h1 >> _U32(13))) * _U32(0xC2B2AE35)
-    return h1 ^ (h1 >> _U32(16))
+    return np.asarray(h1 ^ (h1 >> _U32(16)))
 
 
 def _murmur_int(values: Words, seed: Words) -> Words:
@@ -109,7 +109,7 @@ def _rotl64(x: Words, by: int) -> Words:
 def _avalanche(h: Words) -> Words:
     h = (h ^ (h >> _U64(33))) * _U64(_P2)
     h = (h ^ (h >> _U64(29))) * _U64(_P3)
-    return h ^ (h >> _U64(32))
+    return np.asarray(h ^ (h >> _U64(32)))
 
 
 def _xx_int(values: Words, seed: Words) -> Words:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import math
+import operator
 from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from typing import Any
@@ -370,29 +371,37 @@ def try_arithmetic(spec: UdfSpec) -> Kernel:
     return kernel
 
 
+_FLOAT_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": np.fmod,
+}
+_INTEGER_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "%": lambda a, b: _java_remainder(a, b),
+}
+
+
 def _plain_try(symbol: str, returns: pa.DataType) -> Callable[[Any, Any], Any]:
-    def compute(a: Any, b: Any) -> Any:
+    def compute_float(a: Any, b: Any) -> float | None:
         if symbol in "/%" and b == 0:
             return None
-        if pa.types.is_floating(returns):
-            with np.errstate(all="ignore"):
-                kind = np.float32 if returns == pa.float32() else np.float64
-                x, y = kind(a), kind(b)
-                value = {
-                    "+": lambda: x + y,
-                    "-": lambda: x - y,
-                    "*": lambda: x * y,
-                    "/": lambda: x / y,
-                    "%": lambda: np.fmod(x, y),
-                }[symbol]()
-            return float(value)
-        result = {"+": a + b, "-": a - b, "*": a * b}.get(symbol)
-        if result is None:
-            result = int(math.fmod(a, b)) if abs(a) < 2**53 and abs(b) < 2**53 else _java_remainder(a, b)
+        kind = np.float32 if returns == pa.float32() else np.float64
+        with np.errstate(all="ignore"):
+            return float(_FLOAT_OPERATIONS[symbol](kind(a), kind(b)))
+
+    def compute_integer(a: int, b: int) -> int | None:
+        if symbol in "/%" and b == 0:
+            return None
+        result = _INTEGER_OPERATIONS[symbol](a, b)
         half = 1 << (returns.bit_width - 1)
         return result if -half <= result < half else None
 
-    return compute
+    return compute_float if pa.types.is_floating(returns) else compute_integer
 
 
 def _java_remainder(a: int, b: int) -> int:

@@ -20,6 +20,7 @@ from gateway.sql.functions import (
     maths,
     operators,
     regex,
+    statistics,
     strings,
     windows,
 )
@@ -33,6 +34,7 @@ CATALOGUE = catalogue(
     maths.ROWS,
     hashing.ROWS,
     aggregates.ROWS,
+    statistics.ROWS,
     windows.ROWS,
     regex.ROWS,
     json.ROWS,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql import bound
-from gateway.sql.bound import Agg, AggFn, Call, Cast, Expr, Lit, SortKey
+from gateway.sql.bound import Agg, AggFn, Expr, Lit, SortKey
 from gateway.sql.catalogue import Context, Function, Lower, Site, bind_call, coerce_args, make, param
 from gateway.sql.coerce import arithmetic_decimal, coerced, implicit_type
 from gateway.sql.functions.constants import constant, folded
-from gateway.sql.functions.lowerings import both, engine_cast, equals, not_null, refused, text
+from gateway.sql.functions.lowerings import both, engine_cast, not_null, refused, text
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -58,7 +57,7 @@ NOT_AS_WINDOW: frozenset[str] = frozenset(
 _DOUBLE = param(DOUBLE)
 
 
-def _where(agg: Agg, *conditions: Expr) -> Expr | None:
+def filtered(agg: Agg, *conditions: Expr) -> Expr | None:
     """The FILTER of `agg` with more conditions."""
     result = agg.where
     for condition in conditions:
@@ -66,7 +65,7 @@ def _where(agg: Agg, *conditions: Expr) -> Expr | None:
     return result
 
 
-def _native(name: str, *, distinct: bool = True) -> Lower:
+def native_aggregate(name: str, *, distinct: bool = True) -> Lower:
     """The native aggregate; `distinct` False where DataFusion can't do (or ignores) DISTINCT."""
 
     def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -77,10 +76,10 @@ def _native(name: str, *, distinct: bool = True) -> Lower:
     return lower
 
 
-def _collected(agg: Agg, value: Expr, type_: DataType | None = None) -> AggFn:
+def collected(agg: Agg, value: Expr, type_: DataType | None = None) -> AggFn:
     """array_agg of the non-NULL values, in input order or that of WITHIN GROUP."""
     list_type = array(type_ or value.type)
-    return bound.agg_fn("array_agg", list_type, value, of=agg, where=_where(agg, not_null(value)), order=())
+    return bound.agg_fn("array_agg", list_type, value, of=agg, where=filtered(agg, not_null(value)), order=())
 
 
 # ------------------------------------------------------------------------------------------------------------------ count
@@ -104,13 +103,13 @@ def _count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
             value = bound.null(INT)
         if agg.distinct and value.type in (FLOAT, DOUBLE):
             value = bound.op("+", value.type, value, bound.lit(0.0, value.type))
-        if agg.distinct and _has_map(value.type):
+        if agg.distinct and has_map(value.type):
             raise refused(agg, "count(DISTINCT …) of a MAP")
         return bound.agg_fn("count", BIGINT, value, of=agg, order=())
     known = [not_null(a) for a in args if a.type != VOID]
     if len(known) < len(args):
         known = [bound.lit(False, BOOLEAN)]
-    condition = _where(agg, *known)
+    condition = filtered(agg, *known)
     if not agg.distinct:
         return bound.agg_fn("count", BIGINT, bound.lit(1, INT), of=agg, where=condition, order=())
     pairs: list[Expr] = []
@@ -120,8 +119,8 @@ def _count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.agg_fn("count", BIGINT, row, of=agg, where=condition, order=())
 
 
-def _has_map(t: DataType) -> bool:
-    return isinstance(t, MapType) or any(_has_map(c) for c in t.children())
+def has_map(t: DataType) -> bool:
+    return isinstance(t, MapType) or any(has_map(c) for c in t.children())
 
 
 def _count_if(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -132,7 +131,7 @@ def _count_if(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
 def _bind_approx_count(function: Function, site: Site) -> Expr:
     if not 1 <= len(site.args) <= 2:
         raise site.wrong_count("[1, 2]")
-    if site.args[0].type == VOID or _has_map(site.args[0].type):
+    if site.args[0].type == VOID or has_map(site.args[0].type):
         raise site.mismatch(0, "any type but MAP")
     return make(function, site, site.args, BIGINT, False)
 
@@ -202,12 +201,12 @@ def _decimal_sum(agg: Agg, value: Expr, lenient: bool) -> Expr:
 
 def _avg(lenient: bool) -> Lower:
     def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-        return _mean(agg, args[0], agg.type, lenient)
+        return mean_of(agg, args[0], agg.type, lenient)
 
     return lower
 
 
-def _mean(agg: Agg, value: Expr, type_: DataType, lenient: bool) -> Expr:
+def mean_of(agg: Agg, value: Expr, type_: DataType, lenient: bool) -> Expr:
     if type_ == DOUBLE:
         return bound.agg_fn("avg", DOUBLE, bound.cast(value, DOUBLE), of=agg, order=())
     count = bound.agg_fn("count", BIGINT, value, of=agg, order=())
@@ -227,7 +226,7 @@ def _mean(agg: Agg, value: Expr, type_: DataType, lenient: bool) -> Expr:
 def _bind_ordered(function: Function, site: Site) -> Expr:
     if len(site.args) != 1:
         raise site.wrong_count("1")
-    if _has_map(site.args[0].type):
+    if has_map(site.args[0].type):
         raise UserError(
             "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
             f'Cannot resolve "{site.shown}" due to data type mismatch: the function does not support ordering on type '
@@ -274,7 +273,7 @@ def _first(name: str) -> Lower:
             if agg.where is not None:
                 raise refused(agg, f"{agg.shown} with FILTER and OVER")
             return bound.agg_fn(name, agg.type, value, distinct=False, ignore_nulls=ignore)
-        where = _where(agg, not_null(value)) if ignore else agg.where
+        where = filtered(agg, not_null(value)) if ignore else agg.where
         return bound.agg_fn(name, agg.type, value, where=where, distinct=False)
 
     return lower
@@ -287,7 +286,7 @@ def _bind_by(function: Function, site: Site) -> Expr:
         )
     if len(site.args) != 2:
         raise site.wrong_count("2")
-    if _has_map(site.args[1].type):
+    if has_map(site.args[1].type):
         raise site.mismatch(1, "ORDERED")
     return make(function, site, site.args, site.args[0].type, True)
 
@@ -301,7 +300,7 @@ def _by(descending: bool) -> Lower:
             raise refused(agg, f"{agg.shown} of NULL")
         if is_nested(key.type):
             raise refused(agg, f"{agg.shown} ordered by {key.type.sql}")
-        where = _where(agg, not_null(key))
+        where = filtered(agg, not_null(key))
         if key.type in (FLOAT, DOUBLE):
             key = bound.udf("float_order", INT if key.type == FLOAT else BIGINT, key)
         order = (SortKey(key, descending, True),)
@@ -317,7 +316,7 @@ def _bind_collect(function: Function, site: Site) -> Expr:
     if len(site.args) != 1:
         raise site.wrong_count("1")
     value = site.args[0]
-    if function.name == "collect_set" and _has_map(value.type):
+    if function.name == "collect_set" and has_map(value.type):
         raise UserError(
             "DATATYPE_MISMATCH.UNSUPPORTED_INPUT_TYPE",
             f'Cannot resolve "{site.shown}" due to data type mismatch: the input can\'t be "MAP" type data.',
@@ -338,7 +337,7 @@ def _collect(distinct: bool) -> Lower:
             agg.type,
             value,
             of=agg,
-            where=_where(agg, not_null(value)),
+            where=filtered(agg, not_null(value)),
             distinct=distinct or agg.distinct,
         )
         return bound.udf("list_or_empty", agg.type, lists, nullable=False)
@@ -372,265 +371,11 @@ def _listagg(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
     assert isinstance(separator, Lit)
     if agg.distinct:  # the engine's DISTINCT loses the order
         lists = bound.agg_fn(
-            "array_agg", array(STRING), value, of=agg, where=_where(agg, not_null(value)), distinct=False
+            "array_agg", array(STRING), value, of=agg, where=filtered(agg, not_null(value)), distinct=False
         )
         return bound.udf("list_join_distinct", STRING, lists, params=(separator.value or "",))
     joined = bound.agg_fn("string_agg", STRING, value, text(separator.value or ""), of=agg)
     return engine_cast(joined, STRING)
-
-
-# -------------------------------------------------------------------------------------------------------------- statistics
-
-
-def _moment(native_name: str, list_name: str) -> Lower:
-    def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-        if not agg.distinct:
-            return bound.agg_fn(native_name, DOUBLE, args[0], of=agg, order=())
-        return bound.udf(list_name, DOUBLE, _collected(agg, args[0]))
-
-    return lower
-
-
-def _of_list(list_name: str) -> Lower:
-    def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-        return bound.udf(list_name, DOUBLE, _collected(agg, args[0]))
-
-    return lower
-
-
-def _pairs(agg: Agg, name: str, args: tuple[Expr, ...]) -> AggFn:
-    return bound.agg_fn(name, DOUBLE, *args, of=agg, order=())
-
-
-def _single(agg: Agg) -> None:
-    if agg.distinct:
-        raise refused(agg, f"{agg.shown}(DISTINCT …)")
-
-
-def _corr(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-    _single(agg)
-    spread = bound.op("*", DOUBLE, _pairs(agg, "regr_sxx", args), _pairs(agg, "regr_syy", args))
-    count = engine_cast(_pairs(agg, "regr_count", args), BIGINT)
-    return bound.udf("correlation", DOUBLE, _pairs(agg, "corr", args), count, spread, raises=True)
-
-
-def _regr_count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-    _single(agg)
-    known = [not_null(a) for a in args]
-    return bound.agg_fn("count", BIGINT, bound.lit(1, INT), of=agg, where=_where(agg, *known), order=())
-
-
-def _regr_r2(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-    _single(agg)
-    zero = bound.lit(0.0, DOUBLE)
-    level = both(equals(_pairs(agg, "regr_syy", args), zero), bound.not_(equals(_pairs(agg, "regr_sxx", args), zero)))
-    return bound.case(DOUBLE, (level, bound.lit(1.0, DOUBLE)), otherwise=_pairs(agg, "regr_r2", args))
-
-
-def _regr_intercept(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-    _single(agg)
-    slope = bound.op("*", DOUBLE, _pairs(agg, "regr_slope", args), _pairs(agg, "regr_avgx", args))
-    return bound.op("-", DOUBLE, _pairs(agg, "regr_avgy", args), slope)
-
-
-def _bind_regr_mean(function: Function, site: Site) -> Expr:
-    """regr_avgx / regr_avgy: avg of one side over the complete pairs."""
-    if len(site.args) != 2:
-        raise site.wrong_count("2")
-    args = []
-    for i, arg in enumerate(site.args):
-        source = implicit_type(arg.type, ["numeric"])
-        if source is None:
-            raise site.mismatch(i, "NUMERIC")
-        args.append(coerced(arg, source))
-    side = args[0 if function.name == "regr_avgy" else 1].type
-    type_: DataType = DOUBLE
-    if isinstance(side, DecimalType):
-        type_ = decimal(min(MAX_PRECISION, side.precision + 4), min(MAX_PRECISION, side.scale + 4))
-    return make(function, site, tuple(args), type_, True)
-
-
-def _regr_mean(side: int) -> Lower:
-    def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-        _single(agg)
-        paired = Agg(agg.type, True, agg.fn, args, where=_where(agg, *(not_null(a) for a in args)), span=agg.span)
-        return _mean(paired, args[side], agg.type, False)
-
-    return lower
-
-
-# ------------------------------------------------------------------------------------------------------------ percentiles
-
-
-def _shares(site: Site, index: int) -> tuple[tuple[float, ...], bool]:
-    """The constant percentages and whether they are an array."""
-    arg = folded(site.args[index])
-    while isinstance(arg, Cast):
-        arg = arg.arg
-    is_array = isinstance(arg, Call) and arg.fn == "array"
-    items = arg.args if isinstance(arg, Call) and is_array else (arg,)
-    shares = []
-    for item in items:
-        item = folded(item)
-        if not isinstance(item, Lit):
-            raise UserError(
-                "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
-                f'Cannot resolve "{site.shown}" due to data type mismatch: the input percentage should be a foldable '
-                "expression.",
-                span=site.span_of(index),
-            )
-        if not isinstance(item.value, (int, float, Decimal)) or isinstance(item.value, bool):
-            if item.value is None:
-                raise UserError(
-                    "DATATYPE_MISMATCH.UNEXPECTED_NULL", "The percentage must not be NULL.", span=site.span_of(index)
-                )
-            raise site.mismatch(index, "DOUBLE or ARRAY<DOUBLE>")
-        share = float(item.value)
-        if not 0.0 <= share <= 1.0:
-            raise UserError(
-                "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
-                f'Cannot resolve "{site.shown}" due to data type mismatch: the percentage must be between [0.0, 1.0] '
-                f"(current value = {share}).",
-                span=site.span_of(index),
-            )
-        shares.append(share)
-    return tuple(shares), is_array
-
-
-def _unordered(agg: Expr) -> Expr:
-    """Without WITHIN GROUP: the order has become data."""
-    assert isinstance(agg, Agg)
-    return replace(agg, order=())
-
-
-def _bind_percentile(function: Function, site: Site) -> Expr:
-    """median, percentile, percentile_cont, percentile_disc; data holds (percentages, is array, discrete, descending)."""
-    name, descending = function.name, False
-    values: tuple[Expr, ...]
-    shown: tuple[Expr, ...] = ()
-    if name in ("percentile_cont", "percentile_disc"):
-        if len(site.args) != 1:
-            raise site.wrong_count("1")
-        if len(site.order) != 1:
-            raise UserError(
-                "INVALID_WITHIN_GROUP_EXPRESSION.WRONG_NUM_ORDERINGS"
-                if site.order
-                else "INVALID_WITHIN_GROUP_EXPRESSION.WITHIN_GROUP_MISSING",
-                f"The function `{site.shown}` requires WITHIN GROUP (ORDER BY …) with one expression.",
-                span=site.span,
-                sqlstate="42K0K",
-            )
-        shares, is_array = _shares(site, 0)
-        values, descending = (site.order[0].expr,), site.order[0].descending
-        shown = site.args
-    elif name == "median":
-        if len(site.args) != 1:
-            raise site.wrong_count("1")
-        (shares, is_array), values = ((0.5,), False), site.args
-    else:
-        if not 2 <= len(site.args) <= 3:
-            raise site.wrong_count("[2, 3]")
-        if len(site.args) == 3 and not (isinstance(site.args[2], Lit) and site.args[2].value == 1):
-            raise UnsupportedError(
-                "UNSUPPORTED_FEATURE", "percentile with frequencies is not supported.", span=site.span
-            )
-        shares, is_array = _shares(site, 1)
-        values, shown = site.args[:1], (site.args[1], Lit(BIGINT, False, 1))
-    if is_interval(values[0].type):
-        raise UnsupportedError("UNSUPPORTED_FEATURE", f"{site.shown} of intervals is not supported.", span=site.span)
-    source = implicit_type(values[0].type, ["numeric"])
-    if source is None:
-        raise site.mismatch(0, "NUMERIC or ANSI INTERVAL")
-    value = coerced(coerced(values[0], source), DOUBLE)
-    type_: DataType = array(DOUBLE, False) if is_array else DOUBLE
-    data = (shares, is_array, name == "percentile_disc", descending)
-    return _unordered(make(function, site, (value, *shown), type_, True, data))
-
-
-def _percentile(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-    return bound.udf("list_percentile", agg.type, _collected(agg, args[0]), params=agg.data)
-
-
-def _shown_ordered(agg: Any, names: list[str]) -> str:
-    """percentile_cont(0.5) WITHIN GROUP (ORDER BY v): the value is the first argument, the share the second."""
-    direction = " DESC" if agg.data[3] else ""
-    return f"{agg.shown}({names[1]}) WITHIN GROUP (ORDER BY {names[0]}{direction})"
-
-
-def _bind_approx_percentile(function: Function, site: Site) -> Expr:
-    if not 2 <= len(site.args) <= 3:
-        raise site.wrong_count("[2, 3]")
-    shares, is_array = _shares(site, 1)
-    given = site.args[0].type
-    source = given if given.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ") or is_interval(given) else None
-    source = source or implicit_type(given, ["numeric"])
-    if source is None:
-        raise site.mismatch(0, "NUMERIC or DATE or TIMESTAMP or ANSI INTERVAL")
-    accuracy: Expr = Lit(INT, False, 10000)
-    if len(site.args) == 3:
-        accuracy = folded(site.args[2])
-        if not isinstance(accuracy, Lit):
-            site.constant(2)
-        elif not isinstance(accuracy.value, int) or isinstance(accuracy.value, bool):
-            raise site.mismatch(2, "INTEGRAL")
-        elif not 0 < accuracy.value <= 2147483647:
-            raise UserError(
-                "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
-                f'Cannot resolve "{site.shown}" due to data type mismatch: the accuracy must be between (0, 2147483647] '
-                f"(current value = {accuracy.value}).",
-                span=site.span_of(2),
-            )
-    type_: DataType = array(source, False) if is_array else source
-    value = coerced(site.args[0], source)
-    assert isinstance(accuracy, Lit)
-    return make(function, site, (value, site.args[1], accuracy), type_, True, (shares, is_array, accuracy.value))
-
-
-def _approx_percentile(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-    return bound.udf("list_quantile", agg.type, _collected(agg, args[0]), params=agg.data)
-
-
-def _bind_mode(function: Function, site: Site) -> Expr:
-    """mode(x [, deterministic]) and mode() WITHIN GROUP (ORDER BY x); data holds how ties are decided."""
-    ties = "first"
-    if site.distinct:
-        raise UserError(
-            "INVALID_WITHIN_GROUP_EXPRESSION.DISTINCT_UNSUPPORTED",
-            "Invalid WITHIN GROUP expression: mode does not support DISTINCT.",
-            span=site.span,
-            sqlstate="42K0K",
-        )
-    if site.order:
-        if site.args or len(site.order) != 1:
-            raise site.wrong_count("0")
-        value = site.order[0].expr
-        ties = "high" if site.order[0].descending else "low"
-    else:
-        if not 1 <= len(site.args) <= 2:
-            raise site.wrong_count("[0, 1, 2]")
-        value = site.args[0]
-        if len(site.args) == 2:
-            if site.args[1].type != BOOLEAN:
-                raise site.mismatch(1, "BOOLEAN")
-            ties = "low" if constant(site, 1) else "first"
-    if _has_map(value.type):
-        raise site.mismatch(0, "any type but MAP")
-    ordered = bool(site.order) or ties == "low"
-    return _unordered(make(function, site, (value,), value.type, True, (ties, ordered)))
-
-
-def _mode(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-    if is_nested(args[0].type) or args[0].type == VOID:
-        raise refused(agg, f"{agg.shown} of {args[0].type.sql}")
-    return bound.udf("list_mode", agg.type, _collected(agg, args[0]), params=agg.data[:1])
-
-
-def _shown_mode(agg: Any, names: list[str]) -> str:
-    ties, ordered = agg.data
-    if not ordered:
-        return f"{agg.shown}({names[0]})"
-    # Spark rewrites the deterministic form to a descending order and takes its last value
-    return f"mode() WITHIN GROUP (ORDER BY {names[0]}{' DESC' if ties == 'low' else ''})"
 
 
 def _shown_first(agg: Any, names: list[str]) -> str:
@@ -654,23 +399,7 @@ def _bind_bits(function: Function, site: Site) -> Expr:
     return make(function, site, (coerced(site.args[0], type_),), type_, True)
 
 
-def _aggregate(name: str, **row: Any) -> Function:
-    return Function(name, kind="aggregate", **row)
-
-
-def _statistic(name: str, lower: Lower, *aliases: str, arguments: int = 1) -> Function:
-    return _aggregate(
-        name, params=(_DOUBLE,) * arguments, returns=DOUBLE, nullable="always", lower=lower, aliases=aliases
-    )
-
-
-def _boolean(name: str, *aliases: str) -> Function:
-    return _aggregate(
-        name, params=(param(BOOLEAN),), returns=BOOLEAN, nullable="always", lower=_native(name), aliases=aliases
-    )
-
-
-def _not_windowed(row: Function) -> Function:
+def not_windowed(row: Function) -> Function:
     """The row whose binding refuses OVER."""
 
     def bind(function: Function, site: Site) -> Expr:
@@ -681,17 +410,32 @@ def _not_windowed(row: Function) -> Function:
     return replace(row, bind=bind)
 
 
+def aggregate(name: str, **row: Any) -> Function:
+    return Function(name, kind="aggregate", **row)
+
+
+def _boolean(name: str, *aliases: str) -> Function:
+    return aggregate(
+        name,
+        params=(param(BOOLEAN),),
+        returns=BOOLEAN,
+        nullable="always",
+        lower=native_aggregate(name),
+        aliases=aliases,
+    )
+
+
 _ROWS: tuple[Function, ...] = (
-    _aggregate("count", bind=_bind_count, lower=_count),
-    _aggregate("count_if", params=(param(BOOLEAN),), returns=BIGINT, nullable="never", lower=_count_if),
-    _aggregate("approx_count_distinct", bind=_bind_approx_count, lower=_approx_count, shown=_shown_first),
-    _aggregate("sum", bind=_bind_total, lower=_sum(False)),
-    _aggregate("try_sum", bind=_bind_total, lower=_sum(True)),
-    _aggregate("avg", bind=_bind_total, lower=_avg(False), aliases=("mean",)),
-    _aggregate("try_avg", bind=_bind_total, lower=_avg(True)),
-    _aggregate("min", bind=_bind_ordered, lower=_extreme("min")),
-    _aggregate("max", bind=_bind_ordered, lower=_extreme("max")),
-    _aggregate(
+    aggregate("count", bind=_bind_count, lower=_count),
+    aggregate("count_if", params=(param(BOOLEAN),), returns=BIGINT, nullable="never", lower=_count_if),
+    aggregate("approx_count_distinct", bind=_bind_approx_count, lower=_approx_count, shown=_shown_first),
+    aggregate("sum", bind=_bind_total, lower=_sum(False)),
+    aggregate("try_sum", bind=_bind_total, lower=_sum(True)),
+    aggregate("avg", bind=_bind_total, lower=_avg(False), aliases=("mean",)),
+    aggregate("try_avg", bind=_bind_total, lower=_avg(True)),
+    aggregate("min", bind=_bind_ordered, lower=_extreme("min")),
+    aggregate("max", bind=_bind_ordered, lower=_extreme("max")),
+    aggregate(
         "first",
         bind=_bind_first,
         lower=_first("first_value"),
@@ -699,13 +443,13 @@ _ROWS: tuple[Function, ...] = (
         shown=_shown_first,
         ordered=True,
     ),
-    _aggregate("any_value", bind=_bind_first, lower=_first("first_value"), shown=_shown_first, ordered=True),
-    _aggregate(
+    aggregate("any_value", bind=_bind_first, lower=_first("first_value"), shown=_shown_first, ordered=True),
+    aggregate(
         "last", bind=_bind_first, lower=_first("last_value"), aliases=("last_value",), shown=_shown_first, ordered=True
     ),
-    _aggregate("max_by", bind=_bind_by, lower=_by(False)),
-    _aggregate("min_by", bind=_bind_by, lower=_by(True)),
-    _aggregate(
+    aggregate("max_by", bind=_bind_by, lower=_by(False)),
+    aggregate("min_by", bind=_bind_by, lower=_by(True)),
+    aggregate(
         "collect_list",
         bind=_bind_collect,
         lower=_collect(False),
@@ -713,41 +457,15 @@ _ROWS: tuple[Function, ...] = (
         ordered=True,
         shown=lambda agg, names: f"collect_list({_distinct(agg)}{names[0]})",
     ),
-    _aggregate("collect_set", bind=_bind_collect, lower=_collect(True), ordered=True),
-    _aggregate(
+    aggregate("collect_set", bind=_bind_collect, lower=_collect(True), ordered=True),
+    aggregate(
         "listagg", bind=_bind_listagg, lower=_listagg, aliases=("string_agg",), ordered=True, shown=_shown_listagg
     ),
     _boolean("bool_and", "every"),
     _boolean("bool_or", "any", "some"),
-    _aggregate("bit_and", bind=_bind_bits, lower=_native("bit_and")),
-    _aggregate("bit_or", bind=_bind_bits, lower=_native("bit_or")),
-    _aggregate("bit_xor", bind=_bind_bits, lower=_native("bit_xor")),
-    _statistic("stddev_samp", _moment("stddev_samp", "list_stddev_samp"), "stddev", "std"),
-    _statistic("stddev_pop", _moment("stddev_pop", "list_stddev_pop")),
-    _statistic("var_samp", _moment("var_samp", "list_var_samp"), "variance"),
-    _statistic("var_pop", _moment("var_pop", "list_var_pop")),
-    _statistic("skewness", _of_list("list_skewness")),
-    _statistic("kurtosis", _of_list("list_kurtosis")),
-    _statistic("covar_pop", _native("covar_pop", distinct=False), arguments=2),
-    _statistic("covar_samp", _native("covar_samp", distinct=False), arguments=2),
-    _statistic("corr", _corr, arguments=2),
-    _aggregate("regr_count", params=(_DOUBLE, _DOUBLE), returns=BIGINT, nullable="never", lower=_regr_count),
-    _aggregate("regr_avgx", bind=_bind_regr_mean, lower=_regr_mean(1)),
-    _aggregate("regr_avgy", bind=_bind_regr_mean, lower=_regr_mean(0)),
-    _statistic("regr_slope", _native("regr_slope", distinct=False), arguments=2),
-    _statistic("regr_intercept", _regr_intercept, arguments=2),
-    _statistic("regr_r2", _regr_r2, arguments=2),
-    _statistic("regr_sxx", _native("regr_sxx", distinct=False), arguments=2),
-    _statistic("regr_sxy", _native("regr_sxy", distinct=False), arguments=2),
-    _statistic("regr_syy", _native("regr_syy", distinct=False), arguments=2),
-    _aggregate("median", bind=_bind_percentile, lower=_percentile),
-    _aggregate("percentile", bind=_bind_percentile, lower=_percentile),
-    _aggregate("percentile_cont", bind=_bind_percentile, lower=_percentile, shown=_shown_ordered),
-    _aggregate("percentile_disc", bind=_bind_percentile, lower=_percentile, shown=_shown_ordered),
-    _aggregate(
-        "percentile_approx", bind=_bind_approx_percentile, lower=_approx_percentile, aliases=("approx_percentile",)
-    ),
-    _aggregate("mode", bind=_bind_mode, lower=_mode, shown=_shown_mode),
+    aggregate("bit_and", bind=_bind_bits, lower=native_aggregate("bit_and")),
+    aggregate("bit_or", bind=_bind_bits, lower=native_aggregate("bit_or")),
+    aggregate("bit_xor", bind=_bind_bits, lower=native_aggregate("bit_xor")),
 )
 
-ROWS = tuple(_not_windowed(row) if row.name in NOT_AS_WINDOW else row for row in _ROWS)
+ROWS = tuple(not_windowed(row) if row.name in NOT_AS_WINDOW else row for row in _ROWS)

@@ -133,7 +133,7 @@ def canonical(array: pa.Array, t: DataType) -> list[Any]:
             {"s": [[f.name, c[i]] for f, c in zip(t.fields, columns, strict=True)]} if valid[i] else None
             for i in range(len(array))
         ]
-    return array.to_pylist()
+    return list(array.to_pylist())
 
 
 def _day_number(text: str) -> int:

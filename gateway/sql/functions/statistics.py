@@ -1,0 +1,333 @@
+"""Rows of statistical aggregates: moments, pairs, percentiles, mode; list kernels where the engine means something else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from gateway.errors import UnsupportedError, UserError
+from gateway.sql import bound
+from gateway.sql.bound import Agg, AggFn, Call, Cast, Expr, Lit
+from gateway.sql.catalogue import Context, Function, Lower, Site, make, param
+from gateway.sql.coerce import coerced, implicit_type
+from gateway.sql.functions.aggregates import (
+    NOT_AS_WINDOW,
+    aggregate,
+    collected,
+    filtered,
+    has_map,
+    mean_of,
+    native_aggregate,
+    not_windowed,
+)
+from gateway.sql.functions.constants import constant, folded
+from gateway.sql.functions.lowerings import both, engine_cast, equals, not_null, refused
+from gateway.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    MAX_PRECISION,
+    VOID,
+    DataType,
+    DecimalType,
+    array,
+    decimal,
+    is_interval,
+    is_nested,
+)
+
+_DOUBLE = param(DOUBLE)
+
+
+# -------------------------------------------------------------------------------------------------------------- statistics
+
+
+def _moment(native_name: str, list_name: str) -> Lower:
+    def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+        if not agg.distinct:
+            return bound.agg_fn(native_name, DOUBLE, args[0], of=agg, order=())
+        return bound.udf(list_name, DOUBLE, collected(agg, args[0]))
+
+    return lower
+
+
+def _of_list(list_name: str) -> Lower:
+    def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+        return bound.udf(list_name, DOUBLE, collected(agg, args[0]))
+
+    return lower
+
+
+def _pairs(agg: Agg, name: str, args: tuple[Expr, ...]) -> AggFn:
+    return bound.agg_fn(name, DOUBLE, *args, of=agg, order=())
+
+
+def _single(agg: Agg) -> None:
+    if agg.distinct:
+        raise refused(agg, f"{agg.shown}(DISTINCT …)")
+
+
+def _corr(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+    _single(agg)
+    spread = bound.op("*", DOUBLE, _pairs(agg, "regr_sxx", args), _pairs(agg, "regr_syy", args))
+    count = engine_cast(_pairs(agg, "regr_count", args), BIGINT)
+    return bound.udf("correlation", DOUBLE, _pairs(agg, "corr", args), count, spread, raises=True)
+
+
+def _regr_count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+    _single(agg)
+    known = [not_null(a) for a in args]
+    return bound.agg_fn("count", BIGINT, bound.lit(1, INT), of=agg, where=filtered(agg, *known), order=())
+
+
+def _regr_r2(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+    _single(agg)
+    zero = bound.lit(0.0, DOUBLE)
+    level = both(equals(_pairs(agg, "regr_syy", args), zero), bound.not_(equals(_pairs(agg, "regr_sxx", args), zero)))
+    return bound.case(DOUBLE, (level, bound.lit(1.0, DOUBLE)), otherwise=_pairs(agg, "regr_r2", args))
+
+
+def _regr_intercept(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+    _single(agg)
+    slope = bound.op("*", DOUBLE, _pairs(agg, "regr_slope", args), _pairs(agg, "regr_avgx", args))
+    return bound.op("-", DOUBLE, _pairs(agg, "regr_avgy", args), slope)
+
+
+def _bind_regr_mean(function: Function, site: Site) -> Expr:
+    """regr_avgx / regr_avgy: avg of one side over the complete pairs."""
+    if len(site.args) != 2:
+        raise site.wrong_count("2")
+    args = []
+    for i, arg in enumerate(site.args):
+        source = implicit_type(arg.type, ["numeric"])
+        if source is None:
+            raise site.mismatch(i, "NUMERIC")
+        args.append(coerced(arg, source))
+    side = args[0 if function.name == "regr_avgy" else 1].type
+    type_: DataType = DOUBLE
+    if isinstance(side, DecimalType):
+        type_ = decimal(min(MAX_PRECISION, side.precision + 4), min(MAX_PRECISION, side.scale + 4))
+    return make(function, site, tuple(args), type_, True)
+
+
+def _regr_mean(side: int) -> Lower:
+    def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+        _single(agg)
+        paired = Agg(agg.type, True, agg.fn, args, where=filtered(agg, *(not_null(a) for a in args)), span=agg.span)
+        return mean_of(paired, args[side], agg.type, False)
+
+    return lower
+
+
+# ------------------------------------------------------------------------------------------------------------ percentiles
+
+
+def _shares(site: Site, index: int) -> tuple[tuple[float, ...], bool]:
+    """The constant percentages and whether they are an array."""
+    arg = folded(site.args[index])
+    while isinstance(arg, Cast):
+        arg = arg.arg
+    is_array = isinstance(arg, Call) and arg.fn == "array"
+    items = arg.args if isinstance(arg, Call) and is_array else (arg,)
+    shares = []
+    for item in items:
+        item = folded(item)
+        if not isinstance(item, Lit):
+            raise UserError(
+                "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
+                f'Cannot resolve "{site.shown}" due to data type mismatch: the input percentage should be a foldable '
+                "expression.",
+                span=site.span_of(index),
+            )
+        if not isinstance(item.value, (int, float, Decimal)) or isinstance(item.value, bool):
+            if item.value is None:
+                raise UserError(
+                    "DATATYPE_MISMATCH.UNEXPECTED_NULL", "The percentage must not be NULL.", span=site.span_of(index)
+                )
+            raise site.mismatch(index, "DOUBLE or ARRAY<DOUBLE>")
+        share = float(item.value)
+        if not 0.0 <= share <= 1.0:
+            raise UserError(
+                "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
+                f'Cannot resolve "{site.shown}" due to data type mismatch: the percentage must be between [0.0, 1.0] '
+                f"(current value = {share}).",
+                span=site.span_of(index),
+            )
+        shares.append(share)
+    return tuple(shares), is_array
+
+
+def _unordered(agg: Expr) -> Expr:
+    """Without WITHIN GROUP: the order has become data."""
+    assert isinstance(agg, Agg)
+    return replace(agg, order=())
+
+
+def _bind_percentile(function: Function, site: Site) -> Expr:
+    """median, percentile, percentile_cont, percentile_disc; data holds (percentages, is array, discrete, descending)."""
+    name, descending = function.name, False
+    values: tuple[Expr, ...]
+    shown: tuple[Expr, ...] = ()
+    if name in ("percentile_cont", "percentile_disc"):
+        if len(site.args) != 1:
+            raise site.wrong_count("1")
+        if len(site.order) != 1:
+            raise UserError(
+                "INVALID_WITHIN_GROUP_EXPRESSION.WRONG_NUM_ORDERINGS"
+                if site.order
+                else "INVALID_WITHIN_GROUP_EXPRESSION.WITHIN_GROUP_MISSING",
+                f"The function `{site.shown}` requires WITHIN GROUP (ORDER BY …) with one expression.",
+                span=site.span,
+                sqlstate="42K0K",
+            )
+        shares, is_array = _shares(site, 0)
+        values, descending = (site.order[0].expr,), site.order[0].descending
+        shown = site.args
+    elif name == "median":
+        if len(site.args) != 1:
+            raise site.wrong_count("1")
+        (shares, is_array), values = ((0.5,), False), site.args
+    else:
+        if not 2 <= len(site.args) <= 3:
+            raise site.wrong_count("[2, 3]")
+        if len(site.args) == 3 and not (isinstance(site.args[2], Lit) and site.args[2].value == 1):
+            raise UnsupportedError(
+                "UNSUPPORTED_FEATURE", "percentile with frequencies is not supported.", span=site.span
+            )
+        shares, is_array = _shares(site, 1)
+        values, shown = site.args[:1], (site.args[1], Lit(BIGINT, False, 1))
+    if is_interval(values[0].type):
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"{site.shown} of intervals is not supported.", span=site.span)
+    source = implicit_type(values[0].type, ["numeric"])
+    if source is None:
+        raise site.mismatch(0, "NUMERIC or ANSI INTERVAL")
+    value = coerced(coerced(values[0], source), DOUBLE)
+    type_: DataType = array(DOUBLE, False) if is_array else DOUBLE
+    data = (shares, is_array, name == "percentile_disc", descending)
+    return _unordered(make(function, site, (value, *shown), type_, True, data))
+
+
+def _percentile(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf("list_percentile", agg.type, collected(agg, args[0]), params=agg.data)
+
+
+def _shown_ordered(agg: Any, names: list[str]) -> str:
+    """percentile_cont(0.5) WITHIN GROUP (ORDER BY v): the value is the first argument, the share the second."""
+    direction = " DESC" if agg.data[3] else ""
+    return f"{agg.shown}({names[1]}) WITHIN GROUP (ORDER BY {names[0]}{direction})"
+
+
+def _bind_approx_percentile(function: Function, site: Site) -> Expr:
+    if not 2 <= len(site.args) <= 3:
+        raise site.wrong_count("[2, 3]")
+    shares, is_array = _shares(site, 1)
+    given = site.args[0].type
+    source = given if given.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ") or is_interval(given) else None
+    source = source or implicit_type(given, ["numeric"])
+    if source is None:
+        raise site.mismatch(0, "NUMERIC or DATE or TIMESTAMP or ANSI INTERVAL")
+    accuracy: Expr = Lit(INT, False, 10000)
+    if len(site.args) == 3:
+        accuracy = folded(site.args[2])
+        if not isinstance(accuracy, Lit):
+            site.constant(2)
+        elif not isinstance(accuracy.value, int) or isinstance(accuracy.value, bool):
+            raise site.mismatch(2, "INTEGRAL")
+        elif not 0 < accuracy.value <= 2147483647:
+            raise UserError(
+                "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
+                f'Cannot resolve "{site.shown}" due to data type mismatch: the accuracy must be between (0, 2147483647] '
+                f"(current value = {accuracy.value}).",
+                span=site.span_of(2),
+            )
+    type_: DataType = array(source, False) if is_array else source
+    value = coerced(site.args[0], source)
+    assert isinstance(accuracy, Lit)
+    return make(function, site, (value, site.args[1], accuracy), type_, True, (shares, is_array, accuracy.value))
+
+
+def _approx_percentile(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+    return bound.udf("list_quantile", agg.type, collected(agg, args[0]), params=agg.data)
+
+
+def _bind_mode(function: Function, site: Site) -> Expr:
+    """mode(x [, deterministic]) and mode() WITHIN GROUP (ORDER BY x); data holds how ties are decided."""
+    ties = "first"
+    if site.distinct:
+        raise UserError(
+            "INVALID_WITHIN_GROUP_EXPRESSION.DISTINCT_UNSUPPORTED",
+            "Invalid WITHIN GROUP expression: mode does not support DISTINCT.",
+            span=site.span,
+            sqlstate="42K0K",
+        )
+    if site.order:
+        if site.args or len(site.order) != 1:
+            raise site.wrong_count("0")
+        value = site.order[0].expr
+        ties = "high" if site.order[0].descending else "low"
+    else:
+        if not 1 <= len(site.args) <= 2:
+            raise site.wrong_count("[0, 1, 2]")
+        value = site.args[0]
+        if len(site.args) == 2:
+            if site.args[1].type != BOOLEAN:
+                raise site.mismatch(1, "BOOLEAN")
+            ties = "low" if constant(site, 1) else "first"
+    if has_map(value.type):
+        raise site.mismatch(0, "any type but MAP")
+    ordered = bool(site.order) or ties == "low"
+    return _unordered(make(function, site, (value,), value.type, True, (ties, ordered)))
+
+
+def _mode(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+    if is_nested(args[0].type) or args[0].type == VOID:
+        raise refused(agg, f"{agg.shown} of {args[0].type.sql}")
+    return bound.udf("list_mode", agg.type, collected(agg, args[0]), params=agg.data[:1])
+
+
+def _shown_mode(agg: Any, names: list[str]) -> str:
+    ties, ordered = agg.data
+    if not ordered:
+        return f"{agg.shown}({names[0]})"
+    # Spark rewrites the deterministic form to a descending order and takes its last value
+    return f"mode() WITHIN GROUP (ORDER BY {names[0]}{' DESC' if ties == 'low' else ''})"
+
+
+def _statistic(name: str, lower: Lower, *aliases: str, arguments: int = 1) -> Function:
+    return aggregate(
+        name, params=(_DOUBLE,) * arguments, returns=DOUBLE, nullable="always", lower=lower, aliases=aliases
+    )
+
+
+_ROWS: tuple[Function, ...] = (
+    _statistic("stddev_samp", _moment("stddev_samp", "list_stddev_samp"), "stddev", "std"),
+    _statistic("stddev_pop", _moment("stddev_pop", "list_stddev_pop")),
+    _statistic("var_samp", _moment("var_samp", "list_var_samp"), "variance"),
+    _statistic("var_pop", _moment("var_pop", "list_var_pop")),
+    _statistic("skewness", _of_list("list_skewness")),
+    _statistic("kurtosis", _of_list("list_kurtosis")),
+    _statistic("covar_pop", native_aggregate("covar_pop", distinct=False), arguments=2),
+    _statistic("covar_samp", native_aggregate("covar_samp", distinct=False), arguments=2),
+    _statistic("corr", _corr, arguments=2),
+    aggregate("regr_count", params=(_DOUBLE, _DOUBLE), returns=BIGINT, nullable="never", lower=_regr_count),
+    aggregate("regr_avgx", bind=_bind_regr_mean, lower=_regr_mean(1)),
+    aggregate("regr_avgy", bind=_bind_regr_mean, lower=_regr_mean(0)),
+    _statistic("regr_slope", native_aggregate("regr_slope", distinct=False), arguments=2),
+    _statistic("regr_intercept", _regr_intercept, arguments=2),
+    _statistic("regr_r2", _regr_r2, arguments=2),
+    _statistic("regr_sxx", native_aggregate("regr_sxx", distinct=False), arguments=2),
+    _statistic("regr_sxy", native_aggregate("regr_sxy", distinct=False), arguments=2),
+    _statistic("regr_syy", native_aggregate("regr_syy", distinct=False), arguments=2),
+    aggregate("median", bind=_bind_percentile, lower=_percentile),
+    aggregate("percentile", bind=_bind_percentile, lower=_percentile),
+    aggregate("percentile_cont", bind=_bind_percentile, lower=_percentile, shown=_shown_ordered),
+    aggregate("percentile_disc", bind=_bind_percentile, lower=_percentile, shown=_shown_ordered),
+    aggregate(
+        "percentile_approx", bind=_bind_approx_percentile, lower=_approx_percentile, aliases=("approx_percentile",)
+    ),
+    aggregate("mode", bind=_bind_mode, lower=_mode, shown=_shown_mode),
+)
+
+ROWS = tuple(not_windowed(row) if row.name in NOT_AS_WINDOW else row for row in _ROWS)
