@@ -14,7 +14,12 @@ from gateway.sqltypes import DataType
 
 @dataclass(frozen=True, slots=True)
 class TempView:
-    """A session's temporary view: its query's text and the names that it was created under."""
+    """A session's temporary view: its query's text and the names that it was created under.
+
+    `views` holds the lower-cased names of the temporary views that its query may mean (None: all): one that is made later
+    does not take the place of a table in an older view. `time_zone` is the zone that its query was made under, "" if its
+    meaning does not depend on it.
+    """
 
     name: str
     query: str
@@ -23,6 +28,8 @@ class TempView:
     schema: str
     comment: str | None = None
     parameters: tuple[Parameter, ...] = ()
+    views: frozenset[str] | None = None
+    time_zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,21 @@
-"""Everything that is not a query: session commands, SHOW and DESCRIBE, EXPLAIN, views, schemas and tables."""
+"""Everything that is not a query: session commands, SHOW and DESCRIBE, EXPLAIN; the table of all commands."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gateway.config.session import (
     SESSION_SETTINGS,
-    TIMEZONE,
     find_setting,
     is_tuning,
     normalise_setting,
 )
-from gateway.engine.base import Emit, SessionChange, Statement, TempView
-from gateway.errors import GatewayError, UserError, unsupported
+from gateway.engine.base import Emit, SessionChange, Statement
+from gateway.errors import GatewayError, UnsupportedError, UserError, unsupported
 from gateway.planner import described
-from gateway.runner import writes
+from gateway.runner import views, writes
 from gateway.runner.answer import Answer, done, rows_of, strings
 from gateway.runner.patterns import hive
 from gateway.sql import command_nodes as c
@@ -26,6 +25,10 @@ from gateway.sqltypes import BOOLEAN, STRING, IntervalType, StructField, struct
 
 if TYPE_CHECKING:
     from gateway.runner.handler import Environment, Runner
+
+
+_ZONE_KEY = "spark.sql.session.timeZone"
+_LARGEST_OFFSET = 18 * 3600
 
 
 def run(command: Any, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
@@ -53,8 +56,7 @@ def _use_schema(command: c.UseSchema, job: Statement, env: Environment, runner: 
         if known is not None:
             return done("USE", SessionChange("use", known.name, "default"))
     catalog, schema = env.tables.schema_of(parts, command.name.span)
-    spelled = next((s for s in catalog.schemas() if s.lower() == schema.lower()), schema)
-    return done("USE", SessionChange("use", catalog.name, spelled))
+    return done("USE", SessionChange("use", catalog.name, schema))
 
 
 def _set(command: c.SetConf, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
@@ -72,12 +74,7 @@ def _set(command: c.SetConf, job: Statement, env: Environment, runner: Runner, e
     value = _unquoted(command.value)
     known = normalise_setting(command.key, value)
     if known is None and not is_tuning(command.key):
-        if not command.key.lower().startswith(("spark.", "hive.")) and "." not in command.key:
-            raise UserError(
-                "CONFIG_NOT_AVAILABLE",
-                f"Configuration {command.key} is not available.",
-            )
-        raise unsupported(f"The configuration key {command.key}")
+        raise UnsupportedError("CONFIG_NOT_AVAILABLE", f"Configuration {command.key} is not available.")
     assert known is not None
     key, text = known
     return rows_of("SET", pairs, [[command.key], [value]], changes=(SessionChange("set", key, text),))
@@ -97,22 +94,23 @@ def _set_zone(command: c.SetTimeZone, job: Statement, env: Environment, runner: 
             if "parts" not in command.interval.args
             else literals.interval_parts(command.interval.args["parts"], command.interval.args.get("to"), None)
         )
-        if not isinstance(literal.type, IntervalType) or literal.type.is_year_month:
-            raise UserError("INVALID_INTERVAL_FORMAT", "A time zone offset must be an interval of hours to seconds.")
-        minutes, rest = divmod(abs(literal.value), 60_000_000)
-        if rest or minutes > 18 * 60:
+        months = not isinstance(literal.type, IntervalType) or literal.type.is_year_month
+        seconds, rest = (0, 1) if months else divmod(abs(literal.value), 1_000_000)
+        if rest or seconds > _LARGEST_OFFSET:
             raise UserError(
-                "INVALID_TIMEZONE", "The interval value must be in the range of [-18, +18] hours with second precision."
+                "INVALID_INTERVAL_FORMAT.TIMEZONE_INTERVAL_OUT_OF_RANGE",
+                "The interval value must be in the range of [-18, +18] hours with second precision.",
             )
-        zone = f"{'-' if literal.value < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+        zone = f"{'-' if literal.value < 0 else '+'}{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
+        zone += f":{seconds % 60:02d}" if seconds % 60 else ""
     else:
         zone = command.zone if command.zone is not None else "UTC"
-    known = normalise_setting(TIMEZONE, zone)
+    known = normalise_setting(_ZONE_KEY, zone)
     assert known is not None
     return rows_of(
         "SET",
         strings("key", "value"),
-        [["spark.sql.session.timeZone"], [zone]],
+        [[_ZONE_KEY], [zone]],
         changes=(SessionChange("set", *known),),
     )
 
@@ -134,7 +132,7 @@ def _show_catalogs(command: c.ShowCatalogs, job: Statement, env: Environment, ru
 
 
 def _show_schemas(command: c.ShowSchemas, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
-    name = command.catalog.parts[-1] if command.catalog is not None else env.session.catalog
+    name = str(command.catalog) if command.catalog is not None else env.session.catalog
     catalog = env.tables.catalog_of(name, command.catalog.span if command.catalog is not None else None)
     match = hive(command.pattern)
     return rows_of("SHOW", strings("databaseName"), [[s for s in catalog.schemas() if match(s)]])
@@ -177,12 +175,24 @@ def _show_views(command: c.ShowViews, job: Statement, env: Environment, runner: 
 def _show_columns(command: c.ShowColumns, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
     parts = command.table.parts
     if command.schema is not None:
-        parts = (*command.schema.parts, parts[-1])
+        if len(parts) > 1:
+            written, given = parts[:-1], command.schema.parts
+            shared = min(len(written), len(given))
+            if [p.lower() for p in written[-shared:]] != [p.lower() for p in given[-shared:]]:
+                raise UserError(
+                    "SHOW_COLUMNS_WITH_CONFLICT_NAMESPACE",
+                    f"SHOW COLUMNS with conflicting namespaces: `{'`.`'.join(given)}` != `{'`.`'.join(written)}`.",
+                    sqlstate="42K05",
+                    span=command.schema.span,
+                )
+        parts = (*max(command.schema.parts, parts[:-1], key=len), parts[-1])
     fields, _ = _described(parts, command.table, env, runner)
     return rows_of("SHOW", strings("col_name"), [[f.name for f in fields]])
 
 
 def _show_functions(command: c.ShowFunctions, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+    if command.schema is not None:
+        _schema_in(command.schema, env)
     match = hive(command.pattern)
     public = [] if command.scope == "USER" else [n for n in CATALOGUE if n[0].isalpha() and " " not in n]
     return rows_of("SHOW", strings("function"), [sorted(n for n in public if match(n))])
@@ -191,10 +201,13 @@ def _show_functions(command: c.ShowFunctions, job: Statement, env: Environment, 
 def _show_properties(
     command: c.ShowTblProperties, job: Statement, env: Environment, runner: Runner, emit: Emit
 ) -> Answer:
-    table = env.tables.table(command.table.parts, None, command.table.span)
-    properties = dict(sorted(table.properties.items()))
+    table = None
+    if not views.is_view(command.table, env):
+        table = env.tables.table(command.table.parts, None, command.table.span)
+    properties = dict(sorted(table.properties.items())) if table is not None else {}
     if command.key is not None:
-        value = properties.get(command.key, f"Table {table.name} does not have property: {command.key}")
+        name = command.table if table is None else table.name
+        value = properties.get(command.key, f"Table {name} does not have property: {command.key}")
         return rows_of("SHOW", strings("key", "value"), [[command.key], [value]])
     return rows_of("SHOW", strings("key", "value"), [list(properties), list(properties.values())])
 
@@ -208,10 +221,7 @@ def _described(
     """Columns of a table or temporary view; the second is the table, None for a view."""
     view = env.session.views.get(parts[0].lower()) if len(parts) == 1 else None
     if view is not None:
-        query, _ = runner.bind(env.tables.view_tree(view), _inside(env, view))
-        names = view.columns or tuple(f.name for f in query.schema.fields)
-        fields = tuple(StructField(n, f.type, f.nullable) for n, f in zip(names, query.schema.fields, strict=True))
-        return fields, None
+        return views.columns(view, env, runner), None
     if len(parts) == 2 and parts[0].lower() in ("delta", "parquet") and "/" in parts[1]:
         table = env.tables.path(parts[0].lower(), parts[1], None, name.span)
     else:
@@ -219,14 +229,7 @@ def _described(
     return table.schema.fields, table
 
 
-def _inside(env: Environment, view: TempView) -> Environment:
-    return replace(
-        env,
-        tables=env.tables.inside(view),
-        context=replace(env.context, catalog=view.catalog, schema=view.schema),
-    )
-
-
+_STATISTICS = ("min", "max", "num_nulls", "distinct_count", "avg_col_len", "max_col_len", "histogram")
 _DESCRIBED = struct(
     StructField("col_name", STRING, False), StructField("data_type", STRING, False), StructField("comment", STRING)
 )
@@ -235,7 +238,7 @@ _DESCRIBED = struct(
 def _describe(command: c.DescribeTable, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
     fields, table = _described(command.table.parts, command.table, env, runner)
     if command.column is not None:
-        return _describe_column(command, fields)
+        return _describe_column(command, fields, table)
     rows: list[tuple[str, str, str | None]] = [(f.name, f.type.simple, f.comment) for f in fields]
     if table is not None and table.partition_columns:
         by_name = {f.name: f for f in fields}
@@ -260,10 +263,17 @@ def _describe(command: c.DescribeTable, job: Statement, env: Environment, runner
     return rows_of("DESCRIBE", _DESCRIBED, [[r[i] for r in rows] for i in range(3)])
 
 
-def _describe_column(command: c.DescribeTable, fields: tuple[StructField, ...]) -> Answer:
+def _describe_column(command: c.DescribeTable, fields: tuple[StructField, ...], table: Any) -> Answer:
     assert command.column is not None
-    wanted = command.column.parts[-1].lower()
-    found = next((f for f in fields if f.name.lower() == wanted), None)
+    parts = [p.lower() for p in command.column.parts]
+    names = {f.name.lower(): f for f in fields}
+    if len(parts) > 1:
+        if parts[0] in names:
+            raise unsupported("DESCRIBE of a field inside a column", command.column.span)
+        qualifier = command.table.parts if table is None else (table.name.catalog, table.name.schema, table.name.table)
+        if parts[:-1] == [p.lower() for p in qualifier[len(qualifier) - len(parts) + 1 :]]:
+            parts = parts[-1:]
+    found = names.get(".".join(parts))
     if found is None:
         known = ", ".join(f"`{f.name}`" for f in fields[:5])
         raise UserError(
@@ -273,6 +283,8 @@ def _describe_column(command: c.DescribeTable, fields: tuple[StructField, ...]) 
             span=command.column.span,
         )
     rows = [("col_name", found.name), ("data_type", found.type.simple), ("comment", found.comment or "NULL")]
+    if command.extended:
+        rows += [(key, "NULL") for key in _STATISTICS]  # ANALYZE has gathered none
     return rows_of("DESCRIBE", strings("info_name", "info_value"), [[r[i] for r in rows] for i in range(2)])
 
 
@@ -288,10 +300,14 @@ def _describe_schema(command: c.DescribeSchema, job: Statement, env: Environment
         ("Catalog Name", catalog.name),
         ("Namespace Name", schema),
         ("Comment", _schema_comment(catalog, schema)),
-        ("Location", ""),
+        ("Location", f"file:{os.path.dirname(catalog.table_location(schema, 't'))}"),
         ("Owner", ""),
     ]
-    return rows_of("DESCRIBE", strings("info_name", "info_value"), [[r[i] for r in rows] for i in range(2)])
+    if command.extended:
+        rows.append(("Properties", ""))
+    # Databricks keeps the column names that Spark had before version 3.
+    fields = strings("database_description_item", "database_description_value")
+    return rows_of("DESCRIBE", fields, [[r[i] for r in rows] for i in range(2)])
 
 
 def _schema_comment(catalog: Any, schema: str) -> str:
@@ -332,72 +348,6 @@ def _explain(command: c.Explain, job: Statement, env: Environment, runner: Runne
     return rows_of("EXPLAIN", field, [[text]])
 
 
-# ----------------------------------------------------------------------------------------------------------------- views
-
-
-def _create_view(command: c.CreateView, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
-    if not command.temporary:
-        raise unsupported("CREATE VIEW (only TEMPORARY views)", command.name.span)
-    if len(command.name.parts) > 1:
-        raise UserError(
-            "TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
-            f"CREATE TEMPORARY VIEW or the corresponding Dataset APIs only accept single-part view names, but got: "
-            f"`{command.name}`.",
-            sqlstate="428EK",
-            span=command.name.span,
-        )
-    name = command.name.parts[0]
-    if name.lower() in env.session.views and not command.replace:
-        if command.if_not_exists:
-            return done("CREATE_VIEW")
-        raise UserError(
-            "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS",
-            f"Cannot create the temporary view `{name}` because it already exists. Choose a different name, drop or "
-            "replace the existing view.",
-            span=command.name.span,
-        )
-    if env.parameters:
-        raise unsupported("parameter markers in a view", command.query.span)
-    query, _ = runner.bind(command.query.tree, env)
-    columns = tuple(v.name for v in command.columns)
-    if columns and len(columns) != len(query.schema.fields):
-        raise UserError(
-            "CREATE_VIEW_COLUMN_ARITY_MISMATCH."
-            + ("TOO_MANY" if len(columns) < len(query.schema.fields) else "NOT_ENOUGH")
-            + "_DATA_COLUMNS",
-            f"Cannot create view `{name}`: it names {len(columns)} columns, its query has {len(query.schema.fields)}.",
-            sqlstate="21S01",
-            span=command.name.span,
-        )
-    labels = columns or tuple(f.name for f in query.schema.fields)
-    seen: set[str] = set()
-    for label in labels:
-        if label.lower() in seen:
-            raise UserError(
-                "COLUMN_ALREADY_EXISTS",
-                f"The column `{label.lower()}` already exists. Choose another name or rename the existing column.",
-                span=command.name.span,
-            )
-        seen.add(label.lower())
-    view = TempView(name, command.query.text, columns, env.session.catalog, env.session.schema, command.comment)
-    return done("CREATE_VIEW", SessionChange("put_view", name.lower(), view=view))
-
-
-def _drop_view(command: c.DropView, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
-    name = command.name.parts[-1]
-    if len(command.name.parts) == 1 and name.lower() in env.session.views:
-        return done("DROP_VIEW", SessionChange("drop_view", name.lower()))
-    if command.if_exists:
-        return done("DROP_VIEW")
-    catalog, schema, table = env.tables.qualified(command.name.parts)
-    known = env.tables.catalogs.get(catalog.lower())
-    if known is not None and known.table(schema, table) is not None:
-        raise UserError(
-            "EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE", f"`{command.name}` is a table, not a view.", span=command.name.span
-        )
-    raise env.tables.missing(command.name.parts, command.name.span)
-
-
 Rule = Callable[[Any, Statement, Any, Any, Emit], Answer]
 _RULES: dict[type, Rule] = {
     c.UseCatalog: _use_catalog,
@@ -417,8 +367,8 @@ _RULES: dict[type, Rule] = {
     c.DescribeSchema: _describe_schema,
     c.DescribeCatalog: _describe_catalog,
     c.Explain: _explain,
-    c.CreateView: _create_view,
-    c.DropView: _drop_view,
+    c.CreateView: views.create_view,
+    c.DropView: views.drop_view,
     c.CreateSchema: writes.create_schema,
     c.DropSchema: writes.drop_schema,
     c.CreateTable: writes.create_table,

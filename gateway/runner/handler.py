@@ -94,7 +94,7 @@ class Runner:
             session.user,
             *(session.settings.get(key, "true") == "true" for key in _FLAGS),
         )
-        tables = StatementTables(self.catalogs, self.paths, session.catalog, session.schema)
+        tables = StatementTables(self.catalogs, self.paths, session.catalog, session.schema, time_zone=zone)
         return Environment(session, tables, context, {})
 
     def _statement(self, job: Statement, emit: Emit) -> None:

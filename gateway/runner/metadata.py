@@ -10,7 +10,18 @@ from gateway.engine.base import MetadataCall
 from gateway.errors import GatewayError, ServerError
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.patterns import jdbc
-from gateway.sqltypes import INT, SMALLINT, STRING, CharType, DataType, DecimalType, StructField, StructType, struct
+from gateway.sqltypes import (
+    INT,
+    SMALLINT,
+    STRING,
+    TINYINT,
+    CharType,
+    DataType,
+    DecimalType,
+    StructField,
+    StructType,
+    struct,
+)
 
 _TABLE_COLUMNS = (
     "TABLE_CAT",
@@ -32,7 +43,7 @@ _COLUMN_COLUMNS: tuple[tuple[str, DataType], ...] = (
     ("DATA_TYPE", INT),
     ("TYPE_NAME", STRING),
     ("COLUMN_SIZE", INT),
-    ("BUFFER_LENGTH", STRING),
+    ("BUFFER_LENGTH", TINYINT),
     ("DECIMAL_DIGITS", INT),
     ("NUM_PREC_RADIX", INT),
     ("NULLABLE", INT),

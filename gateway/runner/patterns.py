@@ -1,4 +1,4 @@
-"""Name patterns: JDBC's (``%``, ``_``, backslash) of metadata calls, and Hive's (``*``, ``|``) of SHOW … LIKE.
+"""Name patterns: JDBC's (``%``, ``_``, backslash) of metadata calls, and Spark's (``*``, ``|``, ``.``) of SHOW … LIKE.
 
 Matched without regular expressions, in time linear in pattern times name.
 """
@@ -6,8 +6,10 @@ Matched without regular expressions, in time linear in pattern times name.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
+from gateway.errors import unsupported
+
+_REGEX = frozenset("\\^$+?()[]{}")
 _MANY, _ONE = "many", "one"
 Token = str | tuple[str]
 
@@ -20,10 +22,15 @@ def jdbc(pattern: str | None) -> Callable[[str], bool]:
 
 
 def hive(pattern: str | None) -> Callable[[str], bool]:
-    """Matcher of SHOW … LIKE: ``*`` and ``%`` any text, alternatives between ``|``; case does not count."""
+    """Matcher of SHOW … LIKE: ``*`` any text, ``.`` any character, alternatives between ``|``; case does not count.
+
+    The rest of what Spark reads as a regular expression is refused (UnsupportedError); ``%`` and ``_`` mean themselves.
+    """
     if pattern is None:
         return lambda name: True
-    matchers = [_matcher(_hive_tokens(part.strip().lower())) for part in pattern.split("|")]
+    if not _REGEX.isdisjoint(pattern):
+        raise unsupported("A regular expression as the pattern of SHOW (other than *, | and .)")
+    matchers = [_matcher(_hive_tokens(part.lower())) for part in pattern.strip().split("|")]
     return lambda name: any(m(name) for m in matchers)
 
 
@@ -49,14 +56,13 @@ def _jdbc_tokens(pattern: str) -> tuple[Token, ...]:
 
 
 def _hive_tokens(pattern: str) -> tuple[Token, ...]:
-    return tuple((_MANY,) if c in "*%" else c for c in pattern)
+    return tuple((_MANY,) if c == "*" else (_ONE,) if c == "." else c for c in pattern)
 
 
 def _matcher(tokens: tuple[Token, ...]) -> Callable[[str], bool]:
     return lambda name: matches(tokens, name.lower())
 
 
-@lru_cache(maxsize=4096)
 def matches(tokens: tuple[Token, ...], name: str) -> bool:
     """Whether `name` matches; linear in pattern times name (greedy with one point of return)."""
     t = n = 0

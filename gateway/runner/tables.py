@@ -27,12 +27,14 @@ class StatementTables:
         catalog: str,
         schema: str,
         pinned: dict[Any, BoundTable] | None = None,
+        time_zone: str = "",
     ) -> None:
         self.catalogs = catalogs
         self.paths = paths
         self.catalog = catalog
         self.schema = schema
         self.pinned: dict[Any, BoundTable] = {} if pinned is None else pinned
+        self.time_zone = time_zone
 
     def table(self, parts: Sequence[str], as_of: Any, span: Span | None) -> BoundTable:
         """The table that one to three names stand for; TABLE_OR_VIEW_NOT_FOUND with the nearest names."""
@@ -100,8 +102,13 @@ class StatementTables:
         return _view_tree(view.query)
 
     def inside(self, view: TempView) -> StatementTables:
-        """The same catalogs and pins under the view's names."""
-        return StatementTables(self.catalogs, self.paths, view.catalog, view.schema, self.pinned)
+        """The same catalogs and pins under the view's names; a view keeps the time zone that it was made under."""
+        if view.time_zone and self.time_zone and view.time_zone != self.time_zone:
+            raise unsupported(
+                f"The temporary view `{view.name}`, made in the time zone {view.time_zone} that its text depends on, in the "
+                f"time zone {self.time_zone}"
+            )
+        return StatementTables(self.catalogs, self.paths, view.catalog, view.schema, self.pinned, self.time_zone)
 
     def catalog_of(self, name: str, span: Span | None = None) -> Catalog:
         """A catalog by name; NO_SUCH_CATALOG_EXCEPTION."""
@@ -120,7 +127,8 @@ class StatementTables:
                 "schema and catalog.",
                 span=span,
             )
-        return catalog, parts[-1]
+        spelled = {s.lower(): s for s in catalog.schemas()}
+        return catalog, spelled.get(parts[-1].lower(), parts[-1])
 
 
 def _moment(as_of: Any) -> AsOf | None:

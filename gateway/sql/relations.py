@@ -41,6 +41,7 @@ from gateway.sql.tree import span_of
 from gateway.sqltypes import BIGINT, BOOLEAN, StructType
 
 Node = exp.Expr
+_VIEW_DEPTH = 100  # Spark's default
 _FILE_FORMATS = frozenset({"delta", "parquet", "csv", "json", "orc", "avro", "text", "binaryfile"})
 
 
@@ -69,6 +70,7 @@ class Relations:
     ctes: dict[str, tuple[Cte, tuple[str, ...]]]
     expressions: Expressions
     view_stack: tuple[str, ...]
+    visible: frozenset[str] | None  # names of views that may be meant; None: all
 
     def query(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
         """A query; given by the subclass."""
@@ -151,7 +153,7 @@ class Relations:
                 if as_of is not None:
                     raise unsupported("time travel on a CTE", span)
                 return self._cte(name), (name,)
-            view = self.views.get(name)
+            view = self.views.get(name) if self.visible is None or name in self.visible else None
             if view is not None:
                 if as_of is not None:
                     raise unsupported("time travel on a view", span)
@@ -210,8 +212,15 @@ class Relations:
         return CteRef(columns, cte)
 
     def _view(self, view: TempView, span: Span | None) -> Rel:
-        if view.name.lower() in self.view_stack or len(self.view_stack) > 100:
-            raise UserError("CYCLIC_VIEW", f"The view `{view.name}` refers to itself.", span=span)
+        if view.name.lower() in self.view_stack:
+            path = " -> ".join(f"`{name}`" for name in (*self.view_stack, view.name.lower()))
+            message = f"Recursive view `{view.name}` detected (cycle: {path})."
+            raise UserError("RECURSIVE_VIEW", message, sqlstate="42K0H", span=span)
+        if len(self.view_stack) >= _VIEW_DEPTH:
+            message = (
+                f"The depth of view `{self.view_stack[0]}` exceeds the maximum view resolution depth ({_VIEW_DEPTH})."
+            )
+            raise UserError("VIEW_EXCEED_MAX_NESTED_DEPTH", message, sqlstate="54K00", span=span)
         binder, inside = self.inside(view)
         try:
             rel, _ = binder.query(inside.view_tree(view), None)

@@ -56,6 +56,7 @@ class Binder(Relations):
         parameters: dict[int | str, Lit],
         ids: Ids | None = None,
         view_stack: tuple[str, ...] = (),
+        visible: frozenset[str] | None = None,
     ) -> None:
         self.catalogue = catalogue
         self.context = context
@@ -66,13 +67,14 @@ class Binder(Relations):
         self.expressions = Expressions(catalogue, context, self.ids, self, parameters)
         self.names = Names(catalogue, context.time_zone)
         self.view_stack = view_stack
+        self.visible = visible
 
     def inside(self, view: TempView) -> tuple[Relations, Tables]:
         """A binder for a view's query under the names that it was made under."""
         tables = self.tables.inside(view)
         context = replace(self.context, catalog=view.catalog, schema=view.schema)
         stack = (*self.view_stack, view.name.lower())
-        return Binder(self.catalogue, context, tables, self.views, {}, self.ids, stack), tables
+        return Binder(self.catalogue, context, tables, self.views, {}, self.ids, stack, view.views), tables
 
     def statement(self, node: Node) -> BoundQuery:
         """A top-level query."""
