@@ -133,13 +133,16 @@ def _comment(catalog: Catalog, schema: str, table: str) -> str:
 def _columns(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
     match = jdbc(call.column)
     rows: list[tuple[Any, ...]] = []
-    for catalog, schema, table in _found(call, catalogs):
+    tables = list(_found(call, catalogs))
+    for catalog, schema, table in tables:
         try:
             found = catalog.table(schema, table)
         except GatewayError:
-            continue  # listed by GetTables; its columns are not known
+            if len(tables) == 1:
+                raise
+            continue  # one of many: GetTables lists it, asking for it alone tells what is wrong
         if found is None:
-            continue
+            continue  # dropped meanwhile
         for position, f in enumerate(found.schema.fields):
             if match(f.name):
                 rows.append(_column_row(catalog.name, schema, table, position, f))
