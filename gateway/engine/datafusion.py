@@ -126,6 +126,21 @@ class DataFusionExecution:
         self.query = query
         self._ctx: datafusion.SessionContext | None = None
         self._names: list[str] = []
+        self._started: Any = None
+
+    def start(self) -> None:
+        """Make the physical plan; no row is computed yet. Raises GatewayError."""
+        try:
+            self._started = self._begin(hash_join=True)
+        except Exception as error:
+            self.close()
+            raise _as_gateway_error(error) from error
+
+    def _begin(self, hash_join: bool) -> Any:
+        stream = self.plan(hash_join).execute_stream()
+        for source in self.query.sources.values():
+            source.verify()
+        return stream
 
     def plan(self, hash_join: bool) -> Any:
         """The DataFrame; checks its schema against the query's."""
@@ -151,18 +166,17 @@ class DataFusionExecution:
     def _stream(self, hash_join: bool) -> Generator[pa.RecordBatch, None, None]:
         target = pa.schema([pa.field(f"c{i}", f.type.arrow()) for i, f in enumerate(self.query.schema.fields)])
         delivered = False
+        stream, self._started = self._started, None
         try:
-            for batch in self.plan(hash_join).execute_stream():
+            for batch in stream or self._begin(hash_join):
                 record = batch.to_pyarrow()
                 if record.num_rows:
                     delivered = True
                     yield conformed(record, target)
-        except GatewayError:
-            raise
         except Exception as error:
             if hash_join and not delivered and "Resources exhausted" in str(error) and "HashJoin" in str(error):
                 raise _RetrySorted from error
-            raise engine_error(error) from error
+            raise _as_gateway_error(error) from error
         finally:
             self.close()
 
@@ -172,6 +186,10 @@ class DataFusionExecution:
             for name in self._names:
                 self._ctx.deregister_table(name)
         self._names.clear()
+
+
+def _as_gateway_error(error: Exception) -> GatewayError:
+    return error if isinstance(error, GatewayError) else engine_error(error)
 
 
 class _RetrySorted(Exception):  # noqa: N818 - a signal, not an error
@@ -258,6 +276,16 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
 )
 
 
+# What the engine says of valid statements that it has no plan for; all of it before a row is read.
+_UNPLANNED = (
+    "This feature is not implemented",
+    "decorrelate",
+    "Invalid (non-executable) plan after Analyzer",
+    "scalar_subquery_to_join",
+    "null_aware anti join only supports single column",
+)
+
+
 def engine_error(error: Exception) -> GatewayError:
     """The engine's exception as an error of ours; its text is for the log, not for clients, unless it is ours."""
     text = str(error)
@@ -269,12 +297,14 @@ def engine_error(error: Exception) -> GatewayError:
             "RESOURCE_EXHAUSTED",
             "The statement needs more memory than one statement may use, and this step cannot spill to disk.",
         )
+    if "Recursion level in ArrowSchema" in text:
+        return ResourceError("STATEMENT_TOO_COMPLEX", "A type of this statement is nested too deeply for the engine.")
     if "No space left" in text:
         return ResourceError("RESOURCE_EXHAUSTED", "The spill disk is full.")
     for mark, condition, message in _PATTERNS:
         if mark in text:
             return UserError(condition, message)
-    if "This feature is not implemented" in text or "decorrelate" in text:
+    if any(mark in text for mark in _UNPLANNED):
         return UnsupportedError(
             "UNSUPPORTED_FEATURE.ENGINE",
             "A construct of this statement (such as the place of a subquery) is not supported.",

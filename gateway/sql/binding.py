@@ -29,6 +29,7 @@ from gateway.sql.bound import (
     Sort,
     SortKey,
     Subquery,
+    children,
 )
 from gateway.sql.catalogue import Catalogue, Context, OpenLambda, Site, bind_call
 from gateway.sql.coerce import (
@@ -115,13 +116,17 @@ _BARE = frozenset(
         "current_user",
         "user",
         "session_user",
-        "current_catalog",
-        "current_database",
-        "current_schema",
         "current_time",
-        "localtimestamp",
     }
 )
+
+
+_NOT_BOOLEAN: dict[str, tuple[str, str]] = {
+    "WHERE": ("DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", "The condition of a filter"),
+    "JOIN": ("JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "The join condition"),
+    "FILTER": ("INVALID_AGGREGATE_FILTER.NOT_BOOLEAN", "The FILTER expression in an aggregate function"),
+    "CASE": ("DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE", "A condition of CASE"),
+}
 
 
 class Queries(Protocol):
@@ -144,6 +149,7 @@ class Expressions(WindowExpressions):
         self.queries = queries
         self.parameters = parameters
         self.windows: dict[str, exp.Window] = {}
+        self._random = False
 
     def bind(self, node: Node, scope: Scope) -> Expr:
         """The bound form of `node`; raises Spark's analysis errors with their positions."""
@@ -155,9 +161,15 @@ class Expressions(WindowExpressions):
         except (UserError, UnsupportedError) as error:
             raise error.at(span_of(node)) from None
 
-    def condition(self, node: Node, scope: Scope) -> Expr:
-        """A bound condition: BOOLEAN."""
-        return as_boolean(self.bind(node, scope), span_of(node))
+    def condition(self, node: Node, scope: Scope, clause: str = "WHERE") -> Expr:
+        """A bound condition: BOOLEAN without any cast; only HAVING casts what is not (Spark's parser writes that cast)."""
+        bound, span = self.bind(node, scope), span_of(node)
+        if bound.type == BOOLEAN:
+            return bound
+        if clause == "HAVING":
+            return self.cast_to(bound, BOOLEAN, False, span)
+        condition, message = _NOT_BOOLEAN[clause]
+        raise UserError(condition, f'{message} must be of type BOOLEAN, but is of type "{bound.type.sql}".', span=span)
 
     # -------------------------------------------------------------------------------------------------------- literals
 
@@ -200,7 +212,8 @@ class Expressions(WindowExpressions):
         if found is not None:
             return found
         if len(parts) == 1 and parts[0].lower() in _BARE and not node.args["this"].args.get("quoted"):
-            return self.call(parts[0], (), scope, span_of(node))
+            name = "current_user" if parts[0].lower() in ("user", "session_user") else parts[0]
+            return self.call(name, (), scope, span_of(node))
         raise scope.missing(parts, span_of(node))
 
     def dot(self, node: exp.Dot, scope: Scope) -> Expr:
@@ -413,7 +426,7 @@ class Expressions(WindowExpressions):
         conditions, values = [], []
         for branch in node.args["ifs"]:
             if operand is None:
-                conditions.append(self.condition(branch.this, scope))
+                conditions.append(self.condition(branch.this, scope, "CASE"))
             else:
                 conditions.append(comparison("=", operand, self.bind(branch.this, scope), span_of(branch)))
             values.append(self.bind(branch.args["true"], scope))
@@ -508,7 +521,24 @@ class Expressions(WindowExpressions):
                         f"The generator is not supported: nested in the expression {name.lower()}.",
                         span=span,
                     )
-        return bind_call(row, site)
+        self._random = self._random or not row.deterministic
+        bound = bind_call(row, site)
+        if self._random and isinstance(bound, Agg) and not site.windowed and any(map(self._varies, children(bound))):
+            raise UserError(
+                "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION",
+                f'A non-deterministic expression should not appear in the arguments of the aggregate function "{name}".',
+                sqlstate="42845",
+                span=span,
+            )
+        return bound
+
+    def _varies(self, expr: Expr) -> bool:
+        """Whether `expr` calls a function that is not deterministic."""
+        if isinstance(expr, Call):
+            row = self.catalogue.get(expr.fn)
+            if row is not None and not row.deterministic:
+                return True
+        return any(map(self._varies, children(expr)))
 
     def _call(
         self,
@@ -550,7 +580,7 @@ class Expressions(WindowExpressions):
             tuple(span_of(i) for i in items),
             span,
             distinct=distinct,
-            where=self.condition(where, scope) if where is not None else None,
+            where=self.condition(where, scope, "FILTER") if where is not None else None,
             order=tuple(order),
             ignore_nulls=ignore_nulls,
             windowed=windowed,
@@ -620,7 +650,7 @@ class Expressions(WindowExpressions):
         where: Node | None,
         windowed: bool,
     ) -> Expr:
-        condition = self.condition(where, scope) if where is not None else None
+        condition = self.condition(where, scope, "FILTER") if where is not None else None
         if name == "count" and len(items) == 1 and isinstance(items[0], exp.Star) and not distinct:
             one = Lit(INT, False, 1)
             return self._site("count", (one,), (span,), span, where=condition, star=True, windowed=windowed)

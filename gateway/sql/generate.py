@@ -17,7 +17,7 @@ from gateway.errors import UnsupportedError, unsupported
 from gateway.jobs import UdfSpec
 from gateway.sql import bound as b
 from gateway.sql.bound import Col, Expr, Rel
-from gateway.sql.engine_text import WINDOW_NAMES, ExpressionText, quoted, text_literal
+from gateway.sql.engine_text import WINDOW_NAMES, ExpressionText, balanced, quoted, text_literal
 from gateway.sql.lower import Lowering
 from gateway.sqltypes import (
     BIGINT,
@@ -34,6 +34,9 @@ class ArraySource:
 
     def register(self, ctx: Any, name: str) -> None:
         ctx.register_record_batches(name, [[self.batch]])
+
+    def verify(self) -> None:
+        """Nothing can change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class Block:
     distinct: bool = False
     filtered: bool = False  # a filter is somewhere below: raising predicates above need a barrier
     joinable: bool = True  # source may stand in a FROM clause beside others
+    joined: bool = False  # source is a join: on the right of another one it needs parentheses
     aggregates: tuple[str, ...] = ()
     rows_env: dict[int, str] | None = None  # spelling below GROUP BY, where WHERE is evaluated
 
@@ -97,6 +101,7 @@ class Generator(ExpressionText):
         self.needed: set[int] = set()
         self.aliases = 0
         self.depth = 0
+        self.casts = 0
         self.over: str | None = None
         self.fresh = 0  # ids of columns made here, counting down
 
@@ -127,7 +132,7 @@ class Generator(ExpressionText):
             parts.append(" FROM " + block.source)
         conditions = self.lowering.filters(block.where)
         if conditions:
-            parts.append(" WHERE " + " AND ".join(self.expr(c) for c in conditions))
+            parts.append(" WHERE " + balanced([self.expr(c) for c in conditions], "AND"))
         self.envs.pop()
         having = block.having
         if block.group is not None:
@@ -135,7 +140,7 @@ class Generator(ExpressionText):
             if not block.group and not having and not any(a in texts[i] for a in block.aggregates for i, _ in outputs):
                 having = ["bool_or(true) IS NOT FALSE"]  # one row, although no aggregate is among the outputs
         if having:
-            parts.append(" HAVING " + " AND ".join(having))
+            parts.append(" HAVING " + balanced(having, "AND"))
         if block.order:
             parts.append(" ORDER BY " + ", ".join(block.order))
         if block.limit is not None:
@@ -234,7 +239,8 @@ class Generator(ExpressionText):
         for condition in conditions:
             check_in_subqueries(condition)
         conjuncts = [self.lowering.lower(c) for c in conditions]
-        if block.items is None and block.group is not None and not block.limited and not block.order:
+        grouped = block.items is None and block.group is not None and not block.limited and not block.order
+        if grouped and all(_has_column(c) for c in conjuncts):
             self.envs.append(block.env)
             block.having += [self.expr(c) for c in self.lowering.filters(conjuncts)]
             self.envs.pop()
@@ -272,7 +278,7 @@ class Generator(ExpressionText):
         if rel.condition is not None:
             lowered = self.lowering.filters([self.lowering.lower(c) for c in conjuncts_of(rel.condition)])
             self.envs.append(env)
-            condition = " ON " + " AND ".join(self.expr(c) for c in lowered)
+            condition = " ON " + balanced([self.expr(c) for c in lowered], "AND")
             self.envs.pop()
             if rel.kind == "cross":
                 words = words.replace("CROSS JOIN", "JOIN")
@@ -281,13 +287,11 @@ class Generator(ExpressionText):
                 words = words.replace("JOIN", "CROSS JOIN", 1)
             else:
                 condition = " ON true"
-        right_source = right.source
-        if isinstance(rel.right, b.Join) and right_source.find(" JOIN ") >= 0 and not right_source.startswith("("):
-            right_source = f"({right_source})"
+        right_source = f"({right.source})" if right.joined else right.source
         source = f"{left.source} {words} {right_source}{condition}"
         if rel.kind in ("semi", "anti"):
             env = left.env
-        return Block(source, env, filtered=left.filtered or right.filtered)
+        return Block(source, env, filtered=left.filtered or right.filtered, joined=True)
 
     def aggregate(self, rel: b.Aggregate) -> Block:
         block = self._open(rel.input)
@@ -307,19 +311,21 @@ class Generator(ExpressionText):
             env[column.id] = self.expr(agg)
         self.envs.pop()
         if rel.sets is not None:
-            env[rel.columns[-1].id] = _grouping_id(texts, self.cast_text)
+            env[rel.columns[-1].id] = _grouping_id(texts, {i for s in rel.sets for i in s}, self.cast_text)
             sets = ", ".join("(" + ", ".join(texts[i] for i in s) + ")" for s in rel.sets)
             block.group = f" GROUP BY GROUPING SETS ({sets})"
             # Hides from the optimizer that a key may be constant below: it is NULL in the rows of other sets.
-            for column, text in zip(rel.columns, texts, strict=False):
-                env[column.id] = f"CASE WHEN grouping({text}) = 0 THEN {text} END"
+            used = {i for s in rel.sets for i in s}
+            for i, (column, text) in enumerate(zip(rel.columns, texts, strict=False)):
+                shown = f"CASE WHEN grouping({text}) = 0 THEN {text} END"
+                env[column.id] = shown if i in used else self.expr(b.null(column.type))
             if not all(rel.sets):
                 block.having.append("bool_or(true)")
         elif texts:
             block.group = " GROUP BY " + ", ".join(texts)
         else:
             block.group = ""
-            block.aggregates = tuple(env[c.id] for c, _ in aggs)
+            block.aggregates = tuple(env[c.id] for c, a in aggs if not isinstance(a, b.Lit))
         block.rows_env, block.env = block.env, env
         return block
 
@@ -386,7 +392,7 @@ class Generator(ExpressionText):
                 columns = [block.env[i] for i, _ in names]
                 row = f"row_number() OVER (PARTITION BY {', '.join(columns)} ORDER BY {columns[0]})"
                 items = [f"{t} AS {quoted(n)}" for t, (_, n) in zip(columns, names, strict=True)]
-                where = " WHERE " + " AND ".join(self.expr(c) for c in block.where) if block.where else ""
+                where = " WHERE " + balanced([self.expr(c) for c in block.where], "AND") if block.where else ""
                 texts.append(f'SELECT {", ".join(items)}, {row} AS "n" FROM {block.source}{where}')
             else:
                 texts.append(
@@ -423,7 +429,7 @@ class Generator(ExpressionText):
         self.envs.append(block.env)
         text = "SELECT " + ", ".join(items) + (f" FROM {block.source}" if block.source else "")
         if where:
-            text += " WHERE " + " AND ".join(self.expr(c) for c in where)
+            text += " WHERE " + balanced([self.expr(c) for c in where], "AND")
         self.envs.pop()
         alias = self.alias("s")
         env = {i: f'{alias}."v{i}"' for i in kept}
@@ -502,6 +508,11 @@ def _with_window_inputs(window: Expr, column: Callable[[Expr], Expr]) -> Expr:
     )
 
 
+def _has_column(expr: Expr) -> bool:
+    """Whether `expr` reads a column; DataFusion takes no constant in HAVING."""
+    return isinstance(expr, Col) or any(_has_column(c) for c in b.children(expr))
+
+
 def conjuncts_of(expr: Expr) -> list[Expr]:
     """The operands of a (nested) AND, in order."""
     result: list[Expr] = []
@@ -556,9 +567,12 @@ def _arrow_value(literal: Expr) -> Any:
     return literal.value
 
 
-def _grouping_id(texts: list[str], cast: Callable[[str, DataType], str]) -> str:
-    """Spark's grouping_id: one bit per key, the first key highest, 1 where the key is not in the set."""
-    bits = [f"{cast(f'grouping({t})', BIGINT)} * {1 << (len(texts) - 1 - i)}" for i, t in enumerate(texts)]
+def _grouping_id(texts: list[str], used: set[int], cast: Callable[[str, DataType], str]) -> str:
+    """Spark's grouping_id: one bit per key, the first key highest, 1 where the key is not in the set (or in none)."""
+    bits = [
+        f"{cast(f'grouping({t})' if i in used else '1', BIGINT)} * {1 << (len(texts) - 1 - i)}"
+        for i, t in enumerate(texts)
+    ]
     return "(" + (" + ".join(bits) or "CAST(0 AS BIGINT)") + ")"
 
 

@@ -94,6 +94,7 @@ class Grouping:
     aggs: list[Agg] = field(default_factory=list)
     agg_columns: list[Col] = field(default_factory=list)
     gid: Col | None = None
+    free: set[int] = field(default_factory=set)  # columns that are made above the aggregate
     _by_key: dict[Any, Col] = field(default_factory=dict)
     _aggs: dict[Any, Col] = field(default_factory=dict)
 
@@ -122,7 +123,7 @@ class Grouping:
         if isinstance(expr, Call) and expr.fn in ("grouping", "grouping_id"):
             return self._grouping(expr)
         if isinstance(expr, Col):
-            if expr.outer:
+            if expr.outer or expr.id in self.free:
                 return expr
             raise _missing(expr) if self.keys else _ungrouped(expr)
         if isinstance(expr, Subquery):

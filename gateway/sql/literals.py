@@ -108,7 +108,8 @@ def _decimal(digits: str, span: Span | None) -> Lit:
         value = Decimal(digits)
     except InvalidOperation:
         raise UserError("PARSE_SYNTAX_ERROR", f"Syntax error at or near '{digits}'.", span=span) from None
-    sign, mantissa, exponent = value.as_tuple()
+    value = value if value else abs(value)  # Spark has no negative zero here
+    _, mantissa, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     count = len(str(int("".join(map(str, mantissa)))))
     scale = max(0, -exponent)
@@ -119,8 +120,7 @@ def _decimal(digits: str, span: Span | None) -> Lit:
             f"Decimal precision {precision} exceeds max precision 38.",
             span=span,
         )
-    del sign
-    return Lit(decimal(precision, scale), False, value, f"{value:f}")
+    return Lit(decimal(precision, scale), False, value)
 
 
 def typed(text: str, kind: str, context: Context, span: Span | None) -> Lit:
@@ -367,8 +367,14 @@ def shown(literal: Lit, time_zone: str) -> str:
     if t in (DOUBLE, FLOAT):
         return java_double(value, t == FLOAT)
     if isinstance(t, DecimalType):
-        return f"{Decimal(value):f}"
+        return _decimal_text(Decimal(value))
     return str(value)
+
+
+def _decimal_text(value: Decimal) -> str:
+    """Java's BigDecimal.toString: scientific below 1E-6, no negative zero."""
+    value = value if value else abs(value)
+    return str(value) if value.adjusted() < -6 else f"{value:f}"
 
 
 def constant(value: Any, type_: DataType) -> Lit:

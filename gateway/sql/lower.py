@@ -28,7 +28,7 @@ from gateway.sql.bound import (
 )
 from gateway.sql.catalogue import Catalogue, Context
 from gateway.sql.functions.casts import lower_cast
-from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, INT
+from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, INT, VOID
 
 _ONE = Lit(INT, False, 1)
 _ZERO = Lit(INT, False, 0)
@@ -101,6 +101,8 @@ class Lowering:
             raise error.at(call.span) from None
 
     def _agg(self, agg: Agg) -> Expr:
+        if agg.type == VOID:
+            return Lit(VOID, True, None)
         row = self.catalogue.get(agg.fn)
         if row is None or row.lower is None:
             raise UnsupportedError(

@@ -20,7 +20,7 @@ from gateway.sql.bound import (
     Window,
 )
 from gateway.sql.catalogue import Catalogue
-from gateway.sqltypes import DataType, is_interval
+from gateway.sqltypes import DataType, is_interval, is_nested
 
 _INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<", ">", "<=", ">=", "<=>", "&", "|", "^", "div", "<<", ">>", ">>>"})
 _WORDS = {"and": "AND", "or": "OR"}
@@ -48,7 +48,7 @@ class Names:
         if isinstance(e, Call):
             return self._call(e)
         if isinstance(e, Cast):
-            if e.implicit:
+            if e.implicit or (is_nested(e.type) and isinstance(e.arg, Lit) and e.arg.value is None):
                 return self.text(e.arg)
             return f"{'TRY_CAST' if e.is_try else 'CAST'}({self.text(e.arg)} AS {_type(e.type)})"
         if isinstance(e, Case):

@@ -370,12 +370,12 @@ class Relations:
         )
         condition: Expr | None = None
         merged: dict[str, Expr] = {}
-        if names:
+        if names and word not in ("semi", "anti"):
             condition, merged, hidden = self._using(names, scope, right_scope, word, span)
             left_scope.hidden = left_scope.hidden | hidden
             new_right.hidden = new_right.hidden | hidden
         elif on is not None:
-            condition = self.expressions.condition(on, both)
+            condition = self.expressions.condition(on, both, "JOIN")
             if contains(condition, Agg) or contains(condition, Window):
                 raise UserError(
                     "UNSUPPORTED_EXPR_FOR_OPERATOR",
@@ -385,6 +385,8 @@ class Relations:
         if word in ("inner", "cross"):
             word = "inner" if condition is not None else "cross"
         if word in ("semi", "anti"):
+            if names:
+                condition, _, _ = self._using(names, scope, right_scope, word, span)
             result = scope
             columns = left.columns
         else:

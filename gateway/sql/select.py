@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +27,11 @@ from gateway.sql.bound import (
     key,
 )
 from gateway.sql.functions.operators import has_map
+from gateway.sql.generated import Generators
 from gateway.sql.grouping import Grouping, Windows, contains, has_grouping_call
 from gateway.sql.scope import Scope, Source
 from gateway.sql.tree import span_of
-from gateway.sqltypes import StructType, is_integral
+from gateway.sqltypes import is_integral
 
 if TYPE_CHECKING:
     from gateway.sql.resolve import Binder
@@ -56,6 +57,7 @@ class SelectBinder:
         self.parent = parent
         self.expressions = binder.expressions
         self.ids = binder.ids
+        self.generators = Generators(binder)
 
     def bind(self) -> tuple[Rel, Scope]:
         node, binder = self.node, self.binder
@@ -91,6 +93,8 @@ class SelectBinder:
             for item in found:
                 if item.aliased:
                     name = item.name.lower()
+                    if name in scope.lateral and len(found) > 1:
+                        continue  # one of several aliases of a generator hides nothing
                     if name in scope.lateral:
                         scope.ambiguous_lateral.add(name)
                     scope.lateral[name] = item.expr
@@ -103,18 +107,24 @@ class SelectBinder:
         inner = tree.this if isinstance(tree, (exp.Alias, exp.Aliases)) else tree
         if isinstance(inner, exp.Anonymous) and scope.lateral:
             row = self.binder.catalogue.get(inner.name.lower())
-            if row is not None and row.kind == "generator":
-                lateral, scope.lateral = scope.lateral, {}
+            if row is not None and row.kind == "generator":  # of the earlier items it sees the generated ones only
+                lateral = scope.lateral
+                scope.lateral = {n: e for n, e in lateral.items() if self.generators.uses(e) and isinstance(e, Col)}
                 try:
-                    return self._item(tree, scope)
+                    return self._selected(tree, scope)
                 finally:
                     scope.lateral = lateral
+        return self._selected(tree, scope)
+
+    def _selected(self, tree: Node, scope: Scope) -> list[Item]:
         if isinstance(tree, exp.Star):
             return self._star(scope.columns(), tree, scope)
         if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
             return self._star(self.expressions.star_columns(tree, scope), tree.this, scope)
         if isinstance(tree, exp.Alias):
             expr = self.expressions.bind(tree.this, scope)
+            if self._generator(expr):
+                return self._generated(expr, tree.args["alias"].name, None)
             return [Item(tree.args["alias"].name, expr, True)]
         if isinstance(tree, exp.Aliases):
             expr = self.expressions.bind(tree.this, scope)
@@ -124,10 +134,12 @@ class SelectBinder:
                     "Multi part aliasing is not supported with an expression that is not a generator.",
                     span=span_of(tree),
                 )
-            assert isinstance(expr, Call)
-            names = tuple(i.name for i in tree.expressions)
-            return [Item("", replace(expr, data=(*expr.data, ("aliases", names))), True)]
+            return self._generated(expr, None, [i.name for i in tree.expressions])
         expr = self.expressions.bind(tree, scope)
+        if self._generator(expr):
+            return self._generated(expr, None, None)
+        if isinstance(expr, Call) and expr.fn in ("_field", "_map_item") and isinstance(tree, (exp.Column, exp.Dot)):
+            return [Item(self._name(tree, expr), expr, True)]  # a path is an alias by itself
         return [Item(self._name(tree, expr), expr, False)]
 
     def _name(self, tree: Node, expr: Expr) -> str:
@@ -178,10 +190,15 @@ class SelectBinder:
                     "Invalid usage of '*': it stands for no column.",
                     span=span_of(star),
                 )
-                if removed_names or not columns
-                else UserError("INTERNAL_ERROR", "An empty star.")
+                if removed_names
+                else unsupported("a result without columns", span_of(star))
             )
         return items
+
+    def _generated(self, expr: Expr, alias: str | None, names: list[str] | None) -> list[Item]:
+        assert isinstance(expr, Call)
+        aliased = alias is not None or names is not None
+        return [Item(c.name, c, aliased) for c in self.generators.add(expr, alias, names)]
 
     def _generator(self, expr: Expr) -> bool:
         if not isinstance(expr, Call):
@@ -200,7 +217,7 @@ class SelectBinder:
         having_expr = self._having(having, scope, aliases, items) if having is not None else None
         qualify_expr = None
         if qualify is not None:
-            qualify_expr = self._with_outputs(qualify.this, scope, aliases, condition=True)
+            qualify_expr = self._with_outputs(qualify.this, scope, aliases, "WHERE")
             if not any(contains(e, Window) for e in (qualify_expr, *(i.expr for i in items))):
                 raise UserError(
                     "QUALIFY_REQUIRES_WINDOW_FUNCTION",
@@ -208,15 +225,20 @@ class SelectBinder:
                     sqlstate="42903",
                     span=span_of(qualify),
                 )
+        self.generators.refuse(having_expr, "HAVING", span_of(having) if having is not None else None)
         keys: list[tuple[SortKey, int | None]] = []
         if order is not None and not distinct:
             keys = self._order(order, scope, items, aliases)
         exprs = [i.expr for i in items]
         extra = [e for e in (having_expr, qualify_expr) if e is not None] + [k.expr for k, _ in keys]
+        extra += self.generators.calls()
         grouping = self._grouping(scope, items, [*exprs, *extra], having is not None)
         if grouping is not None and order is not None and not distinct:
             self._check_order(order, scope, grouping, any(contains(e, Window) for e in exprs))
         if grouping is not None:
+            self.generators.check_grouped(exprs, span_of(node))
+            grouping.free = self.generators.ids
+            self.generators.rewrite(grouping.rewrite)
             exprs = [grouping.rewrite(e) for e in exprs]
             having_expr = grouping.rewrite(having_expr) if having_expr is not None else None
             qualify_expr = grouping.rewrite(qualify_expr) if qualify_expr is not None else None
@@ -225,10 +247,11 @@ class SelectBinder:
         if having_expr is not None:
             rel = Filter(rel.columns, rel, having_expr)
         names = [i.name for i in items]
-        positions = list(range(len(items)))
-        if grouping is None:
-            rel, exprs, names, positions = self._generators(rel, exprs, names)
         windows = Windows(self.ids)
+        if grouping is None:
+            rel = self.generators.relation(rel)
+        else:
+            self.generators.rewrite(windows.rewrite)
         exprs = [windows.rewrite(e) for e in exprs]
         qualify_expr = windows.rewrite(qualify_expr) if qualify_expr is not None else None
         keys = [(SortKey(windows.rewrite(k.expr), k.descending, k.nulls_first), i) for k, i in keys]
@@ -236,8 +259,10 @@ class SelectBinder:
         if qualify_expr is not None:
             rel = Filter(rel.columns, rel, qualify_expr)
         if grouping is not None:
-            rel, exprs, names, positions = self._generators(rel, exprs, names)
-        keys = [(k, positions[i] if i is not None else None) for k, i in keys]
+            for window in windows.windows:
+                self.generators.refuse(window, "a window function beside GROUP BY", span_of(node))
+            self.generators.refuse(qualify_expr, "QUALIFY beside GROUP BY", span_of(node))
+            rel = self.generators.relation(rel)
         outputs = tuple(Col(e.type, e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True))
         if distinct:
             for output in outputs:
@@ -300,13 +325,13 @@ class SelectBinder:
             if name in found and key(found[name]) != key(item.expr):
                 clashing.add(name)
             found.setdefault(name, item.expr)
-        return {n: e for n, e in found.items() if n not in clashing and not self._generator(e)}
+        return {n: e for n, e in found.items() if n not in clashing}
 
     def _having(self, having: Node, scope: Scope, aliases: dict[str, Expr], items: list[Item]) -> Expr:
         """HAVING: a grouping column wins over an alias of its name, an alias over any other column."""
         scope.fallbacks = aliases
         try:
-            first = self.expressions.condition(having.this, scope)
+            first = self.expressions.condition(having.this, scope, "HAVING")
         finally:
             scope.fallbacks = {}
         grouping = self._grouping(scope, items, [first], True)
@@ -316,14 +341,14 @@ class SelectBinder:
         except UserError as error:
             if error.condition not in ("MISSING_AGGREGATION", "MISSING_GROUP_BY"):
                 raise
-            return self._with_outputs(having.this, scope, aliases, condition=True)
+            return self._with_outputs(having.this, scope, aliases, "HAVING")
         return first
 
-    def _with_outputs(self, tree: Node, scope: Scope, aliases: dict[str, Expr], condition: bool = False) -> Expr:
+    def _with_outputs(self, tree: Node, scope: Scope, aliases: dict[str, Expr], clause: str = "") -> Expr:
         """An expression of HAVING, QUALIFY or ORDER BY: output names win over input columns."""
         scope.overrides = aliases
         try:
-            return self.expressions.condition(tree, scope) if condition else self.expressions.bind(tree, scope)
+            return self.expressions.condition(tree, scope, clause) if clause else self.expressions.bind(tree, scope)
         finally:
             scope.overrides = {}
 
@@ -354,13 +379,7 @@ class SelectBinder:
                         f"ORDER BY position {ordinal} is not in select list (valid range is [1, {len(items)}]).",
                         span=span_of(item),
                     )
-                chosen = items[ordinal - 1].expr
-                sort = (
-                    SortKey(chosen, *_direction(item))
-                    if self._generator(chosen)
-                    else self.expressions.sort_key(item, chosen)
-                )
-                keys.append((sort, ordinal - 1))
+                keys.append((self.expressions.sort_key(item, items[ordinal - 1].expr), ordinal - 1))
                 continue
             keys.append((self.expressions.sort_key(item, expr), None))
         return keys
@@ -382,49 +401,6 @@ class SelectBinder:
             if grouping.sets is not None and _aggregated(expr) & keys:
                 raise unsupported("an aggregate of a grouping column in ORDER BY with grouping sets", span_of(item))
 
-    def _generators(
-        self, rel: Rel, exprs: list[Expr], names: list[str]
-    ) -> tuple[Rel, list[Expr], list[str], list[int]]:
-        """A generator among the items becomes a relation; `positions` maps items to (first) outputs."""
-        result: list[Expr] = []
-        labels: list[str] = []
-        positions: list[int] = []
-        seen = False
-        for expr, name in zip(exprs, names, strict=True):
-            positions.append(len(result))
-            if not self._generator(expr):
-                result.append(expr)
-                labels.append(name)
-                continue
-            assert isinstance(expr, Call) and isinstance(expr.type, StructType)
-            if seen:
-                raise UserError(
-                    "UNSUPPORTED_GENERATOR.MULTI_GENERATOR",
-                    "The generator is not supported: only one generator allowed per SELECT clause.",
-                    span=expr.span,
-                )
-            seen = True
-            if name != self.binder.names.of(expr) and name and len(expr.type.fields) > 1:
-                raise UserError(
-                    "UDTF_ALIAS_NUMBER_MISMATCH",
-                    "The number of aliases supplied in the AS clause does not match the number of columns output by the "
-                    f"generator. Expected {len(expr.type.fields)} aliases, but got {name}.",
-                    sqlstate="42802",
-                    span=expr.span,
-                )
-            aliases = next((d[1] for d in expr.data if isinstance(d, tuple) and d and d[0] == "aliases"), None)
-            if aliases is None and len(expr.type.fields) == 1 and name != self.binder.names.of(expr):
-                aliases = (name,)
-            clean = replace(
-                expr, data=tuple(d for d in expr.data if not (isinstance(d, tuple) and d and d[0] == "aliases"))
-            )
-            made = self.binder.generated(rel, clean, False, aliases)
-            fresh = made.columns[len(rel.columns) :]
-            rel = made
-            result += fresh
-            labels += [c.name for c in fresh]
-        return rel, result, labels, positions
-
     # -------------------------------------------------------------------------------------------------------- grouping
 
     def _grouping(self, scope: Scope, items: list[Item], exprs: list[Expr], having: bool) -> Grouping | None:
@@ -441,7 +417,9 @@ class SelectBinder:
                 )
             return None
         if group.args.get("all"):
-            keys = [i.expr for i in items if not contains(i.expr, Agg) and not isinstance(i.expr, Lit)]
+            outputs = [i.expr for i in items if not self.generators.uses(i.expr)]
+            outputs += [a for call in self.generators.calls() for a in call.args]
+            keys = [e for e in outputs if not contains(e, Agg) and not isinstance(e, Lit)]
             if any(contains(k, Window) for k in keys):
                 raise unsupported("GROUP BY ALL with window functions", span_of(group))
             return Grouping(self.ids, _distinct(keys), None)
@@ -539,15 +517,10 @@ class SelectBinder:
             raise UserError(
                 "UNSUPPORTED_EXPR_FOR_OPERATOR", "Window functions are not allowed in GROUP BY.", span=span_of(tree)
             )
+        self.generators.refuse(expr, "GROUP BY", span_of(tree))
         if has_map(expr.type):
             raise unsupported(f"GROUP BY an expression of type {expr.type.sql}", span_of(tree))
         return expr
-
-
-def _direction(item: Node) -> tuple[bool, bool]:
-    descending = bool(item.args.get("desc"))
-    first = item.args.get("nulls_first")
-    return descending, (not descending) if first is None else bool(first)
 
 
 def _distinct(exprs: Sequence[Expr]) -> list[Expr]:

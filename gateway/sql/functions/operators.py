@@ -142,10 +142,14 @@ def _plus(left: Expr, right: Expr, lt: DataType, rt: DataType, span: Span | None
         moved = add_to_datetime("+", right, left, span)
         return moved if isinstance(moved, Call) and moved.fn == "date_add" else _swapped(moved)
     if lt == VOID or rt == VOID:
-        other = rt if lt == VOID else lt
-        if other == DATE:
-            return Lit(TIMESTAMP, True, None, "NULL")
-        return Lit(other, True, None, "NULL")
+        known, unknown = (right, left) if lt == VOID else (left, right)
+        if is_interval(known.type):
+            unknown = coerced(unknown, known.type)
+            return _interval_sum(
+                "+", *((unknown, known) if lt == VOID else (known, unknown)), known.type, known.type, span
+            )
+        moved = add_to_datetime("+", known, coerced(unknown, DAY_SECOND), span)
+        return moved
     if is_datetime(lt):
         if is_interval(rt) or (lt == DATE and rt in (TINYINT, SMALLINT, INT)):
             return add_to_datetime("+", left, right, span)
@@ -182,7 +186,7 @@ def _interval_sum(symbol: str, left: Expr, right: Expr, lt: DataType, rt: DataTy
         # The text is read as a timestamp, moved, and written as text again.
         moment, step = (left, right) if lt == STRING else (right, left)
         moved = add_to_datetime(symbol, coerced(moment, TIMESTAMP), step, span)
-        return coerced(moved if lt == STRING else _swapped(moved), STRING)
+        return coerced(moved, STRING)
     if day_time and not (symbol == "-" and is_interval(lt)):
         raise _unexpected(symbol, left, right, span)
     raise _different(symbol, left, right, span)
@@ -224,7 +228,7 @@ def _minus(left: Expr, right: Expr, lt: DataType, rt: DataType, span: Span | Non
         return Call(DAY_SECOND, _nullable(*args), "_sub_timestamps", args, "-", span=span)
     if VOID in (lt, rt):
         t = rt if lt == VOID else lt
-        return Lit(t, True, None, "NULL")
+        return _interval_sum("-", coerced(left, t), coerced(right, t), t, t, span)
     return _interval_sum("-", left, right, lt, rt, span)
 
 
@@ -238,10 +242,8 @@ def _scaled(symbol: str, left: Expr, right: Expr, lt: DataType, rt: DataType, sp
         if STRING in (lt, rt) and is_interval(rt):
             raise _different(symbol, left, right, span)
         raise (_wrong if lt == rt or STRING in (lt, rt) else _different)(symbol, left, right, span)
-    if rt == STRING:
+    if rt in (STRING, VOID):
         right = coerced(right, DOUBLE)
-    elif rt == VOID:
-        return Lit(interval("year", "month") if lt.is_year_month else DAY_SECOND, True, None, "NULL")
     elif not is_numeric(rt):
         raise _unexpected(symbol, left, right, span)
     result = interval("year", "month") if lt.is_year_month else DAY_SECOND
@@ -315,7 +317,8 @@ def bind_unary(symbol: str, arg: Expr, span: Span | None) -> Expr:
     """``- x``, ``+ x``, ``~ x``, ``NOT x``."""
     t = plain(arg.type)
     if symbol == "not":
-        return Call(BOOLEAN, arg.nullable, "not", (as_boolean(arg, span),), span=span)
+        arg = as_boolean(arg, span)
+        return Call(BOOLEAN, arg.nullable, "not", (arg,), span=span)
     if symbol == "~":
         if t in (STRING, VOID):
             arg = coerced(arg, BIGINT if t == STRING else INT)
