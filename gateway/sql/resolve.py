@@ -31,7 +31,7 @@ from gateway.sql.relations import Relations, Tables, renamed
 from gateway.sql.scope import Scope, Source
 from gateway.sql.select import SelectBinder, ordinal_of
 from gateway.sql.tree import span_of
-from gateway.sqltypes import BIGINT, VOID, DataType, StructField, StructType, is_integral, struct
+from gateway.sqltypes import BIGINT, DataType, StructField, StructType, is_integral, struct
 
 Node = exp.Expr
 
@@ -180,12 +180,6 @@ class Binder(Relations):
         if not is_integral(literal.type) or (
             literal.type == BIGINT and literal.value is not None and literal.value > 2**31
         ):
-            if literal.type == VOID or literal.value is None:
-                raise UserError(
-                    "INVALID_LIMIT_LIKE_EXPRESSION.IS_NULL",
-                    f"The evaluated {what} expression must not be null.",
-                    span=span_of(node),
-                )
             raise UserError(
                 "INVALID_LIMIT_LIKE_EXPRESSION.DATA_TYPE",
                 f'The {what} expression must be integer type, but got "{literal.type.sql}".',

@@ -76,7 +76,14 @@ class SelectBinder:
             self.expressions.windows = saved
 
     def _plain(self, expr: Expr, clause: str, node: Node) -> None:
-        if contains(expr, Agg) or contains(expr, Window) or has_grouping_call(expr) or self._generator(expr):
+        if contains(expr, Window):
+            raise UserError(
+                "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",
+                f"It is not allowed to use window functions inside the {clause} clause.",
+                sqlstate="42601",
+                span=span_of(node),
+            )
+        if contains(expr, Agg) or has_grouping_call(expr) or self._generator(expr):
             raise UserError(
                 "INVALID_WHERE_CONDITION",
                 f"The {clause} condition contains invalid expressions: aggregate, window or generator functions.",

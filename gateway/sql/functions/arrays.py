@@ -120,9 +120,7 @@ def _bind_remove(function: Function, site: Site) -> Expr:
 def _bind_extend(function: Function, site: Site) -> Expr:
     check_count(site, 2)
     args = _with_value(site)
-    t = array_of(args[0])
-    widened = array(t.element, t.contains_null or args[1].nullable)
-    return make(function, site, args, widened, args[0].nullable)
+    return make(function, site, args, array(array_of(args[0]).element), args[0].nullable)
 
 
 def _bind_insert(function: Function, site: Site) -> Expr:

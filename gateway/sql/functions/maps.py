@@ -38,8 +38,8 @@ def _bind_map_part(function: Function, site: Site) -> Expr:
     t = _one_map(site)
     entry = struct(StructField("key", t.key, False), StructField("value", t.value, t.value_contains_null))
     result = {
-        "map_keys": array(t.key, False),
-        "map_values": array(t.value, t.value_contains_null),
+        "map_keys": array(t.key),
+        "map_values": array(t.value),
         "map_entries": array(entry, False),
     }[function.name]
     return make(function, site, site.args, result, site.args[0].nullable)
