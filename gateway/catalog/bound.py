@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gateway.catalog.base import AsOf, TableName
 from gateway.delta.predicates import Predicate
+from gateway.delta.pruning import value_range
 from gateway.delta.scan import ScanPlan, plan_scan
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.sqltypes import StructType
@@ -34,6 +36,10 @@ class DeltaBoundTable:
     @property
     def num_rows(self) -> int | None:
         return self.snapshot.num_rows
+
+    def value_range(self, column: str) -> tuple[Any, Any] | None:
+        """Least and greatest value of an integral or decimal column by the log's statistics; None if a file has none."""
+        return value_range(self.snapshot, column)
 
     @property
     def comment(self) -> str | None:

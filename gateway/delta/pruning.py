@@ -159,3 +159,40 @@ class _Bounds:
 
 def _widened(values: pa.Array, by: int) -> pa.Array:
     return pc.add(values.cast(pa.int64()), by)
+
+
+def value_range(snapshot: Snapshot, name: str) -> tuple[Any, Any] | None:
+    """Least and greatest value of an integral or decimal column over all files; None where some file does not tell.
+
+    Decimals are widened by a millionth: writers put them into the log as JSON numbers.
+    """
+    key = f"range of {name}"
+    if key not in snapshot.notes:
+        snapshot.notes[key] = _value_range(snapshot, snapshot.by_name[name])
+    found: Any = snapshot.notes[key]
+    return found  # type: ignore[no-any-return]
+
+
+def _value_range(snapshot: Snapshot, column: Column) -> tuple[Any, Any] | None:
+    files = snapshot.files
+    if not (pa.types.is_integer(column.type.arrow()) or pa.types.is_decimal(column.type.arrow())):
+        return None
+    if column.name in files.partitions:
+        low = high = files.partitions[column.name]
+    else:
+        found = _child(files.minimum, column.physical), _child(files.maximum, column.physical)
+        if found[0] is None or found[1] is None or found[0].type != column.type.arrow():
+            return None
+        low, high = found
+        nulls = _child(files.null_count, column.physical)
+        empty = _known(pc.equal(nulls, files.num_records), False) if nulls is not None else np.zeros(len(files), bool)
+        missing = ~(low.is_valid().to_numpy(False) & high.is_valid().to_numpy(False))
+        if bool((missing & ~empty).any()):
+            return None
+    least, greatest = pc.min(low).as_py(), pc.max(high).as_py()
+    if least is None or greatest is None:
+        return None
+    if pa.types.is_decimal(column.type.arrow()):
+        margin = max(abs(least), abs(greatest)) / 1_000_000
+        return least - margin, greatest + margin
+    return least, greatest

@@ -16,6 +16,9 @@ from gateway.sql.bound import Agg, Call, Expr, Lambda, Lit, SortKey
 from gateway.sql.coerce import Accepts, coerced, implicit_type, least_common_of
 from gateway.sqltypes import VOID, DataType
 
+#: In `Agg.data`: statistics say that no sum of the group's values can overflow.
+BOUNDED = "bounded"
+
 # ------------------------------------------------------------------------------------------------------------ contexts
 
 

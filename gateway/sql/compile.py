@@ -9,6 +9,7 @@ from gateway.delta.predicates import Predicate
 from gateway.jobs import TempView
 from gateway.sql import bound as b
 from gateway.sql.bound import Expr, Lit, Project, Rel
+from gateway.sql.bounds import Bounds
 from gateway.sql.catalogue import Context
 from gateway.sql.coerce import coerced
 from gateway.sql.functions import CATALOGUE
@@ -48,7 +49,7 @@ def bind(
 def compile_query(query: BoundQuery, context: Context) -> Compiled:
     """Engine text of a bound query; raises UNSUPPORTED_… for what has no proved form."""
     rel = counted(query.rel)
-    lowering = Lowering(CATALOGUE, context)
+    lowering = Lowering(CATALOGUE, context, Bounds(rel))
     generated = Generator(lowering).statement(rel)
     return Compiled(query.schema, generated, Hints(rel, context))
 

@@ -26,12 +26,22 @@ from gateway.sql.bound import (
     Window,
     children,
 )
-from gateway.sql.catalogue import Catalogue, Context
-from gateway.sql.functions.casts import lower_cast
-from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, INT, VOID
+from gateway.sql.bounds import Bounds, fits
+from gateway.sql.catalogue import BOUNDED, Catalogue, Context
+from gateway.sql.fold import fold
+from gateway.sql.functions.casts import fold_cast, lower_cast
+from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, INT, VOID, DataType, DecimalType, decimal
 
 _ONE = Lit(INT, False, 1)
 _ZERO = Lit(INT, False, 0)
+
+
+def _sum_type(agg: Agg) -> DataType:
+    """The type in which an aggregate adds up."""
+    if agg.fn == "avg" and agg.args and isinstance(agg.args[0].type, DecimalType):
+        precision, scale = agg.args[0].type.precision, agg.args[0].type.scale
+        return decimal(min(38, precision + 10), scale)
+    return agg.type
 
 
 @dataclass(slots=True)
@@ -40,6 +50,7 @@ class Lowering:
 
     catalogue: Catalogue
     context: Context
+    bounds: Bounds | None = None
     _raises: dict[int, bool] = field(default_factory=dict)
     _keep: list[Expr] = field(default_factory=list)  # so that ids in `_raises` stay unique
 
@@ -57,7 +68,12 @@ class Lowering:
         if isinstance(expr, Call):
             return self._call(expr)
         if isinstance(expr, Cast):
-            return lower_cast(expr, self.lower(expr.arg), self.context)
+            arg = self.lower(expr.arg)
+            if isinstance(arg, Lit) and not expr.is_try:
+                folded = fold_cast(arg, expr.type, self.context)
+                if folded is not None:
+                    return folded
+            return lower_cast(expr, arg, self.context)
         if isinstance(expr, Case):
             return self._case(expr)
         if isinstance(expr, Agg):
@@ -95,8 +111,15 @@ class Lowering:
             raise UnsupportedError(
                 "UNSUPPORTED_FUNCTION", f"The function `{call.shown or call.fn}` is not supported.", span=call.span
             )
+        args = tuple(self.lower(a) for a in call.args)
+        if args and all(isinstance(a, Lit) for a in args):
+            folded = fold(replace(call, args=args), self.context)
+            if folded is not None:
+                return folded
+        if call.fn in ("+", "-", "*") and self.bounds is not None and fits(self.bounds.of(call), call.type):
+            return Op(call.type, call.nullable, call.fn, args)  # no row can overflow
         try:
-            return row.lower(call, tuple(self.lower(a) for a in call.args), self.context)
+            return row.lower(call, args, self.context)
         except UnsupportedError as error:
             raise error.at(call.span) from None
 
@@ -109,9 +132,11 @@ class Lowering:
                 "UNSUPPORTED_FUNCTION", f"The aggregate `{agg.shown or agg.fn}` is not supported.", span=agg.span
             )
         args = tuple(self.lower(a) for a in agg.args)
+        bounded = agg.fn in ("sum", "avg") and self.bounds is not None and self.bounds.sum_fits(agg, _sum_type(agg))
         lowered = replace(
             agg,
             args=args,
+            data=(*agg.data, BOUNDED) if bounded else agg.data,
             where=self.lower(agg.where) if agg.where is not None else None,
             order=self.sort_keys(agg.order),
         )

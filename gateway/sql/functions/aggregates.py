@@ -8,7 +8,7 @@ from typing import Any
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql import bound
 from gateway.sql.bound import Agg, AggFn, Expr, Lit, SortKey
-from gateway.sql.catalogue import Context, Function, Lower, Site, bind_call, coerce_args, make, param
+from gateway.sql.catalogue import BOUNDED, Context, Function, Lower, Site, bind_call, coerce_args, make, param
 from gateway.sql.coerce import arithmetic_decimal, coerced, implicit_type
 from gateway.sql.functions.constants import constant, folded
 from gateway.sql.functions.lowerings import both, engine_cast, not_null, refused, text
@@ -183,6 +183,8 @@ def _sum(lenient: bool) -> Lower:
             return _decimal_sum(agg, value, lenient)
         if is_integral(value.type) and value.type != BIGINT:
             return bound.agg_fn("sum", BIGINT, bound.cast(value, BIGINT), of=agg, order=())
+        if BOUNDED in agg.data and value.type == BIGINT:
+            return bound.agg_fn("sum", BIGINT, value, of=agg, order=())
         total = bound.agg_fn("sum", decimal(30, 0), _units(value), of=agg, order=())
         return bound.udf("integer_total", type_, total, params=(lenient,), raises=not lenient)
 
@@ -193,7 +195,7 @@ def _decimal_sum(agg: Agg, value: Expr, lenient: bool) -> Expr:
     assert isinstance(value.type, DecimalType)
     type_ = decimal(min(MAX_PRECISION, value.type.precision + 10), value.type.scale)
     total = bound.agg_fn("sum", type_, value, of=agg, order=())
-    if value.type.precision <= MAX_PRECISION - 10:
+    if value.type.precision <= MAX_PRECISION - 10 or BOUNDED in agg.data:
         return total
     estimate = bound.agg_fn("sum", DOUBLE, bound.cast(value, DOUBLE), of=agg, order=())
     return bound.udf("decimal_total", type_, total, estimate, params=(lenient,), raises=not lenient)
