@@ -118,6 +118,9 @@ class Source(Protocol):
 
     def register(self, ctx: Any, name: str) -> None: ...
 
+    def verify(self) -> None:
+        """Called once the physical plan is made. Raises GatewayError if what it reads is not there as it was registered."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -132,6 +135,9 @@ class Query:
 
 class Execution(Protocol):
     """A running query: batches in the query's schema (checked before the first one)."""
+
+    def start(self) -> None:
+        """Plan it, which `batches` would do otherwise. Raises GatewayError."""
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]: ...
 

@@ -18,6 +18,9 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 # Not -m: the module would exist twice, as __main__ and under its name. Not the working directory (-P): it may hold anything.
 _ENTRY = f"import sys; sys.path.append({_ROOT!r}); from gateway.engine.worker import main; main()"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# Stacks of the engine's own threads (Rust reads it once): plans are run by recursion, 500 set operations overflow the usual
+# 2 MiB. Address space only.
+_ENGINE_STACK = {"RUST_MIN_STACK": str(128 * 1024 * 1024)}
 
 
 class WorkerProcess:
@@ -30,6 +33,7 @@ class WorkerProcess:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _ENTRY, str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
+                env=os.environ | _ENGINE_STACK,
                 pass_fds=[theirs.fileno()],
                 process_group=0,  # Ctrl-C is for the front; a kill takes whatever the worker started
             )

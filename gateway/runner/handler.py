@@ -123,9 +123,10 @@ class Runner:
         return compiled, plan(compiled)
 
     def _query(self, decision: Plan, row_limit: int | None, compile_ms: float, emit: Emit) -> None:
+        execution = self.engine.run(decision.query)
+        execution.start()
         emit(Planned("SELECT", decision.engine, decision.reason, decision.query.schema))
         rows = 0
-        execution = self.engine.run(decision.query)
         batches = execution.batches()
         try:
             for batch in batches:

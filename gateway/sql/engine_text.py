@@ -29,9 +29,15 @@ from gateway.sqltypes import (
     DataType,
     DecimalType,
     IntervalType,
+    is_numeric,
 )
 
 MAX_DEPTH = 300  # nesting of generated expressions that DataFusion's recursive planner bears on a worker's stack
+
+# The physical planner's time triples with each cast of a computed number inside another; a function in between ends that,
+# and this one gives back its only argument.
+_CASTS = 6
+_NO_CALLS = {"coalesce", "nvl", "nvl2", "ifnull", "nullif"}  # rewritten by the optimizer
 
 _TYPE_NAMES = {
     BOOLEAN: "BOOLEAN",
@@ -73,6 +79,8 @@ class ExpressionText:
     envs: list[dict[int, str]]
     needed: set[int]
     depth: int
+    casts: int  # nested casts at the end of the last expression, through the columns of inner blocks
+    column_casts: dict[int, int]
     over: str | None
 
     def block(self, rel: Rel) -> Any:
@@ -105,12 +113,15 @@ class ExpressionText:
             raise ResourceError(
                 "STATEMENT_TOO_COMPLEX", f"An expression is nested deeper than {MAX_DEPTH} levels for the engine."
             )
+        outer, self.casts = self.casts, 0
         try:
             return _EXPRESSIONS[type(e)](self, e)
         finally:
             self.depth -= 1
+            self.casts = max(outer, self.casts)
 
     def col(self, e: Col) -> str:
+        self.casts = self.column_casts.get(e.id, 0)
         return self.spelled(e)
 
     def lit(self, e: b.Lit) -> str:
@@ -121,6 +132,8 @@ class ExpressionText:
         if name == "[]":
             return f"{self.expr(e.args[0])}[{self.expr(e.args[1])}]"
         text = f"{name}({', '.join([self.expr(a) for a in e.args])})"
+        if name not in _NO_CALLS:
+            self.casts = 0
         return text + self.over if self.over is not None and name in WINDOW_NAMES else text
 
     def op(self, e: b.Op) -> str:
@@ -135,7 +148,12 @@ class ExpressionText:
         return "(" + f" {e.symbol} ".join([self.expr(a) for a in args]) + ")"
 
     def engine_cast(self, e: b.EngineCast) -> str:
-        return self.cast_text(self.expr(e.arg), e.type, e.is_try)
+        text = self.cast_text(self.expr(e.arg), e.type, e.is_try)
+        self.casts += 1
+        if self.casts >= _CASTS and is_numeric(e.type):
+            self.casts = 0
+            return f"greatest({text})"
+        return text
 
     def cast_text(self, text: str, type_: DataType, is_try: bool = False) -> str:
         name = type_name(type_)
@@ -152,7 +170,9 @@ class ExpressionText:
         spec = UdfSpec(e.impl, tuple(a.type for a in e.args), e.type, e.params, e.volatile)
         name = udf_name(spec)
         self.udfs[name] = spec
-        return f"{name}({', '.join([self.expr(a) for a in e.args])})"
+        text = f"{name}({', '.join([self.expr(a) for a in e.args])})"
+        self.casts = 0
+        return text
 
     def agg(self, e: b.AggFn) -> str:
         over, self.over = self.over, None
@@ -286,6 +306,8 @@ def udf_name(spec: UdfSpec) -> str:
 
 def balanced(texts: list[str], word: str) -> str:
     """``a AND b AND …`` as a balanced tree: the engine recurses over it."""
+    if len(texts) == 1:
+        return texts[0]
     if len(texts) <= 4:
         return "(" + f" {word} ".join(texts) + ")"
     middle = len(texts) // 2

@@ -102,6 +102,7 @@ class Generator(ExpressionText):
         self.aliases = 0
         self.depth = 0
         self.casts = 0
+        self.column_casts: dict[int, int] = {}
         self.over: str | None = None
         self.fresh = 0  # ids of columns made here, counting down
 
@@ -218,7 +219,10 @@ class Generator(ExpressionText):
             self.cte_texts.append(f"{name} AS ({text})")
             self.ctes[rel.cte.id] = name
         alias = self.alias("r")
-        env = {c.id: f'{alias}."v{source.id}"' for c, source in zip(rel.columns, rel.cte.plan.columns, strict=True)}
+        env = {}
+        for column, source in zip(rel.columns, rel.cte.plan.columns, strict=True):
+            env[column.id] = f'{alias}."v{source.id}"'
+            self.column_casts[column.id] = self.column_casts.get(source.id, 0)
         return Block(f"{name} AS {alias}", env, filtered=True)
 
     def project(self, rel: b.Project) -> Block:
@@ -229,7 +233,12 @@ class Generator(ExpressionText):
         if block.limited and any(self.lowering.raises(e) for e in exprs):
             block = self.close(block)
         self.envs.append(block.env)
-        block.items = [(c.id, self.expr(e)) for c, e in zip(rel.columns, exprs, strict=True) if c.id in self.needed]
+        block.items = []
+        for column, expr in zip(rel.columns, exprs, strict=True):
+            if column.id in self.needed:
+                self.casts = 0
+                block.items.append((column.id, self.expr(expr)))
+                self.column_casts[column.id] = self.casts
         self.envs.pop()
         return block
 
