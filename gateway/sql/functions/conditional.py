@@ -266,6 +266,12 @@ ROWS: tuple[Function, ...] = (
     ),
     Function("equal_null", bind=_bind_equal_null, lower=_equal_null),
     Function("assert_true", bind=_bind_assert, lower=_assert_true, deterministic=False, shown=_shown_assert),
-    Function("raise_error", bind=_bind_raise, lower=_raise_error, deterministic=False),
+    Function(
+        "raise_error",
+        bind=_bind_raise,
+        lower=_raise_error,
+        deterministic=False,
+        shown=lambda call, args: f"raise_error(USER_RAISED_EXCEPTION, map(errorMessage, {args[0]}))",
+    ),
     Function("typeof", bind=_bind_typeof, lower=_typeof),
 )

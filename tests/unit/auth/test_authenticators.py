@@ -50,6 +50,7 @@ def tokens(tmp_path: Path) -> StaticTokens:
         (basic("token", TOKEN), "ann"),
         (basic("ann", TOKEN), "ann"),
         (basic("token", "dapi-bob"), "bob"),
+        ({"authorization": basic("token", TOKEN)["authorization"].replace(" ", "")}, "ann"),  # Databricks JDBC 2.x
     ],
 )
 def test_tokens_that_are_accepted(tokens: StaticTokens, headers: dict[str, str], name: str) -> None:
@@ -73,6 +74,10 @@ def test_tokens_that_are_accepted(tokens: StaticTokens, headers: dict[str, str],
         basic("bob", TOKEN),  # somebody else's
         basic("token", "wrong"),
         {"authorization": "Basic !!!"},
+        {"authorization": "Basic"},
+        {"authorization": "Basic!!!"},
+        {"authorization": "Basic" + base64.b64encode(b"token:wrong").decode()},
+        {"authorization": "BasicToken " + base64.b64encode(f"token:{TOKEN}".encode()).decode()},
         {"authorization": "Basic " + base64.b64encode(b"no colon").decode()},
         {"authorization": "Basic " + base64.b64encode(b"\xff\xfe:x").decode()},
         {"authorization": f"Digest {TOKEN}"},

@@ -1,0 +1,70 @@
+"""Everyday constructs from end to end: names, types, nullability and values as Spark 4.2 recorded them.
+
+tests/data/query-probes.jsonl holds a statement a line with Spark's columns and rows (each value cast to STRING in SQL), or
+its error. What is not answered here is listed in `REFUSED` and must be refused by name.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.errors import GatewayError, UnsupportedError
+from gateway.runner import Runner
+from tests.unit.runner.session import Session
+
+DATA = Path(__file__).parents[2] / "data" / "query-probes.jsonl"
+PROBES: list[dict[str, Any]] = [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
+REFUSED: dict[str, str] = {
+    "SELECT * FROM VALUES (1, 'a'), (2, 'b') AS t(n, s) PIVOT (count(*) FOR s IN ('a', 'b'))": "PIVOT",
+}
+
+
+@pytest.fixture(scope="module")
+def asked(runner: Runner) -> Session:
+    """One session for all statements."""
+    return Session(runner)
+
+
+def ids(probe: dict[str, Any]) -> str:
+    """The statement, cut."""
+    return str(probe["sql"])[:90]
+
+
+@pytest.mark.parametrize("probe", [p for p in PROBES if "columns" in p and p["sql"] not in REFUSED], ids=ids)
+def test_answers(asked: Session, probe: dict[str, Any]) -> None:
+    sql = probe["sql"]
+    result = asked.run(sql)
+    assert result.columns == [tuple(c) for c in probe["columns"]]
+    names = [f"c{i}" for i in range(len(result.columns))]
+    texts = asked.rows(
+        f"SELECT {', '.join(f'CAST({n} AS STRING)' for n in names)} FROM ({sql}) AS q({', '.join(names)})"
+    )
+    assert sorted(texts, key=repr) == sorted((tuple(r) for r in probe["rows"]), key=repr)
+    assert len(result.rows) == len(texts)
+
+
+@pytest.mark.parametrize("probe", [p for p in PROBES if "condition" in p], ids=ids)
+def test_errors(asked: Session, probe: dict[str, Any]) -> None:
+    with pytest.raises(GatewayError) as caught:
+        asked.run(probe["sql"])
+    assert (caught.value.condition, caught.value.sqlstate) == (probe["condition"], probe["sqlstate"])
+
+
+@pytest.mark.parametrize("sql", list(REFUSED))
+def test_refused_by_name(asked: Session, sql: str) -> None:
+    with pytest.raises(UnsupportedError, match=REFUSED[sql]):
+        asked.run(sql)
+
+
+def test_order_and_first_rows(asked: Session) -> None:
+    ordered = [
+        p for p in PROBES if " ORDER BY " in p["sql"] and p["sql"].endswith(("ORDER BY q", "NULLS FIRST", "ALL"))
+    ]
+    assert len(ordered) >= 3
+    for probe in ordered:
+        texts = [tuple(None if v is None else str(v) for v in row) for row in asked.rows(probe["sql"])]
+        assert [t[0] for t in texts] == [r[0] for r in probe["rows"]]
