@@ -62,16 +62,18 @@ def _json_value(value: Any) -> Any:
         return value.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
     if isinstance(value, dt.date):
         return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
     return value
 
 
 def _statistics(table: pa.Table) -> str:
-    """Delta's statistics of one file; bounds only of integers and dates, which need no rounding."""
+    """Delta's statistics of one file, as Spark writes them: bounds of integers, decimals and dates."""
     minimum, maximum, nulls = {}, {}, {}
     for name in table.column_names:
         column = table.column(name)
         nulls[name] = column.null_count
-        if pa.types.is_integer(column.type) or pa.types.is_date(column.type):
+        if pa.types.is_integer(column.type) or pa.types.is_date(column.type) or pa.types.is_decimal(column.type):
             bounds = pc.min_max(column).as_py()
             minimum[name], maximum[name] = _json_value(bounds["min"]), _json_value(bounds["max"])
     stats = {"numRecords": table.num_rows, "minValues": minimum, "maxValues": maximum, "nullCount": nulls}

@@ -79,6 +79,20 @@ class Bounds:
             return _union([self.of(a) for a in e.args[e.fn == "if" :]]) or of_type(e.type)
         return of_type(e.type)
 
+    def exact(self, call: Call) -> bool:
+        """Whether the engine's own ``+ - *`` gives every row's exact result in the call's type."""
+        t = call.type
+        if not isinstance(t, DecimalType):
+            return fits(self.of(call), t)
+        left, right = call.args[0].type, call.args[1].type
+        if not isinstance(left, DecimalType) or not isinstance(right, DecimalType):
+            return False
+        scale = left.scale + right.scale if call.fn == "*" else max(left.scale, right.scale)
+        if scale != t.scale or t.precision != 38:
+            return False  # rounded, or exact by its type already
+        ranges = [self.of(call)] if call.fn == "*" else [self.of(call), self.of(call.args[0]), self.of(call.args[1])]
+        return all(r is not None and max(abs(r[0]), abs(r[1])) * 10**scale < 10**38 for r in ranges)
+
     def sum_fits(self, agg: Agg, result: DataType) -> bool:
         """Whether no sum of the aggregate's argument can leave the result's type, nor 128 bits of its units."""
         found = self.of(agg.args[0]) if agg.args else None

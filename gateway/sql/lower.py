@@ -26,7 +26,7 @@ from gateway.sql.bound import (
     Window,
     children,
 )
-from gateway.sql.bounds import Bounds, fits
+from gateway.sql.bounds import Bounds
 from gateway.sql.catalogue import BOUNDED, Catalogue, Context
 from gateway.sql.fold import fold
 from gateway.sql.functions.casts import fold_cast, lower_cast
@@ -116,7 +116,7 @@ class Lowering:
             folded = fold(replace(call, args=args), self.context)
             if folded is not None:
                 return folded
-        if call.fn in ("+", "-", "*") and self.bounds is not None and fits(self.bounds.of(call), call.type):
+        if call.fn in ("+", "-", "*") and self.bounds is not None and self.bounds.exact(call):
             return Op(call.type, call.nullable, call.fn, args)  # no row can overflow
         try:
             return row.lower(call, args, self.context)
