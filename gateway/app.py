@@ -25,7 +25,8 @@ from gateway.engine.base import Handler
 from gateway.engine.pool import PoolLimits, WorkerPool
 from gateway.errors import ConfigError
 from gateway.observability import log
-from gateway.protocol.handler import ThriftHandler
+from gateway.protocol.handler import HandlerOptions, ThriftHandler
+from gateway.protocol.reader import Budget
 from gateway.service.service import GatewayService, ServiceConfig
 from gateway.transport.http import HttpApp, Probes
 from gateway.transport.server import HttpServer
@@ -111,7 +112,7 @@ class Gateway:
             ),
         )
         self._app = HttpApp(
-            ThriftHandler(self._service).handle,
+            ThriftHandler(self._service, HandlerOptions(budget=Budget(size=config.max_request_body))).handle,
             authenticator,
             Probes(self._not_ready, self._metrics),
             body_limit=config.max_request_body,

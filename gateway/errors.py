@@ -174,6 +174,9 @@ class Span:
     stop: int
 
 
+_LONGEST = 4000  # characters of a message that are shown: some quote the value at fault
+
+
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """Line (from 1) and column (from 0) of a code point offset in `text`."""
     offset = max(0, min(offset, len(text)))
@@ -215,17 +218,21 @@ class GatewayError(Exception):
     def text(self, statement: str | None = None) -> str:
         """The message as shown to users; where the statement is known, position and the source line are added."""
         statement = self.statement if statement is None else statement
-        head = f"[{self.condition}] {self.message.rstrip()} SQLSTATE: {self.sqlstate}"
+        message = self.message.rstrip()
+        if len(message) > _LONGEST:
+            message = f"{message[:_LONGEST]}… ({len(message)} characters)"
+        head = f"[{self.condition}] {message} SQLSTATE: {self.sqlstate}"
         if statement is None or self.span is None:
             return head
         line, col = line_and_column(statement, self.span.start)
         source = statement.split("\n")[line - 1]
         width = max(1, min(self.span.stop - self.span.start, len(source) - col))
+        indent = col
         if len(source) > 200:
             left = max(0, col - 80)
-            source, col = source[left : left + 200], col - left
+            source, indent = source[left : left + 200], col - left
             width = min(width, 120)
-        caret = " " * col + "^" * width
+        caret = " " * indent + "^" * width
         return f"{head} (line {line}, pos {col})\n\n== SQL (line {line}, position {col + 1}) ==\n{source}\n{caret}"
 
     def __str__(self) -> str:

@@ -43,11 +43,12 @@ def plan(compiled: Compiled) -> Plan:
     sources: dict[str, Source] = dict(compiled.generated.arrays)
     facts = []
     floats = False
+    compares_floats = compiled.compares_floats
     for name, use in compiled.generated.scans.items():
         table = use.scan.table
-        scan = table.scan(use.sources, compiled.predicates(use))
+        scan = table.scan(use.sources, compiled.predicates(use), floats_compared=compares_floats)
         sources[name] = scan
-        floats = floats or scan.reads_floats
+        floats = floats or (scan.reads_floats and compares_floats)
         facts.append(
             ScanFacts(
                 str(table.name),

@@ -60,8 +60,11 @@ class BoundTable(Protocol):
     @property
     def properties(self) -> dict[str, str]: ...
 
-    def scan(self, columns: Sequence[str], predicates: Sequence[Any]) -> Any:
-        """A `delta.scan.ScanPlan` (an `engine.base.Source`) for `columns`; `predicates` as in `delta.predicates`."""
+    def scan(self, columns: Sequence[str], predicates: Sequence[Any], *, floats_compared: bool = True) -> Any:
+        """A `delta.scan.ScanPlan` (an `engine.base.Source`) for `columns`; `predicates` as in `delta.predicates`.
+
+        `floats_compared`: see `delta.scan.plan_scan`.
+        """
 
 
 class Catalog(Protocol):

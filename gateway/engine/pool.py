@@ -50,6 +50,7 @@ class PoolLimits:
         inline_bytes: rows that travel inside messages, per statement; what follows is written to the spool file.
         memory_limit: resident memory at which a process is killed; one that keeps half of it after a job is replaced.
         grace: time between the request to stop and the kill.
+        plan: time until a job must have told its plan (`Planned`); what needs longer is too complex.
         idle: a surplus process that had nothing to do for this long is ended.
         start: a process that is not warm after this long is given up.
         watch: period of the memory watch.
@@ -59,6 +60,7 @@ class PoolLimits:
     inline_bytes: int = 256 << 10
     memory_limit: int | None = None
     grace: float = 0.5
+    plan: float = 60.0
     idle: float = 300.0
     start: float = 60.0
     watch: float = 0.25
@@ -77,7 +79,22 @@ class PoolStats:
 class PoolRun:
     """A submitted job; `cancel` ends it early. All but `run_id`, `job`, `sink` is the pool's business."""
 
-    __slots__ = ("attempt", "cancelled_at", "delivered", "job", "over", "pool", "run_id", "sink", "verdict", "writes")
+    __slots__ = (
+        *(
+            "attempt",
+            "cancelled_at",
+            "delivered",
+            "job",
+            "over",
+            "planned",
+            "pool",
+            "run_id",
+            "sent",
+            "sink",
+            "verdict",
+        ),
+        "writes",
+    )
 
     def __init__(self, pool: WorkerPool, run_id: int, job: Job, sink: Sink) -> None:
         self.pool = pool
@@ -85,6 +102,8 @@ class PoolRun:
         self.job = job
         self.sink = sink
         self.attempt = 1
+        self.sent: float | None = None  # to its process
+        self.planned = False
         self.delivered = False
         self.writes = False
         self.verdict: GatewayError | None = None  # why it was stopped; replaces whatever the worker says
@@ -277,6 +296,7 @@ class WorkerPool:
 
     def _send_job(self, seat: _Seat, run: PoolRun) -> None:
         # A process that dies meanwhile is noticed by its reader, which looks after the job.
+        run.sent = time.monotonic()
         try:
             seat.process.channel.send(RunJob(run.run_id, run.job))
         except OSError as error:
@@ -357,6 +377,7 @@ class WorkerPool:
         if isinstance(event, Rows):
             run.delivered = True
         elif isinstance(event, Planned):
+            run.planned = True
             run.writes = event.writes
         run.sink.event(event)
 
@@ -463,6 +484,7 @@ class WorkerPool:
                 now = time.monotonic()
                 try:
                     self._kill_overdue(now)
+                    self._kill_unplanned(now - self._limits.plan)
                     if self._limits.memory_limit is not None:
                         self._kill_large(self._limits.memory_limit)
                     self._end_surplus(now)
@@ -473,7 +495,7 @@ class WorkerPool:
     def _pause(self, now: float) -> float:
         """Seconds until the watch has to look again."""
         busy = any(s.run is not None for s in self._seats)
-        pause = 5.0
+        pause = min(1.0, self._limits.plan) if busy else 5.0
         if self._limits.memory_limit is not None:
             pause = self._limits.watch if busy else 1.0
         if any(not s.ready for s in self._seats):
@@ -494,6 +516,17 @@ class WorkerPool:
             if not seat.ready and now - seat.process.started > self._limits.start:
                 seat.reason = f"not ready after {self._limits.start:g} seconds"
                 seat.process.kill()
+
+    def _kill_unplanned(self, since: float) -> None:
+        for seat in self._seats:
+            run = seat.run
+            if run is None or run.planned or run.verdict is not None or run.sent is None or run.sent > since:
+                continue
+            run.verdict = ResourceError(
+                "STATEMENT_TOO_COMPLEX", f"The statement could not be planned within {self._limits.plan:g} seconds."
+            )
+            seat.reason = "planning took too long"
+            seat.process.kill()
 
     def _kill_large(self, limit: int) -> None:
         for seat in self._seats:

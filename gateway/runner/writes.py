@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from gateway.catalog.base import Catalog, TableName
 from gateway.delta import write
-from gateway.engine.base import Emit, Planned, SessionChange, Statement
+from gateway.engine.base import Emit, Execution, Planned, SessionChange, Statement
 from gateway.errors import CanceledError, UnsupportedError, UserError, unsupported
 from gateway.planner import plan
 from gateway.runner.answer import RESULT, Answer, done, rows_of
@@ -118,8 +118,10 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
             )
     schema_ = struct(*(StructField(f.name, f.type, True) for f in query.schema.fields))
     decision = plan(compile_query(stored(query, binder, schema_), env.context))
+    execution = runner.engine.run(decision.query)
+    execution.start()
     emit(Planned("CREATE_TABLE_AS_SELECT", decision.engine, decision.reason, _INSERTED, writes=True, is_query=True))
-    result = write.create_table(path, schema_, batches=_batches(runner, decision.query, emit), **options)
+    result = write.create_table(path, schema_, batches=_batches(execution, emit), **options)
     # Databricks shows the columns without a row here; connector tests rely on it.
     return rows_of(
         "CREATE_TABLE_AS_SELECT",
@@ -131,9 +133,9 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     )
 
 
-def _batches(runner: Runner, query: Any, emit: Emit) -> Iterator[pa.RecordBatch]:
+def _batches(execution: Execution, emit: Emit) -> Iterator[pa.RecordBatch]:
     """The rows of a query, for a writer; stops when the statement is cancelled."""
-    batches = runner.engine.run(query).batches()
+    batches = execution.batches()
     try:
         for batch in batches:
             if emit.cancelled:
@@ -180,8 +182,10 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Runner, 
     aligned, casts = _aligned(command, table.schema, query, binder, _quoted(table.name))
     try:
         decision = plan(compile_query(aligned, env.context))
+        execution = runner.engine.run(decision.query)
+        execution.start()
         emit(Planned("INSERT", decision.engine, decision.reason, _INSERTED, writes=True, is_query=True))
-        result = write.append(table.location, _batches(runner, decision.query, emit))
+        result = write.append(table.location, _batches(execution, emit))
     except UserError as error:
         raise _of_assignment(error, casts) from None
     return rows_of(

@@ -29,6 +29,11 @@ class Compiled:
     generated: Generated
     hints: Hints
 
+    @property
+    def compares_floats(self) -> bool:
+        """Whether Parquet's statistics of float columns, which skip NaN, could change the answer."""
+        return self.hints.compares_floats
+
     def predicates(self, use: ScanUse) -> list[Predicate]:
         """What the scan's files may be chosen by."""
         return self.hints.of(use.scan)

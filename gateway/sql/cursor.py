@@ -20,13 +20,14 @@ class Limits:
     """What a statement may cost before it is looked at.
 
     `text` is in characters; `depth` counts open brackets and CASEs; `chain` is the length of a run of one-level operators
-    (``a + b + …``, UNION) other than AND and OR, whose trees are built balanced.
+    (``a + b + …``, UNION) other than AND and OR, whose trees are built balanced; `digits` is the length of a number.
     """
 
     text: int = 1 << 20
     tokens: int = 1_000_000
     depth: int = 500
     chain: int = 2_000
+    digits: int = 1_000
 
 
 DEFAULT_LIMITS = Limits()

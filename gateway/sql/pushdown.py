@@ -29,6 +29,7 @@ class Hints:
     def __init__(self, rel: Rel, context: Context) -> None:
         self.context = context
         self.found: dict[int, list[Predicate]] = {}
+        self.compares_floats = False
         self._ctes: set[int] = set()
         self._walk(rel, [])
 
@@ -39,6 +40,7 @@ class Hints:
     def _walk(self, rel: Rel, conjuncts: Sequence[Expr]) -> None:
         for expr in expressions_of(rel):
             self._subqueries(expr)
+        self.compares_floats = self.compares_floats or _compares_floats(rel)
         if isinstance(rel, b.Scan):
             self._scan(rel, conjuncts)
         elif isinstance(rel, b.Filter):
@@ -158,6 +160,45 @@ class Hints:
             return pa.scalar(value, stored.arrow())
         except (pa.ArrowInvalid, pa.ArrowTypeError):
             return None
+
+
+# What computes with floats but never selects rows by their order, so that skipped NaN do no harm.
+_ARITHMETIC = {"+", "-", "*", "/", "negative", "positive", "abs", "round"}
+_SUMS = {"sum", "avg", "count", "stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"}
+
+
+def _compares_floats(rel: Rel) -> bool:
+    """Whether a float may be compared in the relation itself; True when in doubt."""
+    if isinstance(rel, (b.Scan, b.Limit, b.CteRef, b.Generate)):
+        return isinstance(rel, b.Generate) and _has_float(rel.generator)
+    if isinstance(rel, b.Project):
+        return not all(map(_only_computes, rel.exprs))
+    if isinstance(rel, b.Aggregate):
+        computed = (a for agg in rel.aggs for a in (agg.args if agg.fn in _SUMS and not agg.distinct else (agg,)))
+        keys = [*rel.keys, *(a.where for a in rel.aggs if a.where), *(k.expr for a in rel.aggs for k in a.order)]
+        return any(map(_has_float, keys)) or not all(map(_only_computes, computed))
+    if isinstance(rel, b.SetOp) and rel.kind == "union" and rel.all:
+        return False
+    if isinstance(rel, (b.Distinct, b.SetOp)):
+        return any(map(_has_float, rel.columns))
+    return any(map(_has_float, expressions_of(rel)))
+
+
+def _has_float(e: Expr) -> bool:
+    return _is_float(e.type) or any(map(_has_float, b.children(e)))
+
+
+def _is_float(t: DataType) -> bool:
+    return is_fractional(t) or any(map(_is_float, t.children()))
+
+
+def _only_computes(e: Expr) -> bool:
+    """Whether floats in `e` are only passed on or calculated with."""
+    if isinstance(e, (Col, Lit)) or not _has_float(e):
+        return True
+    if not isinstance(e, Cast) and not (isinstance(e, Call) and e.fn in _ARITHMETIC):
+        return False
+    return is_fractional(e.type) and all(map(_only_computes, b.children(e)))
 
 
 def _column(e: Expr, names: dict[int, tuple[str, DataType]]) -> tuple[str, DataType] | None:

@@ -158,6 +158,11 @@ def _scan(text: str, limits: Limits) -> tuple[list[Token], list[str], UserError 
     if len(tokens) - 1 > limits.tokens:
         message = f"The statement has {len(tokens) - 1} tokens, the limit is {limits.tokens}."
         raise ResourceError("STATEMENT_TOO_LARGE", message)
+    if len(text) > limits.digits:
+        for token in tokens:
+            if token.token_type is TokenType.NUMBER and len(token.text) > limits.digits:
+                message = f"A number has {len(token.text)} digits, the limit is {limits.digits}."
+                raise ResourceError("STATEMENT_TOO_COMPLEX", message, span=span_of_token(token))
     if words.count("->") > limits.chain:
         raise ResourceError("STATEMENT_TOO_COMPLEX", f"The statement has more than {limits.chain} lambda functions.")
     depth = 0

@@ -35,7 +35,7 @@ class MadeUpTable:
     def properties(self) -> dict[str, str]:
         return {}
 
-    def scan(self, columns: Sequence[str], predicates: Sequence[Any]) -> Any:
+    def scan(self, columns: Sequence[str], predicates: Sequence[Any], *, floats_compared: bool = True) -> Any:
         raise AssertionError("analysis reads no rows")
 
 
