@@ -311,7 +311,7 @@ class Expressions(WindowExpressions):
         if query is not None:
             return self._in_query(node, query, scope, span)
         value = self.bind(node.this, scope)
-        items = [self.bind(item, scope) for item in node.expressions]
+        items = self._expanded(node.expressions, scope)
         common = comparable_of([value.type, *(i.type for i in items)])
         if common is None:
             raise UserError(
@@ -557,10 +557,7 @@ class Expressions(WindowExpressions):
         if items and isinstance(items[0], exp.Distinct):
             distinct = True
             items = list(items[0].expressions)
-        star = any(isinstance(i, exp.Star) for i in items) or any(
-            isinstance(i, exp.Column) and isinstance(i.this, exp.Star) for i in items
-        )
-        if star:
+        if any(map(_is_star, items)):
             return self._star_call(lower, items, distinct, scope, span, where, windowed)
         if lower in _CAST_FUNCTIONS and len(items) == 1 and not distinct:
             arg = self.bind(items[0], scope)
@@ -654,33 +651,37 @@ class Expressions(WindowExpressions):
         if name == "count" and len(items) == 1 and isinstance(items[0], exp.Star) and not distinct:
             one = Lit(INT, False, 1)
             return self._site("count", (one,), (span,), span, where=condition, star=True, windowed=windowed)
-        args: list[Expr] = []
-        for item in items:
-            if isinstance(item, exp.Star):
-                removed = [self.bind(c, scope) for c in item.args.get("except_") or ()]
-                gone = {c.id for c in removed if isinstance(c, Col)}
-                args += [c for c in scope.columns() if not (isinstance(c, Col) and c.id in gone)]
-            elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-                args += self.star_columns(item, scope)
-            else:
-                args.append(self.bind(item, scope))
-        if name == "count" and any(isinstance(i, exp.Column) for i in items):
+        args = self._expanded(items, scope)
+        if name == "count" and len(items) == 1 and isinstance(items[0], exp.Column) and not distinct:
             raise UserError(
                 "INVALID_USAGE_OF_STAR_WITH_TABLE_IDENTIFIER_IN_COUNT",
                 "Invalid usage of '*' with a table name in count().",
                 sqlstate="42000",
                 span=span,
             )
-        if name not in ("count", "struct", "array", "concat", "coalesce", "hash", "xxhash64"):
-            raise UserError("INVALID_USAGE_OF_STAR_OR_REGEX", f"Invalid usage of '*' in {name}.", span=span)
         if name == "struct":
             members: list[Expr] = []
-            for arg in args:
-                members += [Lit(STRING, False, getattr(arg, "name", "col")), arg]
+            for index, item in enumerate(items):
+                label = item.alias if isinstance(item, exp.Alias) else _natural_name(item, index)
+                for arg in self._expanded([item], scope):
+                    own = arg.name if isinstance(arg, Col) else getattr(arg, "shown", None)
+                    members += [Lit(STRING, False, own if _is_star(item) and own else label), arg]
             return self._renamed(self._site("named_struct", tuple(members), (), span), "struct")
-        if name == "count":
-            return self._site(name, tuple(args), (), span, distinct=distinct, where=condition, windowed=windowed)
-        return self._site(name, tuple(args), (), span)
+        return self._site(name, tuple(args), (), span, distinct=distinct, where=condition, windowed=windowed)
+
+    def _expanded(self, items: Sequence[Node], scope: Scope) -> list[Expr]:
+        """Arguments with stars replaced by what they stand for."""
+        args: list[Expr] = []
+        for item in items:
+            if isinstance(item, exp.Star):
+                removed = [self.bind(c, scope) for c in item.args.get("except_") or ()]
+                gone = {c.id for c in removed if isinstance(c, Col)}
+                args += [c for c in scope.columns() if not (isinstance(c, Col) and c.id in gone)]
+            elif isinstance(item, exp.Column) and _is_star(item):
+                args += self.star_columns(item, scope)
+            else:
+                args.append(self.bind(item.this if isinstance(item, exp.Alias) else item, scope))
+        return args
 
     def star_columns(self, node: exp.Column, scope: Scope) -> list[Expr]:
         """What ``t.*`` or ``struct_column.*`` stands for."""
@@ -782,6 +783,10 @@ def holds_global_aggregate(rel: Rel) -> bool:
     while isinstance(rel, (Project, Filter, Sort, Limit, Distinct)):
         rel = rel.input
     return isinstance(rel, Aggregate) and (not rel.keys or (rel.sets is not None and not all(rel.sets)))
+
+
+def _is_star(item: Node) -> bool:
+    return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
 
 
 def _natural_name(item: Node, index: int) -> str:

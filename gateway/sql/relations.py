@@ -105,12 +105,12 @@ class Relations:
         if isinstance(node, exp.Table):
             if isinstance(node.this, exp.Anonymous):
                 rel = self._table_function(node.this, parent)
-                return rel, self._aliased(rel, alias, (node.this.name.lower(),))
+                return rel, self.aliased(rel, alias, (node.this.name.lower(),))
             rel, qualifier = self._table(node)
-            return rel, self._aliased(rel, alias, qualifier)
+            return rel, self.aliased(rel, alias, qualifier)
         if isinstance(node, exp.Values):
             rel = self.values(node)
-            return rel, self._aliased(rel, alias, ())
+            return rel, self.aliased(rel, alias, ())
         if isinstance(node, exp.Lateral):
             inner = node.this
             if alias is not None:
@@ -119,18 +119,19 @@ class Relations:
         if isinstance(node, exp.Subquery):
             if isinstance(node.this, exp.Query) and not node.args.get("joins") and not _is_relation(node.this):
                 rel, inner = self.query(node.this, None)
-                return rel, self._aliased(rel, alias, ())
+                return rel, self.aliased(rel, alias, ())
             rel, scope = self.relation(node.this, parent)
             rel, scope = self._joins(rel, scope, node.args.get("joins") or (), parent)
             if alias is not None:
                 columns = scope.columns()
                 fresh = tuple(Col(c.type, c.nullable, self.ids.take(), getattr(c, "name", "")) for c in columns)
                 rel = Project(fresh, rel, tuple(columns))
-                return rel, self._aliased(rel, alias, ())
+                return rel, self.aliased(rel, alias, ())
             return rel, scope
         raise unsupported(type(node).__name__, span_of(node))
 
-    def _aliased(self, rel: Rel, alias: Node | None, qualifier: tuple[str, ...]) -> Scope:
+    def aliased(self, rel: Rel, alias: Node | None, qualifier: tuple[str, ...]) -> Scope:
+        """The scope of one relation under an alias and column aliases."""
         columns = rel.columns
         if alias is not None:
             name = alias.this.name if alias.this is not None else ""

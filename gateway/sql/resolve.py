@@ -107,7 +107,9 @@ class Binder(Relations):
         if isinstance(node, exp.Subquery):
             return self.query(node.this, parent)
         if isinstance(node, exp.Values):
-            return self.values(node), Scope(parent=parent)
+            rel = self.values(node)
+            self.aliased(rel, node.args.get("alias"), ())
+            return rel, Scope(parent=parent)
         raise unsupported(type(node).__name__, span_of(node))
 
     def _define(self, with_: exp.With) -> None:

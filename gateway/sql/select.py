@@ -165,7 +165,6 @@ class SelectBinder:
 
     def _star(self, columns: list[Expr], star: Node, scope: Scope) -> list[Item]:
         removed: set[int] = set()
-        removed_names: set[str] = set()
         for column in star.args.get("except_") or ():
             parts = [column.args[k].name for k in ("catalog", "db", "table", "this") if column.args.get(k) is not None]
             found = scope.resolve(parts, span_of(column))
@@ -181,7 +180,6 @@ class SelectBinder:
                     span=span_of(column),
                 )
             removed.add(found.id)
-            removed_names.add(found.name.lower())
         items = []
         for expr in columns:
             name = _merged_name(expr) or (expr.name if isinstance(expr, Col) else self.binder.names.of(expr))
@@ -191,15 +189,7 @@ class SelectBinder:
                 continue
             items.append(Item(name, expr, False))
         if not items:
-            raise (
-                UserError(
-                    "INVALID_USAGE_OF_STAR_OR_REGEX",
-                    "Invalid usage of '*': it stands for no column.",
-                    span=span_of(star),
-                )
-                if removed_names
-                else unsupported("a result without columns", span_of(star))
-            )
+            raise unsupported("a result without columns", span_of(star))
         return items
 
     def _generated(self, expr: Expr, alias: str | None, names: list[str] | None) -> list[Item]:

@@ -110,6 +110,8 @@ def _bind_zero(function: Function, site: Site) -> Expr:
     common = least_common_of([arg.type, INT])
     if common is None:
         raise site.diff_types()
+    if arg.type == VOID and function.name == "nullifzero":
+        return make(function, site, (arg,), VOID, True)
     cast = coerced(arg, common)
     if function.name == "zeroifnull":
         return make(function, site, (cast,), common, False)
@@ -131,6 +133,8 @@ def _zeroifnull(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 
 def _nullifzero(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if call.type == VOID:
+        return args[0]
     return bound.case(call.type, (equals(args[0], _zero(args[0].type)), bound.null(call.type)), otherwise=args[-1])
 
 

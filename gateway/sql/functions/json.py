@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql import bound
 from gateway.sql.bound import Call, Expr, Lit
@@ -99,6 +102,8 @@ def _bind_from_json(function: Function, site: Site) -> Expr:
             "array, a map or a variant.",
             span=site.span_of(1),
         )
+    if plain(site.args[0].type) not in (STRING, VOID):
+        raise site.mismatch(0, "STRING")
     (value,) = coerce_args(Function("from_json", (_TEXT,)), Site(site.name, site.args[:1], site.context, site.span))
     return make(function, site, (value,), target, True)
 
@@ -141,7 +146,7 @@ def _bind_tuple(function: Function, site: Site) -> Expr:
     if len(site.args) < 2:
         raise site.wrong_count("> 1")
     for i, arg in enumerate(site.args):
-        if arg.type not in (STRING, VOID):
+        if plain(arg.type) != STRING:
             raise UserError(
                 "DATATYPE_MISMATCH.NON_STRING_TYPE",
                 f'Cannot resolve "{site.shown}" due to data type mismatch: all arguments of the function `json_tuple` must '
@@ -157,16 +162,28 @@ def _json_tuple(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.udf("json_tuple", array(call.type, False), *args, nullable=False)
 
 
+def _bind_strict(returns: DataType) -> Callable[[Function, Site], Expr]:
+    """Texts only: these functions cast nothing but NULL."""
+
+    def bind(function: Function, site: Site) -> Expr:
+        for i, arg in enumerate(site.args):
+            if plain(arg.type) not in (STRING, VOID):
+                raise site.mismatch(i, "STRING")
+        args = coerce_args(replace(function, bind=None), site)
+        return make(function, site, args, returns, True)
+
+    return bind
+
+
 ROWS: tuple[Function, ...] = (
     Function(
         "get_json_object",
         (_TEXT, _TEXT),
-        returns=STRING,
-        nullable="always",
+        bind=_bind_strict(STRING),
         lower=kernel("get_json_object"),
     ),
-    Function("json_array_length", (_TEXT,), returns=INT, nullable="always", lower=kernel("json_array_length")),
-    Function("json_object_keys", (_TEXT,), returns=array(STRING), nullable="always", lower=kernel("json_object_keys")),
+    Function("json_array_length", (_TEXT,), bind=_bind_strict(INT), lower=kernel("json_array_length")),
+    Function("json_object_keys", (_TEXT,), bind=_bind_strict(array(STRING)), lower=kernel("json_object_keys")),
     Function("json_tuple", kind="generator", bind=_bind_tuple, lower=_json_tuple),
     Function("from_json", bind=_bind_from_json, lower=_from_json, shown=_shown_from_json),
     Function("to_json", bind=_bind_to_json, lower=_to_json),
