@@ -361,3 +361,25 @@ def test_a_metadata_call_without_a_session_is_refused(raw: Client) -> None:
     )
     with pytest.raises(RemoteError, match="INVALID_SESSION_HANDLE"):
         raw.call("GetTables", request)
+
+
+def test_metadata_calls_that_are_given_up_leave_nothing_behind(raw: Client) -> None:
+    handles = []
+    for i in range(30):
+        request = ttypes.TGetColumnsReq(sessionHandle=raw._session, catalogName="samples", runAsync=True)
+        handle = raw.call("GetColumns", request).operationHandle
+        handles.append(handle)
+        if i % 3:
+            raw.call("CancelOperation", ttypes.TCancelOperationReq(operationHandle=handle))
+        if i % 3 < 2:
+            raw.call("CloseOperation", ttypes.TCloseOperationReq(operationHandle=handle))
+    for i, handle in enumerate(handles):
+        ask_status = ttypes.TGetOperationStatusReq(operationHandle=handle)
+        if i % 3 < 2:
+            with pytest.raises(RemoteError, match="INVALID_OPERATION_HANDLE"):
+                raw.call("GetOperationStatus", ask_status)
+        else:
+            state = raw.call("GetOperationStatus", ask_status).operationState
+            assert state in (ttypes.TOperationState.CANCELED_STATE, ttypes.TOperationState.FINISHED_STATE)
+    assert column_values(ask(raw, "GetColumns", catalogName="samples", tableName="region"), 0) == 3
+    assert raw.execute("SELECT 1").table().num_rows == 1
