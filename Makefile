@@ -1,6 +1,6 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only bench lint format lock thrift check-thrift clean
+.PHONY: demo test test-only bench conformance lint format lock thrift check-thrift clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -36,6 +36,10 @@ test-only: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run $(ARGS)
+
+# Counts of right, refused and wrong answers over the recorded corpora, into docs/conformance.md.
+conformance: $(VENV)/.dev
+	$(BIN)/python -m tests.conformance.report $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check

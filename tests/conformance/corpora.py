@@ -1,0 +1,115 @@
+"""The recorded corpora beside the checkout: runs them through the gateway's worker and reads the verdicts.
+
+The runner and the corpora are not part of the project; they are looked for below GATEWAY_SHARED, else in ../shared.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.fix_shared import ROOT, shared_folder
+
+#: Verdicts that must not happen; each exception below names its reason.
+WRONG = ("wrong", "order", "type")
+
+_TIES = "the order of ties is not defined"
+_MODE = "mode of equally frequent values may be any of them"
+_SETTING = "the setting that the statement depends on was refused before it"
+EXCEPTED: dict[str, str] = {
+    "having.sql#15": _TIES,
+    "order-by.sql#4": _TIES,
+    "subquery/in-subquery/in-set-operations.sql#3": _TIES,
+    "subquery/in-subquery/in-set-operations.sql#4": _TIES,
+    "subquery/in-subquery/in-set-operations.sql#9": _TIES,
+    "subquery/in-subquery/in-set-operations.sql#11": _TIES,
+    "mode.sql#1": _MODE,
+    "mode.sql#2": _MODE,
+    "mode.sql#4": _MODE,
+    "mode.sql#5": _MODE,
+    "mode#3": _MODE,
+    "typeCoercion/native/elt.sql#3": _SETTING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """One corpus: its file, what it is, and the folder of its tables if that is not beside it."""
+
+    name: str
+    title: str
+
+
+CORPORA = (
+    Corpus("spark_function_examples", "documented examples of Spark's functions"),
+    Corpus("spark_golden_dev", "Spark's golden SQL tests (half of them)"),
+    Corpus("tpc", "TPC-H and TPC-DS, scale 0.01"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The scored queries of one run by verdict, and the records of those that are wrong."""
+
+    counts: Counter[str]
+    wrong: tuple[dict[str, Any], ...]
+
+    @property
+    def total(self) -> int:
+        return self.counts.total()
+
+    @property
+    def passed(self) -> int:
+        """Spark's rows, types and names, or an error where Spark raises one."""
+        return self.counts["pass"] + self.counts["pass_error"]
+
+    def unexcused(self) -> list[str]:
+        """Wrong answers that no exception names."""
+        return [f"{r['id']} {r['verdict']} {r['detail']}: {r['sql']}" for r in self.wrong if r["id"] not in EXCEPTED]
+
+
+def runner_script() -> Path | None:
+    """The corpora's runner; None if it is not here."""
+    folder = shared_folder()
+    script = folder / "conformance" / "conformance.py" if folder is not None else None
+    return script if script is not None and script.is_file() else None
+
+
+def run(corpus: Corpus, out: Path, data: Path | None = None, jobs: int = 2) -> Verdicts:
+    """Run a corpus; `data` is the folder that holds ``data/`` with its tables."""
+    script = runner_script()
+    assert script is not None
+    result = out / f"{corpus.name}.results.gz"
+    command = [sys.executable, str(script), "run", "--adapter", "callable", "--callable"]
+    command += ["tests.conformance.adapter:Engine", "--corpus", str(script.parent / f"{corpus.name}.jsonl.gz")]
+    command += ["--out", str(result), "-j", str(jobs), "--timeout", "60", "--quiet"]
+    if data is not None:
+        command += ["--data", str(data)]
+    environment = os.environ | {"GATEWAY_CONFORMANCE_STATE": str(out), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode or "COULD NOT BE OPENED" in done.stdout:
+        raise RuntimeError(f"{corpus.name}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return read(result)
+
+
+def read(result: Path) -> Verdicts:
+    """The verdicts of the scored queries in a result file."""
+    counts: Counter[str] = Counter()
+    wrong = []
+    with gzip.open(result, "rt", encoding="utf-8") as lines:
+        next(lines)
+        for line in lines:
+            record = json.loads(line)
+            if not record["score"] or record["kind"] == "command":
+                continue
+            counts[record["verdict"]] += 1
+            if record["verdict"] in WRONG:
+                wrong.append(record)
+    return Verdicts(counts, tuple(wrong))

@@ -1,0 +1,24 @@
+"""No wrong answer in the corpora that Spark recorded, and no fewer right ones than before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance import corpora
+
+# Right answers of the scored queries so far.
+PASSED = {"spark_function_examples": 835, "spark_golden_dev": 3470}
+
+
+@pytest.mark.xdist_group("corpora")
+@pytest.mark.parametrize("corpus", [c for c in corpora.CORPORA if c.name in PASSED], ids=lambda c: c.name)
+def test_nothing_wrong(corpus: corpora.Corpus, tmp_path: Path) -> None:
+    if corpora.runner_script() is None:
+        pytest.skip("the corpora are not here (set GATEWAY_SHARED)")
+    verdicts = corpora.run(corpus, tmp_path)
+    print(corpus.name, dict(verdicts.counts))
+    assert not verdicts.unexcused()
+    assert verdicts.counts["timeout"] == 0
+    assert verdicts.passed >= PASSED[corpus.name]
