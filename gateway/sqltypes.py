@@ -234,9 +234,7 @@ class MapType(DataType):
         }
 
     def arrow(self) -> pa.DataType:
-        return pa.map_(
-            pa.field("key", self.key.arrow(), nullable=False), pa.field("value", self.value.arrow())
-        )
+        return pa.map_(pa.field("key", self.key.arrow(), nullable=False), pa.field("value", self.value.arrow()))
 
     def children(self) -> Iterator[DataType]:
         yield self.key
@@ -353,7 +351,7 @@ def is_decimal(t: DataType) -> bool:
 
 
 def is_fractional(t: DataType) -> bool:
-    return t == DOUBLE or t == FLOAT
+    return t in (DOUBLE, FLOAT)
 
 
 def is_numeric(t: DataType) -> bool:

@@ -180,10 +180,9 @@ def _value_range(snapshot: Snapshot, column: Column) -> tuple[Any, Any] | None:
     if column.name in files.partitions:
         low = high = files.partitions[column.name]
     else:
-        found = _child(files.minimum, column.physical), _child(files.maximum, column.physical)
-        if found[0] is None or found[1] is None or found[0].type != column.type.arrow():
+        low, high = _child(files.minimum, column.physical), _child(files.maximum, column.physical)
+        if low is None or high is None or low.type != column.type.arrow():
             return None
-        low, high = found
         nulls = _child(files.null_count, column.physical)
         empty = _known(pc.equal(nulls, files.num_records), False) if nulls is not None else np.zeros(len(files), bool)
         missing = ~(low.is_valid().to_numpy(False) & high.is_valid().to_numpy(False))

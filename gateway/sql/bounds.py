@@ -91,7 +91,7 @@ class Bounds:
         if scale != t.scale or t.precision != 38:
             return False  # rounded, or exact by its type already
         ranges = [self.of(call)] if call.fn == "*" else [self.of(call), self.of(call.args[0]), self.of(call.args[1])]
-        return all(r is not None and max(abs(r[0]), abs(r[1])) * 10**scale < 10**38 for r in ranges)
+        return all(r is not None and bool(max(abs(r[0]), abs(r[1])) * 10**scale < 10**38) for r in ranges)
 
     def sum_fits(self, agg: Agg, result: DataType) -> bool:
         """Whether no sum of the aggregate's argument can leave the result's type, nor 128 bits of its units."""
@@ -101,7 +101,7 @@ class Bounds:
             return False
         total = max(abs(found[0]), abs(found[1])) * rows
         if isinstance(result, DecimalType):
-            return total * 10**result.scale < 10**result.precision
+            return bool(total * 10**result.scale < 10**result.precision)
         limits = of_type(result)
         return limits is not None and total <= limits[1]
 

@@ -62,7 +62,8 @@ def narrow_checked(spec: UdfSpec) -> Kernel:
             return pc.cast(a, type_)
         except pa.ArrowInvalid:
             raise RowError(
-                "BINARY_ARITHMETIC_OVERFLOW", f"The result of {spec.params[0]} is out of the range of {spec.returns.sql}."
+                "BINARY_ARITHMETIC_OVERFLOW",
+                f"The result of {spec.params[0]} is out of the range of {spec.returns.sql}.",
             ) from None
 
     return kernel
@@ -178,7 +179,7 @@ def divided_half_up(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarra
     negative = (numerator < 0) != (denominator < 0)
     n, d = abs(numerator), abs(denominator)
     quotient = (2 * n + d) // (2 * d)
-    return np.where(negative, -quotient, quotient)
+    return np.asarray(np.where(negative, -quotient, quotient))
 
 
 def _scale(t: object) -> int:
