@@ -121,6 +121,7 @@ def test_mode_none_accepts_everything(headers: dict[str, str], name: str) -> Non
         "ann:" + "a" * 63,
         token_line("ann", ""),
     ],
+    ids=["empty", "comment", "bare token", "named token", "no name", "no hex", "too short", "empty token"],
 )
 def test_bad_token_files_are_refused_without_showing_them(tmp_path: Path, text: str) -> None:
     file = tmp_path / "tokens"
