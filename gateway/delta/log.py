@@ -34,6 +34,22 @@ def commit_versions(root: str) -> list[int]:
     )
 
 
+def is_beheaded(root: str) -> bool:
+    """Whether the log's first commits are gone and no checkpoint stands for them: the table cannot be known.
+
+    Commits of later versions alone would be read as a smaller table, without an error.
+    """
+    names = os.listdir(f"{root}/{LOG}")
+    versions = commit_versions(root)
+    if versions and versions[0] == 0:
+        return False
+    checkpoints = [int(n[:_DIGITS]) for n in names if n[:_DIGITS].isdigit() and n[_DIGITS:].startswith(".checkpoint")]
+    compacted = any(".compacted." in n and n[:_DIGITS] == "0" * _DIGITS for n in names)
+    if compacted:
+        return False
+    return not any(not versions or c >= versions[0] - 1 for c in checkpoints)
+
+
 def has_log(root: str) -> bool:
     """Whether the folder `root` is a Delta table: its log holds a commit or a checkpoint."""
     try:

@@ -241,6 +241,11 @@ def _open(root: str, version: int | None) -> DeltaTable:
         )
     if not log.has_log(root):
         raise UserError("PATH_NOT_FOUND", f"{root} is not a Delta table.")
+    if log.is_beheaded(root):
+        raise ServerError(
+            "DELTA_LOG_CORRUPT",
+            f"The log of the Delta table {root} lacks its first commits and has no checkpoint in their place.",
+        )
     try:
         return DeltaTable(root, version=version)
     except (DeltaError, TableNotFoundError, OSError, ValueError) as error:
