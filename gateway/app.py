@@ -21,6 +21,7 @@ from typing import Any
 from gateway import observability
 from gateway.auth.authenticators import AllowAll, StaticTokens, read_tokens
 from gateway.config import Config, check_pins
+from gateway.engine import spill
 from gateway.engine.base import Handler
 from gateway.engine.pool import PoolLimits, WorkerPool
 from gateway.errors import ConfigError
@@ -146,6 +147,7 @@ class Gateway:
         if self.config.ready_file is not None:
             self.config.ready_file.unlink(missing_ok=True)
         self._service.stop()
+        spill.sweep(str(self.config.state / "spill"))
         self._http.stop(1.0)
         self._app.close()
         log("gateway stopped")

@@ -141,6 +141,9 @@ class Execution(Protocol):
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]: ...
 
+    def close(self) -> None:
+        """Let go of everything; after `start` needed unless `batches` has been read or closed. Idempotent."""
+
 
 class Engine(Protocol):
     """An engine that runs finished text."""

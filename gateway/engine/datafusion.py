@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from enum import Enum
 from typing import Any
 
 import datafusion
@@ -35,6 +36,14 @@ _SETTINGS = {
 }
 
 
+class Economy(Enum):
+    """How a query that did not fit into memory is run again."""
+
+    NONE = "none"
+    SORTED_JOINS = "sorted joins"  # hash joins cannot spill, sort-merge joins can
+    RESERVED_SORTS = "reserved sorts"
+
+
 class DataFusionEngine:
     """The embedded engine.
 
@@ -50,7 +59,7 @@ class DataFusionEngine:
         self.memory_limit = memory_limit
         self.spill = spill
         self.partitions = partitions or max(2, os.cpu_count() or 2)
-        self._contexts: dict[tuple[bool, bool], datafusion.SessionContext] = {}
+        self._contexts: dict[tuple[bool, Economy], datafusion.SessionContext] = {}
         self._registered: dict[int, set[str]] = {}
         load()
 
@@ -62,7 +71,7 @@ class DataFusionEngine:
         """The optimised logical and the physical plan as text."""
         execution = DataFusionExecution(self, query)
         try:
-            frame = execution.plan(hash_join=True)
+            frame = execution.plan(Economy.NONE)
             logical = frame.optimized_logical_plan().display_indent()
             physical = frame.execution_plan().display_indent()
         except Exception as error:
@@ -71,15 +80,19 @@ class DataFusionEngine:
             execution.close()
         return f"== Optimized Logical Plan ==\n{logical}\n\n== Physical Plan ==\n{physical}"
 
-    def context(self, trust_statistics: bool, hash_join: bool) -> datafusion.SessionContext:
+    def context(self, trust_statistics: bool, economy: Economy) -> datafusion.SessionContext:
         """The context for a kind of query, made on first use."""
-        key = (trust_statistics, hash_join)
+        key = (trust_statistics, economy)
         ctx = self._contexts.get(key)
         if ctx is None:
             settings = dict(_SETTINGS)
             settings["datafusion.execution.target_partitions"] = str(self.partitions)
             settings["datafusion.execution.collect_statistics"] = str(trust_statistics).lower()
-            settings["datafusion.optimizer.prefer_hash_join"] = str(hash_join).lower()
+            settings["datafusion.optimizer.prefer_hash_join"] = str(economy is not Economy.SORTED_JOINS).lower()
+            if economy is Economy.RESERVED_SORTS:
+                # What a sort keeps back to merge what it has spilled; kept back by small sorts too, so not at first.
+                reserve = self.memory_limit // (2 * self.partitions)
+                settings["datafusion.execution.sort_spill_reservation_bytes"] = str(reserve)
             runtime = datafusion.RuntimeEnvBuilder().with_fair_spill_pool(self.memory_limit)
             os.makedirs(self.spill, exist_ok=True)
             runtime = runtime.with_disk_manager_specified(self.spill)
@@ -131,20 +144,20 @@ class DataFusionExecution:
     def start(self) -> None:
         """Make the physical plan; no row is computed yet. Raises GatewayError."""
         try:
-            self._started = self._begin(hash_join=True)
+            self._started = self._begin(Economy.NONE)
         except Exception as error:
             self.close()
             raise _as_gateway_error(error) from error
 
-    def _begin(self, hash_join: bool) -> Any:
-        stream = self.plan(hash_join).execute_stream()
+    def _begin(self, economy: Economy) -> Any:
+        stream = self.plan(economy).execute_stream()
         for source in self.query.sources.values():
             source.verify()
         return stream
 
-    def plan(self, hash_join: bool) -> Any:
+    def plan(self, economy: Economy) -> Any:
         """The DataFrame; checks its schema against the query's."""
-        ctx = self.engine.context(not self.query.reads_floats, hash_join)
+        ctx = self.engine.context(not self.query.reads_floats, economy)
         self._ctx = ctx
         for name, source in self.query.sources.items():
             ctx.deregister_table(name)
@@ -159,29 +172,31 @@ class DataFusionExecution:
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Record batches with the query's columns; errors as GatewayError, also in the middle."""
         try:
-            yield from self._stream(hash_join=True)
-        except _RetrySorted:
-            yield from self._stream(hash_join=False)
+            yield from self._stream(Economy.NONE)
+        except _OnceMore as signal:
+            yield from self._stream(signal.economy)
 
-    def _stream(self, hash_join: bool) -> Generator[pa.RecordBatch, None, None]:
+    def _stream(self, economy: Economy) -> Generator[pa.RecordBatch, None, None]:
         target = pa.schema([pa.field(f"c{i}", f.type.arrow()) for i, f in enumerate(self.query.schema.fields)])
         delivered = False
         stream, self._started = self._started, None
         try:
-            for batch in stream or self._begin(hash_join):
+            for batch in stream or self._begin(economy):
                 record = batch.to_pyarrow()
                 if record.num_rows:
                     delivered = True
                     yield conformed(record, target)
         except Exception as error:
-            if hash_join and not delivered and "Resources exhausted" in str(error) and "HashJoin" in str(error):
-                raise _RetrySorted from error
+            again = _economy_for(str(error)) if economy is Economy.NONE and not delivered else Economy.NONE
+            if again is not Economy.NONE:
+                raise _OnceMore(again) from error
             raise _as_gateway_error(error) from error
         finally:
             self.close()
 
     def close(self) -> None:
-        """Forget the statement's tables."""
+        """Forget the statement's tables and a plan that nobody has read."""
+        self._started = None
         if self._ctx is not None:
             for name in self._names:
                 self._ctx.deregister_table(name)
@@ -192,8 +207,21 @@ def _as_gateway_error(error: Exception) -> GatewayError:
     return error if isinstance(error, GatewayError) else engine_error(error)
 
 
-class _RetrySorted(Exception):  # noqa: N818 - a signal, not an error
-    """A hash join did not fit: sort-merge joins can spill."""
+class _OnceMore(Exception):  # noqa: N818 - a signal, not an error
+    """The memory did not do: to be run again, once, with `economy`."""
+
+    def __init__(self, economy: Economy) -> None:
+        super().__init__()
+        self.economy = economy
+
+
+def _economy_for(message: str) -> Economy:
+    if "Resources exhausted" in message:
+        if "HashJoin" in message:
+            return Economy.SORTED_JOINS
+        if "ExternalSorter" in message:
+            return Economy.RESERVED_SORTS
+    return Economy.NONE
 
 
 _READ_ONLY = datafusion.SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from gateway.config.session import (
     TIMEZONE,
     default_settings,
 )
+from gateway.engine import spill
 from gateway.engine.base import Emit, Finished, Job, MetadataCall, Planned, Progress, SessionState, Statement
 from gateway.engine.datafusion import DataFusionEngine
 from gateway.planner import Plan, plan
@@ -62,7 +62,7 @@ class Runner:
         self._warehouse = warehouse
         self._samples = samples
         self._allow = allow_paths
-        self._spill = os.path.join(spill, str(os.getpid()))
+        self._spill = spill
         self._memory = memory_limit
         self.catalogs: dict[str, Catalog] = {}
 
@@ -71,7 +71,8 @@ class Runner:
         main = LocalCatalog("main", self._warehouse)
         self.catalogs = {"main": main, "samples": open_samples(self._samples)}
         self.paths = AllowedRoots([self._warehouse, self._samples, *self._allow])
-        self.engine = DataFusionEngine(self._memory, self._spill)
+        spill.sweep(self._spill)
+        self.engine = DataFusionEngine(self._memory, spill.claim(self._spill))
         state = SessionState("main", "default", "warm-up", {})
         statement = Statement("warm-up", "SELECT sum(id) AS s FROM range(10) WHERE id > 3 GROUP BY id % 2", state)
         self.run(statement, _Nowhere())
@@ -125,10 +126,10 @@ class Runner:
     def _query(self, decision: Plan, row_limit: int | None, compile_ms: float, emit: Emit) -> None:
         execution = self.engine.run(decision.query)
         execution.start()
-        emit(Planned("SELECT", decision.engine, decision.reason, decision.query.schema))
-        rows = 0
         batches = execution.batches()
+        rows = 0
         try:
+            emit(Planned("SELECT", decision.engine, decision.reason, decision.query.schema))
             for batch in batches:
                 if row_limit is not None and rows + batch.num_rows >= row_limit:
                     batch = batch.slice(0, row_limit - rows)
@@ -140,6 +141,7 @@ class Runner:
                 rows += batch.num_rows
         finally:
             batches.close()
+            execution.close()
         facts = {
             "compile_ms": round(compile_ms, 3),
             "files_kept": sum(s.files_kept for s in decision.scans),

@@ -220,6 +220,20 @@ def test_a_waiting_job_is_cancelled_at_once() -> None:
         cold.stop()
 
 
+def test_a_job_that_is_never_planned_is_killed_as_too_complex() -> None:
+    hasty = make(1, limits=PoolLimits(plan=0.5))
+    try:
+        sink, running = Sink(), Sink()
+        hasty.submit(statement("unplanned; busy 60"), sink)
+        failure = sink.last()
+        assert isinstance(failure, Failed)
+        assert failure.error.condition == "STATEMENT_TOO_COMPLEX"
+        hasty.submit(statement("plan; sleep 1.5"), running)  # once planned it may take its time
+        assert isinstance(running.last(), Finished)
+    finally:
+        hasty.stop()
+
+
 def test_a_process_over_its_memory_is_killed_with_a_resource_error() -> None:
     small = make(1, limits=PoolLimits(memory_limit=400 << 20, watch=0.02))
     try:
@@ -318,11 +332,11 @@ def test_there_is_always_a_warm_spare_within_the_bound() -> None:
         pool.wait_ready(WAIT)
         assert len(pool.process_ids()) == 1
         sinks = [Sink() for _ in range(2)]
-        for sink in sinks:
-            pool.submit(statement("sleep 1.5"), sink)
+        runs = [pool.submit(statement("sleep 60"), sink) for sink in sinks]
         eventually(lambda: pool.stats().idle == 1 and pool.stats().busy == 2)
         assert len(pool.process_ids()) == 3
-        for sink in sinks:
+        for run, sink in zip(runs, sinks, strict=True):
+            run.cancel()
             sink.last()
         # The watch looks again within seconds: surplus processes end, one spare stays.
         eventually(lambda: len(pool.process_ids()) == 1)

@@ -1,0 +1,37 @@
+"""Spill folders: locked while their process lives, removed when it is gone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from gateway.engine import spill
+
+
+def test_a_live_folder_stays(tmp_path: Path) -> None:
+    base = tmp_path / "spill"
+    first, second = spill.claim(str(base)), spill.claim(str(base))
+    assert first != second
+    spill.sweep(str(base))
+    assert sorted(map(str, base.iterdir())) == sorted([first, second])
+
+
+def test_a_dead_process_leaves_nothing(tmp_path: Path) -> None:
+    base = tmp_path / "spill"
+    code = (
+        "import sys, os; from gateway.engine import spill; folder = spill.claim(sys.argv[1]);"
+        "open(folder + '/x', 'w').write('1'); os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(base)], check=False).returncode == 9
+    assert len(list(base.iterdir())) == 1
+    spill.sweep(str(base))
+    assert list(base.iterdir()) == []
+
+
+def test_no_folder_is_no_problem(tmp_path: Path) -> None:
+    (tmp_path / "spill").mkdir()
+    (tmp_path / "spill" / "note.txt").write_text("kept")
+    spill.sweep(str(tmp_path / "spill"))
+    spill.sweep(str(tmp_path / "missing"))
+    assert (tmp_path / "spill" / "note.txt").exists()
