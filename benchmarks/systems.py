@@ -95,22 +95,9 @@ class Ours:
 
     def query(self, sql: str) -> pa.Table:
         """See `System`."""
-        result = self._client.execute(sql, arrow=self._arrow)
         if self._arrow:
-            return result.table()
-        rows = 0
-        for page in result.pages():
-            rows += _count(page)
-        return pa.table({"rows": [rows]})
-
-
-def _count(page: Any) -> int:
-    column = page.columns[0]
-    for slot in ("boolVal", "byteVal", "i16Val", "i32Val", "i64Val", "doubleVal", "stringVal", "binaryVal"):
-        values = getattr(column, slot)
-        if values is not None:
-            return int(values.values.count)
-    return 0
+            return self._client.execute(sql).table()
+        return pa.table({"rows": [self._client.execute(sql, arrow=False, direct=False).received()]})
 
 
 class Connector:

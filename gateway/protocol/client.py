@@ -179,6 +179,19 @@ class Client:
         check(answer.status)
         return answer
 
+    def fetched(self, operation: Any, max_rows: int, max_bytes: int | None) -> bytes:
+        """The undecoded answer to FetchResults with FETCH_NEXT."""
+        request = ttypes.TFetchResultsReq(
+            operationHandle=operation,
+            orientation=ttypes.TFetchOrientation.FETCH_NEXT,
+            maxRows=max_rows,
+            maxBytes=max_bytes,
+        )
+        status, body = self._connection.post(codec.encode_call("FetchResults", 0, request))
+        if status != 200:
+            raise RemoteError(f"HTTP {status}: {body[:500].decode('utf-8', 'replace')}", "08000")
+        return body
+
     def open(
         self,
         configuration: Mapping[str, str] | None = None,
@@ -339,6 +352,18 @@ class Result:
                 break
             page = None
         self.close()
+
+    def received(self) -> int:
+        """The number of rows, with all columnar pages received and left as bytes. Needs a result without direct rows."""
+        rows = 0
+        while True:
+            page = self._client.fetched(self._handle, *self._limits)
+            count = codec.column_rows(page)
+            if count == 0:
+                break
+            rows += count
+        self.close()
+        return rows
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches of `arrow_schema`."""

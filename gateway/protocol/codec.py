@@ -178,6 +178,28 @@ def decode_reply(
     return Message(method, seqid, envelope.value, reader.extras)
 
 
+def column_rows(body: bytes) -> int:
+    """Rows of a columnar FetchResults answer, read from its first column only: for clients that keep the bytes as they are.
+
+    Raises `MalformedError` and `ApplicationError` as `decode_reply`, and ValueError for an answer without columns.
+    """
+    kind, method, _, pos = _header(body)
+    if kind != _REPLY or method != "FetchResults":
+        decode_reply(body)
+        raise MalformedError(f"{method!r} where FetchResults belongs")
+    reader = Reader(body, UNLIMITED, pos)
+    # success (0), results (3), columns (3): list header, the TColumn's one arm, its values (1): list header
+    for number in (0, 3):
+        reader.seek_field(number)
+    reader.seek_field(3)
+    _, columns = reader.list_header()
+    if columns == 0:
+        return 0
+    reader.enter_union()
+    reader.seek_field(1)
+    return reader.list_header()[1]
+
+
 def _message(kind: int, plan: Plan, method: str, seqid: int, value: Any, extras: Extras | None) -> list[Buffer]:
     name = method.encode("latin-1")
     out: list[Buffer] = [_head(_VERSION | kind, len(name)), name, _tail(seqid)]

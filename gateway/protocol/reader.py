@@ -227,6 +227,22 @@ class Reader:
         if count < 0 or count * least > self.end - self.pos:
             raise MalformedError(f"{count} elements declared, {self.end - self.pos} bytes there")
 
+    def seek_field(self, number: int) -> None:
+        """Move to the value of a field of the struct at the cursor; fields before it are skipped. ValueError if it lacks it."""
+        while True:
+            ttype = self.buf[self.pos]
+            if ttype == 0:
+                raise ValueError(f"no field {number}")
+            found = self.buf[self.pos + 1] << 8 | self.buf[self.pos + 2]
+            self.pos += 3
+            if found == number:
+                return
+            self.skip(ttype, 1)
+
+    def enter_union(self) -> None:
+        """Move to the struct in the only field of the union at the cursor."""
+        self.pos += 3
+
     def raw(self, etype: int, depth: int) -> RawValues:
         """The values of a column, undecoded."""
         start_type, count = self.list_header()

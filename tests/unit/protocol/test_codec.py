@@ -371,3 +371,12 @@ def test_damaged_answers_are_malformed() -> None:
     for size in range(len(body)):
         with pytest.raises(MalformedError):
             codec.decode_reply(body[:size])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 1000])
+def test_rows_are_counted_from_the_first_column(rows: int) -> None:
+    column = ttypes.TColumn(stringVal=ttypes.TStringColumn(values=["x"] * rows, nulls=b"\0" * ((rows + 7) // 8)))
+    result = ttypes.TRowSet(startRowOffset=0, rows=[], columns=[column, column])
+    status = ttypes.TStatus(statusCode=ttypes.TStatusCode.SUCCESS_STATUS)
+    answer = ttypes.TFetchResultsResp(status=status, hasMoreRows=False, results=result)
+    assert codec.column_rows(codec.encode_reply("FetchResults", 0, answer)) == rows
