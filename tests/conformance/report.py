@@ -60,6 +60,8 @@ def recorded(corpus: corpora.Corpus, folder: Path) -> Line:
             return Line(corpus.title, 0, 0, 0, 0, missing=f"its tables could not be made: {made.stderr[-200:]}")
     verdicts = corpora.run(corpus, folder, data)
     counts = verdicts.counts
+    for statement in verdicts.unexcused():
+        print(statement, file=sys.stderr)
     unexcused = len(verdicts.unexcused())
     right = verdicts.passed + counts["name"]
     return Line(corpus.title, verdicts.total, right, counts["refused"], unexcused, len(verdicts.wrong) - unexcused)
