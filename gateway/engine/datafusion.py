@@ -337,7 +337,7 @@ def engine_error(error: Exception) -> GatewayError:
             "UNSUPPORTED_FEATURE.ENGINE",
             "A construct of this statement (such as the place of a subquery) is not supported.",
         )
-    if "Parquet error" in text or "No such file" in text or "Object Store error" in text or "NotFound" in text:
+    if "Parquet" in text or "No such file" in text or "Object Store error" in text or "NotFound" in text:
         return ServerError("FAILED_READ_FILE", f"A data file cannot be read: {_first_line(text)}")
     return ServerError("INTERNAL_ERROR", f"The engine failed: {_first_line(text)}")
 

@@ -261,8 +261,10 @@ class WorkerPool:
 
     def _seat_for(self, run: PoolRun, first: bool = False) -> _Seat | None:
         """An idle process, now taken for `run` (the caller sends the job); else None, and `run` waits."""
-        seat = self._idle.pop() if self._idle else None
+        # One that was killed from outside a moment ago is left to its reader.
+        seat = next((s for s in reversed(self._idle) if s.process.alive), None)
         if seat is not None:
+            self._idle.remove(seat)
             seat.run = run
         elif first:
             self._waiting.appendleft(run)

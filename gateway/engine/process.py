@@ -55,6 +55,14 @@ class WorkerProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs, as of now."""
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        except ChildProcessError:  # reaped
+            return False
+
     def kill(self) -> None:
         """Kill the process group, unless the process has been reaped already."""
         with self._lock:

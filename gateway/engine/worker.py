@@ -190,7 +190,7 @@ def run_job(handler: Handler, channel: Channel, start: Start, run: RunJob) -> No
     try:
         handler.run(run.job, emit)
         last = emit.finished or Failed(ServerError("INTERNAL_ERROR", "The handler returned without Finished."))
-    except Exception as error:  # noqa: BLE001 - the border of the process: everything becomes a value
+    except BaseException as error:  # noqa: BLE001 - the border of the process: everything becomes a value, panics too
         last = Failed(_as_gateway_error(error))
     finally:
         emit.close()
@@ -204,12 +204,14 @@ def run_job(handler: Handler, channel: Channel, start: Start, run: RunJob) -> No
         channel.send(JobEvent(run.run_id, Failed(failure)))
 
 
-def _as_gateway_error(error: Exception) -> GatewayError:
+def _as_gateway_error(error: BaseException) -> GatewayError:
     if isinstance(error, GatewayError):
         return error
     if isinstance(error, RecursionError):
         return UserError("STATEMENT_TOO_COMPLEX", "The statement is nested too deeply.")
     traceback.print_exception(error)
+    if type(error).__name__ == "PanicException":  # pyo3's, no Exception and nowhere to import from
+        return ServerError("INTERNAL_ERROR", f"The engine panicked: {str(error)[:300]}")
     if isinstance(error, MemoryError):
         return ResourceError("RESOURCE_EXHAUSTED", "The statement needs more memory than there is.")
     return ServerError(

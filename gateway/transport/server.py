@@ -14,10 +14,12 @@ import threading
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gateway.errors import ConfigError, ServerError
 from gateway.observability import gauge, log
 
+MAX_HEAD_BYTES = 128 * 1024
 KEEP_ALIVE_SECONDS = 180  # databricks-jdbc does not retry a poll on a connection that was dropped
 _START_SECONDS = 30.0
 _LAG_SECONDS = 1.0
@@ -42,6 +44,27 @@ def bind(host: str, port: int, setting: str = "port") -> socket.socket:
         raise ConfigError(setting, f"cannot listen on {host}:{port}: {error.strerror}") from error
     listener.setblocking(False)
     return listener
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP protocol with a limit on the bytes of a request's head, which it would collect without end."""
+
+    _head_bytes: int | None = None  # of the head that is being read; None within a body
+
+    def on_message_begin(self) -> None:
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._head_bytes = None
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        if self._head_bytes is not None:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_bytes is not None and self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too large.")
 
 
 class _Forward(logging.Handler):
@@ -83,7 +106,7 @@ class HttpServer:
             uvicorn.Config(
                 app,
                 loop="uvloop",
-                http="httptools",
+                http=BoundedProtocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -1,0 +1,82 @@
+"""What attacks share: answers as plain rows, raw requests, processes and their CPU time."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from gateway.protocol.client import Client, RemoteError
+from tests.fix_server import HTTP_PATH, Server
+
+ENDLESS = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
+
+
+def answer(client: Client, text: str, **options: Any) -> list[dict[str, Any]]:
+    """The rows of a statement."""
+    return [row for batch in client.execute(text, **options).batches() for row in batch.to_pylist()]
+
+
+def outcome(client: Client, text: str, **options: Any) -> list[dict[str, Any]] | RemoteError:
+    """Rows, or the error."""
+    try:
+        return answer(client, text, **options)
+    except RemoteError as error:
+        return error
+
+
+def address(server: Server) -> tuple[str, int]:
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    return host, int(port)
+
+
+def send(server: Server, data: bytes, hang_up: bool = False, timeout: float = 20.0) -> bytes:
+    """What the server answers to raw bytes, until it closes; b"" if it says nothing. `hang_up`: we close our side first."""
+    with socket.create_connection(address(server), timeout) as peer:
+        received = b""
+        try:
+            peer.sendall(data)
+            if hang_up:
+                peer.shutdown(socket.SHUT_WR)
+            while chunk := peer.recv(65536):
+                received += chunk
+        except (ConnectionResetError, BrokenPipeError):
+            pass  # cut while we were still sending: what came before counts
+        return received
+
+
+def post(server: Server, body: bytes, **headers: str) -> tuple[int, bytes]:
+    """Status and body of a POST on a connection of its own."""
+    lines = [f"POST {HTTP_PATH} HTTP/1.1", "Host: x", "Connection: close", f"Content-Length: {len(body)}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    head, _, rest = send(server, "\r\n".join(lines).encode() + b"\r\n\r\n" + body).partition(b"\r\n\r\n")
+    return int(head.split(b" ")[1]) if head else 0, rest
+
+
+def workers(server: Server) -> list[int]:
+    """Process ids of the server's children."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == server.process.pid and fields[0] != "Z":
+                found.append(int(entry))
+    return found
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """CPU time that a process has used, None once it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_mib(pid: int) -> float:
+    """Resident memory in MiB."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20

@@ -1,0 +1,259 @@
+"""Broken and hostile requests: frames, heads, handles, parameters, names. The server stays up and nobody else notices."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import os
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from gateway.protocol import codec
+from gateway.protocol.client import Client, RemoteError
+from gateway.thrift_gen.TCLIService import ttypes
+from tests.attacks.attacker import address, answer, outcome, post, resident_mib, send
+from tests.fix_server import HTTP_PATH, Server
+
+POST = f"POST {HTTP_PATH} HTTP/1.1\r\nHost: x\r\n"
+OPEN = codec.encode_call("OpenSession", 0, ttypes.TOpenSessionReq(client_protocol_i64=0xA509))
+HEAD = OPEN[: 4 + 4 + len("OpenSession") + 4]
+
+
+@pytest.fixture(autouse=True)
+def still_up(server: Server) -> Iterator[None]:
+    yield
+    with Client(server.thrift_url).open() as client:
+        assert answer(client, "SELECT 1 AS x") == [{"x": 1}]
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"\x00\xff" * 500, b"400"),
+        (bytes.fromhex("1603010200010001fc0303") + b"\x07" * 500, b"400"),  # a TLS hello
+        (f"{POST}Content-Length: 3\r\nContent-Length: 5\r\n\r\nabcde".encode(), b"400"),
+        (f"{POST}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".encode(), b"400"),
+        (f"{POST}Content-Length: -3\r\n\r\n".encode(), b"400"),
+        (f"{POST}Content-Length: 99999999999\r\n\r\n".encode(), b"413"),
+        (f"{POST}Transfer-Encoding: chunked\r\n\r\n".encode() + (b"100000\r\n" + b"x" * 2**20 + b"\r\n") * 18, b"413"),
+        (f"{POST}Content-Length: 1000\r\n\r\nshort".encode(), b""),
+    ],
+    ids=["garbage", "tls", "two lengths", "length and chunks", "negative", "huge", "endless chunks", "cut"],
+)
+def test_broken_http(server: Server, data: bytes, status: bytes) -> None:
+    received = send(server, data, hang_up=status == b"")
+    assert received[9:12] in (status, b"")  # b"": cut before we could read it
+
+
+def test_an_endless_head_is_cut(server: Server) -> None:
+    before = resident_mib(server.process.pid)
+    lines = b"".join(b"x-%d: %s\r\n" % (i, b"y" * 80) for i in range(200_000))
+    assert b" 200 " not in send(server, b"GET /healthz HTTP/1.1\r\n" + lines)[:20]
+    assert b" 200 " not in send(server, b"GET /healthz HTTP/1.1\r\nx: " + b"y" * 20_000_000)[:20]
+    assert b" 200 " not in send(server, b"GET /" + b"y" * 20_000_000)[:20]
+    assert resident_mib(server.process.pid) - before < 32
+
+
+def test_a_compressed_bomb_is_not_unpacked(server: Server) -> None:
+    status, _ = post(server, gzip.compress(b"\0" * 50_000_000), Content_Encoding="gzip")
+    assert status == 415
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(OPEN[:cut] for cut in (0, 1, 5, 10, 20, len(OPEN) - 1)),
+        HEAD + b"\x0b\x00\x02\x7f\xff\xff\xff",  # a string of 2 GiB
+        b"\x80\x01\x00\x01\xff\xff\xff\xf0abc",
+        HEAD + b"\x0c\x00\x01\x0f\x05\x00\x0c\x00\x4c\x4b\x40" + b"\x00" * 5_000_002,  # 5M empty structs
+        HEAD + b"\x0c\x00\x01" * 100_000,
+        HEAD + b"\x0d\x00\x01\x0b\x0b\x7f\xff\xff\xff",
+    ],
+    ids=["0", "1", "5", "10", "20", "all but one", "2 GiB", "negative", "structs", "depth", "map"],
+)
+def test_broken_thrift(server: Server, body: bytes) -> None:
+    before = resident_mib(server.process.pid)
+    status, reply = post(server, body)
+    assert status in (200, 400)
+    if status == 200:
+        with pytest.raises(codec.ApplicationError):
+            codec.decode_reply(reply)
+    assert resident_mib(server.process.pid) - before < 64
+
+
+def test_mutants_of_requests(server: Server) -> None:
+    """Each gets an HTTP answer; which one is decided elsewhere."""
+    rng = random.Random(9)
+    execute = ttypes.TExecuteStatementReq(
+        sessionHandle=ttypes.TSessionHandle(sessionId=ttypes.THandleIdentifier(guid=b"g" * 16, secret=b"s" * 16)),
+        statement="SELECT 1",
+    )
+    seeds = [OPEN, codec.encode_call("ExecuteStatement", 0, execute)]
+    peer = http.client.HTTPConnection(*address(server), timeout=20)
+    for turn in range(1500):
+        body = bytearray(seeds[turn % 2])
+        for _ in range(rng.randint(1, 6)):
+            at = rng.randrange(len(body))
+            match rng.randrange(3):
+                case 0:
+                    body[at] = rng.randrange(256)
+                case 1:
+                    del body[at : at + rng.randrange(1, 20)]
+                case _:
+                    body[at:at] = rng.randbytes(rng.randrange(8))
+            body = body or bytearray(b"x")
+        peer.request("POST", HTTP_PATH, bytes(body))
+        reply = peer.getresponse()
+        reply.read()
+        assert reply.status in (200, 400, 401)
+    peer.close()
+
+
+def test_text_that_is_not_utf8(server: Server) -> None:
+    with Client(server.thrift_url).open() as client:
+        request = ttypes.TExecuteStatementReq(sessionHandle=client._session, statement="SELECT 'QQQQ'")
+        body = codec.encode_call("ExecuteStatement", 0, request).replace(b"QQQQ", b"\xff\xfe\xc3\x28")
+        _, reply = post(server, body)
+        with pytest.raises(codec.ApplicationError, match="UTF-8"):
+            codec.decode_reply(reply)
+
+
+def handle(guid: bytes, secret: bytes) -> Any:
+    identifier = ttypes.THandleIdentifier(guid=guid, secret=secret)
+    return ttypes.TOperationHandle(operationId=identifier, operationType=0, hasResultSet=True)
+
+
+VERBS: dict[str, Callable[[Any], Any]] = {
+    "GetOperationStatus": lambda h: ttypes.TGetOperationStatusReq(operationHandle=h),
+    "GetResultSetMetadata": lambda h: ttypes.TGetResultSetMetadataReq(operationHandle=h),
+    "FetchResults": lambda h: ttypes.TFetchResultsReq(operationHandle=h, orientation=0, maxRows=10),
+    "CancelOperation": lambda h: ttypes.TCancelOperationReq(operationHandle=h),
+}
+
+
+def test_handles_of_others_and_of_nobody(server: Server) -> None:
+    with Client(server.thrift_url, user="alice").open() as alice, Client(server.thrift_url, user="bob").open() as bob:
+        request = ttypes.TExecuteStatementReq(sessionHandle=alice._session, statement="SELECT id FROM range(1000)")
+        own = alice.call("ExecuteStatement", request).operationHandle
+        guid = own.operationId.guid
+        texts = set()
+        for verb, make in VERBS.items():
+            for who, wrong in (
+                (bob, own),
+                (alice, handle(guid, os.urandom(16))),
+                (alice, handle(os.urandom(16), own.operationId.secret)),
+                (alice, handle(b"", b"")),
+                (alice, handle(b"x" * 100_000, b"y")),
+                (alice, None),
+            ):
+                with pytest.raises(RemoteError, match="INVALID_OPERATION_HANDLE") as caught:
+                    who.call(verb, make(wrong))
+                assert len(str(caught.value)) < 500
+                if who is bob:
+                    texts.add(str(caught.value))
+        bob.call("CloseOperation", ttypes.TCloseOperationReq(operationHandle=own))  # says yes, does nothing
+        assert len(texts) == 1  # like one that does not exist
+        alice.call("GetOperationStatus", ttypes.TGetOperationStatusReq(operationHandle=own))
+        alice.call("CloseOperation", ttypes.TCloseOperationReq(operationHandle=own))
+        with pytest.raises(RemoteError, match="INVALID_OPERATION_HANDLE"):
+            alice.call("FetchResults", VERBS["FetchResults"](own))
+        request = ttypes.TExecuteStatementReq(sessionHandle=alice._session, statement="SELECT 1")
+        with pytest.raises(RemoteError, match="INVALID_SESSION_HANDLE"):
+            bob.call("ExecuteStatement", request)
+        with pytest.raises(RemoteError, match="INVALID_SESSION_HANDLE"):
+            alice.call("ExecuteStatement", ttypes.TExecuteStatementReq(sessionHandle=None, statement="SELECT 1"))
+
+
+def parameter(value: str | None, kind: str, name: str = "p") -> Any:
+    held = ttypes.TSparkParameterValue(stringValue=value) if value is not None else None
+    return ttypes.TSparkParameter(name=name, value=held, type=kind)
+
+
+@pytest.mark.parametrize("value", ["a'; DROP TABLE x; --", "\\' OR 1=1 \\", "a\0b", "", "\U0001f600", '"', "`;`"])
+def test_parameters_stay_data(server: Server, value: str) -> None:
+    with Client(server.thrift_url).open() as client:
+        assert answer(client, "SELECT :p AS x", parameters=[parameter(value, "STRING")]) == [{"x": value}]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("abc", "INT"),
+        ("99999999999", "INT"),
+        ("1; SELECT 2", "BIGINT"),
+        ("9" * 100_000, "DECIMAL"),
+        ("nope", "DATE"),
+        ("1", "FOO"),
+        ("1", "INT); DROP TABLE x; --"),
+    ],
+)
+def test_parameters_of_the_wrong_type(server: Server, value: str, kind: str) -> None:
+    with Client(server.thrift_url).open() as client:
+        error = outcome(client, "SELECT :p AS x", parameters=[parameter(value, kind)])
+        assert isinstance(error, RemoteError)
+        assert error.sqlstate in ("22023", "0A000", "42601", "42704")
+        assert len(str(error)) < 10_000
+
+
+def test_large_and_many_parameters(server: Server) -> None:
+    with Client(server.thrift_url).open() as client:
+        big = [parameter("x" * 5_000_000, "STRING")]
+        assert answer(client, "SELECT length(:p) AS x", parameters=big) == [{"x": 5_000_000}]
+        many = [parameter(str(i), "INT", f"p{i}") for i in range(5000)]
+        assert answer(client, "SELECT :p4999 AS x", parameters=many) == [{"x": 4999}]
+
+
+@pytest.mark.parametrize("name", ["nope", "a`b", "x" * 100_000, "default'; DROP TABLE x; --", "a\0b"])
+def test_names_of_schemas_stay_names(server: Server, name: str) -> None:
+    with Client(server.thrift_url).open(schema=name) as client:
+        assert answer(client, "SELECT current_schema() AS x") == [{"x": name}]
+        assert isinstance(outcome(client, "SELECT * FROM t"), RemoteError)
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        {"spark.sql.ansi.enabled": "false"},
+        {"spark.sql.session.timeZone": "Mars"},
+        {"statement_timeout": "abc"},
+        {"STATEMENT_TIMEOUT": "-1"},
+    ],
+)
+def test_wrong_session_settings_are_refused_by_name(server: Server, configuration: dict[str, str]) -> None:
+    with pytest.raises(RemoteError) as caught:
+        Client(server.thrift_url).open(configuration)
+    assert next(iter(configuration)).lower() in str(caught.value).lower()
+
+
+@pytest.mark.parametrize(
+    "pattern", ["%", "_", "\\", "\\%", "'", '"; --', "(a+)+$", "[", "*|*", "x" * 65536, "%" * 2000]
+)
+def test_patterns_of_metadata_calls(server: Server, pattern: str) -> None:
+    with Client(server.thrift_url).open() as client:
+        limits = ttypes.TSparkGetDirectResults(maxRows=10)
+        for verb, request in (
+            ("GetSchemas", ttypes.TGetSchemasReq(client._session, schemaName=pattern, getDirectResults=limits)),
+            ("GetTables", ttypes.TGetTablesReq(client._session, tableName=pattern, getDirectResults=limits)),
+            ("GetColumns", ttypes.TGetColumnsReq(client._session, columnName=pattern, getDirectResults=limits)),
+        ):
+            direct = client.call(verb, request).directResults
+            assert direct.operationStatus.operationState == ttypes.TOperationState.FINISHED_STATE
+        shown = outcome(
+            client, "SHOW TABLES IN samples.tpch LIKE '" + pattern.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        )
+        assert isinstance(shown, (list, RemoteError))
+        assert "INTERNAL" not in str(shown)
+
+
+def test_wrong_fetches(server: Server) -> None:
+    with Client(server.thrift_url).open() as client:
+        request = ttypes.TExecuteStatementReq(sessionHandle=client._session, statement="SELECT id FROM range(10)")
+        own = client.call("ExecuteStatement", request).operationHandle
+        with pytest.raises(RemoteError, match="INVALID_FETCH_ORIENTATION") as caught:
+            client.call("FetchResults", ttypes.TFetchResultsReq(operationHandle=own, orientation=99, maxRows=5))
+        assert caught.value.sqlstate == "HY106"
+        far = ttypes.TFetchResultsReq(operationHandle=own, orientation=0, maxRows=5, startRowOffset=2**62)
+        assert not client.call("FetchResults", far).hasMoreRows
