@@ -46,6 +46,8 @@ def fold(expr: Expr, context: Context) -> Lit | None:
         if any(v is None for v in values):
             return Lit(expr.type, True, None)
         value = rule(expr.type, values)
+        if expr.type == DATE and value is not None and not -(1 << 31) <= value < 1 << 31:
+            return None  # Spark's days wrap around
         return None if value is None else Lit(expr.type, False, value)
     return None
 

@@ -7,7 +7,7 @@ block a column is spelled as the block's `env` says (``"t1"."l_tax"``, ``sum("v4
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -110,8 +110,8 @@ class Generator(ExpressionText):
 
     def statement(self, rel: Rel) -> Generated:
         """The text for `rel`, output columns named c0..cn in its order."""
-        mark_needed(rel, self.needed)
         self.needed.update(c.id for c in rel.columns)
+        mark_needed(rel, self.needed)
         block = self.block(rel)
         names = [(c.id, f"c{i}") for i, c in enumerate(rel.columns)]
         text = self.select(block, names)
@@ -195,11 +195,19 @@ class Generator(ExpressionText):
             batch = pa.RecordBatch.from_arrays(arrays, [f"v{c.id}" for c in rel.columns])
             self.arrays[alias] = ArraySource(batch)
             return Block(alias, {c.id: f'{alias}."v{c.id}"' for c in rel.columns})
-        # VALUES keeps its rows in order, a union of selects would not.
-        rows = ["(" + ", ".join(self.expr(self.lowering.lower(e)) for e in row) + ")" for row in rel.rows]
-        names = ", ".join(f'"v{c.id}"' for c in rel.columns)
+        # VALUES keeps its rows in order, a union of selects would not. Only needed columns: the engine loses count of the
+        # variables of lambdas when it drops columns of VALUES itself.
+        cells = [[self.lowering.lower(e) for e in row] for row in rel.rows]
+        kept = [
+            i
+            for i, c in enumerate(rel.columns)
+            if c.id in self.needed or any(self.lowering.raises(r[i]) for r in cells)
+        ] or [0]
+        rows = ["(" + ", ".join(self.expr(row[i]) for i in kept) + ")" for row in cells]
+        ids = [rel.columns[i].id for i in kept]
+        names = ", ".join(f'"v{i}"' for i in ids)
         source = f"(VALUES {', '.join(rows)}) AS {alias}({names})"
-        return Block(source, {c.id: f'{alias}."v{c.id}"' for c in rel.columns})
+        return Block(source, {i: f'{alias}."v{i}"' for i in ids})
 
     def range(self, rel: b.Range) -> Block:
         alias = self.alias("g")
@@ -230,7 +238,9 @@ class Generator(ExpressionText):
         if block.items is not None or block.distinct:
             block = self.close(block)
         exprs = [self.lowering.lower(e) for e in rel.exprs]
-        if block.limited and any(self.lowering.raises(e) for e in exprs):
+        if (block.limited and any(self.lowering.raises(e) for e in exprs)) or (
+            block.group is not None and any(_correlated(e) for e in exprs)
+        ):
             block = self.close(block)
         self.envs.append(block.env)
         block.items = []
@@ -249,7 +259,7 @@ class Generator(ExpressionText):
             check_in_subqueries(condition)
         conjuncts = [self.lowering.lower(c) for c in conditions]
         grouped = block.items is None and block.group is not None and not block.limited and not block.order
-        if grouped and all(_has_column(c) for c in conjuncts):
+        if grouped and all(_has_column(c) and not _correlated(c) for c in conjuncts):
             self.envs.append(block.env)
             block.having += [self.expr(c) for c in self.lowering.filters(conjuncts)]
             self.envs.pop()
@@ -522,6 +532,11 @@ def _has_column(expr: Expr) -> bool:
     return isinstance(expr, Col) or any(_has_column(c) for c in b.children(expr))
 
 
+def _correlated(expr: Expr) -> bool:
+    """Whether a subquery in `expr` refers to columns here; over GROUP BY their text may hold aggregates."""
+    return (isinstance(expr, b.Subquery) and bool(expr.outer)) or any(_correlated(c) for c in b.children(expr))
+
+
 def conjuncts_of(expr: Expr) -> list[Expr]:
     """The operands of a (nested) AND, in order."""
     result: list[Expr] = []
@@ -586,7 +601,14 @@ def _grouping_id(texts: list[str], used: set[int], cast: Callable[[str, DataType
 
 
 def mark_needed(rel: Rel, needed: set[int]) -> None:
-    """Adds the ids of all columns that some expression of `rel` refers to."""
+    """Adds to the ids of `rel`'s needed columns those of all columns that they are computed from."""
+    known = -1
+    while len(needed) > known:
+        known = len(needed)
+        _mark_once(rel, needed)
+
+
+def _mark_once(rel: Rel, needed: set[int]) -> None:
     stack: list[Rel] = [rel]
     seen: set[int] = set()
     while stack:
@@ -594,7 +616,7 @@ def mark_needed(rel: Rel, needed: set[int]) -> None:
         if id(r) in seen:
             continue
         seen.add(id(r))
-        for expr in expressions_of(r):
+        for expr in _demanded(r, needed):
             _mark(expr, needed, stack)
         stack.extend(inputs_of(r))
         if isinstance(r, b.SetOp):
@@ -605,6 +627,12 @@ def mark_needed(rel: Rel, needed: set[int]) -> None:
         elif isinstance(r, b.CteRef):
             needed.update(c.id for c in r.cte.plan.columns)
             stack.append(r.cte.plan)
+
+
+def _demanded(rel: Rel, needed: set[int]) -> Iterable[Expr]:
+    if isinstance(rel, b.Project):
+        return [e for c, e in zip(rel.columns, rel.exprs, strict=True) if c.id in needed]
+    return expressions_of(rel)
 
 
 def _mark(expr: Expr, needed: set[int], stack: list[Rel]) -> None:

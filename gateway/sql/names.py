@@ -72,7 +72,7 @@ class Names:
     def _call(self, e: Call) -> str:
         fn = e.fn
         args = [self.text(a) for a in e.args]
-        if e.shown in ("+", "-", "*", "/", "+~", "*~"):
+        if e.shown in ("+", "-", "*", "/", "*~"):
             return self._operator(e, args)
         row = self.catalogue.get(fn)
         if row is not None and row.shown is not None:

@@ -139,8 +139,7 @@ def _temporal(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr |
 
 def _plus(left: Expr, right: Expr, lt: DataType, rt: DataType, span: Span | None) -> Expr:
     if is_datetime(rt) and not is_datetime(lt) and (is_interval(lt) or (rt == DATE and lt in (TINYINT, SMALLINT, INT))):
-        moved = add_to_datetime("+", right, left, span)
-        return moved if isinstance(moved, Call) and moved.fn == "date_add" else _swapped(moved)
+        return add_to_datetime("+", right, left, span)
     if lt == VOID or rt == VOID:
         known, unknown = (right, left) if lt == VOID else (left, right)
         if is_interval(known.type):
@@ -161,12 +160,6 @@ def _plus(left: Expr, right: Expr, lt: DataType, rt: DataType, span: Span | None
             raise _unexpected("+", left, right, span)
         raise (_wrong if lt == STRING else _different)("+", left, right, span)
     return _interval_sum("+", left, right, lt, rt, span)
-
-
-def _swapped(expr: Expr) -> Expr:
-    if isinstance(expr, Call):
-        return Call(expr.type, expr.nullable, expr.fn, expr.args, "+~", expr.data, expr.span)
-    return expr
 
 
 def _is_day_time(t: DataType) -> bool:
