@@ -118,7 +118,7 @@ class Relations:
             return self.relation(inner, parent)
         if isinstance(node, exp.Subquery):
             if isinstance(node.this, exp.Query) and not node.args.get("joins") and not _is_relation(node.this):
-                rel, inner = self.query(node.this, None)
+                rel, _ = self.query(node.this, Scope(parent=parent, derived=True) if parent is not None else None)
                 return rel, self.aliased(rel, alias, ())
             rel, scope = self.relation(node.this, parent)
             rel, scope = self._joins(rel, scope, node.args.get("joins") or (), parent)

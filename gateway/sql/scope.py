@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
-from gateway.errors import Span, UserError
+from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bound import Call, Col, Expr, Lit
 from gateway.sql.coerce import plain
 from gateway.sqltypes import STRING, ArrayType, MapType, StructField, StructType, array, quote_if_needed
@@ -38,6 +38,7 @@ class Scope:
     overrides: dict[str, Expr] = field(default_factory=dict)  # output aliases that win (ORDER BY, HAVING)
     fallbacks: dict[str, Expr] = field(default_factory=dict)  # output aliases that lose (GROUP BY)
     lambdas: dict[str, Expr] = field(default_factory=dict)
+    derived: bool = False  # the edge of a derived table: what lies beyond is known by name only
 
     def columns(self) -> list[Expr]:
         """What ``*`` stands for: merged columns first and once, then the rest in order."""
@@ -89,6 +90,9 @@ class Scope:
                 return fields_of(aliases[name], parts[1:], span)
         if self.parent is not None:
             outer = self.parent.resolve(parts, span)
+            if outer is not None and self.derived:
+                shown = ".".join(quote_part(p) for p in parts)
+                raise unsupported(f"{shown}, a column of an enclosing query, inside a derived table,", span)
             if outer is not None:
                 return self._record(outer)
         return None
