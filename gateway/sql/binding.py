@@ -11,22 +11,16 @@ from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.sql import literals
 from gateway.sql.bound import (
     Agg,
-    Aggregate,
     Call,
     Case,
     Cast,
     Col,
-    Distinct,
     Expr,
-    Filter,
     Ids,
     Lambda,
     LambdaVar,
-    Limit,
     Lit,
-    Project,
     Rel,
-    Sort,
     SortKey,
     Subquery,
     children,
@@ -43,6 +37,7 @@ from gateway.sql.coerce import (
     least_common_type,
     plain,
 )
+from gateway.sql.existence import is_global
 from gateway.sql.functions import SPARK_ONLY
 from gateway.sql.functions.lambdas import ROWS as LAMBDAS
 from gateway.sql.functions.operators import as_boolean, bind_binary, bind_connective, bind_unary, comparison, has_map
@@ -331,6 +326,7 @@ class Expressions(WindowExpressions):
     def _in_query(self, node: exp.In, query: Node, scope: Scope, span: Span | None) -> Expr:
         left = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         values = [self.bind(v, scope) for v in left]
+        self.ids.subqueries = True
         plan, inner = self.queries.query(query, scope)
         if len(plan.columns) != len(values):
             raise UserError(
@@ -355,12 +351,14 @@ class Expressions(WindowExpressions):
         return Subquery(BOOLEAN, nullable, "in", plan, args, tuple(inner.outer_refs.values()), span)
 
     def exists(self, node: exp.Exists, scope: Scope) -> Expr:
+        self.ids.subqueries = True
         plan, inner = self.queries.query(node.this, scope)
-        if inner.outer_refs and holds_global_aggregate(plan):
+        if inner.outer_refs and is_global(plan):  # Spark answers as if the row were missing where nothing matches
             raise unsupported("a correlated EXISTS over an aggregate without GROUP BY", span_of(node))
         return Subquery(BOOLEAN, False, "exists", plan, (), tuple(inner.outer_refs.values()), span_of(node))
 
     def scalar(self, node: exp.Subquery, scope: Scope) -> Expr:
+        self.ids.subqueries = True
         plan, inner = self.queries.query(node.this, scope)
         if len(plan.columns) != 1:
             raise UserError(
@@ -776,13 +774,6 @@ class Expressions(WindowExpressions):
         descending = bool(item.args.get("desc"))
         first = item.args.get("nulls_first")
         return SortKey(expr, descending, (not descending) if first is None else bool(first))
-
-
-def holds_global_aggregate(rel: Rel) -> bool:
-    """Whether the top of `rel` (through filters, projections, sorts, limits) is an aggregate without GROUP BY."""
-    while isinstance(rel, (Project, Filter, Sort, Limit, Distinct)):
-        rel = rel.input
-    return isinstance(rel, Aggregate) and (not rel.keys or (rel.sets is not None and not all(rel.sets)))
 
 
 def _is_star(item: Node) -> bool:

@@ -514,6 +514,7 @@ class Ids:
 
     next: int = 0
     spans: dict[int, Span] = field(default_factory=dict)
+    subqueries: bool = False  # whether an expression of the statement holds one
 
     def take(self) -> int:
         self.next += 1

@@ -12,6 +12,7 @@ from gateway.sql.bound import Expr, Lit, Project, Rel
 from gateway.sql.bounds import Bounds
 from gateway.sql.catalogue import Context
 from gateway.sql.coerce import coerced
+from gateway.sql.existence import rewritten
 from gateway.sql.functions import CATALOGUE
 from gateway.sql.generate import Generated, Generator, ScanUse
 from gateway.sql.lower import Lowering
@@ -54,6 +55,8 @@ def bind(
 def compile_query(query: BoundQuery, context: Context) -> Compiled:
     """Engine text of a bound query; raises UNSUPPORTED_… for what has no proved form."""
     rel = counted(query.rel)
+    if query.ids is not None:
+        rel = rewritten(rel, query.ids)
     lowering = Lowering(CATALOGUE, context, Bounds(rel))
     generated = Generator(lowering).statement(rel)
     return Compiled(query.schema, generated, Hints(rel, context))
@@ -64,7 +67,7 @@ def projected(query: BoundQuery, binder: Binder, exprs: list[Expr], schema: Stru
     columns = tuple(
         b.Col(e.type, e.nullable, binder.ids.take(), f.name) for e, f in zip(exprs, schema.fields, strict=True)
     )
-    return BoundQuery(Project(columns, query.rel, tuple(exprs)), schema)
+    return BoundQuery(Project(columns, query.rel, tuple(exprs)), schema, query.ids)
 
 
 def stored(query: BoundQuery, binder: Binder, schema: StructType) -> BoundQuery:

@@ -42,6 +42,7 @@ class BoundQuery:
 
     rel: Rel
     schema: StructType
+    ids: Ids | None = None  # given where subqueries stand in expressions
 
 
 class Binder(Relations):
@@ -79,7 +80,8 @@ class Binder(Relations):
     def statement(self, node: Node) -> BoundQuery:
         """A top-level query."""
         rel, _ = self.query(node, None)
-        return BoundQuery(rel, struct(*(StructField(c.name, c.type, c.nullable) for c in rel.columns)))
+        schema = struct(*(StructField(c.name, c.type, c.nullable) for c in rel.columns))
+        return BoundQuery(rel, schema, self.ids if self.ids.subqueries else None)
 
     # --------------------------------------------------------------------------------------------------------- queries
 

@@ -22,6 +22,7 @@ from gateway.sql.bound import (
     Rel,
     Sort,
     SortKey,
+    Subquery,
     Window,
     children,
     key,
@@ -362,6 +363,8 @@ class SelectBinder:
                     keys += [(self.expressions.sort_key(item, i.expr), n) for n, i in enumerate(items)]
                 continue
             expr = self._with_outputs(item.this, scope, aliases)
+            if _asks_existence(expr):
+                raise unsupported("IN or EXISTS in ORDER BY", span_of(item))
             if self._generator(expr):
                 raise UserError(
                     "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
@@ -518,6 +521,10 @@ class SelectBinder:
         if has_map(expr.type):
             raise unsupported(f"GROUP BY an expression of type {expr.type.sql}", span_of(tree))
         return expr
+
+
+def _asks_existence(expr: Expr) -> bool:
+    return (isinstance(expr, Subquery) and expr.kind != "scalar") or any(map(_asks_existence, children(expr)))
 
 
 def _distinct(exprs: Sequence[Expr]) -> list[Expr]:
