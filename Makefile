@@ -1,6 +1,6 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only bench conformance lint format lock thrift check-thrift clean
+.PHONY: demo test test-only test-heavy bench conformance lint format lock thrift check-thrift clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -33,6 +33,10 @@ test: lint test-only
 
 test-only: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup $(ARGS)
+
+# Attacks that take minutes: memory, disk full, killed processes, many connections.
+test-heavy: $(VENV)/.dev
+	$(BIN)/python -m pytest -m heavy $(ARGS)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run $(ARGS)
