@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.distinct import vectorised
+from gateway.engine.functions.hashing import bucket_hashes
 from gateway.sqltypes import DecimalType
 
 Vector = np.ndarray[Any, np.dtype[Any]]
@@ -327,7 +328,7 @@ def list_join_distinct(spec: UdfSpec) -> Kernel:
 
 @implementation("list_mode")
 def list_mode(spec: UdfSpec) -> Kernel:
-    """The most frequent value per list; ties: params "first" (seen first), "low" or "high"."""
+    """The most frequent value per list; ties: params "low", "high" or "any" (Spark's: the first in its hash map)."""
     (ties,) = spec.params
     returns = spec.returns.arrow()
 
@@ -344,14 +345,26 @@ def list_mode(spec: UdfSpec) -> Kernel:
         pairs, first, counts = np.unique(groups * (codes.max() + 1) + codes, return_index=True, return_counts=True)
         group = pairs // (codes.max() + 1)
         code = pairs % (codes.max() + 1)
-        tie = {"first": first, "low": code, "high": -code}[ties]
-        order = np.lexsort((tie, -counts, group))
+        tie = {"any": first, "low": code, "high": -code}[ties]
+        if ties == "any" and (hashes := bucket_hashes(flat.take(pa.array(first)))) is not None:
+            order = np.lexsort((first, hashes & (_map_capacities(group) - 1), -counts, group))
+        else:
+            order = np.lexsort((tie, -counts, group))
         winners = order[np.unique(group[order], return_index=True)[1]]
         at = np.zeros(len(sizes), dtype=np.int64)
         at[group[winners]] = first[winners]
         return flat.take(pa.array(at, mask=sizes == 0)).cast(returns)
 
     return kernel
+
+
+def _map_capacities(group: Vector) -> Vector:
+    """Per entry: the capacity of an OpenHashMap with as many keys as its group has entries; from 64, at most 70 % full."""
+    sizes = np.bincount(group)
+    capacities = np.full(len(sizes), 64, dtype=np.uint32)
+    while (full := sizes > (0.7 * capacities).astype(np.int64)).any():
+        capacities[full] *= 2
+    return capacities[group]
 
 
 def _moments(value: pa.ListArray) -> tuple[Vector, Vector, Vector, Vector]:

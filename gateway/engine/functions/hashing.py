@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -233,3 +234,47 @@ def _register(name: str) -> None:
 
 for _name in _FAMILIES:
     _register(_name)
+
+
+def bucket_hashes(values: pa.Array) -> Words | None:
+    """The hash by which Spark's OpenHashSet places a value: Murmur3 of its Java hashCode.
+
+    Where a function takes "any" of several values (mode), Spark takes the first in the order of these buckets. None for
+    decimals that are neither whole 64-bit numbers nor what a double prints.
+    """
+    t = values.type
+    if pa.types.is_decimal(t):
+        found = [_scala_hash(v) for v in values.to_pylist()]
+        if None in found:
+            return None
+        codes = np.array(found, dtype=_U32)
+    elif pa.types.is_string(t) or pa.types.is_binary(t):
+        codes = np.array([_murmur_bytes(v, 42) for v in values.cast(pa.binary()).to_pylist()], dtype=_U32)
+    elif pa.types.is_boolean(t):
+        codes = np.where(values.to_numpy(zero_copy_only=False), 1231, 1237).astype(_U32)
+    elif t.bit_width == 64:
+        bits = values.to_numpy(zero_copy_only=False).view(_U64)
+        codes = (bits ^ (bits >> _U64(32))).astype(_U32)
+    elif pa.types.is_float32(t):
+        codes = values.to_numpy(zero_copy_only=False).view(_U32)
+    else:
+        codes = values.cast(pa.int32()).to_numpy(zero_copy_only=False).view(_U32)
+    with np.errstate(over="ignore"):
+        return _murmur_int(codes.view(np.int32), np.zeros(len(codes), dtype=_U32))
+
+
+def _scala_hash(value: Decimal) -> int | None:
+    """hashCode of scala.math.BigDecimal as 32 unsigned bits: equal numbers of all types have equal hashes."""
+    number = float(value)
+    if value == int(value):
+        whole = int(value)
+        if not -(1 << 63) <= whole < 1 << 63:
+            return None
+        bits = whole & _M64
+        return bits & 0xFFFFFFFF if -(1 << 31) <= whole < 1 << 31 else (bits ^ bits >> 32) & 0xFFFFFFFF
+    if Decimal(repr(number)) != value:
+        return None
+    if float(np.float32(number)) == number:
+        return int(np.float32(number).view(_U32))
+    bits = int(np.float64(number).view(_U64))
+    return (bits ^ bits >> 32) & 0xFFFFFFFF

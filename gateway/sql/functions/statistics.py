@@ -254,7 +254,7 @@ def _approx_percentile(agg: Agg, args: tuple[Expr, ...], context: Context) -> Ex
 
 def _bind_mode(function: Function, site: Site) -> Expr:
     """mode(x [, deterministic]) and mode() WITHIN GROUP (ORDER BY x); data holds how ties are decided."""
-    ties = "first"
+    ties = "any"
     if site.distinct:
         raise UserError(
             "INVALID_WITHIN_GROUP_EXPRESSION.DISTINCT_UNSUPPORTED",
@@ -274,7 +274,7 @@ def _bind_mode(function: Function, site: Site) -> Expr:
         if len(site.args) == 2:
             if site.args[1].type != BOOLEAN:
                 raise site.mismatch(1, "BOOLEAN")
-            ties = "low" if constant(site, 1) else "first"
+            ties = "low" if constant(site, 1) else "any"
     if has_map(value.type):
         raise site.mismatch(0, "any type but MAP")
     ordered = bool(site.order) or ties == "low"

@@ -10,10 +10,6 @@ import pytest
 from gateway.sql.functions import CATALOGUE
 from tests.unit.sql.functions.probe_runner import Probes, judge, probes
 
-#: Statements whose recorded answer is one of several right ones, with the reason.
-SEVERAL_ANSWERS = {
-    "SELECT mode(col, false) FROM VALUES (-10), (0), (10) AS tab(col)": "ties are decided arbitrarily",
-}
 #: Parts of statements whose answer depends on the order of rows or on how ties are decided.
 ARBITRARY = (
     "first(",
@@ -23,7 +19,6 @@ ARBITRARY = (
     "any_value(",
     "listagg(",
     "string_agg(",
-    "mode(",
     "max_by(",
 )
 #: Names that are other than Spark's, with the reason.
@@ -75,7 +70,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probes]:
 
 def _arbitrary(sql: str) -> bool:
     text = sql.lower()
-    return sql in SEVERAL_ANSWERS or any(part in text for part in ARBITRARY)
+    return any(part in text for part in ARBITRARY)
 
 
 @pytest.mark.parametrize("group", GROUPS)
