@@ -310,6 +310,8 @@ _UNPLANNED = (
     "decorrelate",
     "Invalid (non-executable) plan after Analyzer",
     "scalar_subquery_to_join",
+    "__correlated_sq",
+    "__scalar_sq",
     "null_aware anti join only supports single column",
 )
 

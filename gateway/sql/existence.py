@@ -82,6 +82,7 @@ class _Existence:
             r.exprs = tuple(self.value(e) for e in r.exprs)
         elif isinstance(r, Join):
             if r.condition is not None and _has_subquery(r.condition):
+                _check_join(r.condition, r.kind)
                 r.condition = self._lifted(self.value(r.condition), r)
         elif isinstance(r, Aggregate):
             r.keys = tuple(self.value(e) for e in r.keys)
@@ -193,7 +194,7 @@ class _Existence:
 
     def _matching(self, e: Subquery, maybe: bool = False) -> Subquery:
         """EXISTS over the rows of an IN that equal its left side; with `maybe` also those that may, for NULL."""
-        source, columns = _peeled(e.plan)
+        source, columns = _peeled(e.plan, distinct=True)
         terms = tuple(
             Call(BOOLEAN, c.nullable or v.nullable, "=", (c, _outer(v))) for c, v in zip(columns, e.args, strict=True)
         )
@@ -207,7 +208,7 @@ class _Existence:
     def _not_in(self, e: Subquery) -> Expr:
         """NOT IN as a value: true over no rows; false for a NULL on either side; else whether nothing equals."""
         whens: list[tuple[Expr, Expr]] = [(_not(self._exists(replace(e, args=()))), _TRUE)]
-        source, columns = _peeled(e.plan)
+        source, columns = _peeled(e.plan, distinct=True)
         for value, column in zip(e.args, columns, strict=True):
             if len(e.args) > 1 and (value.nullable or column.nullable):
                 matching = self._matching(e, maybe=True)
@@ -267,15 +268,25 @@ def _has_subquery(e: Expr) -> bool:
     return isinstance(e, Subquery) or any(map(_has_subquery, children(e)))
 
 
-def _peeled(rel: Rel) -> tuple[Rel, tuple[Expr, ...]]:
-    """The relation below projections and sorts at the top, and the columns of `rel` over it."""
+def _peeled(rel: Rel, distinct: bool = False) -> tuple[Rel, tuple[Expr, ...]]:
+    """The relation below projections and sorts (and DISTINCT) at the top, and the columns of `rel` over it."""
     exprs: tuple[Expr, ...] = rel.columns
-    while isinstance(rel, (Project, Sort)):
+    while isinstance(rel, (Project, Sort)) or (distinct and isinstance(rel, Distinct)):
         if isinstance(rel, Project):
             known = {c.id: x for c, x in zip(rel.columns, rel.exprs, strict=True)}
             exprs = tuple(_substituted(x, known) for x in exprs)
         rel = rel.input
     return rel, exprs
+
+
+def _check_join(e: Expr, kind: str) -> None:
+    """What Spark refuses in a join condition, or answers by the way that it plans the join."""
+    if isinstance(e, Subquery) and e.kind == "scalar" and e.outer:
+        raise unsupported("a correlated scalar subquery in a join condition", e.span)
+    if kind not in ("inner", "cross") and isinstance(e, Call) and e.fn == "not" and _may_be_unknown(e):
+        raise unsupported("NOT IN (subquery) with NULLs in the condition of an outer join", e.span)
+    for child in children(e):
+        _check_join(child, kind)
 
 
 def _substituted(e: Expr, known: dict[int, Expr]) -> Expr:
