@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from gateway.errors import UserError, unsupported
+from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.sql.bound import (
     Agg,
     Call,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from gateway.sql.resolve import Binder
 
 Node = exp.Expr
+_ALIAS_REFERENCE = re.compile(r"lateralAliasReference\(([^()]*)\)")
 
 
 @dataclass(slots=True)
@@ -131,6 +133,7 @@ class SelectBinder:
             return self._star(self.expressions.star_columns(tree, scope), tree.this, scope)
         if isinstance(tree, exp.Alias):
             expr = self.expressions.bind(tree.this, scope)
+            self._as_named(tree.this, expr, scope)
             if self._generator(expr):
                 return self._generated(expr, tree.args["alias"].name, None)
             return [Item(tree.args["alias"].name, expr, True)]
@@ -148,7 +151,44 @@ class SelectBinder:
             return self._generated(expr, None, None)
         if isinstance(expr, Call) and expr.fn in ("_field", "_map_item") and isinstance(tree, (exp.Column, exp.Dot)):
             return [Item(self._name(tree, expr), expr, True)]  # a path is an alias by itself
-        return [Item(self._name(tree, expr), expr, False)]
+        name = self._name(tree, self._as_named(tree, expr, scope))
+        alone = _ALIAS_REFERENCE.fullmatch(name)
+        return [Item(alone[1] if alone else name, expr, False)]
+
+    def _as_named(self, tree: Node, expr: Expr, scope: Scope) -> Expr:
+        """`expr` as its name shows it: earlier aliases stand in it as ``lateralAliasReference(alias)``."""
+        if not scope.lateral:
+            return expr
+        parts = [part.name for c in tree.find_all(exp.Column) for part in c.parts]
+        used = {name.lower(): name for name in parts if name.lower() in scope.lateral}
+        if not used:
+            return expr
+        lateral = scope.lateral
+        references = {
+            name: Col(lateral[name].type, lateral[name].nullable, self.ids.take(), f"lateralAliasReference({spelled})")
+            for name, spelled in used.items()
+        }
+        scope.lateral = {**lateral, **references}
+        try:
+            shown = self.expressions.bind(tree, scope)
+        finally:
+            scope.lateral = lateral
+        self._refuse_aliases(shown, {c.id for c in references.values()}, None, span_of(tree))
+        return shown
+
+    def _refuse_aliases(self, expr: Expr, aliases: set[int], place: str | None, span: Span | None) -> None:
+        """Spark lets no aggregate function and no window refer to an alias of the same select list."""
+        if isinstance(expr, Col) and expr.id in aliases and place is not None:
+            raise UnsupportedError(
+                f"UNSUPPORTED_FEATURE.LATERAL_COLUMN_ALIAS_IN_{place}",
+                "Referencing an alias of the same select list in "
+                f"{'a window expression' if place == 'WINDOW' else 'an aggregate function'} is not supported: {expr.name}.",
+                span=span,
+            )
+        if isinstance(expr, (Window, Agg)) and place is None:
+            place = "WINDOW" if isinstance(expr, Window) else "AGGREGATE_FUNC"
+        for child in children(expr):
+            self._refuse_aliases(child, aliases, place, span)
 
     def _name(self, tree: Node, expr: Expr) -> str:
         return str(self._name_of(tree, expr))
