@@ -386,10 +386,10 @@ class Relations:
         if word in ("inner", "cross"):
             word = "inner" if condition is not None else "cross"
         if word in ("semi", "anti"):
+            result, columns = scope, left.columns
             if names:
-                condition, _, _ = self._using(names, scope, right_scope, word, span)
-            result = scope
-            columns = left.columns
+                condition, merged, hidden = self._using(names, scope, right_scope, "left", span)
+                result = Scope(scope.sources, parent, merged | scope.merged, scope.hidden | hidden)
         else:
             result = Scope(
                 [*left_scope.sources, *new_right.sources],
@@ -438,7 +438,8 @@ class Relations:
             return right
         if word == "full":
             name = left.name if isinstance(left, Col) else ""
-            return MergedColumn.of(self.expressions.call("coalesce", (left, right), Scope(), None), name)
+            sides = tuple(replace(side, nullable=True) for side in (left, right))
+            return MergedColumn.of(self.expressions.call("coalesce", sides, Scope(), None), name)
         return left
 
     def _lateral_join(self, left: Rel, scope: Scope, node: Node, word: str, parent: Scope | None) -> tuple[Rel, Scope]:
