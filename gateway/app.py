@@ -23,14 +23,10 @@ from gateway.auth.authenticators import AllowAll, StaticTokens, read_tokens
 from gateway.config import Config, check_pins
 from gateway.engine import spill
 from gateway.engine.base import Handler
+from gateway.engine.launch import Launched
 from gateway.engine.pool import PoolLimits, WorkerPool
 from gateway.errors import ConfigError
 from gateway.observability import log
-from gateway.protocol.handler import HandlerOptions, ThriftHandler
-from gateway.protocol.reader import Budget
-from gateway.service.service import GatewayService, ServiceConfig
-from gateway.transport.http import HttpApp, Probes
-from gateway.transport.server import HttpServer
 
 RUNNER = "gateway.runner:make_runner"
 CATALOGS = ("main", "samples")
@@ -69,10 +65,14 @@ class Gateway:
     Args:
         config: all settings.
         handler_factory: what workers run, for tests; picklable.
+        first: a worker process that starts already.
     """
 
-    def __init__(self, config: Config, handler_factory: Callable[[], Handler] | None = None) -> None:
+    def __init__(
+        self, config: Config, handler_factory: Callable[[], Handler] | None = None, first: Launched | None = None
+    ) -> None:
         self.config = config
+        self._first = first
         self._factory = handler_factory or runner_factory(config)
         self._stopped = threading.Lock()
         self._running = False
@@ -98,6 +98,33 @@ class Gateway:
             config.slots,
             PoolLimits(spool_limit=config.spool_limit, memory_limit=share * 2 + _WORKER_OVERHEAD),
         )
+        try:
+            self._pool.start(self._first)
+            self._assemble(authenticator)
+        except BaseException:
+            self._pool.stop()
+            raise
+        self._running = True
+        try:
+            self._service.start()
+            self._pool.wait_ready(WORKER_START_SECONDS)
+            self._http.start()
+            if config.ready_file is not None:
+                write_ready_file(config.ready_file, self._http.url)
+        except BaseException:
+            self.stop()
+            raise
+        log("gateway ready", url=self._http.url, warehouse=str(config.warehouse), slots=config.slots, pid=os.getpid())
+
+    def _assemble(self, authenticator: AllowAll | StaticTokens) -> None:
+        """Service and transport, imported while the first engine process starts on another core."""
+        from gateway.protocol.handler import HandlerOptions, ThriftHandler
+        from gateway.protocol.reader import Budget
+        from gateway.service.service import GatewayService, ServiceConfig
+        from gateway.transport.http import HttpApp, Probes
+        from gateway.transport.server import HttpServer
+
+        config = self.config
         self._service = GatewayService(
             self._pool,
             ServiceConfig(
@@ -119,18 +146,6 @@ class Gateway:
             body_limit=config.max_request_body,
         )
         self._http = HttpServer(self._app, config.host, config.port)
-        self._running = True
-        try:
-            self._pool.start()
-            self._service.start()
-            self._pool.wait_ready(WORKER_START_SECONDS)
-            self._http.start()
-            if config.ready_file is not None:
-                write_ready_file(config.ready_file, self._http.url)
-        except BaseException:
-            self.stop()
-            raise
-        log("gateway ready", url=self._http.url, warehouse=str(config.warehouse), slots=config.slots, pid=os.getpid())
 
     def drain(self, timeout: float) -> bool:
         """Refuse new work and let running statements end within `timeout` seconds; whether all did."""

@@ -16,6 +16,7 @@ from gateway.cli.embedded import embedded_config
 from gateway.cli.main import settings_flags
 from gateway.cli.output import layout, texts
 from gateway.config import Config
+from gateway.engine.launch import Launched
 from gateway.observability import configure_logging
 from gateway.protocol.client import DEFAULT_PATH, Client
 
@@ -63,9 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
     if flags["port"] is None and _is_taken(config.port):
         config = embedded_config({**flags, "auth": "none", "host": "127.0.0.1", "port": "0"}, arguments.config)
     configure_logging(config.log_format, str(flags["log-level"] or "warning"))
+    first = Launched()  # it imports while this process does
     from gateway.app import Gateway
 
-    gateway = Gateway(config)
+    gateway = Gateway(config, first=first)
     print("Starting the gateway on sample data (the first start makes them) ...", flush=True)
     stop = threading.Event()
     _stop_on_signal(stop)

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 
 from gateway.config import Config, load_config
+from gateway.engine.launch import Launched
 from gateway.errors import ConfigError
 from gateway.observability import configure_logging
 
@@ -29,9 +30,10 @@ def embedded_gateway(flags: Flags, config_file: str | None) -> Iterator[str]:
     given = flags.get("log-level")
     config = embedded_config({**flags, "port": "0", "host": "127.0.0.1", "auth": "none"}, config_file)
     configure_logging(config.log_format, str(given or "warning"), config.log_sql)
+    first = Launched()  # it imports while this process does
     from gateway.app import Gateway
 
-    gateway = Gateway(config)
+    gateway = Gateway(config, first=first)
     gateway.start()
     try:
         yield gateway.url

@@ -10,6 +10,7 @@ from types import FrameType
 
 from gateway.cli.main import settings_flags
 from gateway.config import load_config
+from gateway.engine.launch import Launched
 from gateway.observability import configure_logging, log
 
 
@@ -17,7 +18,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve with the settings of flags, environment and file."""
     config = load_config(settings_flags(arguments), config_file=arguments.config)
     configure_logging(config.log_format, config.log_level, config.log_sql)
-    from gateway.app import Gateway  # the settings are checked before anything large is imported
+    first = Launched()  # it imports while this process does; the settings are checked before either
+    from gateway.app import Gateway
 
     asked_to_stop = threading.Event()
 
@@ -30,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
-    gateway = Gateway(config)
+    gateway = Gateway(config, first=first)
     gateway.start()
     try:
         while not asked_to_stop.wait(3600):

@@ -23,6 +23,7 @@ from typing import Protocol
 from gateway import observability
 from gateway.engine.base import Event, Failed, Finished, Handler, Job, Planned, Rows
 from gateway.engine.channel import CancelJob, JobEvent, NotReady, Ready, RunJob, SpoolGiven, SpoolWanted, Start
+from gateway.engine.launch import Launched
 from gateway.engine.process import WorkerProcess
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError
 
@@ -160,12 +161,14 @@ class WorkerPool:
         self._start_error: ServerError | None = None
         self._kills: list[tuple[float, PoolRun]] = []
         self._stopping = False
+        self._first: Launched | None = None
         self._threads: list[threading.Thread] = []
 
     # ------------------------------------------------------------------------------------------------------ verbs
 
-    def start(self) -> None:
-        """Begin to start the first process; returns at once."""
+    def start(self, first: Launched | None = None) -> None:
+        """Begin to start the first process, or go on with `first`, which starts already; returns at once."""
+        self._first = first
         for target, name in ((self._spawn_processes, "pool-spawner"), (self._watch_clock, "pool-watch")):
             thread = threading.Thread(target=target, name=name, daemon=True)
             self._threads.append(thread)
@@ -456,7 +459,8 @@ class WorkerPool:
 
     def _spawn(self) -> None:
         try:
-            process = WorkerProcess(self._start_message)
+            first, self._first = self._first, None
+            process = WorkerProcess(self._start_message, first)
         except (OSError, pickle.PicklingError, AttributeError, TypeError) as error:
             observability.log("worker cannot be started", "error", error=repr(error))
             with self._changed:

@@ -5,44 +5,26 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 from gateway.engine.channel import Channel, Start
+from gateway.engine.launch import Launched
 
-_ROOT = str(Path(__file__).resolve().parents[2])
-# Not -m: the module would exist twice, as __main__ and under its name. Not the working directory (-P): it may hold anything.
-_ENTRY = f"import sys; sys.path.append({_ROOT!r}); from gateway.engine.worker import main; main()"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-# Stacks of the engine's own threads (Rust reads it once): plans are run by recursion, 500 set operations overflow the usual
-# 2 MiB. Address space only.
-_ENGINE_STACK = {"RUST_MIN_STACK": str(128 * 1024 * 1024)}
 
 
 class WorkerProcess:
     """A started process, leader of its own process group. The thread that makes it must outlive it (see `worker`)."""
 
-    def __init__(self, start: Start) -> None:
-        """Start the process. Raises OSError, or pickle's errors for a handler factory that cannot travel."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _ENTRY, str(theirs.fileno()), str(os.getpid())],
-                stdin=subprocess.DEVNULL,
-                env=os.environ | _ENGINE_STACK,
-                pass_fds=[theirs.fileno()],
-                process_group=0,  # Ctrl-C is for the front; a kill takes whatever the worker started
-            )
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        self.channel = Channel(ours)
+    def __init__(self, start: Start, launched: Launched | None = None) -> None:
+        """Start the process, or go on with one that starts already.
+
+        Raises OSError, or pickle's errors for a handler factory that cannot travel.
+        """
+        launched = launched or Launched()
+        self._process = launched.process
+        self.channel = Channel(launched.socket)
         self.started = time.monotonic()
         self._lock = threading.Lock()
         try:

@@ -221,6 +221,7 @@ def _as_gateway_error(error: BaseException) -> GatewayError:
 
 def serve(channel: Channel) -> None:
     """Make the handler, then run jobs until the front hangs up."""
+    gc.disable()  # nothing that is imported is garbage
     start = channel.receive()
     if start is None:
         return
@@ -231,6 +232,7 @@ def serve(channel: Channel) -> None:
         traceback.print_exception(error)
         channel.send(NotReady(f"{type(error).__name__}: {error}"))
         return
+    gc.enable()
     gc.collect()
     gc.freeze()  # what is imported stays: later collections need not look at it
     channel.send(Ready())

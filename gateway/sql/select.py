@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from gateway.sql.resolve import Binder
 
 Node = exp.Expr
-_ALIAS_REFERENCE = re.compile(r"lateralAliasReference\(([^()]*)\)")
+_ALIAS_REFERENCE = "lateralAliasReference("
 
 
 @dataclass(slots=True)
@@ -152,8 +151,8 @@ class SelectBinder:
         if isinstance(expr, Call) and expr.fn in ("_field", "_map_item") and isinstance(tree, (exp.Column, exp.Dot)):
             return [Item(self._name(tree, expr), expr, True)]  # a path is an alias by itself
         name = self._name(tree, self._as_named(tree, expr, scope))
-        alone = _ALIAS_REFERENCE.fullmatch(name)
-        return [Item(alone[1] if alone else name, expr, False)]
+        alone = name.removeprefix(_ALIAS_REFERENCE).removesuffix(")")
+        return [Item(alone if name == f"{_ALIAS_REFERENCE}{alone})" and "(" not in alone else name, expr, False)]
 
     def _as_named(self, tree: Node, expr: Expr, scope: Scope) -> Expr:
         """`expr` as its name shows it: earlier aliases stand in it as ``lateralAliasReference(alias)``."""
@@ -165,7 +164,7 @@ class SelectBinder:
             return expr
         lateral = scope.lateral
         references = {
-            name: Col(lateral[name].type, lateral[name].nullable, self.ids.take(), f"lateralAliasReference({spelled})")
+            name: Col(lateral[name].type, lateral[name].nullable, self.ids.take(), f"{_ALIAS_REFERENCE}{spelled})")
             for name, spelled in used.items()
         }
         scope.lateral = {**lateral, **references}

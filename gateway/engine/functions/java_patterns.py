@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import regex
-
 _ENDS = "\\n\\r\\x85\\u2028\\u2029"
 _LAST = "(?![\\s\\S])"  # the very end of the input
 _SETS = {
@@ -488,6 +486,8 @@ def compiled(pattern: str) -> Any:
 
     Raises PatternError.
     """
+    import regex  # 40 ms, which no start of a process has to wait for
+
     scanner = _Scanner(pattern)
     text = scanner.run()
     try:

@@ -1,0 +1,40 @@
+"""Starting a worker process: imports nothing of weight, so that a server can do it before its own imports."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+_ROOT = str(Path(__file__).resolve().parents[2])
+# Not -m: the module would exist twice, as __main__ and under its name. Not the working directory (-P): it may hold anything.
+_ENTRY = f"import sys; sys.path.append({_ROOT!r}); from gateway.engine.worker import main; main()"
+# Stacks of the engine's own threads (Rust reads it once): plans are run by recursion, 500 set operations overflow the usual
+# 2 MiB. Address space only.
+_ENGINE_STACK = {"RUST_MIN_STACK": str(128 * 1024 * 1024)}
+
+
+class Launched:
+    """A process that imports and then waits for its `Start` message at the other end of `socket`.
+
+    Leader of its own process group. The thread that makes it must outlive it (see `worker`); it ends when `socket` is closed.
+    """
+
+    def __init__(self) -> None:
+        """Raises OSError."""
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _ENTRY, str(theirs.fileno()), str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                env=os.environ | _ENGINE_STACK,
+                pass_fds=[theirs.fileno()],
+                process_group=0,  # Ctrl-C is for the front; a kill takes whatever the worker started
+            )
+        except BaseException:
+            self.socket.close()
+            raise
+        finally:
+            theirs.close()
