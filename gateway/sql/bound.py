@@ -10,7 +10,7 @@ qualifiers. Nodes compare by identity; `key` gives a structural key for GROUP BY
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -387,33 +387,49 @@ def _bound_key(bound: Bound) -> tuple[Any, ...]:
     return (bound.kind, bound.preceding, key(bound.offset) if bound.offset else None)
 
 
-def children(expr: Expr) -> Iterator[Expr]:
+def children(expr: Expr) -> tuple[Expr, ...]:
     """Direct sub-expressions at either level, subqueries' plans excluded."""
-    if isinstance(expr, (Call, Fn, Op, Udf)):
-        yield from expr.args
-    elif isinstance(expr, (Cast, EngineCast)):
-        yield expr.arg
-    elif isinstance(expr, Case):
-        for condition, value in expr.whens:
-            yield condition
-            yield value
-        if expr.otherwise is not None:
-            yield expr.otherwise
-    elif isinstance(expr, (Agg, AggFn)):
-        yield from expr.args
-        if expr.where is not None:
-            yield expr.where
-        for sort in expr.order:
-            yield sort.expr
-    elif isinstance(expr, Lambda):
-        yield expr.body
-    elif isinstance(expr, Window):
-        yield expr.fn
-        yield from expr.partition
-        for sort in expr.order:
-            yield sort.expr
-    elif isinstance(expr, Subquery):
-        yield from expr.args
+    rule = _CHILDREN.get(type(expr))  # by class: this is the innermost step of every walk
+    return rule(expr) if rule is not None else ()
+
+
+def _args(expr: Any) -> tuple[Expr, ...]:
+    args: tuple[Expr, ...] = expr.args
+    return args
+
+
+def _arg(expr: Any) -> tuple[Expr, ...]:
+    return (expr.arg,)
+
+
+def _case_parts(expr: Case) -> tuple[Expr, ...]:
+    parts = tuple(part for when in expr.whens for part in when)
+    return parts if expr.otherwise is None else (*parts, expr.otherwise)
+
+
+def _agg_parts(expr: Any) -> tuple[Expr, ...]:
+    if expr.where is None and not expr.order:
+        return _args(expr)
+    where = (expr.where,) if expr.where is not None else ()
+    return (*expr.args, *where, *(sort.expr for sort in expr.order))
+
+
+def _window_parts(expr: Window) -> tuple[Expr, ...]:
+    return (expr.fn, *expr.partition, *(sort.expr for sort in expr.order))
+
+
+def _lambda_parts(expr: Lambda) -> tuple[Expr, ...]:
+    return (expr.body,)
+
+
+_CHILDREN: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
+    **dict.fromkeys((Call, Fn, Op, Udf, Subquery), _args),
+    **dict.fromkeys((Cast, EngineCast), _arg),
+    **dict.fromkeys((Agg, AggFn), _agg_parts),
+    Case: _case_parts,
+    Lambda: _lambda_parts,
+    Window: _window_parts,
+}
 
 
 def rebuilt_engine(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
