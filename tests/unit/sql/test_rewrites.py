@@ -99,6 +99,15 @@ SUBQUERIES: list[tuple[str, Rows]] = [
     ("SELECT a, (SELECT count(*) FROM u WHERE u.a = t.a) FROM t WHERE b > 10", [[2, 2], [2, 2], [None, 0]]),
     ("SELECT a, (SELECT max(c) FROM u WHERE u.a = t.a) FROM t WHERE b = 40", [[None, None]]),
     ("SELECT (SELECT a FROM u WHERE false)", [[None]]),
+    ("SELECT a, a IN (SELECT x FROM w) FROM t WHERE b < 20 OR b = 40", [[1, True], [None, False]]),
+    ("SELECT a, a NOT IN (SELECT x FROM w WHERE x = 1) FROM t WHERE b <> 20", [[1, False], [None, False]]),
+    ("SELECT a, a NOT IN (SELECT x FROM w WHERE x > 5) FROM t WHERE b <> 20", [[1, True], [None, True]]),
+    ("SELECT a, EXISTS (SELECT 1 FROM u WHERE u.a = t.a) FROM t WHERE b <> 20", [[1, True], [None, False]]),
+    ("SELECT CASE WHEN EXISTS (SELECT 1 FROM u) THEN 'some' END", [["some"]]),
+    ("SELECT a, (SELECT c FROM u WHERE u.a = t.a) FROM t WHERE b <> 20", [[1, "x"], [None, None]]),
+    ("SELECT a FROM t WHERE (a, b) IN (SELECT a, 10 FROM u)", [[1]]),
+    ("SELECT a FROM t WHERE a NOT IN (SELECT x FROM w WHERE w.x = t.a)", [[2], [2], [3], [None]]),
+    ("SELECT t.a, q.x FROM t LEFT JOIN w q ON t.a = q.x AND t.a IN (SELECT a FROM u) WHERE b = 10", [[1, 1]]),
 ]
 
 VALUES: list[tuple[str, Rows]] = [
@@ -120,6 +129,7 @@ RAISING = [
     ("SELECT count(*) FROM z WHERE l / z > 0", "DIVIDE_BY_ZERO"),
     ("SELECT CASE WHEN l > 5 THEN l / z ELSE 0 END FROM z", "DIVIDE_BY_ZERO"),
     ("SELECT (SELECT a FROM u)", "SCALAR_SUBQUERY_TOO_MANY_ROWS"),
+    ("SELECT (SELECT c FROM u WHERE u.a = t.a) FROM t", "SCALAR_SUBQUERY_TOO_MANY_ROWS"),
     ("SELECT array(1, 2)[2]", "INVALID_ARRAY_INDEX"),
     ("SELECT 1 WHERE 'true'", "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"),
     ("SELECT * FROM t JOIN u ON t.a", "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE"),
