@@ -21,7 +21,6 @@ from tests.fix_shared import ROOT, shared_folder
 WRONG = ("wrong", "order", "type")
 
 _TIES = "the order of ties is not defined"
-_MODE = "mode of equally frequent values may be any of them"
 _SETTING = "the setting that the statement depends on was refused before it"
 _CRASH = "Spark fails with an internal error"
 EXCEPTED: dict[str, str] = {
@@ -32,11 +31,6 @@ EXCEPTED: dict[str, str] = {
     "subquery/in-subquery/in-set-operations.sql#4": _TIES,
     "subquery/in-subquery/in-set-operations.sql#9": _TIES,
     "subquery/in-subquery/in-set-operations.sql#11": _TIES,
-    "mode.sql#1": _MODE,
-    "mode.sql#2": _MODE,
-    "mode.sql#4": _MODE,
-    "mode.sql#5": _MODE,
-    "mode#3": _MODE,
     "typeCoercion/native/elt.sql#3": _SETTING,
 }
 
