@@ -89,7 +89,7 @@ def write_delta(folder: Path, files: Iterator[pa.Table]) -> None:
     for number, table in enumerate(files):
         schema = schema or table.schema
         path = draft / f"part-{number:05}.parquet"
-        pq.write_table(table, path, compression="snappy", row_group_size=1 << 20)
+        pq.write_table(table, path, compression="snappy", row_group_size=1 << 17)  # as the gateway writes
         add = {"path": path.name, "partitionValues": {}, "size": path.stat().st_size, "modificationTime": 0}
         actions.append({"add": {**add, "dataChange": True, "stats": _statistics(table)}})
     assert schema is not None

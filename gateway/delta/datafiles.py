@@ -24,7 +24,10 @@ from gateway.delta import partitions
 from gateway.delta.commit import Action, now_ms
 from gateway.errors import ServerError, UserError
 
-_GROUP_BYTES, _GROUP_ROWS = 64 << 20, 1 << 20
+_GROUP_BYTES, _GROUP_ROWS = (
+    64 << 20,
+    1 << 17,
+)  # small enough that two cores share a file and statistics leave groups out
 _FILE_BYTES = 256 << 20
 _BUFFERED_BYTES = 256 << 20
 _OPEN_WRITERS = 100
