@@ -140,7 +140,7 @@ class Gateway:
             ),
         )
         self._app = HttpApp(
-            ThriftHandler(self._service, HandlerOptions(budget=Budget(size=config.max_request_body))).handle,
+            ThriftHandler(self._service, HandlerOptions(budget=Budget(size=config.max_request_body))).answer,
             authenticator,
             Probes(self._not_ready, self._metrics),
             body_limit=config.max_request_body,

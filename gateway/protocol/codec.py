@@ -200,6 +200,9 @@ def column_rows(body: bytes) -> int:
     return reader.list_header()[1]
 
 
+_LARGE, _LARGE_PART = 1 << 20, 1 << 16
+
+
 def _message(kind: int, plan: Plan, method: str, seqid: int, value: Any, extras: Extras | None) -> list[Buffer]:
     name = method.encode("latin-1")
     out: list[Buffer] = [_head(_VERSION | kind, len(name)), name, _tail(seqid)]
@@ -215,6 +218,29 @@ def encode_call(method: str, seqid: int, request: Any, extras: Extras | None = N
 def encode_reply(method: str, seqid: int, answer: Any, extras: Extras | None = None) -> bytes:
     """The bytes of an answer, joined once."""
     return b"".join(_message(_REPLY, _REPLIES[method], method, seqid, Envelope(answer), extras))
+
+
+def encode_reply_parts(method: str, seqid: int, answer: Any) -> bytes | list[Buffer]:
+    """The bytes of an answer; those of a large one in parts, its pages uncopied."""
+    parts = [_flat(part) for part in _message(_REPLY, _REPLIES[method], method, seqid, Envelope(answer), None)]
+    if sum(map(len, parts)) < _LARGE:
+        return b"".join(parts)
+    joined: list[Buffer] = []
+    small: list[Buffer] = []
+    for part in parts:
+        if len(part) < _LARGE_PART:
+            small.append(part)
+            continue
+        joined += (b"".join(small), part)
+        small = []
+    return [*joined, b"".join(small)]
+
+
+def _flat(part: Buffer) -> Buffer:
+    """The part with one byte per item."""
+    if isinstance(part, (bytes, bytearray)):
+        return part
+    return part.cast("B") if part.nbytes else b""
 
 
 def encode_exception(method: str, seqid: int, fault: Fault, text: str) -> bytes:

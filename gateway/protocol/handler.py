@@ -25,6 +25,7 @@ from gateway.errors import GatewayError, ProtocolError, ServerError, unsupported
 from gateway.observability import counter, histogram, log
 from gateway.protocol import codec, convert, information, pages, versions
 from gateway.protocol.reader import Budget
+from gateway.protocol.writer import Buffer
 from gateway.service.api import (
     ExecuteRequest,
     Handle,
@@ -75,6 +76,11 @@ class ThriftHandler:
 
     def handle(self, body: bytes, identity: str, user_agent: str) -> bytes:
         """The bytes that answer `body`; never raises. `identity` is the authenticated name of the caller."""
+        answer = self.answer(body, identity, user_agent)
+        return answer if isinstance(answer, bytes) else b"".join(answer)
+
+    def answer(self, body: bytes, identity: str, user_agent: str) -> bytes | list[Buffer]:
+        """As `handle`, a large answer in parts that are to be sent one after the other."""
         start = time.perf_counter()
         try:
             call = codec.decode_call(body, self._options.budget)
@@ -83,7 +89,7 @@ class ThriftHandler:
             return error.answer()
         answer = self._answer(call.method, Caller(Principal(identity), user_agent), call.value)
         try:
-            return codec.encode_reply(call.method, call.seqid, answer)
+            return codec.encode_reply_parts(call.method, call.seqid, answer)
         except Exception as error:  # noqa: BLE001 - the last resort: an answer that cannot be written
             text = _unexpected(call.method, error).text()
             return codec.encode_exception(call.method, call.seqid, codec.Fault.INTERNAL_ERROR, text)

@@ -60,7 +60,7 @@ class ArrowOptions:
 class ArrowBatch:
     """One TSparkArrowBatch: `data` is one record-batch message (or an LZ4 frame of it) with `rows` rows."""
 
-    data: bytes
+    data: bytes | memoryview
     rows: int
 
 
@@ -105,7 +105,7 @@ def _message(
     if columns:
         batch = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
     message = batch.serialize()
-    return ArrowBatch(_frame(message) if lz4_frame else message.to_pybytes(), batch.num_rows)
+    return ArrowBatch(_frame(message) if lz4_frame else memoryview(message), batch.num_rows)
 
 
 def _frame(message: pa.Buffer) -> bytes:

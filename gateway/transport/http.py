@@ -1,15 +1,15 @@
 """Thrift over HTTP, and the small pages beside it: one ASGI application without a framework.
 
 Sockets, headers and the one hop from the event loop to a thread are here; everything below is blocking code. A request is
-routed and authenticated before its body is read, and the body is cut at the limit while it streams in. Answers are sent
-whole, header and body in one write: in two they would cost clients 40 ms (Nagle's algorithm meets delayed ACKs).
+routed and authenticated before its body is read, and the body is cut at the limit while it streams in. Small answers are sent
+whole, head and body in one write: in two they would cost clients 40 ms (Nagle's algorithm meets delayed ACKs).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
+Answer = bytes | Sequence[bytes | bytearray | memoryview]
 
 BODY_LIMIT = 16 * 1024 * 1024
 THREADS = 256
@@ -64,7 +65,8 @@ class HttpApp:
     """The ASGI application.
 
     Args:
-        handle: body, name of the caller, User-Agent -> answer; blocking, never raises (`ThriftHandler.handle`).
+        handle: body, name of the caller, User-Agent -> answer, a large one in parts; blocking, never raises
+            (`ThriftHandler.answer`).
         authenticator: who calls.
         probes: the other pages.
         threads: how many calls may be in flight; long polls and synchronous statements hold one each.
@@ -74,7 +76,7 @@ class HttpApp:
 
     def __init__(
         self,
-        handle: Callable[[bytes, str, str], bytes],
+        handle: Callable[[bytes, str, str], Answer],
         authenticator: Authenticator,
         probes: Probes,
         *,
@@ -100,6 +102,7 @@ class HttpApp:
         path = scope["path"]
         route = "other"
         headers: tuple[Header, ...] = ()
+        body: Answer
         try:
             if is_thrift_path(path):
                 route = "thrift"
@@ -127,7 +130,7 @@ class HttpApp:
 
     # ---------------------------------------------------------------------------------------------------------- Thrift
 
-    async def _call(self, scope: Scope, receive: Receive) -> bytes:
+    async def _call(self, scope: Scope, receive: Receive) -> Answer:
         if scope["method"] != "POST":
             raise RefusalError(405, "METHOD_NOT_ALLOWED", "Thrift takes POST only.", (b"allow", b"POST"))
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -207,13 +210,17 @@ _PAGES: dict[str, Callable[[HttpApp], tuple[int, bytes, bytes]]] = {
 }
 
 
-async def _respond(send: Send, status: int, kind: bytes, body: bytes, headers: tuple[Header, ...]) -> None:
-    # Nothing is awaited between the two in which the loop could flush: both leave in one segment.
+async def _respond(send: Send, status: int, kind: bytes, body: Answer, headers: tuple[Header, ...]) -> None:
+    # Nothing is awaited between the head and the first part in which the loop could flush: they leave in one segment.
+    parts = (body,) if isinstance(body, bytes) else body
+    size = str(sum(map(len, parts))).encode()
     await send(
         {
             "type": "http.response.start",
             "status": status,
-            "headers": [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *headers],
+            "headers": [(b"content-type", kind), (b"content-length", size), *headers],
         }
     )
-    await send({"type": "http.response.body", "body": body})
+    for part in parts[:-1]:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": parts[-1]})

@@ -7,6 +7,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -380,3 +381,18 @@ def test_rows_are_counted_from_the_first_column(rows: int) -> None:
     status = ttypes.TStatus(statusCode=ttypes.TStatusCode.SUCCESS_STATUS)
     answer = ttypes.TFetchResultsResp(status=status, hasMoreRows=False, results=result)
     assert codec.column_rows(codec.encode_reply("FetchResults", 0, answer)) == rows
+
+
+@pytest.mark.parametrize("rows", [3, 200_000])
+def test_parts_are_the_answer(rows: int) -> None:
+    numbers = np.arange(rows, dtype=">i8")
+    column = ttypes.TColumn(i64Val=ttypes.TI64Column(values=Spliced(rows, [memoryview(numbers)]), nulls=b""))
+    batch = ttypes.TSparkArrowBatch(batch=memoryview(numbers.tobytes()), rowCount=rows)
+    none = ttypes.TColumn(i64Val=ttypes.TI64Column(values=Spliced(0, [memoryview(numbers[:0])]), nulls=b""))
+    answer = ttypes.TFetchResultsResp(
+        status=ttypes.TStatus(statusCode=0),
+        results=ttypes.TRowSet(startRowOffset=0, rows=[], columns=[column, none], arrowBatches=[batch]),
+    )
+    parts = codec.encode_reply_parts("FetchResults", 7, answer)
+    assert isinstance(parts, bytes) == (rows == 3)
+    assert b"".join([parts] if isinstance(parts, bytes) else parts) == codec.encode_reply("FetchResults", 7, answer)

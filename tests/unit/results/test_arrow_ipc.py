@@ -1,5 +1,6 @@
 import itertools
 import json
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -72,7 +73,7 @@ TABLE: dict[t.DataType, tuple[str, Any, str, str | None]] = {
 }  # fmt: skip
 
 
-def read(message: bytes, batches: list[bytes]) -> pa.Table:
+def read(message: bytes, batches: Sequence[bytes | memoryview]) -> pa.Table:
     """What a client makes of a page."""
     with pa.ipc.open_stream(pa.BufferReader(message + b"".join(batches))) as reader:
         table = reader.read_all()
@@ -196,7 +197,7 @@ def test_messages_have_no_schema_and_no_end_of_stream() -> None:
     assert pa.ipc.read_message(pa.py_buffer(message)).type == "schema"
     assert pa.ipc.read_message(pa.py_buffer(data)).type == "record batch"
     assert not message.endswith(end_of_stream)
-    assert not data.endswith(end_of_stream)
+    assert not bytes(data).endswith(end_of_stream)
 
 
 def test_no_rows_make_no_batches() -> None:

@@ -564,3 +564,22 @@ def test_connector_without_arrow(server: HttpServer, service: FakeService) -> No
         assert result.metadata.arrowSchema is None
         (page,) = result.pages()
         assert page.columns[1].stringVal.values.count == 5_000
+
+
+def test_an_answer_in_parts_arrives_whole() -> None:
+    large = bytes(range(256)) * 20_000
+    app = HttpApp(
+        lambda body, identity, client: [b"head", memoryview(large), bytearray(b"middle"), large, b"end"],
+        AllowAll(),
+        Probes(lambda: None, lambda: b""),
+        threads=1,
+    )
+    server = HttpServer(app, "127.0.0.1", 0)
+    server.start()
+    try:
+        with Raw(server) as raw:
+            for _ in range(2):  # the connection stays usable
+                raw.send(post(b"x", PATH))
+                assert raw.answer()[2] == b"head" + large + b"middle" + large + b"end"
+    finally:
+        server.stop(1.0)
