@@ -4,10 +4,10 @@ import random
 import struct
 import time
 import tracemalloc
+from array import array
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -385,10 +385,10 @@ def test_rows_are_counted_from_the_first_column(rows: int) -> None:
 
 @pytest.mark.parametrize("rows", [3, 200_000])
 def test_parts_are_the_answer(rows: int) -> None:
-    numbers = np.arange(rows, dtype=">i8")
-    column = ttypes.TColumn(i64Val=ttypes.TI64Column(values=Spliced(rows, [memoryview(numbers)]), nulls=b""))
+    numbers = memoryview(array("q", range(rows)))
+    column = ttypes.TColumn(i64Val=ttypes.TI64Column(values=Spliced(rows, [numbers]), nulls=b""))
     batch = ttypes.TSparkArrowBatch(batch=memoryview(numbers.tobytes()), rowCount=rows)
-    none = ttypes.TColumn(i64Val=ttypes.TI64Column(values=Spliced(0, [memoryview(numbers[:0])]), nulls=b""))
+    none = ttypes.TColumn(i64Val=ttypes.TI64Column(values=Spliced(0, [numbers[:0]]), nulls=b""))
     answer = ttypes.TFetchResultsResp(
         status=ttypes.TStatus(statusCode=0),
         results=ttypes.TRowSet(startRowOffset=0, rows=[], columns=[column, none], arrowBatches=[batch]),
