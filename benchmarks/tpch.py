@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from benchmarks import tables
-from benchmarks.answers import same
+from benchmarks.answers import near, same
 from benchmarks.measure import Row, rounds, show
 from benchmarks.systems import Floor, Ours, System, gateway_process, sail_process
 from gateway.protocol.client import Client
@@ -58,7 +58,11 @@ def _measure(system: System, texts: Mapping[str, str]) -> dict[str, tuple[float,
 
 
 def _summary(results: Results, reference: Results) -> tuple[str, int, float]:
-    right = [name for name in results if name in reference and same(reference[name][1], results[name][1])]
+    right = [
+        name
+        for name, (_, answer) in results.items()
+        if name in reference and (same(reference[name][1], answer) or near(reference[name][1], answer))
+    ]
     for name in sorted(set(results) - set(right)):
         print(f"{name}: other answer than the floor's")
     mean = statistics.geometric_mean([seconds for seconds, _ in results.values()]) if results else float("nan")
