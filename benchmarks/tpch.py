@@ -82,5 +82,5 @@ def run() -> list[Row]:
             figures["Sail"], _, sail_mean = _summary(_measure(sail, texts), floor)
     with gateway_process() as (url, pid, _), Client(url).open() as client:
         shown, right, mean = _summary(_measure(Ours(client, pid), texts), floor)
-    met = right == len(texts) and (sail_mean is None or mean <= 1.1 * sail_mean)
+    met = False if right < len(texts) else None if sail_mean is None else mean <= 1.1 * sail_mean
     return [Row("TPC-H SF1, 22 statements, geomean", {**figures, "ours": shown}, "22 right, <= 1.1 x Sail", met)]

@@ -330,7 +330,8 @@ class WorkerPool:
             while (message := process.channel.receive()) is not None:
                 self._on_message(seat, message)
         except OSError as error:
-            observability.log("worker socket failed", "warning", pid=process.pid, error=str(error))
+            if not self._stopping:
+                observability.log("worker socket failed", "warning", pid=process.pid, error=str(error))
         except Exception as error:  # noqa: BLE001 - a bug in the sink or a broken message: the job must end all the same
             observability.log("worker events failed", "error", pid=process.pid, error=repr(error))
             with self._changed:
