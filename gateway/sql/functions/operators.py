@@ -546,12 +546,19 @@ def _positive(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     return args[0]
 
 
+def _bind_div(function: Function, site: Site) -> Expr:
+    """``div(a, b)``: the operator, also by name."""
+    if len(site.args) != 2:
+        raise site.wrong_count("2")
+    return bind_binary("div", *site.args, site.span)
+
+
 ROWS: tuple[Function, ...] = (
     *(Function(symbol, lower=_lower_comparison, kind="operator") for symbol in COMPARISONS),
     *(Function(symbol, lower=_lower_arithmetic, kind="operator") for symbol in ("+", "-", "*")),
     Function("/", lower=_lower_divide, kind="operator"),
     Function("%", lower=_lower_remainder, kind="operator"),
-    Function("div", lower=_lower_div, kind="operator"),
+    Function("div", bind=_bind_div, lower=_lower_div, kind="operator"),
     Function("and", lower=_lower_logic("AND"), kind="operator"),
     Function("or", lower=_lower_logic("OR"), kind="operator"),
     Function("not", lower=_lower_logic("NOT"), kind="operator"),
