@@ -5,9 +5,10 @@ A range is a pair of exact numbers that every non-NULL value lies between; None 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from gateway.sql import bound as b
@@ -39,7 +40,7 @@ class Bounds:
     """The ranges of one bound query's columns, and the row counts of its relations."""
 
     def __init__(self, rel: Rel) -> None:
-        self._columns: dict[int, Range] = {}
+        self._columns: dict[int, Range | Callable[[], Range]] = {}  # computed when somebody asks
         self._ctes: dict[int, int] = {}
         self._inputs: dict[int, int] = {}
         self.rows(rel)
@@ -47,7 +48,11 @@ class Bounds:
     def of(self, e: Expr) -> Range:
         """The range of a Spark-level expression."""
         if isinstance(e, Col):
-            return self._columns.get(e.id) or of_type(e.type)
+            found = self._columns.get(e.id)
+            if callable(found):
+                self._columns[e.id] = None
+                found = self._columns[e.id] = found()
+            return found or of_type(e.type)
         if isinstance(e, Lit):
             return _point(e.value)
         if isinstance(e, Cast):
@@ -128,7 +133,7 @@ class Bounds:
         if isinstance(rel, b.Project):
             count = self.rows(rel.input)
             for column, expr in zip(rel.columns, rel.exprs, strict=True):
-                self._columns[column.id] = self.of(expr)
+                self._learn(column, expr)
             return count
         if isinstance(rel, b.Join):
             left, right = self.rows(rel.left), self.rows(rel.right)
@@ -169,27 +174,22 @@ class Bounds:
         if known is not None:
             for column, source in zip(rel.columns, rel.sources, strict=True):
                 if of_type(column.type) is not None:
-                    found = known(source)
-                    if found is not None:
-                        self._columns[column.id] = (Fraction(found[0]), Fraction(found[1]))
+                    self._columns[column.id] = partial(_known, known, source)
         return rel.table.num_rows if rel.table.num_rows is not None else _MANY
 
     def _aggregate(self, rel: b.Aggregate) -> int:
         count = self.rows(rel.input)
         width = len(rel.keys)
         for column, expr in zip(rel.columns, rel.keys, strict=False):
-            self._columns.setdefault(column.id, self.of(expr))
+            self._columns.setdefault(column.id, partial(self.of, expr))
         for column, agg in zip(rel.columns[width:], rel.aggs, strict=False):
             self._inputs[id(agg)] = count
             if agg.fn in ("min", "max", "first", "last", "any_value") and agg.args:
-                self._columns[column.id] = self.of(agg.args[0])
+                self._learn(column, agg.args[0])
             elif agg.fn == "count":
                 self._columns[column.id] = (Fraction(0), Fraction(count))
             elif agg.fn == "sum" and agg.args:
-                found = self.of(agg.args[0])
-                if found is not None:
-                    low, high = min(found[0], Fraction(0)) * count, max(found[1], Fraction(0)) * count
-                    self._columns[column.id] = _within((low, high), column.type)
+                self._columns[column.id] = partial(self._sum, agg.args[0], count, column.type)
         return max(count, 1) * (len(rel.sets) if rel.sets else 1)
 
     def _set_op(self, rel: b.SetOp) -> int:
@@ -203,8 +203,23 @@ class Bounds:
         if count is None:
             count = self._ctes[rel.cte.id] = self.rows(rel.cte.plan)
         for column, source in zip(rel.columns, rel.cte.plan.columns, strict=True):
-            self._columns[column.id] = self.of(source)
+            self._learn(column, source)
         return count
+
+    def _learn(self, column: Col, expr: Expr) -> None:
+        if not isinstance(expr, Col) or expr.id != column.id:  # a column that passes is known already
+            self._columns[column.id] = partial(self.of, expr)
+
+    def _sum(self, arg: Expr, count: int, t: DataType) -> Range:
+        found = self.of(arg)
+        if found is None:
+            return None
+        return _within((min(found[0], Fraction(0)) * count, max(found[1], Fraction(0)) * count), t)
+
+
+def _known(range_of: Callable[[str], tuple[Any, Any] | None], source: str) -> Range:
+    found = range_of(source)
+    return None if found is None else (Fraction(found[0]), Fraction(found[1]))
 
 
 def _point(value: Any) -> Range:
