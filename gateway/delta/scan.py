@@ -216,6 +216,11 @@ def _groups(files: Files, kept: np.ndarray[Any, Any], constants: tuple[Column, .
     """Kept files by equal values of the partition columns that are read."""
     if not len(kept):
         return ()
+    if not constants:
+        rows = kept.tolist()
+        return (
+            _Group(tuple(DataFile(files.paths[i], int(files.sizes[i]), {}, files.deleted.get(i)) for i in rows), {}),
+        )
     take = pa.array(kept)
     codes = np.zeros(len(kept), dtype=np.int64)
     values = {c.name: files.partitions[c.name].take(take) for c in constants}
@@ -293,7 +298,7 @@ def _file_problem(snapshot: Snapshot, stored: Sequence[Column], kept: np.ndarray
     """
     doubtful: set[int] = set()
     for column in stored:
-        known = _has_statistics(snapshot.files, column)
+        known = None if column.children else snapshot.files.counted.get(column.physical)
         doubtful.update(kept.tolist() if known is None else kept[~known[kept]].tolist())
     if not doubtful:
         return None
@@ -308,15 +313,6 @@ def _file_problem(snapshot: Snapshot, stored: Sequence[Column], kept: np.ndarray
             if problem:
                 return problem
     return None
-
-
-def _has_statistics(files: Files, column: Column) -> np.ndarray[Any, Any] | None:
-    if column.children or files.null_count is None:
-        return None
-    index = files.null_count.type.get_field_index(column.physical)
-    if index < 0:
-        return None
-    return np.asarray(files.null_count.flatten()[index].is_valid().to_numpy(zero_copy_only=False), dtype=bool)
 
 
 NameTree = dict[str, Any]

@@ -59,6 +59,14 @@ class Files:
         return len(self.paths)
 
     @cached_property
+    def counted(self) -> Mapping[str, npt.NDArray[np.bool_]]:
+        """Per column with a count of NULLs in the log, by physical name: which files have it."""
+        if self.null_count is None:
+            return {}
+        arrays = zip(self.null_count.type, self.null_count.flatten(), strict=True)
+        return {field.name: np.asarray(a.is_valid().to_numpy(zero_copy_only=False), dtype=bool) for field, a in arrays}
+
+    @cached_property
     def has_deletion_vector(self) -> npt.NDArray[np.bool_]:
         out = np.zeros(len(self.paths), dtype=bool)
         out[list(self.deleted)] = True

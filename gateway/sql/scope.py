@@ -18,6 +18,14 @@ class Source:
 
     qualifier: tuple[str, ...]
     columns: tuple[Col, ...]
+    _by_name: dict[str, list[Col]] = field(default_factory=dict)
+
+    def named(self, name: str) -> Sequence[Col]:
+        """The columns of a lower-cased name."""
+        if not self._by_name:
+            for column in self.columns:
+                self._by_name.setdefault(column.name.lower(), []).append(column)
+        return self._by_name.get(name, ())
 
 
 @dataclass(slots=True)
@@ -128,11 +136,7 @@ class Scope:
         for source in self.sources:
             if qualifier and source.qualifier[-len(qualifier) :] != qualifier:
                 continue
-            found += [
-                (source.qualifier, c)
-                for c in source.columns
-                if c.name.lower() == wanted and (qualifier or c.id not in self.hidden)
-            ]
+            found += [(source.qualifier, c) for c in source.named(wanted) if qualifier or c.id not in self.hidden]
         if len({c.id for _, c in found}) == 1:
             return found[:1]
         return found
