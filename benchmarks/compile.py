@@ -5,6 +5,7 @@ Statements and tables come from the shared corpus (`../shared` or GATEWAY_SHARED
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -52,6 +53,8 @@ def _measure(texts: dict[str, str], warehouse: Path) -> tuple[list[float], int]:
         warehouse=str(warehouse), samples=str(state / "samples"), spill=str(state / "spill"), memory_limit=1 << 30
     )
     runner.warm_up()
+    gc.collect()
+    gc.freeze()  # as workers do after their start
     session = SessionState("main", "tpcds", "bench", {})
     medians, refused = [], 0
     for text in texts.values():
