@@ -70,6 +70,10 @@ class Config:
     drain_timeout: float = 300.0
     slow_statement: float = 10.0
     spark: str | None = None
+    spark_jars: Path | None = None
+    spark_memory: int = 2 * 1024**3
+    spark_properties: Path | None = None
+    spark_above: int = 0
     ready_file: Path | None = None
     log_format: str = "text"
     log_level: str = "info"
@@ -118,6 +122,13 @@ def _seconds(low: float) -> Callable[[str], float]:
     return parse
 
 
+def _master(text: str) -> str:
+    known = text in ("local", "yarn") or text.startswith(("local[", "spark://", "k8s://", "sc://", "local-cluster["))
+    if not known:
+        raise ValueError(f"'{text}' is no Spark master: local[*], spark://HOST:PORT, yarn, k8s://… or sc://HOST:PORT")
+    return text
+
+
 def _state_default() -> str:
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(base, "delta-sql-gateway")
@@ -148,7 +159,15 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("max-statement", _bytes(1024), "1MiB", "longest SQL text", "SIZE"),
     Setting("drain-timeout", _seconds(0), "300s", "after SIGTERM, running statements may end within this time", "TIME"),
     Setting("slow-statement", _seconds(0), "10s", "statements that take longer are logged as slow", "TIME"),
-    Setting("spark", str, None, "Spark master or sc://HOST:PORT as second engine (not available yet)", "URL"),
+    Setting("spark", _master, None, "second engine: local[*], spark://…, yarn, k8s://… or sc://HOST:PORT", "MASTER"),
+    Setting("spark-jars", _path, None, "folder of Spark's Delta jars [$XDG_CACHE_HOME/delta-sql-gateway/spark]", "DIR"),
+    Setting("spark-memory", _bytes(512 * 1024**2), "2GiB", "heap of the Spark driver", "SIZE"),
+    Setting(
+        "spark-properties", _path, None, "further settings of Spark, as for spark-submit --properties-file", "FILE"
+    ),
+    Setting(
+        "spark-above", _bytes(0), "0", "queries that read more than this go to Spark; 0: none for its size", "SIZE"
+    ),
     Setting("ready-file", _path, None, "file written once requests are served: pid and addresses as JSON", "FILE"),
     Setting("log-format", _one_of("text", "json"), "text", "log lines for people or for machines"),
     Setting("log-level", _one_of("debug", "info", "warning", "error"), "info", "least severe line that is logged"),
@@ -266,10 +285,13 @@ def _check(config: Config) -> None:
         ("tls-port", config.tls_port, "HTTPS"),
         ("tls-cert", config.tls_cert, "HTTPS"),
         ("tls-key", config.tls_key, "HTTPS"),
-        ("spark", config.spark, "Spark as a second engine"),
     ):
         if value is not None:
             raise ConfigError(name, f"{what} is not available yet")
+
+    for name, given in (("spark-jars", config.spark_jars), ("spark-properties", config.spark_properties)):
+        if given is not None and config.spark is None:
+            raise ConfigError(name, "has no effect without --spark")
 
 
 def settings_markdown() -> str:

@@ -56,7 +56,7 @@ def test_repeatable_in_environment_and_flags() -> None:
         ({"warehouse": "/w", "token-file": "/t"}, {}, "token-file"),
         ({"warehouse": "/w", "tcp-port": "10000"}, {}, "tcp-port"),
         ({"warehouse": "/w", "tls-port": "8443"}, {}, "tls-port"),
-        ({"warehouse": "/w", "spark": "local[2]"}, {}, "spark"),
+        ({"warehouse": "/w", "spark": "mesos://h:1"}, {}, "spark"),
         ({"warehouse": "/w", "statement-timeout": "soon"}, {}, "statement-timeout"),
         ({"warehouse": "/w", "log-sql": "maybe"}, {}, "log-sql"),
         ({"warehouse": ""}, {}, "warehouse"),

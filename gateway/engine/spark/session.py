@@ -1,0 +1,142 @@
+"""Spark sessions: the settings that make Spark mean what the gateway promises, a JVM of our own, or a Connect server."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gateway.errors import ConfigError
+
+CONNECT = "sc://"
+# Logged by PySpark itself as a line of JSON with the whole Java stack trace for every failing statement.
+_NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+# What the meaning of statements depends on; also set in sessions of a Connect server that others configured.
+SEMANTICS: Mapping[str, str] = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.caseSensitive": "false",
+    # Without it, parameters stay unbound under the Delta extension.
+    "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+_DELTA: Mapping[str, str] = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_QUIET: Mapping[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+def is_connect(master: str) -> bool:
+    """Whether `master` names a Connect server instead of a cluster manager."""
+    return master.startswith(CONNECT)
+
+
+def is_local(master: str) -> bool:
+    """Whether everything runs in one JVM on this machine."""
+    return master == "local" or master.startswith("local[")
+
+
+def settings(
+    jars: Sequence[Path],
+    scratch: Path,
+    *,
+    memory: int = 2 << 30,
+    connect_port: int | None = None,
+    extra: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """The configuration of a Spark that the gateway starts.
+
+    Args:
+        jars: the Delta jars.
+        scratch: an existing folder of its own for the warehouse of stray tables, shuffles and spilled data.
+        memory: heap of the driver, bytes.
+        connect_port: also serve Spark Connect on this loopback port (no authentication); 0 takes a free one.
+        extra: the user's settings; they win, but for SEMANTICS.
+    """
+    paths = ":".join(str(jar) for jar in jars)
+    found = {
+        "spark.driver.memory": f"{memory >> 20}m",
+        # Not spark.jars: those come too late for the session extensions of a Connect server in the same JVM.
+        "spark.driver.extraClassPath": paths,
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+        "spark.local.dir": str(scratch / "local"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.artifact.isolation.enabled": "false",
+        **_DELTA,
+        **_QUIET,
+    }
+    if connect_port is not None:
+        found |= {
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(connect_port),
+            "spark.sql.connect.serverStacktrace.enabled": "false",
+        }
+    return {**found, **(extra or {}), **SEMANTICS}
+
+
+def start(master: str, configuration: Mapping[str, str], app: str = "delta-sql-gateway") -> Any:
+    """A classic SparkSession with a JVM of its own, which ends when this process does. Takes 5 to 60 s.
+
+    Raises ConfigError if the JVM or the connection to the master cannot be had.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    if is_local(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else it listens on the machine's first address
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.pop("SPARK_REMOTE", None)
+    quieten()
+    builder = SparkSession.builder.appName(app).master(master)
+    for key, value in configuration.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except PySparkException as error:
+        raise ConfigError("spark", f"Spark does not start on {master}: {first_line(error)}") from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] == "py4j":  # the JVM's own exceptions, of any kind
+            raise ConfigError("spark", f"Spark does not start on {master}: {first_line(error)}") from error
+        raise
+
+
+def connect(url: str, app: str = "delta-sql-gateway") -> Any:
+    """A session of a Connect server (``sc://host:port``). Raises ConfigError if it does not answer."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.connect.session import SparkSession
+
+    quieten()
+    try:
+        session = SparkSession.builder.remote(url).appName(app).create()
+        for key, value in SEMANTICS.items():
+            session.conf.set(key, value)
+    except (PySparkException, OSError, ValueError) as error:
+        raise ConfigError("spark", f"{url} does not answer: {first_line(error)}") from error
+    return session
+
+
+def quieten() -> None:
+    """No Java stack traces of failing statements on standard error: their errors are reported as such."""
+    for name in _NOISY_LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def first_line(error: BaseException) -> str:
+    """The line of an exception's text that tells most, without the JVM's stack."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith(("Caused by:", ": ")) or "Exception:" in line]
+    return (told or lines or [type(error).__name__])[0].lstrip(": ")[:500]

@@ -1,0 +1,205 @@
+"""What Spark needs beside this package: pyspark, Java and two Delta jars; found, checked and brought.
+
+The jars come from Maven Central through the user's own Maven and its settings, never while serving, and are checked by their
+SHA-256. `configure_spark_with_delta_pip` is not used: it asks for jars that do not exist and resolves them at every start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from gateway.errors import ConfigError
+
+PYSPARK = "4.2.0"
+JAVA_VERSIONS = (17, 21)
+_MAVEN_SECONDS = 600
+INSTALL = "gateway spark install"
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """A pinned artifact of Maven Central."""
+
+    group: str
+    name: str
+    version: str
+    sha256: str
+
+    @property
+    def coordinates(self) -> str:
+        return f"{self.group}:{self.name}:{self.version}"
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}-{self.version}.jar"
+
+
+# These two are enough: the rest of their closure is in pyspark, in the versions that Spark was built with.
+JARS = (
+    Jar(
+        "io.delta",
+        "delta-spark_4.2_2.13",
+        "4.4.0",
+        "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
+    ),
+    Jar(
+        "io.delta",
+        "delta-storage",
+        "4.4.0",
+        "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is missing or wrong, and what to do about it."""
+
+    what: str
+    detail: str
+
+
+def default_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """Where jars are kept unless a setting says otherwise."""
+    environment = os.environ if environment is None else environment
+    base = environment.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "delta-sql-gateway" / "spark"
+
+
+def jar_paths(folder: Path) -> list[Path]:
+    """The jars in `folder`, checked. Raises ConfigError that says how to get them."""
+    for problem in _jar_problems(folder):
+        raise ConfigError("spark-jars", problem.detail)
+    return [folder / jar.file for jar in JARS]
+
+
+def install(folder: Path) -> list[Path]:
+    """Bring the jars into `folder` with the user's Maven, unless right ones are there. Raises ConfigError."""
+    missing = [jar for jar in JARS if _jar_problem(folder / jar.file, jar) is not None]
+    if missing:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".install-") as scratch:
+            for jar in missing:
+                _bring(jar, Path(scratch))
+                problem = _jar_problem(Path(scratch) / jar.file, jar)
+                if problem is not None:
+                    raise ConfigError("spark-jars", problem.detail)
+                os.replace(Path(scratch) / jar.file, folder / jar.file)
+    return [folder / jar.file for jar in JARS]
+
+
+def problems(folder: Path) -> Iterator[Problem]:
+    """All that keeps a local Spark from starting, with the remedy."""
+    for problem in (pyspark_problem(), java_problem()):
+        if problem is not None:
+            yield problem
+    yield from _jar_problems(folder)
+
+
+def check(folder: Path) -> list[Path]:
+    """The jars of a local Spark that can start. Raises ConfigError naming everything that is missing."""
+    found = list(problems(folder))
+    if found:
+        raise ConfigError("spark", "; ".join(p.detail for p in found))
+    return [folder / jar.file for jar in JARS]
+
+
+def pyspark_problem() -> Problem | None:
+    """Whether pyspark is there in the version that the Delta jars were built for; nothing is imported."""
+    try:
+        found = metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        return Problem("pyspark", f"pyspark is not installed: pip install 'gateway[spark]' (pyspark=={PYSPARK})")
+    if found != PYSPARK:
+        return Problem(
+            "pyspark", f"pyspark {found} is installed, the Delta jars need {PYSPARK}: pip install 'pyspark=={PYSPARK}'"
+        )
+    return None
+
+
+def java_problem(environment: Mapping[str, str] | None = None) -> Problem | None:
+    """Whether the Java that Spark would start is there and of a version that it supports."""
+    wanted = " or ".join(map(str, JAVA_VERSIONS))
+    java = find_java(environment)
+    if java is None:
+        return Problem("java", f"Java is not found: install Java {wanted}, or set JAVA_HOME")
+    try:
+        version = java_version(java)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        return Problem("java", f"{java} does not tell its version ({error}): install Java {wanted}, or set JAVA_HOME")
+    if version not in JAVA_VERSIONS:
+        return Problem("java", f"{java} is Java {version}: Spark {PYSPARK} needs Java {wanted}; set JAVA_HOME to one")
+    return None
+
+
+def find_java(environment: Mapping[str, str] | None = None) -> str | None:
+    """The executable that Spark's scripts start: JAVA_HOME's, else the one on the PATH."""
+    environment = os.environ if environment is None else environment
+    home = environment.get("JAVA_HOME")
+    if home:
+        return shutil.which("java", path=os.path.join(home, "bin"))
+    return shutil.which("java", path=environment.get("PATH"))
+
+
+def java_version(java: str) -> int:
+    """The feature version: 17 for ``openjdk version "17.0.15"``, 8 for ``"1.8.0_401"``."""
+    done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
+    quoted = (done.stderr or done.stdout).split('"')
+    if len(quoted) < 3:
+        raise ValueError("no version in its output")
+    numbers = quoted[1].split("-")[0].split(".")
+    return int(numbers[1] if numbers[0] == "1" else numbers[0])
+
+
+def _jar_problems(folder: Path) -> Iterator[Problem]:
+    for jar in JARS:
+        problem = _jar_problem(folder / jar.file, jar)
+        if problem is not None:
+            yield problem
+
+
+def _jar_problem(path: Path, jar: Jar) -> Problem | None:
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        return Problem("jar", f"{path} cannot be read ({error.strerror}): run `{INSTALL}`")
+    if found != jar.sha256:
+        return Problem(
+            "jar", f"{path} is not {jar.coordinates}: its SHA-256 is {found}; remove it and run `{INSTALL}` again"
+        )
+    return None
+
+
+def _bring(jar: Jar, folder: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise ConfigError(
+            "spark-jars",
+            f"Maven (mvn) is not found: install it, or put {jar.file} ({jar.coordinates} of Maven Central) into the folder",
+        )
+    command = [maven, "-q", "-B", "dependency:copy", f"-Dartifact={jar.coordinates}", f"-DoutputDirectory={folder}"]
+    try:
+        # In the empty folder, so that no pom.xml of the current one takes part.
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_MAVEN_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ConfigError("spark-jars", f"Maven did not bring {jar.coordinates} in {_MAVEN_SECONDS} seconds") from None
+    if done.returncode != 0:
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line] or ["no reason given"]
+        raise ConfigError("spark-jars", f"Maven could not bring {jar.coordinates}: {lines[0][:500]}")
