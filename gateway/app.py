@@ -25,10 +25,14 @@ from gateway.engine import spill
 from gateway.engine.base import Handler
 from gateway.engine.launch import Launched
 from gateway.engine.pool import PoolLimits, WorkerPool
+from gateway.engine.router import RoutedPool
+from gateway.engine.shared import SharedLimits, SharedPool
+from gateway.engine.spark import setup as spark_setup
 from gateway.errors import ConfigError
 from gateway.observability import log
 
 RUNNER = "gateway.runner:make_runner"
+SPARK_RUNNER = "gateway.runner.spark:make_spark_runner"
 CATALOGS = ("main", "samples")
 WORKER_START_SECONDS = 120.0
 _WORKER_OVERHEAD = 1024**3  # resident memory of a worker beside its engine's pool
@@ -56,6 +60,23 @@ def runner_factory(config: Config) -> Callable[[], Handler]:
         allow_paths=tuple(str(p) for p in config.allow_path),
         spill=str(config.state / "spill"),
         memory_limit=config.memory_limit // config.slots,
+        spark=config.spark is not None,
+        spark_above=config.spark_above,
+    )
+
+
+def spark_factory(config: Config) -> Callable[[], Handler]:
+    """What the process that owns Spark makes at its start."""
+    return partial(
+        Named(SPARK_RUNNER),
+        warehouse=str(config.warehouse),
+        samples=str(config.state / "samples"),
+        allow_paths=tuple(str(p) for p in config.allow_path),
+        master=config.spark,
+        jars=str(config.spark_jars or spark_setup.default_folder()),
+        scratch=str(config.state / "spark"),
+        memory=config.spark_memory,
+        extra={},
     )
 
 
@@ -98,6 +119,9 @@ class Gateway:
             config.slots,
             PoolLimits(spool_limit=config.spool_limit, memory_limit=share * 2 + _WORKER_OVERHEAD),
         )
+        self._spark: SharedPool | None = None
+        if config.spark is not None:
+            self._spark = SharedPool(spark_factory(config), SharedLimits(spool_limit=config.spool_limit))
         try:
             self._pool.start(self._first)
             self._assemble(authenticator)
@@ -126,7 +150,7 @@ class Gateway:
 
         config = self.config
         self._service = GatewayService(
-            self._pool,
+            self._pool if self._spark is None else RoutedPool(self._pool, self._spark),
             ServiceConfig(
                 spool_directory=config.state / "spool",
                 slots=config.slots,

@@ -60,13 +60,14 @@ class SessionState:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Job: run one SQL statement."""
+    """Job: run one SQL statement. `route` is why it runs on the second engine, "" on the first."""
 
     statement_id: str
     text: str
     session: SessionState
     parameters: tuple[Parameter, ...] = ()
     row_limit: int | None = None
+    route: str = ""
 
 
 @dataclass(frozen=True, slots=True)

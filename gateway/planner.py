@@ -5,10 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gateway.engine.base import Query, Source
+from gateway.engine.base import Handover, Query, Source
+from gateway.errors import UnsupportedError
 from gateway.sql.compile import Compiled
+from gateway.sql.statement import Kind, Statement
 
 EMBEDDED = "datafusion"
+SPARK = "spark"
+
+# First words of statements that Spark may run; queries go there whatever they start with.
+_FOR_SPARK: tuple[tuple[str, ...], ...] = (
+    ("INSERT",),
+    ("UPDATE",),
+    ("DELETE",),
+    ("MERGE",),
+    ("WITH",),
+    ("FROM",),
+    ("TRUNCATE", "TABLE"),
+    ("CREATE", "TABLE"),
+    ("CREATE", "OR", "REPLACE", "TABLE"),
+    ("REPLACE", "TABLE"),
+    ("ALTER", "TABLE"),
+    ("OPTIMIZE",),
+    ("VACUUM",),
+    ("REORG", "TABLE"),
+    ("RESTORE",),
+    ("ANALYZE", "TABLE"),
+    ("DESCRIBE", "HISTORY"),
+    ("DESCRIBE", "DETAIL"),
+    ("DESC", "HISTORY"),
+    ("DESC", "DETAIL"),
+    ("SHOW", "PARTITIONS"),
+    ("BEGIN",),
+)
+# What would change names or places that only the gateway's catalog may change.
+_NOT_IN_SPARK = frozenset({"RENAME", "DROP", "CREATE", "VIEW", "FUNCTION"})
+# Refusals that Spark would not answer better.
+_FINAL = ("UNSUPPORTED_FEATURE.SET_VALUE", "CONFIG_NOT_AVAILABLE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +104,40 @@ def plan(compiled: Compiled) -> Plan:
     return Plan(
         EMBEDDED, "every construct, function and table feature is proved for the embedded engine", query, tuple(facts)
     )
+
+
+def asked_for(statement: Statement, engine: str) -> Handover | None:
+    """Spark, if the session's `gateway.engine` says so and the statement is one that reads or writes tables."""
+    if engine != SPARK or not _fits_spark(statement):
+        return None
+    return Handover(SPARK, "gateway.engine is spark")
+
+
+def handed_over(statement: Statement, error: UnsupportedError, engine: str) -> Handover | None:
+    """Spark, for what the embedded engine refuses; None where Spark must not or could not run it either."""
+    if engine == EMBEDDED or error.condition in _FINAL or not _fits_spark(statement):
+        return None
+    return Handover(SPARK, error.message.rstrip("."))
+
+
+def too_large(plan: Plan, limit: int, engine: str) -> Handover | None:
+    """Spark, for a query that would read more than `limit` bytes (0: no limit)."""
+    size = sum(scan.bytes for scan in plan.scans)
+    if not limit or size <= limit or engine == EMBEDDED:
+        return None
+    return Handover(SPARK, f"it reads {size} bytes, more than spark-above = {limit}")
+
+
+def _fits_spark(statement: Statement) -> bool:
+    if statement.kind is Kind.QUERY:
+        return True
+    words = statement.words
+    if not any(tuple(words[: len(first)]) == first for first in _FOR_SPARK):
+        return False
+    rest = words[4:] if words[0] == "CREATE" else words[1:]
+    if words[:2] == ["ALTER", "TABLE"]:  # columns may be renamed and dropped, tables not
+        return not any(words[i : i + 2] == ["RENAME", "TO"] for i in range(len(words) - 1))
+    return words[0] != "BEGIN" or _NOT_IN_SPARK.isdisjoint(rest)
 
 
 def described(plan: Plan, settings: Mapping[str, str] | None = None) -> str:

@@ -81,6 +81,9 @@ class Catalog(Protocol):
 
     def table(self, schema: str, table: str, as_of: AsOf | None = None) -> BoundTable | None: ...
 
+    def table_folder(self, schema: str, table: str) -> str | None:
+        """The folder of an existing table."""
+
     def create_schema(self, schema: str, comment: str | None) -> None: ...
 
     def drop_schema(self, schema: str, cascade: bool) -> None: ...

@@ -64,7 +64,7 @@ class LocalCatalog:
 
     def table(self, schema: str, table: str, as_of: AsOf | None = None) -> DeltaBoundTable | None:
         """The table at its newest version or as of `as_of`; None if there is none of that name."""
-        root = self._table_folder(schema, table)
+        root = self.table_folder(schema, table)
         if root is None:
             return None
         folder, spelling = os.path.split(root)
@@ -123,7 +123,7 @@ class LocalCatalog:
     def drop_table(self, schema: str, table: str) -> None:
         """Remove a table and its files; raises UserError TABLE_OR_VIEW_NOT_FOUND."""
         self._check_writable()
-        root = self._table_folder(schema, table)
+        root = self.table_folder(schema, table)
         if root is None:
             name = f"`{self.name}`.`{schema}`.`{table}`"
             raise UserError("TABLE_OR_VIEW_NOT_FOUND", f"The table or view {name} cannot be found.")
@@ -163,7 +163,8 @@ class LocalCatalog:
     def _schema_folder(self, schema: str) -> str | None:
         return self._child(self.root, schema)
 
-    def _table_folder(self, schema: str, table: str) -> str | None:
+    def table_folder(self, schema: str, table: str) -> str | None:
+        """The folder of an existing table, None if there is none of that name."""
         folder = self._schema_folder(schema)
         root = None if folder is None else self._child(folder, table)
         return root if root is not None and has_log(root) else None

@@ -79,13 +79,41 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """No process works on the statement until another engine is ready; `text` says for what it waits."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """The statement is one for another engine: which, and why."""
+
+    engine: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
-    """Last event of a failure; `statement` in the error text is already filled in by the worker."""
+    """Last event of a failure; `statement` in the error text is already filled in by the worker.
+
+    With `handover` another engine may run it instead; `error` is what to say if there is none.
+    """
 
     error: GatewayError
+    handover: Handover | None = None
 
 
-Event = Planned | Rows | Progress | Finished | Failed
+Event = Planned | Rows | Progress | Waiting | Finished | Failed
+
+
+class HandedOverError(Exception):
+    """Raised by a handler instead of `error`: see `Failed`."""
+
+    def __init__(self, error: GatewayError, handover: Handover) -> None:
+        super().__init__(handover.reason)
+        self.error = error
+        self.handover = handover
 
 
 class Handler(Protocol):
@@ -162,7 +190,9 @@ __all__ = [
     "Execution",
     "Failed",
     "Finished",
+    "HandedOverError",
     "Handler",
+    "Handover",
     "Job",
     "MetadataCall",
     "Parameter",
@@ -176,4 +206,5 @@ __all__ = [
     "Statement",
     "TempView",
     "UdfSpec",
+    "Waiting",
 ]

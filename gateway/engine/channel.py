@@ -28,11 +28,12 @@ _READ_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """First message: how to make the handler, and limits that every statement has."""
+    """First message: how to make the handler, limits that every statement has, jobs that may run at once."""
 
     handler_factory: Callable[[], Handler]
     spool_limit: int
     inline_bytes: int
+    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""A worker process: makes a handler, then runs one job at a time and sends its events; `pool` starts and kills it.
+"""A worker process: makes a handler, then runs jobs and sends their events; `pool` or `shared` starts and kills it.
+
+It runs one job at a time, or, where its engine is shared (Spark), several in threads.
 
 One thread (with a deep stack) reads jobs and runs them; a cancel request is seen when an event is sent or `cancelled` is
 asked, by looking at the socket without waiting. Whatever does not look is killed from outside. A second thread waits for
@@ -20,11 +22,12 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from gateway.engine.base import Event, Failed, Finished, Handler, Planned, Rows, Statement
+from gateway.engine.base import Event, Failed, Finished, HandedOverError, Handler, Planned, Rows, Statement
 from gateway.engine.channel import (
     CancelJob,
     Channel,
@@ -36,6 +39,7 @@ from gateway.engine.channel import (
     SpoolWanted,
     Start,
 )
+from gateway.engine.mailbox import Mailbox, OwnMailbox, SharedMailbox
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, UserError
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024
@@ -47,17 +51,16 @@ _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 class JobEmit:
     """`engine.base.Emit` of one job."""
 
-    def __init__(self, channel: Channel, run_id: int, spool_limit: int, inline_bytes: int) -> None:
+    def __init__(self, channel: Channel, run_id: int, start: Start, mailbox: Mailbox) -> None:
         self._channel = channel
         self._run_id = run_id
-        self._spool_limit = spool_limit
-        self._inline_left = inline_bytes
+        self._mailbox = mailbox
+        self._spool_limit = start.spool_limit
+        self._inline_left = start.inline_bytes
         self._types: list[pa.DataType] | None = None
         self._checked: pa.Schema | None = None
-        self._cancelled = False
         self._spool: int | None = None
         self._written = 0
-        self._look = threading.Lock()
         self.finished: Finished | None = None
 
     def __call__(self, event: Event) -> None:
@@ -92,11 +95,7 @@ class JobEmit:
     @property
     def cancelled(self) -> bool:
         """Whether the front asked to stop; safe from any thread, never waits."""
-        if not self._cancelled:
-            with self._look:
-                if not self._cancelled and self._channel.has_message():
-                    self._read_one()
-        return self._cancelled
+        return self._mailbox.cancelled
 
     def close(self) -> None:
         """Close the spool file's descriptor, if there is one."""
@@ -107,17 +106,6 @@ class JobEmit:
     def _stop_if_cancelled(self) -> None:
         if self.cancelled:
             raise CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
-
-    def _read_one(self) -> None:
-        message = self._channel.receive()
-        if message is None:
-            os._exit(0)  # the front is gone
-        if isinstance(message, CancelJob):
-            self._cancelled |= message.run_id == self._run_id
-        elif isinstance(message, SpoolGiven):
-            self._spool = self._channel.take_descriptor()
-        else:
-            raise ServerError("INTERNAL_ERROR", f"A busy worker was sent {type(message).__name__}.")
 
     def _deliver(self, count: int, message: pa.Buffer) -> None:
         if self._spool is None and message.size <= self._inline_left:
@@ -132,9 +120,7 @@ class JobEmit:
             )
         if self._spool is None:
             self._channel.send(SpoolWanted(self._run_id))
-            with self._look:
-                while self._spool is None and not self._cancelled:
-                    self._read_one()
+            self._spool = self._mailbox.wait_for_spool()
             self._stop_if_cancelled()
         self._write(message)
         self._channel.send(JobEvent(self._run_id, Rows(count, offset=self._written, length=message.size)))
@@ -183,13 +169,15 @@ def _same_layout(found: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(found.equals(wanted))
 
 
-def run_job(handler: Handler, channel: Channel, start: Start, run: RunJob) -> None:
+def run_job(handler: Handler, channel: Channel, start: Start, run: RunJob, mailbox: Mailbox) -> None:
     """Run one job and send its events, ending in exactly one Finished or Failed. Raises OSError if the front is gone."""
-    emit = JobEmit(channel, run.run_id, start.spool_limit, start.inline_bytes)
+    emit = JobEmit(channel, run.run_id, start, mailbox)
     last: Event
     try:
         handler.run(run.job, emit)
         last = emit.finished or Failed(ServerError("INTERNAL_ERROR", "The handler returned without Finished."))
+    except HandedOverError as error:
+        last = Failed(error.error, error.handover)
     except BaseException as error:  # noqa: BLE001 - the border of the process: everything becomes a value, panics too
         last = Failed(_as_gateway_error(error))
     finally:
@@ -225,6 +213,8 @@ def serve(channel: Channel) -> None:
     start = channel.receive()
     if start is None:
         return
+    if start.threads > 1:  # Spark's client needs pandas
+        sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _WithoutPandas)]
     try:
         handler = start.handler_factory()
         handler.warm_up()
@@ -236,11 +226,44 @@ def serve(channel: Channel) -> None:
     gc.collect()
     gc.freeze()  # what is imported stays: later collections need not look at it
     channel.send(Ready())
+    if start.threads > 1:
+        _serve_many(channel, start, handler)
+        return
     while (message := channel.receive()) is not None:
         if isinstance(message, RunJob):
-            run_job(handler, channel, start, message)
+            run_job(handler, channel, start, message, OwnMailbox(channel, message.run_id))
         elif not isinstance(message, CancelJob):  # a cancel that came after the end is no news
             raise ServerError("INTERNAL_ERROR", f"An idle worker was sent {type(message).__name__}.")
+
+
+def _serve_many(channel: Channel, start: Start, handler: Handler) -> None:
+    """Run jobs side by side, at most `start.threads` at once (the front sends no more), until the front hangs up."""
+    mailboxes: dict[int, SharedMailbox] = {}
+    with ThreadPoolExecutor(start.threads, "job") as threads:
+
+        def run(message: RunJob) -> None:
+            try:
+                run_job(handler, channel, start, message, mailboxes[message.run_id])
+            except OSError:
+                os._exit(0)  # the front is gone
+            finally:
+                mailboxes.pop(message.run_id).close()
+
+        while (message := channel.receive()) is not None:
+            if isinstance(message, RunJob):
+                mailboxes[message.run_id] = SharedMailbox()
+                threads.submit(run, message)
+                continue
+            mailbox = mailboxes.get(message.run_id)
+            if isinstance(message, SpoolGiven):
+                descriptor = channel.take_descriptor()
+                if mailbox is None:
+                    os.close(descriptor)
+                else:
+                    mailbox.give_spool(descriptor)
+            elif mailbox is not None:  # else the job has ended meanwhile
+                mailbox.cancel()
+        os._exit(0)  # the front is gone: no job is worth waiting for
 
 
 def die_with_parent(parent: int) -> None:

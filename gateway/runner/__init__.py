@@ -14,6 +14,8 @@ def make_runner(
     allow_paths: Sequence[str] = (),
     spill: str,
     memory_limit: int,
+    spark: bool = False,
+    spark_above: int = 0,
 ) -> Runner:
     """The handler of a worker process.
 
@@ -23,8 +25,10 @@ def make_runner(
         allow_paths: folders that statements may name besides the warehouse.
         spill: folder for what does not fit in memory.
         memory_limit: bytes of the engine's pool.
+        spark: whether Spark takes what is handed over.
+        spark_above: bytes to read from which on a query is handed over; 0: never for its size.
     """
-    return Runner(warehouse, samples, tuple(allow_paths), spill, memory_limit)
+    return Runner(warehouse, samples, tuple(allow_paths), spill, memory_limit, spark, spark_above)
 
 
 __all__ = ["Runner", "make_runner"]

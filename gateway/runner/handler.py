@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -13,30 +13,35 @@ from gateway.catalog.base import Catalog
 from gateway.catalog.local import LocalCatalog
 from gateway.catalog.paths import AllowedRoots
 from gateway.catalog.samples import open_samples
-from gateway.config.session import (
-    GROUP_BY_ALIASES,
-    GROUP_BY_ORDINAL,
-    ORDER_BY_ORDINAL,
-    PRECISION_LOSS,
-    TIMEZONE,
-    default_settings,
-)
+from gateway.config.session import ENGINE, default_settings
 from gateway.engine import spill
-from gateway.engine.base import Emit, Finished, Job, MetadataCall, Planned, Progress, SessionState, Statement
+from gateway.engine.base import (
+    Emit,
+    Finished,
+    HandedOverError,
+    Handover,
+    Job,
+    MetadataCall,
+    Planned,
+    Progress,
+    SessionState,
+    Statement,
+)
 from gateway.engine.datafusion import DataFusionEngine
-from gateway.planner import Plan, plan
+from gateway.errors import UnsupportedError, unsupported
+from gateway.planner import Plan, asked_for, handed_over, plan, too_large
 from gateway.runner import commands, metadata
 from gateway.runner.answer import Answer
+from gateway.runner.context import context_of
 from gateway.runner.tables import StatementTables
-from gateway.sql.catalogue import Clock, Context
+from gateway.sql.catalogue import Context
 from gateway.sql.command_nodes import Query
 from gateway.sql.commands import parse_command
 from gateway.sql.compile import Compiled, bind, compile_query
 from gateway.sql.parameters import bound_parameters
 from gateway.sql.resolve import Binder, BoundQuery
+from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement
-
-_FLAGS = (GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS)
 
 
 @dataclass(slots=True)
@@ -57,13 +62,22 @@ class Runner:
     """Runs jobs on the embedded engine."""
 
     def __init__(
-        self, warehouse: str, samples: str, allow_paths: tuple[str, ...], spill: str, memory_limit: int
+        self,
+        warehouse: str,
+        samples: str,
+        allow_paths: tuple[str, ...],
+        spill: str,
+        memory_limit: int,
+        spark: bool = False,
+        spark_above: int = 0,
     ) -> None:
         self._warehouse = warehouse
         self._samples = samples
         self._allow = allow_paths
         self._spill = spill
         self._memory = memory_limit
+        self.has_spark = spark
+        self._spark_above = spark_above
         self.catalogs: dict[str, Catalog] = {}
 
     def warm_up(self) -> None:
@@ -86,15 +100,8 @@ class Runner:
 
     def environment(self, session: SessionState) -> Environment:
         """What a statement of `session` sees."""
-        zone = session.settings.get(TIMEZONE) or "UTC"
-        clock = Clock(time.time_ns() // 1000, zone)
-        context = Context(
-            clock,
-            session.catalog,
-            session.schema,
-            session.user,
-            *(session.settings.get(key, "true") == "true" for key in _FLAGS),
-        )
+        context = context_of(session)
+        zone = context.time_zone
         tables = StatementTables(self.catalogs, self.paths, session.catalog, session.schema, time_zone=zone)
         return Environment(session, tables, context, {})
 
@@ -102,16 +109,38 @@ class Runner:
         started = time.perf_counter()
         env = self.environment(job.session)
         statement = read_statement(job.text)
+        try:
+            wanted = asked_for(statement, env.setting(ENGINE))
+            if wanted is not None:
+                raise unsupported("Running this statement on Spark, as gateway.engine asks,", statement.span)
+            self._answer(statement, job, env, started, emit)
+        except UnsupportedError as error:
+            handover = wanted or handed_over(statement, error, env.setting(ENGINE))
+            if handover is None:
+                raise
+            self.hand_over(error, handover)
+
+    def _answer(self, statement: Read, job: Statement, env: Environment, started: float, emit: Emit) -> None:
         command = parse_command(statement)
         env.parameters = bound_parameters(statement.markers, job.parameters, env.context)
-        if isinstance(command, Query):
-            query, _ = self.bind(command.tree, env)
-            compiled = compile_query(query, env.context)
-            decision = plan(compiled)
-            compile_ms = (time.perf_counter() - started) * 1000
-            self._query(decision, job.row_limit, compile_ms, emit)
+        if not isinstance(command, Query):
+            self._deliver(commands.run(command, job, env, self, emit), emit)
             return
-        self._deliver(commands.run(command, job, env, self, emit), emit)
+        query, _ = self.bind(command.tree, env)
+        compiled = compile_query(query, env.context)
+        decision = plan(compiled)
+        compile_ms = (time.perf_counter() - started) * 1000
+        large = too_large(decision, self._spark_above, env.setting(ENGINE))
+        if large is not None and self.has_spark:
+            self.hand_over(unsupported(large.reason, statement.span), large)
+        self._query(decision, job.row_limit, compile_ms, emit)
+
+    def hand_over(self, error: UnsupportedError, handover: Handover) -> NoReturn:
+        """Raise what gives the statement to Spark, or, without Spark, the refusal."""
+        if self.has_spark:
+            raise HandedOverError(error, handover)
+        error.message = f"{error.message.rstrip('.')}. Spark can run it: start the gateway with --spark."
+        raise error
 
     def bind(self, tree: Any, env: Environment) -> tuple[BoundQuery, Binder]:
         """Bind a parsed query in `env`."""

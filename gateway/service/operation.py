@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from gateway.engine.base import Event, Finished, Job, Planned, Progress, Rows
+from gateway.engine.base import Event, Finished, Job, Planned, Progress, Rows, Waiting
 from gateway.errors import CanceledError, GatewayError, ServerError, from_wire
 from gateway.results.spool import Spool
 from gateway.service.admission import Place
@@ -32,7 +32,7 @@ _STOPS = frozenset({State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
 TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.INITIALIZED: _STOPS | {State.PENDING, State.RUNNING},
     State.PENDING: _STOPS | {State.RUNNING},
-    State.RUNNING: _STOPS | {State.FINISHED},
+    State.RUNNING: _STOPS | {State.FINISHED, State.PENDING},  # back: it waits for another engine
     State.FINISHED: frozenset({State.CLOSED}),
     State.CANCELED: frozenset({State.CLOSED}),
     State.ERROR: frozenset({State.CLOSED}),
@@ -141,7 +141,8 @@ class Operation:
     def queue(self) -> None:
         """It was accepted and waits, unless it runs or has ended already."""
         with self._changed:
-            self._move(State.PENDING)
+            if self.state is State.INITIALIZED:
+                self._move(State.PENDING)
 
     def begin(self) -> Job | None:
         """It has a slot: the job to run, or None if it has ended meanwhile."""
@@ -196,7 +197,7 @@ class Operation:
     def status(self) -> OperationStatus:
         """A snapshot."""
         with self._changed:
-            waits = self.state is State.PENDING
+            waits = self.state is State.PENDING and not self.progress.text
             return OperationStatus(
                 handle=self.handle,
                 operation_type=self.purpose.operation_type,
@@ -244,7 +245,10 @@ class Operation:
         elif isinstance(event, Planned):
             self._plan(event)
         elif isinstance(event, Progress):
+            self._resume()
             self.progress = event
+        elif isinstance(event, Waiting):
+            self._wait_for_engine(event)
         else:
             try:
                 if isinstance(event, Finished):
@@ -261,7 +265,20 @@ class Operation:
             raise ServerError("INTERNAL_ERROR", "A file for rows was asked for before the statement's schema.")
         return spool.descriptor()
 
+    def _wait_for_engine(self, event: Waiting) -> None:
+        """It gives its slot back: another engine will run it, which counts for itself."""
+        with self._changed:
+            self.progress = Progress(None, event.text)
+            self._move(State.PENDING)
+        self._listener.stopped(self)
+
+    def _resume(self) -> None:
+        with self._changed:
+            if self.state is State.PENDING:
+                self._move(State.RUNNING)
+
     def _plan(self, planned: Planned) -> None:
+        self._resume()
         with self._changed:
             if self.state in ENDS:
                 return
@@ -279,6 +296,8 @@ class Operation:
         with self._changed:
             if self.state in ENDS:
                 return
+            if self.state is State.PENDING:
+                self._move(State.RUNNING)
             if self._spool is None:
                 failure: GatewayError | None = ServerError("INTERNAL_ERROR", "The statement ended without a schema.")
             else:

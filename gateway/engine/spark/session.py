@@ -68,7 +68,7 @@ def settings(
         # Not spark.jars: those come too late for the session extensions of a Connect server in the same JVM.
         "spark.driver.extraClassPath": paths,
         "spark.jars": ",".join(str(jar) for jar in jars),
-        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+        "spark.sql.warehouse.dir": f"file:{scratch / 'warehouse'}",
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "4",

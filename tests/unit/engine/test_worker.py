@@ -10,6 +10,7 @@ import pytest
 from gateway.engine.base import Emit, Failed, Finished, Handler, Job, Planned, Rows, SessionState, Statement
 from gateway.engine.channel import CancelJob, Channel, JobEvent, RunJob, Start
 from gateway.engine.fake import SCHEMA, FakeHandler, batch
+from gateway.engine.mailbox import OwnMailbox
 from gateway.engine.worker import run_job
 from gateway.errors import CanceledError, Span, UserError, from_wire
 from gateway.sqltypes import BIGINT, StructField, array, struct
@@ -39,7 +40,8 @@ class Scripted:
 
 def events(ends: tuple[Channel, Channel], handler: Handler, text: str = "x") -> list[object]:
     ours, theirs = ends
-    run_job(handler, theirs, START, RunJob(7, Statement("s", text, SessionState("c", "s", "u", {}))))
+    job = Statement("s", text, SessionState("c", "s", "u", {}))
+    run_job(handler, theirs, START, RunJob(7, job), OwnMailbox(theirs, 7))
     found: list[object] = []
     while ours.has_message():
         message = ours.receive()

@@ -17,7 +17,7 @@ ORDER = tuple(State)
 EXPECTED = """
 INITIALIZED . x x . x x x x
 PENDING     . . x . x x x x
-RUNNING     . . . x x x x x
+RUNNING     . x . x x x x x
 FINISHED    . . . . . x . .
 CANCELED    . . . . . x . .
 CLOSED      . . . . . . . .

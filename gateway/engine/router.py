@@ -1,0 +1,114 @@
+"""Two engines behind one `submit`: what the first hands over, or has no memory for, runs on the second.
+
+The decision is made in the first engine's process (`planner`), which compiled the statement; it arrives here as the
+`Handover` of a Failed. Only a shortage of memory is judged here, because the process that could tell may be dead.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Protocol
+
+from gateway import observability
+from gateway.engine.base import Event, Failed, Handover, Job, Planned, Rows, Statement
+from gateway.engine.pool import Sink, WorkerPool
+from gateway.engine.shared import SharedPool
+from gateway.errors import GatewayError, ResourceError
+
+_MEMORY = "RESOURCE_EXHAUSTED"
+
+
+class _Run(Protocol):
+    def cancel(self, error: GatewayError | None = None) -> None: ...
+
+
+class RoutedPool:
+    """`service.Pool` over a first engine that sees every job and a second one."""
+
+    def __init__(self, first: WorkerPool, second: SharedPool) -> None:
+        self._first = first
+        self._second = second
+
+    def submit(self, job: Job, sink: Sink) -> RoutedRun:
+        """Run `job`; `sink` gets its events, whichever engine sends them."""
+        run = RoutedRun(job, sink, self._second)
+        run.begin(self._first.submit(job, run))
+        return run
+
+    def stop(self) -> None:
+        """Stop both. Idempotent."""
+        self._second.stop()
+        self._first.stop()
+
+
+class RoutedRun:
+    """A job and the engine that has it; the `Sink` of both engines."""
+
+    def __init__(self, job: Job, sink: Sink, second: SharedPool) -> None:
+        self._job = job
+        self._sink = sink
+        self._second = second
+        self._lock = threading.Lock()
+        self._run: _Run | None = None
+        self._verdict: GatewayError | None = None
+        self._moved = False
+        self._final = False  # rows went out, or it writes: never run again
+
+    def begin(self, run: _Run) -> None:
+        """The first engine has the job."""
+        with self._lock:
+            if self._run is None:  # else it has been handed over already
+                self._run = run
+            verdict = self._verdict
+        if verdict is not None:
+            run.cancel(verdict)
+
+    def cancel(self, error: GatewayError | None = None) -> None:
+        """End the job wherever it is. Idempotent."""
+        with self._lock:
+            self._verdict = self._verdict or error
+            run = self._run
+        if run is not None:
+            run.cancel(error)
+
+    def event(self, event: Event) -> None:
+        """Pass on an event, or give the job to the second engine."""
+        if isinstance(event, Rows) or (isinstance(event, Planned) and event.writes):
+            self._final = True
+        if isinstance(event, Failed):
+            handover = self._handover(event)
+            if handover is not None:
+                self._hand_over(handover)
+                return
+        self._sink.event(event)
+
+    def spool_descriptor(self) -> int:
+        """See `Sink`."""
+        return self._sink.spool_descriptor()
+
+    def _handover(self, failed: Failed) -> Handover | None:
+        if self._moved or self._final or self._verdict is not None or not isinstance(self._job, Statement):
+            return None
+        if failed.handover is not None:
+            return failed.handover
+        short = isinstance(failed.error, ResourceError) and failed.error.condition == _MEMORY
+        if short and self._job.session.settings.get("gateway.engine", "auto") == "auto":
+            return Handover("spark", "the embedded engine has not enough memory for it")
+        return None
+
+    def _hand_over(self, handover: Handover) -> None:
+        assert isinstance(self._job, Statement)
+        self._moved = True
+        statement_id = self._job.statement_id
+        observability.log("statement handed over", "debug", statement_id=statement_id, reason=handover.reason)
+        try:
+            run = self._second.submit(replace(self._job, route=handover.reason), self)
+        except GatewayError as error:
+            self._sink.event(Failed(error))
+            return
+        with self._lock:
+            self._run = run
+            verdict = self._verdict
+        if verdict is not None:
+            run.cancel(verdict)

@@ -1,0 +1,88 @@
+"""Spark's exceptions as errors of ours: condition, SQLSTATE, message and position; never Java's stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, Span, UnsupportedError, UserError
+
+_LOST = ("Connection refused", "Connection reset", "Answer from Java side is empty", "StatusCode.UNAVAILABLE")
+_NO_MEMORY = ("OutOfMemoryError", "Total size of serialized results")
+_RESOURCE_CLASSES = ("53", "54", "57")
+_SERVER_CLASSES = ("XX", "58", "08", "KD")
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the JVM or the Connect server is gone."""
+    kind = type(error).__name__
+    return kind in ("Py4JNetworkError", "ConnectionRefusedError", "EOFError") or any(t in str(error) for t in _LOST)
+
+
+def as_gateway_error(error: BaseException, original: Callable[[int], int], names: Callable[[str], str]) -> GatewayError:
+    """`error` of pyspark or py4j for the client.
+
+    Args:
+        original: maps an offset of the text that Spark was sent, in UTF-16 units, to one of the user's text.
+        names: puts the gateway's names of tables in the place of Spark's.
+    """
+    if isinstance(error, GatewayError):
+        return error
+    if is_lost(error):
+        return ServerError("WORKER_LOST", "Spark was lost while running this statement; send it again.", retryable=True)
+    condition, sqlstate, message, span = _facts(error, original)
+    if condition == "OPERATION_CANCELED":
+        return CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
+    if condition is None:
+        return _unnamed(error, names)
+    kind: type[GatewayError] = UserError
+    if sqlstate.startswith("0A"):
+        kind = UnsupportedError
+    elif sqlstate.startswith(_RESOURCE_CLASSES):
+        kind = ResourceError
+    elif sqlstate.startswith(_SERVER_CLASSES):
+        kind = ServerError
+    return kind(condition, names(message), sqlstate=sqlstate, span=span)
+
+
+def _facts(error: BaseException, original: Callable[[int], int]) -> tuple[str | None, str, str, Span | None]:
+    """Condition, SQLSTATE, message without either, position; condition None if Spark gave none."""
+    from pyspark.errors import PySparkException
+
+    if not isinstance(error, PySparkException):
+        return None, "", "", None
+    condition = error.getCondition()
+    if not condition:
+        return None, "", "", None
+    sqlstate = error.getSqlState() or "XX000"
+    message = (error.getMessage() or str(error)).removeprefix(f"[{condition}]").strip()
+    message = message.rpartition(" SQLSTATE: ")[0] or message
+    return condition, sqlstate, _without_stack(message), _span(error, original)
+
+
+def _span(error: BaseException, original: Callable[[int], int]) -> Span | None:
+    contexts = error.getQueryContext() or []  # type: ignore[attr-defined]
+    for context in contexts:
+        if context.contextType().name == "SQL" and not context.objectName():
+            start, stop = context.startIndex(), context.stopIndex()
+            if 0 <= start <= stop:
+                begin = original(start)
+                return Span(begin, max(begin + 1, original(stop) + 1))
+    return None
+
+
+def _without_stack(message: str) -> str:
+    lines = []
+    for line in message.splitlines():
+        if line.startswith(("\tat ", "JVM stacktrace:", "org.apache.spark.", "== SQL", "Driver stacktrace:")):
+            break
+        lines.append(line)
+    return "\n".join(lines).strip()
+
+
+def _unnamed(error: BaseException, names: Callable[[str], str]) -> GatewayError:
+    text = str(error)
+    if any(word in text for word in _NO_MEMORY):
+        return ResourceError("RESOURCE_EXHAUSTED", "Spark has not enough memory for this statement.")
+    told = [line.strip() for line in text.splitlines() if "Exception" in line or "Error" in line]
+    line = (told or [text.strip().split("\n")[0] or type(error).__name__])[0]
+    return ServerError("INTERNAL_ERROR", f"Spark failed: {names(line)[:500]}")

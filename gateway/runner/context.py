@@ -1,0 +1,23 @@
+"""What a statement's compilation sees of its session beside names."""
+
+from __future__ import annotations
+
+import time
+
+from gateway.config.session import GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS, TIMEZONE
+from gateway.jobs import SessionState
+from gateway.sql.catalogue import Clock, Context
+
+_FLAGS = (GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS)
+
+
+def context_of(session: SessionState) -> Context:
+    """The context of a statement that starts now."""
+    zone = session.settings.get(TIMEZONE) or "UTC"
+    return Context(
+        Clock(time.time_ns() // 1000, zone),
+        session.catalog,
+        session.schema,
+        session.user,
+        *(session.settings.get(key, "true") == "true" for key in _FLAGS),
+    )

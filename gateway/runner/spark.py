@@ -1,0 +1,300 @@
+"""The handler of the process that owns Spark: statements that the embedded engine handed over, side by side.
+
+The user's own text goes to Spark; only names of tables and parameter markers are respelt (`sql.respell`).
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from gateway.catalog.base import Catalog
+from gateway.catalog.local import LocalCatalog
+from gateway.catalog.paths import AllowedRoots
+from gateway.catalog.samples import open_samples
+from gateway.config.session import (
+    GROUP_BY_ALIASES,
+    GROUP_BY_ORDINAL,
+    ORDER_BY_ORDINAL,
+    PRECISION_LOSS,
+    TIMEZONE,
+    is_tuning,
+)
+from gateway.delta.schema import UnreadableType, parse_schema, struct_of
+from gateway.engine import spill
+from gateway.engine.base import Emit, Finished, Job, Planned, SessionChange, Statement, TempView
+from gateway.engine.spark import rows
+from gateway.engine.spark.engine import SparkEngine, SparkOptions, SparkSessionSlot, cancelled
+from gateway.engine.spark.errors import as_gateway_error
+from gateway.engine.spark.mirror import MirroredTable
+from gateway.errors import GatewayError, UnsupportedError, UserError
+from gateway.runner.answer import RESULT
+from gateway.runner.context import context_of
+from gateway.sql.bound import Lit
+from gateway.sql.parameters import bound_parameters
+from gateway.sql.respell import SPARK_CATALOG, Naming, Respelt, database, names_back, respell
+from gateway.sql.statement import Kind, read_statement
+from gateway.sql.statement import Statement as Read
+from gateway.sqltypes import BIGINT, StructField, StructType, struct
+
+_PASSED_ON = {
+    TIMEZONE: "spark.sql.session.timeZone",
+    GROUP_BY_ALIASES: GROUP_BY_ALIASES,
+    GROUP_BY_ORDINAL: GROUP_BY_ORDINAL,
+    ORDER_BY_ORDINAL: ORDER_BY_ORDINAL,
+    PRECISION_LOSS: PRECISION_LOSS,
+}
+_AFFECTED = struct(StructField("num_affected_rows", BIGINT))
+_MERGED = struct(
+    *(
+        StructField(name, BIGINT)
+        for name in ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
+    )
+)
+_INSERTED = struct(StructField("num_affected_rows", BIGINT), StructField("num_inserted_rows", BIGINT))
+# What Databricks answers for statements that write; told before they run, so that a loss of the engine is judged rightly.
+_WRITES: dict[str, StructType] = {"DELETE": _AFFECTED, "UPDATE": _AFFECTED, "MERGE": _MERGED, "INSERT": _INSERTED}
+
+
+class SparkRunner:
+    """Runs statements on Spark.
+
+    Args:
+        warehouse, samples, allow_paths: as for `runner.make_runner`.
+        options: how Spark is started; its `scratch` is a folder that is swept and of which this process takes a part.
+    """
+
+    def __init__(self, warehouse: str, samples: str, allow_paths: Sequence[str], options: SparkOptions) -> None:
+        self._warehouse = warehouse
+        self._samples = samples
+        self._allow = tuple(allow_paths)
+        self._options = options
+        self.catalogs: dict[str, Catalog] = {}
+
+    def warm_up(self) -> None:
+        """Open the catalogs and start Spark."""
+        main = LocalCatalog("main", self._warehouse)
+        self.catalogs = {"main": main, "samples": open_samples(self._samples)}
+        self.paths = AllowedRoots([self._warehouse, self._samples, *self._allow])
+        base = str(self._options.scratch)
+        spill.sweep(base)
+        self._scratch = Path(spill.claim(base))
+        options = self._options
+        self.engine = SparkEngine(
+            SparkOptions(options.master, options.jars, self._scratch, options.memory, options.extra)
+        )
+        self.engine.start()
+
+    def run(self, job: Job, emit: Emit) -> None:
+        """Run one statement; see `engine.base.Handler`. Safe from many threads."""
+        if not isinstance(job, Statement):
+            raise TypeError(f"{type(job).__name__} is not for Spark")
+        statement = read_statement(job.text)
+        context = context_of(job.session)
+        parameters = bound_parameters(statement.markers, job.parameters, context)
+        respelt = self._respelt(statement, job.session.catalog, job.session.schema, parameters)
+        if statement.kind is not Kind.QUERY:
+            self._check_targets(respelt)
+        slot = self.engine.slot(_session_key(job), _settings(job))
+        try:
+            with self.engine.job(job.statement_id, job.session.session_id or "default", emit, slot.spark):
+                self._run(job, statement, respelt, slot, emit)
+        except GatewayError:
+            raise
+        except Exception as error:
+            failure = cancelled(emit, error)
+            raise as_gateway_error(failure, _mapped(respelt), self._named) from error
+
+    # ------------------------------------------------------------------------------------------------- one statement
+
+    def _run(self, job: Statement, statement: Read, respelt: Respelt, slot: SparkSessionSlot, emit: Emit) -> None:
+        first = statement.keywords[0] if statement.keywords else "SELECT"
+        writes = statement.kind in (Kind.DML, Kind.DDL, Kind.SCRIPT)
+        word = first if writes else "SELECT"
+        if writes:
+            shape = _WRITES.get(first, RESULT)
+            emit(Planned(word, "spark", job.route, shape, writes=True, is_query=first in _WRITES))
+        with slot.lock:
+            self._prepare(job, slot, respelt)
+            frame = slot.spark.sql(respelt.text)
+        if writes:
+            self._finish_write(first, frame, emit)
+            return
+        schema = self._schema(frame)
+        if job.row_limit is not None:
+            frame = frame.limit(job.row_limit)
+        emit(Planned(word, "spark", job.route, schema))
+        count = 0
+        for batch in self._batches(frame, schema):
+            emit.rows(batch)
+            count += batch.num_rows
+        emit(Finished(count))
+
+    def _batches(self, frame: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
+        if not schema.fields or rows.needs_collecting(schema):
+            return rows.collected(frame, schema)
+        if self.engine.is_connect:
+            return rows.streamed(frame, schema)
+        if rows.is_small(frame):
+            return rows.collected(frame, schema)
+        return rows.written(frame, schema, self._scratch / f"result-{uuid.uuid4().hex}")
+
+    def _finish_write(self, first: str, frame: Any, emit: Emit) -> None:
+        shape = _WRITES.get(first)
+        if shape is None:
+            emit(Finished(0))
+            return
+        found = frame.toArrow()
+        if found.num_rows != 1 or found.num_columns != len(shape.fields):
+            emit(Finished(0))
+            return
+        names = [f"c{i}" for i in range(found.num_columns)]
+        batch = found.rename_columns(names).cast(pa.schema([(n, pa.int64()) for n in names])).combine_chunks()
+        emit.rows(batch.to_batches()[0])
+        emit(Finished(1, modified_rows=batch.column(0)[0].as_py()))
+
+    def _schema(self, frame: Any) -> StructType:
+        columns = parse_schema(frame.schema.jsonValue())
+        for column in columns:
+            if isinstance(column.type, UnreadableType):
+                raise UnsupportedError(
+                    "UNSUPPORTED_RESULT_TYPE",
+                    f"The column `{column.name}` has the type {column.type.sql}, which no client reads.",
+                )
+        return struct_of(columns)
+
+    # ------------------------------------------------------------------------------------------------ names and views
+
+    def _respelt(self, statement: Read, catalog: str, schema: str, parameters: dict[int | str, Lit]) -> Respelt:
+        naming = Naming(catalog, schema, self._has_schema, self._path, self._location)
+        return respell(statement, naming, parameters)
+
+    def _has_schema(self, catalog: str, schema: str) -> bool:
+        known = self.catalogs.get(catalog.lower())
+        return known is not None and known.has_schema(schema)
+
+    def _path(self, path: str) -> str:
+        return self.paths.resolve(path)
+
+    def _location(self, catalog: str, schema: str, table: str) -> str:
+        known = self.catalogs.get(catalog.lower())
+        if known is None or known.read_only:
+            raise UserError("UNSUPPORTED_FEATURE", f"The catalog `{catalog}` is read-only: no table can be made in it.")
+        return "file:" + known.table_location(schema, table)
+
+    def _check_targets(self, respelt: Respelt) -> None:
+        for mention in respelt.mentions:
+            known = self.catalogs.get(mention.catalog.lower())
+            if mention.is_target and known is not None and known.read_only:
+                raise UserError("UNSUPPORTED_FEATURE", f"The catalog `{known.name}` is read-only.", span=mention.span)
+
+    def _prepare(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt) -> None:
+        """With the slot's lock held: the session sees the tables and views that the statement names."""
+        state = job.session
+        for name in [n for n in slot.views if n not in state.views]:
+            slot.spark.sql(f"DROP VIEW IF EXISTS {_quoted(name)}")
+            del slot.views[name]
+        self._mirror(respelt)
+        for mention in respelt.mentions:
+            view = state.views.get(mention.table.lower())
+            if view is not None and not mention.is_target:
+                self._view(job, slot, view)
+        self._use(slot, state.catalog, state.schema)
+
+    def _view(self, job: Statement, slot: SparkSessionSlot, view: TempView) -> None:
+        name = view.name.lower()
+        if slot.views.get(name) == view:
+            return
+        statement = read_statement(view.query)
+        respelt = self._respelt(statement, view.catalog, view.schema, {})
+        for mention in respelt.mentions:
+            inner = job.session.views.get(mention.table.lower())
+            if inner is not None and inner is not view and (view.views is None or mention.table.lower() in view.views):
+                self._view(job, slot, inner)
+        self._mirror(respelt)
+        self._use(slot, view.catalog, view.schema)
+        columns = f"({', '.join(_quoted(c) for c in view.columns)}) " if view.columns else ""
+        slot.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(view.name)} {columns}AS {respelt.text}")
+        slot.views[name] = view
+
+    def _use(self, slot: SparkSessionSlot, catalog: str, schema: str) -> None:
+        name = database(catalog, schema)
+        if slot.database != name:
+            self.engine.mirror.database(name)
+            slot.spark.sql(f"USE {SPARK_CATALOG}.{_quoted(name)}")
+            slot.database = name
+
+    def _mirror(self, respelt: Respelt) -> None:
+        tables = []
+        for mention in respelt.mentions:
+            known = self.catalogs.get(mention.catalog.lower())
+            if known is None or not known.has_schema(mention.schema):
+                continue
+            folder = known.table_folder(mention.schema, mention.table)
+            real = os.path.realpath(folder) if folder is not None else None
+            tables.append(MirroredTable(database(mention.catalog, mention.schema), mention.table, real))
+        self.engine.mirror.tables(tables)
+
+    def _named(self, text: str) -> str:
+        return names_back(text, list(self.catalogs))
+
+
+def make_spark_runner(
+    *,
+    warehouse: str,
+    samples: str,
+    allow_paths: Sequence[str],
+    master: str,
+    jars: str,
+    scratch: str,
+    memory: int,
+    extra: dict[str, str],
+) -> SparkRunner:
+    """The handler of the Spark process: see `SparkRunner` and `SparkOptions`."""
+    options = SparkOptions(master, Path(jars), Path(scratch), memory, extra)
+    return SparkRunner(warehouse, samples, allow_paths, options)
+
+
+def _session_key(job: Statement) -> tuple[object, ...]:
+    """Statements with equal keys may share a Spark session: what it holds then means the same to both."""
+    state = job.session
+    return (state.session_id, state.catalog, state.schema, tuple(sorted(_settings(job).items())))
+
+
+def _settings(job: Statement) -> dict[str, str]:
+    """Spark's settings for those of the gateway's session that it knows."""
+    found = {}
+    for key, value in job.session.settings.items():
+        if key in _PASSED_ON:
+            found[_PASSED_ON[key]] = value
+        elif is_tuning(key) and key.startswith("spark.sql.") and not key.startswith("spark.sql.codegen."):
+            found[key] = value
+    return found
+
+
+def _mapped(respelt: Respelt) -> Any:
+    """Offsets of Spark, in UTF-16 units, to those of the user's text."""
+    text = respelt.text
+    if text.isascii() or max(text) < "\U00010000":
+        return respelt.original
+
+    def original(units: int) -> int:
+        count = offset = 0
+        while offset < len(text) and count < units:
+            count += 2 if text[offset] >= "\U00010000" else 1
+            offset += 1
+        return respelt.original(offset)
+
+    return original
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+__all__ = ["SessionChange", "SparkRunner", "make_spark_runner"]

@@ -1,0 +1,327 @@
+"""The user's text for Spark: names of tables and parameter markers replaced by position, everything else untouched.
+
+Spark sees one catalog, ``spark_catalog``, in which each schema of the gateway's catalogs is a database (`database`). The
+session's own database is the current one there, so that most names need no change. What is replaced is decided on tokens
+alone: the text may hold constructs that the own parser does not know.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot.tokenizer_core import Token
+
+from gateway.errors import Span, UnsupportedError, UserError, unsupported
+from gateway.sql.bound import Lit
+from gateway.sql.spark_literals import quoted_text, spark_literal
+from gateway.sql.statement import Kind, Statement
+from gateway.sql.tokens import END, QUOTED, STRING, span_of_token
+
+SPARK_CATALOG = "spark_catalog"
+MAIN = "main"
+_FOREIGN = "__"  # before and between the names of a database that stands for a schema outside of main
+
+# A name behind one of these words is a table's.
+_BEFORE_TABLE = frozenset(
+    {"FROM", "JOIN", "INTO", "UPDATE", "TABLE", "OVERWRITE", "USING", "HISTORY", "DETAIL", "OPTIMIZE"}
+)
+_BEFORE_TABLE |= {"VACUUM", "EXISTS", "DESCRIBE", "DESC", "REORG", "EXTENDED", "FORMATTED"}
+# A name behind one of these words, in a statement that writes, is what it writes to.
+_BEFORE_TARGET = frozenset({"INTO", "UPDATE", "TABLE", "OVERWRITE", "OPTIMIZE", "VACUUM", "REORG", "EXISTS"})
+# Where a FROM clause that a comma belongs to would end.
+_CLAUSES = frozenset(
+    {"SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "ON", "SET", "VALUES", "WINDOW", "BY", "AS"}
+)
+_PATH_FORMATS = frozenset({"DELTA", "PARQUET", "CSV", "JSON", "TEXT", "ORC", "AVRO", "BINARYFILE", "XML"})
+
+# Functions that run code of the driver or tell Spark's own idea of the session.
+_REFUSED_FUNCTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("REFLECT", "JAVA_METHOD", "TRY_REFLECT"), "calls Java methods"),
+    **dict.fromkeys(("CURRENT_USER", "SESSION_USER", "USER", "CURRENT_CATALOG"), "would tell Spark's own"),
+    **dict.fromkeys(("CURRENT_DATABASE", "CURRENT_SCHEMA"), "would tell Spark's own"),
+    **dict.fromkeys(
+        ("READ_FILES", "READ_KAFKA", "READ_PUBSUB", "READ_KINESIS", "HTTP_REQUEST"), "reads from elsewhere"
+    ),
+    **dict.fromkeys(("READ_STATESTORE", "STATE_METADATA"), "reads from elsewhere"),
+}
+_BARE_FUNCTIONS = frozenset({"CURRENT_USER", "SESSION_USER", "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_SCHEMA"})
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A table that a text names, or seems to: over-counting is harmless."""
+
+    catalog: str
+    schema: str
+    table: str
+    is_target: bool
+    span: Span
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """Catalog, schema and table."""
+        return self.catalog, self.schema, self.table
+
+
+@dataclass(frozen=True, slots=True)
+class Respelt:
+    """Text for Spark, the tables in it, and how positions in it map back.
+
+    `starts` and `origins` are parallel: from the offset `starts[i]` of `text` on, offsets are those of the original from
+    `origins[i]` on, if `moves[i]`; else all of the piece stands for that one place.
+    """
+
+    text: str
+    mentions: tuple[Mention, ...]
+    starts: tuple[int, ...]
+    origins: tuple[int, ...]
+    moves: tuple[bool, ...]
+
+    def original(self, offset: int) -> int:
+        """Offset in the user's text of the one in `text`."""
+        i = max(0, bisect_right(self.starts, offset) - 1)
+        return self.origins[i] + (offset - self.starts[i] if self.moves[i] else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """Where names are looked up.
+
+    Attributes:
+        catalog, schema: the session's.
+        has_schema: whether a catalog has a schema; False also for a catalog that does not exist.
+        path: the real path of one that a statement names; raises PATH_NOT_ALLOWED.
+        location: where a new table is written; raises UserError for a catalog that is read-only.
+    """
+
+    catalog: str
+    schema: str
+    has_schema: Callable[[str, str], bool]
+    path: Callable[[str], str]
+    location: Callable[[str, str, str], str]
+
+
+def database(catalog: str, schema: str) -> str:
+    """Spark's database for a schema."""
+    if catalog.lower() == MAIN:
+        return schema.lower()
+    return f"{_FOREIGN}{catalog.lower()}{_FOREIGN}{schema.lower()}"
+
+
+def names_back(text: str, catalogs: Sequence[str]) -> str:
+    """An error's text with the gateway's names for Spark's."""
+    for quote in ("`", ""):
+        for catalog in catalogs:
+            if catalog.lower() != MAIN:
+                foreign = f"{_FOREIGN}{catalog}{_FOREIGN}"
+                text = text.replace(
+                    f"{quote}{SPARK_CATALOG}{quote}.{quote}{foreign}", f"{quote}{catalog}{quote}.{quote}"
+                )
+                text = text.replace(f"{quote}{foreign}", quote)
+        text = text.replace(f"{quote}{SPARK_CATALOG}{quote}.", f"{quote}{MAIN}{quote}.")
+    return text
+
+
+def respell(statement: Statement, naming: Naming, parameters: Mapping[int | str, Lit]) -> Respelt:
+    """The statement for Spark.
+
+    Raises:
+        UnsupportedError: for what must not reach Spark (code, foreign sources), by name and position.
+        UserError: PATH_NOT_ALLOWED; UNBOUND_SQL_PARAMETER.
+    """
+    _refuse(statement)
+    edits: list[tuple[Span, str]] = []
+    for marker in statement.markers:
+        key: int | str = marker.span.start if marker.name is None else marker.name.lower()
+        literal = parameters.get(key)
+        if literal is None:
+            shown = "?" if marker.name is None else f":{marker.name}"
+            raise UserError("UNBOUND_SQL_PARAMETER", f"Found the unbound parameter: {shown}.", span=marker.span)
+        edits.append((marker.span, spark_literal(literal)))
+    mentions: list[Mention] = []
+    for first, last in _chains(statement):
+        _one_name(statement, first, last, naming, edits, mentions)
+        if mentions and mentions[-1].is_target and _makes_table(statement, first):
+            edits.append(_located(statement, last, naming.location(*mentions[-1].name)))
+    return _edited(statement, edits, tuple(mentions))
+
+
+def _chains(statement: Statement) -> list[tuple[int, int]]:
+    """Token indices, both inclusive, of each dotted name that is no function."""
+    words, tokens = statement.words, statement.tokens
+    found = []
+    i = 0
+    while words[i] != END:
+        if not _is_name(words[i]) or (i and words[i - 1] == "."):
+            i += 1
+            continue
+        last = i
+        while words[last + 1] == "." and _is_name(words[last + 2]):
+            last += 2
+        glued = words[last + 1] == "(" and tokens[last].end + 1 == tokens[last + 1].start
+        if not (glued and not _names_table(statement, i)):
+            found.append((i, last))
+        i = last + 1
+    return found
+
+
+def _is_name(word: str) -> bool:
+    return word == QUOTED or word[:1].isalpha() or word[:1] == "_"
+
+
+def _one_name(
+    statement: Statement,
+    first: int,
+    last: int,
+    naming: Naming,
+    edits: list[tuple[Span, str]],
+    mentions: list[Mention],
+) -> None:
+    tokens = statement.tokens
+    parts = [_text(t) for t in tokens[first : last + 1 : 2]]
+    target = _is_target(statement, first)
+    is_table = target or _names_table(statement, first)
+    if len(parts) == 2 and is_table and parts[0].upper() in _PATH_FORMATS and statement.words[last] == QUOTED:
+        real = naming.path(parts[1])
+        edits.append((span_of_token(tokens[last]), _quoted(real)))
+        if target:
+            raise unsupported("writing to a path", span_of_token(tokens[last]))
+        return
+    catalog, schema, used = naming.catalog, naming.schema, 0
+    if len(parts) >= 3 and naming.has_schema(parts[0], parts[1]):
+        catalog, schema, used = parts[0], parts[1], 2
+    elif len(parts) >= 2 and naming.has_schema(naming.catalog, parts[0]):
+        schema, used = parts[0], 1
+    span = Span(tokens[first].start, tokens[min(last, first + 2 * used)].end + 1)
+    mentions.append(Mention(catalog, schema, parts[used], target, span))
+    foreign = catalog.lower() != MAIN
+    if used == 2 or (used == 1 and foreign and (is_table or len(parts) > 2)):
+        stop = tokens[first + 2 * (used - 1)].end + 1
+        spelt = f"{SPARK_CATALOG}.{_quoted(database(catalog, schema))}"
+        edits.append((Span(tokens[first].start, stop), spelt))
+
+
+def _names_table(statement: Statement, index: int) -> bool:
+    """Whether the name that starts at token `index` stands where a table is named."""
+    words = statement.words
+    before = words[index - 1] if index else END
+    if before in _BEFORE_TABLE:
+        return True
+    if before != ",":
+        return False
+    depth = 0
+    for at in range(index - 1, -1, -1):
+        word = words[at]
+        if word == ")":
+            depth += 1
+        elif word == "(":
+            if not depth:
+                return False
+            depth -= 1
+        elif not depth and word == "FROM":
+            return True
+        elif not depth and word in _CLAUSES and word != "AS":
+            return False
+    return False
+
+
+def _is_target(statement: Statement, index: int) -> bool:
+    if statement.kind is Kind.QUERY or not index:
+        return False
+    words = statement.words
+    before = words[index - 1]
+    if before in _BEFORE_TARGET:
+        return True
+    return before == "FROM" and index > 1 and words[index - 2] == "DELETE"
+
+
+def _makes_table(statement: Statement, index: int) -> bool:
+    """Whether the name at token `index` is that of a table which the statement makes."""
+    words = statement.words
+    if words[0] not in ("CREATE", "REPLACE"):
+        return False
+    return words[1:index] in (
+        ["TABLE"],
+        ["OR", "REPLACE", "TABLE"],
+        ["TABLE", "IF", "NOT", "EXISTS"],
+    )
+
+
+def _located(statement: Statement, last: int, location: str) -> tuple[Span, str]:
+    """The clauses that make the new table one of Delta in its folder, and where they go."""
+    words, tokens = statement.words, statement.tokens
+    clause = f" LOCATION {quoted_text(location)}"
+    at = last + 1
+    if words[at] in ("LIKE", "SHALLOW", "DEEP", "CLONE"):
+        return Span(statement.span.stop, statement.span.stop), clause
+    if words[at] == "(":
+        depth = 0
+        while words[at] != END:
+            depth += (words[at] == "(") - (words[at] == ")")
+            at += 1
+            if not depth:
+                break
+    if words[at] == "USING" and words[at + 1] == "DELTA":
+        at += 2
+    else:
+        clause = f" USING delta{clause}"
+    stop = tokens[at - 1].end + 1
+    return Span(stop, stop), clause
+
+
+def _refuse(statement: Statement) -> None:
+    words, tokens = statement.words, statement.tokens
+    for i, word in enumerate(words):
+        reason = _REFUSED_FUNCTIONS.get(word)
+        if reason is not None and words[i - 1 if i else i] != ".":
+            called = words[i + 1] == "("
+            if called or (word in _BARE_FUNCTIONS and words[i + 1] != "." and words[i - 1] != "AS"):
+                text = f"{tokens[i].text}() in a statement for Spark, where it {reason}"
+                raise unsupported(text, span_of_token(tokens[i]))
+        if word == "USING" and words[i + 1] == STRING:
+            raise unsupported("TRANSFORM … USING a script", span_of_token(tokens[i]))
+        if word in ("LOCATION", "DIRECTORY", "JAR", "FILE", "ARCHIVE") and words[i + 1] == STRING:
+            raise unsupported(f"{word} in a statement for Spark", span_of_token(tokens[i]))
+        if word == "IDENTIFIER" and words[i + 1] == "(":
+            raise unsupported("IDENTIFIER() in a statement for Spark", span_of_token(tokens[i]))
+        makes = statement.kind is Kind.DDL and words[0] in ("CREATE", "REPLACE") and "SELECT" not in words[:i]
+        if makes and word == "USING" and _is_name(words[i + 1]) and words[i + 1] != "DELTA":
+            raise unsupported(f"a table of the format {tokens[i + 1].text}", span_of_token(tokens[i + 1]))
+
+
+def _text(token: Token) -> str:
+    return str(token.text)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _edited(statement: Statement, edits: list[tuple[Span, str]], mentions: tuple[Mention, ...]) -> Respelt:
+    pieces: list[str] = []
+    starts: list[int] = []
+    origins: list[int] = []
+    moves: list[bool] = []
+    size = 0
+
+    def add(text: str, origin: int, moving: bool) -> None:
+        nonlocal size
+        if text:
+            pieces.append(text)
+            starts.append(size)
+            origins.append(origin)
+            moves.append(moving)
+            size += len(text)
+
+    at, whole = statement.span.start, statement.span.stop
+    for span, text in sorted(edits, key=lambda e: e[0].start):
+        add(statement.text[at : span.start], at, True)
+        add(text, span.start, False)
+        at = span.stop
+    add(statement.text[at:whole], at, True)
+    return Respelt("".join(pieces), mentions, tuple(starts), tuple(origins), tuple(moves))
+
+
+__all__ = ["Mention", "Naming", "Respelt", "UnsupportedError", "database", "names_back", "respell"]

@@ -1,0 +1,78 @@
+"""Constants as literals of Spark's grammar that have exactly their type and value."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from gateway.errors import unsupported
+from gateway.sql import literals
+from gateway.sql.bound import Lit
+from gateway.sqltypes import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    VOID,
+    DataType,
+    DecimalType,
+    IntervalType,
+)
+
+_SUFFIXES: dict[DataType, str] = {TINYINT: "Y", SMALLINT: "S", INT: "", BIGINT: "L"}
+_LOWEST: dict[DataType, int] = {TINYINT: -(1 << 7), SMALLINT: -(1 << 15), INT: -(1 << 31), BIGINT: -(1 << 63)}
+
+
+def spark_literal(literal: Lit) -> str:
+    """Text that Spark reads as `literal`. Raises UnsupportedError for a type that has no literal."""
+    value, type_ = literal.value, literal.type
+    if value is None:
+        return "NULL" if type_ == VOID else f"CAST(NULL AS {type_.sql})"
+    if type_ == STRING:
+        return quoted_text(value)
+    if type_ == BOOLEAN:
+        return "true" if value else "false"
+    if type_ in _SUFFIXES:
+        if value == _LOWEST[type_]:  # its digits alone would not fit
+            return f"CAST('{value}' AS {type_.sql})"
+        return f"{value}{_SUFFIXES[type_]}"
+    if type_ in (DOUBLE, FLOAT):
+        if not math.isfinite(value):
+            return f"CAST('{literals.java_double(value, type_ == FLOAT)}' AS {type_.sql})"
+        return f"{value!r}{'F' if type_ == FLOAT else 'D'}"
+    if isinstance(type_, DecimalType):
+        return _decimal(value, type_)
+    if type_ == BINARY:
+        return f"X'{bytes(value).hex().upper()}'"
+    if type_ == DATE:
+        return f"DATE'{literals.date_text(value)}'"
+    if type_ == TIMESTAMP:
+        return f"TIMESTAMP_LTZ'{literals.timestamp_text(value, 'UTC')}Z'"
+    if type_ == TIMESTAMP_NTZ:
+        return f"TIMESTAMP_NTZ'{literals.timestamp_text(value, 'UTC')}'"
+    if isinstance(type_, IntervalType):
+        return literals.interval_display(value, type_)
+    raise unsupported(f"a parameter of type {type_.sql} in a statement for Spark")
+
+
+def quoted_text(value: str) -> str:
+    """A string literal: backslashes and quotes escaped, as Spark's parser undoes them."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _decimal(value: Decimal, type_: DecimalType) -> str:
+    text = f"{value:f}"
+    digits = value.as_tuple()
+    exponent = digits.exponent if isinstance(digits.exponent, int) else 0
+    own = (max(len(digits.digits), -exponent), max(-exponent, 0))
+    if own == (type_.precision, type_.scale):
+        return f"{text}BD"
+    return f"CAST('{text}' AS {type_.sql})"
