@@ -11,25 +11,15 @@ import sys
 import tempfile
 import zoneinfo
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from gateway.cli.findings import FAIL, OK, WARN, Finding, report
 from gateway.cli.main import settings_flags
 from gateway.config import PINS, Config, check_pins, format_bytes, load_config
 from gateway.errors import ConfigError
 
-OK, WARN, FAIL = "ok", "warn", "FAIL"
 _MINIMUM_DISK = 1024**3
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report."""
-
-    verdict: str
-    what: str
-    detail: str
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,9 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         findings.append(Finding(WARN, "warehouse", "not given; checked as if it were the current folder"))
         config = load_config({**flags, "warehouse": "."}, config_file=arguments.config)
     findings += examine(config)
-    for finding in findings:
-        print(f"{finding.verdict:5} {finding.what:12} {finding.detail}")
-    return 1 if any(f.verdict == FAIL for f in findings) else 0
+    return 0 if report(findings) else 1
 
 
 def examine(config: Config) -> Iterator[Finding]:

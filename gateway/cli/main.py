@@ -12,7 +12,7 @@ from gateway.config import SETTINGS
 from gateway.errors import ConfigError, GatewayError
 
 # Command -> module of this package with `run(arguments) -> int`; imported only when asked for.
-COMMANDS = ("serve", "demo", "query", "check-sql", "bench", "doctor", "token")
+COMMANDS = ("serve", "demo", "query", "check-sql", "bench", "doctor", "spark", "token")
 
 
 def _add_settings(parser: argparse.ArgumentParser, names: Sequence[str] | None = None) -> None:
@@ -81,6 +81,16 @@ def make_parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="check libraries, ports, folders and memory")
     _add_settings(doctor)
+
+    spark = commands.add_parser("spark", help="bring what the second engine needs, or check that it is there")
+    actions = spark.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for action, does in (
+        ("install", "bring Spark's Delta jars with Maven; check pyspark and Java"),
+        ("check", "check the jars, pyspark and Java"),
+    ):
+        _add_settings(
+            actions.add_parser(action, help=does, description=f"{does[0].upper()}{does[1:]}."), ("spark-jars",)
+        )
 
     token = commands.add_parser("token", help="make an access token: the token on standard output, its hash in a file")
     token.add_argument("user", metavar="USER", help="name of the holder")

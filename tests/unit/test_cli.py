@@ -18,7 +18,8 @@ import pytest
 from gateway import __version__
 from gateway.auth.authenticators import read_tokens
 from gateway.cli import main
-from gateway.cli.doctor import FAIL, examine
+from gateway.cli.doctor import examine
+from gateway.cli.findings import FAIL
 from gateway.cli.main import make_parser
 from gateway.cli.output import choose_format, write_rows
 from gateway.config import SETTINGS, load_config
@@ -155,7 +156,7 @@ def test_bad_settings_exit_with_2_and_name_the_setting(
     assert named in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("argv", [[], ["serve", "--nonsense"], ["explode"], ["query"]])
+@pytest.mark.parametrize("argv", [[], ["serve", "--nonsense"], ["explode"], ["query"], ["spark"]])
 def test_bad_usage_exits_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(argv)
@@ -205,7 +206,8 @@ def test_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [known.authenticate({"authorization": f"Bearer {t}"}).name for t in tokens] == ["alice", "bob"]
 
 
-def test_every_setting_is_a_flag_of_serve(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_setting_is_a_flag_of_serve(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # else long words are broken at hyphens
     with pytest.raises(SystemExit):
         make_parser().parse_args(["serve", "--help"])
     text = " ".join(capsys.readouterr().out.split())

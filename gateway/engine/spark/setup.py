@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -81,18 +82,26 @@ def jar_paths(folder: Path) -> list[Path]:
     return [folder / jar.file for jar in JARS]
 
 
+def missing_jars(folder: Path) -> list[Jar]:
+    """The jars that `install` would bring: those that are not in `folder`, or not as pinned."""
+    return [jar for jar in JARS if jar_problem(folder, jar) is not None]
+
+
 def install(folder: Path) -> list[Path]:
     """Bring the jars into `folder` with the user's Maven, unless right ones are there. Raises ConfigError."""
-    missing = [jar for jar in JARS if _jar_problem(folder / jar.file, jar) is not None]
+    missing = missing_jars(folder)
     if missing:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".install-") as scratch:
-            for jar in missing:
-                _bring(jar, Path(scratch))
-                problem = _jar_problem(Path(scratch) / jar.file, jar)
-                if problem is not None:
-                    raise ConfigError("spark-jars", problem.detail)
-                os.replace(Path(scratch) / jar.file, folder / jar.file)
+        maven = shutil.which("mvn")
+        if maven is None:
+            wanted = " and ".join(f"{jar.file} ({jar.coordinates} of Maven Central)" for jar in missing)
+            raise ConfigError("spark-jars", f"Maven (mvn) is not found: install it, or put {wanted} into {folder}")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder, prefix=".install-") as scratch:
+                for jar in missing:
+                    os.replace(_bring(maven, jar, Path(scratch)), folder / jar.file)
+        except OSError as error:
+            raise ConfigError("spark-jars", f"{folder} cannot be written: {error.strerror}") from error
     return [folder / jar.file for jar in JARS]
 
 
@@ -150,42 +159,46 @@ def find_java(environment: Mapping[str, str] | None = None) -> str | None:
 
 
 def java_version(java: str) -> int:
-    """The feature version: 17 for ``openjdk version "17.0.15"``, 8 for ``"1.8.0_401"``."""
+    """The feature version: 17 for ``openjdk version "17.0.15"``, 8 for ``"1.8.0_401"``.
+
+    Raises OSError or SubprocessError if it does not run, ValueError if it tells no version.
+    """
     done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
-    quoted = (done.stderr or done.stdout).split('"')
-    if len(quoted) < 3:
+    # Not simply the first quotes: lines like `Picked up JAVA_TOOL_OPTIONS: …` come before the version.
+    _, found, rest = (done.stderr + done.stdout).partition(' version "')
+    if not found:
         raise ValueError("no version in its output")
-    numbers = quoted[1].split("-")[0].split(".")
+    numbers = rest.split('"')[0].split("-")[0].split(".")
     return int(numbers[1] if numbers[0] == "1" else numbers[0])
+
+
+def jar_problem(folder: Path, jar: Jar) -> Problem | None:
+    """Whether `jar` is in `folder` as pinned."""
+    path = folder / jar.file
+    command = INSTALL if folder == default_folder() else f"{INSTALL} --spark-jars {shlex.quote(str(folder))}"
+    try:
+        found = _sha256(path)
+    except OSError as error:
+        return Problem("jar", f"{path} cannot be read ({error.strerror}): run `{command}`")
+    if found != jar.sha256:
+        return Problem("jar", f"{path} is not {jar.coordinates}: its SHA-256 is {found}; run `{command}` to replace it")
+    return None
 
 
 def _jar_problems(folder: Path) -> Iterator[Problem]:
     for jar in JARS:
-        problem = _jar_problem(folder / jar.file, jar)
+        problem = jar_problem(folder, jar)
         if problem is not None:
             yield problem
 
 
-def _jar_problem(path: Path, jar: Jar) -> Problem | None:
-    try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        return Problem("jar", f"{path} cannot be read ({error.strerror}): run `{INSTALL}`")
-    if found != jar.sha256:
-        return Problem(
-            "jar", f"{path} is not {jar.coordinates}: its SHA-256 is {found}; remove it and run `{INSTALL}` again"
-        )
-    return None
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _bring(jar: Jar, folder: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise ConfigError(
-            "spark-jars",
-            f"Maven (mvn) is not found: install it, or put {jar.file} ({jar.coordinates} of Maven Central) into the folder",
-        )
+def _bring(maven: str, jar: Jar, folder: Path) -> Path:
+    """Where Maven put `jar` in `folder`, checked. Raises ConfigError."""
     command = [maven, "-q", "-B", "dependency:copy", f"-Dartifact={jar.coordinates}", f"-DoutputDirectory={folder}"]
     try:
         # In the empty folder, so that no pom.xml of the current one takes part.
@@ -198,8 +211,22 @@ def _bring(jar: Jar, folder: Path) -> None:
             timeout=_MAVEN_SECONDS,
             check=False,
         )
+    except OSError as error:
+        raise ConfigError("spark-jars", f"{maven} does not run: {error.strerror}") from error
     except subprocess.TimeoutExpired:
         raise ConfigError("spark-jars", f"Maven did not bring {jar.coordinates} in {_MAVEN_SECONDS} seconds") from None
     if done.returncode != 0:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line] or ["no reason given"]
         raise ConfigError("spark-jars", f"Maven could not bring {jar.coordinates}: {lines[0][:500]}")
+    path = folder / jar.file
+    try:
+        found = _sha256(path)
+    except OSError:
+        raise ConfigError("spark-jars", f"Maven ended well, but did not bring {jar.coordinates}") from None
+    if found != jar.sha256:
+        raise ConfigError(
+            "spark-jars",
+            f"Maven brought another file as {jar.coordinates}: its SHA-256 is {found}, not {jar.sha256};"
+            " remove it from Maven's local repository, or look at the mirror that Maven uses",
+        )
+    return path
