@@ -6,7 +6,6 @@ import argparse
 import os
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 import zoneinfo
@@ -16,10 +15,15 @@ from pathlib import Path
 
 from gateway.cli.findings import FAIL, OK, WARN, Finding, report
 from gateway.cli.main import settings_flags
+from gateway.cli.spark import jar_findings, program_findings
 from gateway.config import PINS, Config, check_pins, format_bytes, load_config
+from gateway.engine.spark import setup
+from gateway.engine.spark.properties import read_properties
+from gateway.engine.spark.session import is_connect
 from gateway.errors import ConfigError
 
 _MINIMUM_DISK = 1024**3
+_CONNECT_SECONDS = 5.0
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,7 +56,7 @@ def examine(config: Config) -> Iterator[Finding]:
     yield _files()
     zones = len(zoneinfo.available_timezones())
     yield Finding(OK if zones > 300 else FAIL, "time zones", f"{zones} known")
-    yield _java()
+    yield from _spark(config)
 
 
 def _pins() -> Finding:
@@ -135,13 +139,43 @@ def _files() -> Finding:
     return Finding(OK if soft >= 1024 else WARN, "open files", f"limit {soft}")
 
 
-def _java() -> Finding:
-    java = shutil.which("java")
-    if java is None:
-        return Finding(OK, "java", "not found; only the Spark engine, not available yet, would need it")
+def _spark(config: Config) -> Iterator[Finding]:
+    """What the second engine needs: optional while it is not asked for."""
+    if config.spark is None:
+        yield from program_findings(WARN, " (optional, for --spark)")
+        yield from jar_findings(setup.default_folder(), WARN, " (optional, for --spark)")
+        return
+    if is_connect(config.spark):
+        yield _connect_client()
+        yield _connect_server(config.spark)
+    else:
+        yield from program_findings()
+        yield from jar_findings(config.spark_jars or setup.default_folder())
+    if config.spark_properties is not None:
+        yield _properties(config.spark_properties)
+
+
+def _connect_client() -> Finding:
+    problem = setup.connect_problem()
+    if problem is not None:
+        return Finding(FAIL, problem.what, problem.detail)
+    return Finding(OK, "pyspark", f"{metadata.version('pyspark')} with Spark Connect")
+
+
+def _connect_server(url: str) -> Finding:
     try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding(WARN, "java", f"{java} does not answer: {error}")
-    first = (done.stderr or done.stdout).splitlines()[:1]
-    return Finding(OK, "java", f"{first[0] if first else java} (optional)")
+        host, port = setup.connect_address(url)
+        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+    except ConfigError as error:
+        return Finding(FAIL, "spark", error.message)
+    except OSError as error:
+        return Finding(FAIL, "spark", f"{host}:{port} does not answer: {error.strerror or error}")
+    return Finding(OK, "spark", f"{host}:{port} accepts connections")
+
+
+def _properties(path: Path) -> Finding:
+    try:
+        found = read_properties(path)
+    except ConfigError as error:
+        return Finding(FAIL, "properties", error.message)
+    return Finding(OK, "properties", f"{path}: {len(found)} settings of Spark")

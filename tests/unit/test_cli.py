@@ -9,6 +9,7 @@ import socket
 import stat
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from importlib import metadata
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from gateway.cli.doctor import examine
 from gateway.cli.findings import FAIL
 from gateway.cli.main import make_parser
 from gateway.cli.output import choose_format, write_rows
-from gateway.config import SETTINGS, load_config
+from gateway.config import PINS, SETTINGS, load_config
 from gateway.errors import ConfigError
 
 TABLE = pa.table(
@@ -192,6 +193,85 @@ def test_doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", *flags, "--allow-path", str(tmp_path / "missing")]) == 1
     assert "FAIL  allow-path" in capsys.readouterr().out
     assert not (tmp_path / "w").exists()
+
+
+@pytest.fixture
+def no_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Flags of a doctor that finds neither Java nor jars, whatever this machine has."""
+    (tmp_path / "empty").mkdir()
+    for variable in ("JAVA_HOME", *(s.variable for s in SETTINGS)):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return ["doctor", "--warehouse", str(tmp_path / "w"), "--state", str(tmp_path / "s"), "--port", "0"]
+
+
+def test_doctor_on_spark_is_optional_until_it_is_asked_for(
+    no_spark: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(no_spark) == 0
+    report = capsys.readouterr().out
+    assert "warn  java         Java is not found" in report and "FAIL" not in report
+    assert report.count("run `gateway spark install` (optional, for --spark)") == 2
+    for master in ("local[2]", "spark://host:7077", "yarn"):
+        assert main([*no_spark, "--spark", master]) == 1
+        report = capsys.readouterr().out
+        assert "FAIL  java         Java is not found" in report and "optional" not in report
+        assert report.count("FAIL  spark jar") == 2
+    assert main([*no_spark, "--spark", "local", "--spark-jars", str(tmp_path / "jars")]) == 1
+    assert f"{tmp_path}/jars/delta-storage-4.4.0.jar cannot be read" in capsys.readouterr().out
+
+
+def test_doctor_on_a_connect_server(
+    no_spark: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed = {"pyspark": "4.2.0", "grpcio": "1", "grpcio-status": "1", "googleapis-common-protos": "1"}
+    installed |= {"zstandard": "1", "pandas": "3", "pyarrow": "26"}
+    real = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: installed.get(name) or real(name))
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        assert main([*no_spark, "--spark", f"sc://127.0.0.1:{port}/;token=secret"]) == 0  # neither Java nor jars needed
+        report = capsys.readouterr().out
+    assert f"ok    spark        127.0.0.1:{port} accepts connections" in report and "java" not in report
+    assert "ok    pyspark      4.2.0 with Spark Connect" in report
+    assert main([*no_spark, "--spark", f"sc://127.0.0.1:{port}"]) == 1
+    assert f"FAIL  spark        127.0.0.1:{port} does not answer: Connection refused" in capsys.readouterr().out
+
+
+def test_doctor_on_a_connect_client_that_is_not_whole(
+    no_spark: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def version(name: str) -> str:
+        if name in ("grpcio-status", "zstandard"):
+            raise metadata.PackageNotFoundError(name)
+        return "4.2.0" if name == "pyspark" else real(name) if name in PINS else "1"
+
+    real = metadata.version
+    monkeypatch.setattr(metadata, "version", version)
+    assert main([*no_spark, "--spark", "sc://127.0.0.1:1"]) == 1
+    assert "FAIL  pyspark      Spark Connect needs grpcio-status, zstandard: pip" in capsys.readouterr().out
+    monkeypatch.setattr(metadata, "version", lambda name: "4.1.0" if name == "pyspark" else real(name))
+    assert main([*no_spark, "--spark", "sc://127.0.0.1:1"]) == 1
+    assert "FAIL  pyspark      pyspark 4.1.0 is installed" in capsys.readouterr().out
+
+
+def test_doctor_on_a_file_of_spark_settings(
+    no_spark: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "spark.conf"
+    flags = [*no_spark, "--spark", "local", "--spark-properties", str(path)]
+    for text, verdict in (
+        (None, f"FAIL  properties   spark-properties: cannot read {path}: No such file"),
+        ("spark.a 1\nx 2\n", f"FAIL  properties   spark-properties: {path}, line 2: 'x' is no setting"),
+        ("spark.a 1\n# x\nspark.b=2\n", f"ok    properties   {path}: 2 settings of Spark"),
+    ):
+        if text is not None:
+            path.write_text(text)
+        assert main(flags) == 1  # Java is missing, too
+        assert verdict in capsys.readouterr().out
 
 
 def test_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from urllib.parse import urlparse
 
 from gateway.errors import ConfigError
 
@@ -23,6 +24,9 @@ PYSPARK = "4.2.0"
 JAVA_VERSIONS = (17, 21)
 _MAVEN_SECONDS = 600
 INSTALL = "gateway spark install"
+# What pyspark's client of Spark Connect imports: the packages of its extra `connect`.
+_CONNECT_PACKAGES = ("grpcio", "grpcio-status", "googleapis-common-protos", "zstandard", "pandas", "pyarrow")
+_CONNECT_PORT = 15002
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,29 @@ def pyspark_problem() -> Problem | None:
     return None
 
 
+def connect_problem() -> Problem | None:
+    """Whether pyspark's client of Spark Connect has all that it imports; nothing is imported, no server is asked."""
+    problem = pyspark_problem()
+    if problem is not None:
+        return problem
+    missing = [name for name in _CONNECT_PACKAGES if not _is_installed(name)]
+    if missing:
+        return Problem("pyspark", f"Spark Connect needs {', '.join(missing)}: pip install 'gateway[spark]'")
+    return None
+
+
+def connect_address(url: str) -> tuple[str, int]:
+    """Host and port of ``sc://HOST[:PORT][/;key=value…]``. Raises ConfigError without the address, which may hold a token."""
+    try:
+        parts = urlparse("http" + url.removeprefix("sc"))  # as pyspark takes it apart
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigError("spark", f"the address is not sc://HOST:PORT: {error}") from None
+    if not host or parts.path not in ("", "/"):
+        raise ConfigError("spark", "the address is not sc://HOST:PORT")
+    return host, _CONNECT_PORT if port is None else port
+
+
 def java_problem(environment: Mapping[str, str] | None = None) -> Problem | None:
     """Whether the Java that Spark would start is there and of a version that it supports."""
     wanted = " or ".join(map(str, JAVA_VERSIONS))
@@ -183,6 +210,14 @@ def jar_problem(folder: Path, jar: Jar) -> Problem | None:
     if found != jar.sha256:
         return Problem("jar", f"{path} is not {jar.coordinates}: its SHA-256 is {found}; run `{command}` to replace it")
     return None
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _jar_problems(folder: Path) -> Iterator[Problem]:

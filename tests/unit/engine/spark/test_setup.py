@@ -140,6 +140,37 @@ def test_pyspark_is_missing_or_of_another_version(monkeypatch: pytest.MonkeyPatc
     assert setup.pyspark_problem() is None
 
 
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("sc://host", ("host", 15002)),
+        ("sc://host:7", ("host", 7)),
+        ("sc://host:7/;use_ssl=true;token=a", ("host", 7)),
+        ("sc://[::1]:7/", ("::1", 7)),
+    ],
+)
+def test_connect_address(url: str, address: tuple[str, int]) -> None:
+    assert setup.connect_address(url) == address
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sc://",
+        "sc://:7",
+        "sc://host:x",
+        "sc://host:70000",
+        "sc://host/path",
+        "sc://[::1",
+        "sc://host/path/;token=secret",
+    ],
+)
+def test_no_connect_address(url: str) -> None:
+    with pytest.raises(ConfigError, match="is not sc://HOST:PORT") as caught:
+        setup.connect_address(url)
+    assert "secret" not in caught.value.message
+
+
 def test_install_brings_the_jars_once(programs: Path, tmp_path: Path) -> None:
     script(programs / "mvn", MAVEN)
     folder = tmp_path / "new" / "jars"
