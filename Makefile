@@ -63,6 +63,7 @@ lock:
 	$(LOCK) pyproject.toml -c requirements/dev.txt -o requirements/base.txt
 	$(LOCK) pyproject.toml --extra client -c requirements/dev.txt requirements/build.in -o requirements/demo.txt
 	$(LOCK) pyproject.toml --extra test --extra dev --extra bench -c requirements/dev.txt -o requirements/bench.txt
+	$(LOCK) pyproject.toml --extra test --extra dev --extra spark -c requirements/dev.txt -o requirements/spark.txt
 
 thrift:
 	$(PYTHON) thrift_idl/generate.py
