@@ -1,11 +1,12 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only test-heavy bench conformance lint format lock thrift check-thrift clean
+.PHONY: demo test test-only test-heavy test-spark bench bench-spark conformance lint format lock thrift check-thrift clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+SPARK ?=
 PYTEST_WORKERS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 
@@ -26,10 +27,29 @@ $(VENV)/.dev: requirements/dev.txt pyproject.toml
 $(VENV)/.bench: requirements/bench.txt pyproject.toml
 	$(call install,bench)
 
+# All of dev, pyspark, which is all of Spark, and its Delta jars; setup.py pins these.
+$(VENV)/.spark: requirements/spark.txt pyproject.toml gateway/engine/spark/setup.py
+	@echo "Installing Spark into $(VENV); the first time it is some 450 MB to fetch ..."
+	$(call install,spark)
+	@$(BIN)/gateway spark install
+
+# SPARK=1: with Spark as second engine.
+ifeq ($(SPARK),1)
+demo: $(VENV)/.spark
+	@$(BIN)/gateway demo --spark 'local[*]' $(ARGS)
+else
 demo: $(VENV)/.demo
 	@$(BIN)/gateway demo $(ARGS)
+endif
 
+# With the tests on Spark where there is Java and its jars can be had; else a line says why not.
+NO_SPARK := Tests on Spark are left out
+JAVA_CHECK := import sys; from gateway.engine.spark.setup import java_problem; \
+	problem = java_problem(); sys.exit(problem and '$(NO_SPARK): ' + problem.detail)
 test: lint test-only
+	@$(BIN)/python -c "$(JAVA_CHECK)" || exit 0; \
+	$(MAKE) --no-print-directory $(VENV)/.spark || { echo "$(NO_SPARK): it could not be installed, see above"; exit 0; }; \
+	$(MAKE) --no-print-directory test-spark
 
 test-only: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup $(ARGS)
@@ -38,8 +58,15 @@ test-only: $(VENV)/.dev
 test-heavy: $(VENV)/.dev
 	$(BIN)/python -m pytest -m heavy $(ARGS)
 
+# In one process, so that all of them share one Spark. That ARGS leave none of them is no failure.
+test-spark: $(VENV)/.spark
+	$(BIN)/python -m pytest -m "spark and not heavy" $(ARGS) $(if $(ARGS),|| test $$? -eq 5)
+
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run $(ARGS)
+
+bench-spark: $(VENV)/.spark
+	$(BIN)/python -m benchmarks.spark $(ARGS)
 
 # Counts of right, refused and wrong answers over the recorded corpora, into docs/conformance.md.
 conformance: $(VENV)/.dev

@@ -53,7 +53,13 @@ def make_parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", help="start on sample data, run a query, show how to connect")
     demo.add_argument("--once", action="store_true", help="end after the query instead of waiting for Ctrl-C")
-    _add_settings(demo, ("warehouse", "port", "state", "memory-limit", "slots", "log-format", "log-level"))
+    _add_settings(
+        demo,
+        (
+            *("warehouse", "port", "state", "memory-limit", "slots", "spark", "spark-jars", "spark-memory"),
+            *("log-format", "log-level"),
+        ),
+    )
 
     query = commands.add_parser("query", help="run one statement here or on a gateway")
     query.add_argument("sql", metavar="SQL", help="the statement; - reads it from standard input")

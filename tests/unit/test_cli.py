@@ -20,8 +20,9 @@ from gateway import __version__
 from gateway.auth.authenticators import read_tokens
 from gateway.cli import main
 from gateway.cli.doctor import examine
+from gateway.cli.embedded import embedded_config
 from gateway.cli.findings import FAIL
-from gateway.cli.main import make_parser
+from gateway.cli.main import make_parser, settings_flags
 from gateway.cli.output import choose_format, write_rows
 from gateway.config import PINS, SETTINGS, load_config
 from gateway.errors import ConfigError
@@ -294,6 +295,15 @@ def test_every_setting_is_a_flag_of_serve(capsys: pytest.CaptureFixture[str], mo
     for setting in SETTINGS:
         assert f"--{setting.name} " in text
         assert " ".join(setting.help.split()) in text
+
+
+def test_demo_passes_spark_on_to_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in (s.variable for s in SETTINGS):
+        monkeypatch.delenv(variable, raising=False)
+    argv = ["demo", "--state", str(tmp_path), "--spark", "local[2]", "--spark-jars", str(tmp_path / "j"), "--port", "0"]
+    arguments = make_parser().parse_args([*argv, "--spark-memory", "1GiB"])
+    config = embedded_config(settings_flags(arguments), arguments.config)
+    assert (config.spark, config.spark_jars, config.spark_memory) == ("local[2]", tmp_path / "j", 1 << 30)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
