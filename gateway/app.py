@@ -28,6 +28,8 @@ from gateway.engine.pool import PoolLimits, WorkerPool
 from gateway.engine.router import RoutedPool
 from gateway.engine.shared import SharedLimits, SharedPool
 from gateway.engine.spark import setup as spark_setup
+from gateway.engine.spark.properties import read_properties
+from gateway.engine.spark.session import is_connect
 from gateway.errors import ConfigError
 from gateway.observability import log
 
@@ -76,8 +78,20 @@ def spark_factory(config: Config) -> Callable[[], Handler]:
         jars=str(config.spark_jars or spark_setup.default_folder()),
         scratch=str(config.state / "spark"),
         memory=config.spark_memory,
-        extra={},
+        extra=read_properties(config.spark_properties) if config.spark_properties is not None else {},
     )
+
+
+def check_spark(config: Config) -> None:
+    """Raise ConfigError for a Spark that cannot start; nothing is started."""
+    if config.spark is None:
+        return
+    if is_connect(config.spark):
+        problem = spark_setup.connect_problem()
+        if problem is not None:
+            raise ConfigError("spark", problem.detail)
+    else:
+        spark_setup.check(config.spark_jars or spark_setup.default_folder())
 
 
 class Gateway:
@@ -108,6 +122,7 @@ class Gateway:
         """Returns when requests are served. Raises ConfigError for what the user can mend, GatewayError otherwise."""
         config = self.config
         check_pins()
+        check_spark(config)
         prepare_folders(config)
         _raise_file_limit()
         authenticator: AllowAll | StaticTokens = AllowAll()
