@@ -184,6 +184,21 @@ def overwrite(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
 
+def check_creatable(
+    path: str, schema: t.StructType, *, partition_by: Sequence[str], properties: Mapping[str, str], replace: bool
+) -> None:
+    """Raise what `create_table` would raise for what the table asks of its writers, before anything is planned."""
+    _check_schema(schema, _partition_columns(schema, partition_by))
+    _check_properties(dict(properties))
+    if replace and log.has_log(path):
+        check_snapshot_writable(open_snapshot(path), removes=True)
+
+
+def check_appendable(path: str) -> None:
+    """Raise what `append` would raise for the table's features and properties, before anything is planned."""
+    check_snapshot_writable(open_snapshot(path))
+
+
 def check_snapshot_writable(snapshot: Snapshot, *, removes: bool = False) -> None:
     """Raise UnsupportedError naming what the table asks of its writers beyond plain files.
 

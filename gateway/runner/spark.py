@@ -114,21 +114,24 @@ class SparkRunner:
 
     def _run(self, job: Statement, statement: Read, respelt: Respelt, slot: SparkSessionSlot, emit: Emit) -> None:
         first = statement.keywords[0] if statement.keywords else "SELECT"
-        writes = statement.kind in (Kind.DML, Kind.DDL, Kind.SCRIPT)
-        word = first if writes else "SELECT"
-        if writes:
-            shape = _WRITES.get(first, RESULT)
-            emit(Planned(word, "spark", job.route, shape, writes=True, is_query=first in _WRITES))
+        shape = _WRITES.get(first) if statement.kind is Kind.DML else None
+        if shape is not None:
+            emit(Planned(first, "spark", job.route, shape, writes=True))
         with slot.lock:
             self._prepare(job, slot, respelt)
             frame = slot.spark.sql(respelt.text)
-        if writes:
-            self._finish_write(first, frame, emit)
+        if shape is not None:
+            self._finish_write(frame, shape, emit)
             return
         schema = self._schema(frame)
+        word = "SELECT" if statement.kind is Kind.QUERY else "_".join(statement.keywords[:2])
+        if not schema.fields:
+            emit(Planned(word, "spark", job.route, RESULT, writes=True, is_query=False))
+            emit(Finished(0))
+            return
         if job.row_limit is not None:
             frame = frame.limit(job.row_limit)
-        emit(Planned(word, "spark", job.route, schema))
+        emit(Planned(word, "spark", job.route, schema, writes=statement.kind is Kind.DDL))
         count = 0
         for batch in self._batches(frame, schema):
             emit.rows(batch)
@@ -144,19 +147,15 @@ class SparkRunner:
             return rows.collected(frame, schema)
         return rows.written(frame, schema, self._scratch / f"result-{uuid.uuid4().hex}")
 
-    def _finish_write(self, first: str, frame: Any, emit: Emit) -> None:
-        shape = _WRITES.get(first)
-        if shape is None:
-            emit(Finished(0))
-            return
+    def _finish_write(self, frame: Any, shape: StructType, emit: Emit) -> None:
         found = frame.toArrow()
         if found.num_rows != 1 or found.num_columns != len(shape.fields):
             emit(Finished(0))
             return
         names = [f"c{i}" for i in range(found.num_columns)]
-        batch = found.rename_columns(names).cast(pa.schema([(n, pa.int64()) for n in names])).combine_chunks()
-        emit.rows(batch.to_batches()[0])
-        emit(Finished(1, modified_rows=batch.column(0)[0].as_py()))
+        table = found.rename_columns(names).cast(pa.schema([(n, pa.int64()) for n in names])).combine_chunks()
+        emit.rows(table.to_batches()[0])
+        emit(Finished(1, modified_rows=table.column(0)[0].as_py()))
 
     def _schema(self, frame: Any) -> StructType:
         columns = parse_schema(frame.schema.jsonValue())

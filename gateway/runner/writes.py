@@ -100,13 +100,13 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     options: dict[str, Any] = {
         "partition_by": command.partitioned_by,
         "properties": dict(command.properties),
-        "comment": command.comment,
         "replace": command.replace,
     }
     if command.query is None:
         assert command.columns is not None
+        write.check_creatable(path, struct(*command.columns), **options)
         emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
-        write.create_table(path, struct(*command.columns), **options)
+        write.create_table(path, struct(*command.columns), comment=command.comment, **options)
         return Answer("CREATE_TABLE", is_query=False, announced=True)
     query, binder = runner.bind(command.query.tree, env)
     if command.columns is not None:
@@ -117,11 +117,12 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
                 "UNSUPPORTED_FEATURE", f"A column of type VOID ({f.name}) in a table.", span=command.query.span
             )
     schema_ = struct(*(StructField(f.name, f.type, True) for f in query.schema.fields))
+    write.check_creatable(path, schema_, **options)
     decision = plan(compile_query(stored(query, binder, schema_), env.context))
     execution = runner.engine.run(decision.query)
     execution.start()
     emit(Planned("CREATE_TABLE_AS_SELECT", decision.engine, decision.reason, _INSERTED, writes=True, is_query=True))
-    result = write.create_table(path, schema_, batches=_batches(execution, emit), **options)
+    result = write.create_table(path, schema_, batches=_batches(execution, emit), comment=command.comment, **options)
     # Databricks shows the columns without a row here; connector tests rely on it.
     return rows_of(
         "CREATE_TABLE_AS_SELECT",
@@ -182,6 +183,7 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Runner, 
     aligned, casts = _aligned(command, table.schema, query, binder, _quoted(table.name))
     try:
         decision = plan(compile_query(aligned, env.context))
+        write.check_appendable(table.location)
         execution = runner.engine.run(decision.query)
         execution.start()
         emit(Planned("INSERT", decision.engine, decision.reason, _INSERTED, writes=True, is_query=True))
