@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from gateway.errors import ServerError
 from gateway.results.arrow_types import list_parts, null_mask, plain, struct_of
-from gateway.results.display import wire_text
+from gateway.results.display import cast_to_string, wire_text
 from gateway.results.zones import arrow_zone
 from gateway.sqltypes import (
     STRING,
@@ -191,6 +191,8 @@ def _changes_inside(data_type: DataType, options: ArrowOptions) -> bool:
 
 def _native(values: pa.Array, data_type: DataType, options: ArrowOptions, time_zone: str) -> pa.Array:
     """`values` with intervals and VOID inside turned into text; the rest shares its buffers."""
+    if isinstance(data_type, IntervalType) and _never_native(data_type, options):
+        return cast_to_string(values, data_type, time_zone)  # a literal, as in Spark's to_json
     if _never_native(data_type, options):
         return wire_text(values, data_type, time_zone)
     if not _changes_inside(data_type, options):

@@ -143,7 +143,7 @@ class SparkRunner:
             return rows.collected(frame, schema)
         if self.engine.is_connect:
             return rows.streamed(frame, schema)
-        if rows.is_small(frame):
+        if not rows.needs_writing(schema) and rows.is_small(frame):
             return rows.collected(frame, schema)
         return rows.written(frame, schema, self._scratch / f"result-{uuid.uuid4().hex}")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, Span, UnsupportedError, UserError
 
 _LOST = ("Connection refused", "Connection reset", "Answer from Java side is empty", "StatusCode.UNAVAILABLE")
 _NO_MEMORY = ("OutOfMemoryError", "Total size of serialized results")
 _RESOURCE_CLASSES = ("53", "54", "57")
+_LONGEST_CHAIN = 8
 _SERVER_CLASSES = ("XX", "58", "08", "KD")
 
 
@@ -29,7 +31,7 @@ def as_gateway_error(error: BaseException, original: Callable[[int], int], names
         return error
     if is_lost(error):
         return ServerError("WORKER_LOST", "Spark was lost while running this statement; send it again.", retryable=True)
-    condition, sqlstate, message, span = _facts(error, original)
+    condition, sqlstate, message, span = _facts(_told(error), original)
     if condition == "OPERATION_CANCELED":
         return CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
     if condition is None:
@@ -42,6 +44,24 @@ def as_gateway_error(error: BaseException, original: Callable[[int], int], names
     elif sqlstate.startswith(_SERVER_CLASSES):
         kind = ServerError
     return kind(condition, names(message), sqlstate=sqlstate, span=span)
+
+
+def _told(error: Any) -> Any:
+    """The first of an exception and its causes in the JVM that names a condition; else the exception."""
+    from pyspark.errors import PySparkException
+    from pyspark.errors.exceptions.captured import convert_exception
+
+    if isinstance(error, PySparkException) and error.getCondition():
+        return error
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    for _ in range(_LONGEST_CHAIN):
+        if java is None:
+            break
+        found = convert_exception(java)
+        if found.getCondition():
+            return found
+        java = java.getCause()
+    return error
 
 
 def _facts(error: BaseException, original: Callable[[int], int]) -> tuple[str | None, str, str, Span | None]:

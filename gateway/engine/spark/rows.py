@@ -65,10 +65,15 @@ def needs_collecting(schema: StructType) -> bool:
     return any(_holds(f.type, lambda t: t.name == "VOID") for f in schema.fields)
 
 
+def needs_writing(schema: StructType) -> bool:
+    """Whether a column has no form in Arrow as Spark makes it: months inside of a nested value."""
+    return any(_holds(c, _is_months) for f in schema.fields for c in f.type.children())
+
+
 def _positional(frame: Any, schema: StructType) -> Any:
     """Columns named c0, c1 …: names may repeat, and hold what Parquet does not take."""
     renamed = frame.toDF(*(f"c{i}" for i in range(len(schema.fields))))
-    months = [i for i, f in enumerate(schema.fields) if isinstance(f.type, IntervalType) and f.type.is_year_month]
+    months = [i for i, f in enumerate(schema.fields) if _is_months(f.type)]
     if not months:
         return renamed
     # Arrow in Python has no interval of months.
@@ -78,6 +83,10 @@ def _positional(frame: Any, schema: StructType) -> Any:
             for i in range(len(schema.fields))
         )
     )
+
+
+def _is_months(type_: DataType) -> bool:
+    return isinstance(type_, IntervalType) and type_.is_year_month
 
 
 def _holds(type_: DataType, test: Any) -> bool:

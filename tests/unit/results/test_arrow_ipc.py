@@ -119,7 +119,11 @@ def test_intervals_and_void_inside_nested_columns_follow_their_flags() -> None:
     )
     inner = "i: list<element: string>, m: map<string, string>, v: list<element: string>"
     assert str(table.schema.field(0).type) == f"struct<{inner}>"
-    shown = {"i": ["1 02:03:04.500000000", None], "m": [("k", "1-2")], "v": [None]}
+    shown = {
+        "i": ["INTERVAL '1 02:03:04.5' DAY TO SECOND", None],
+        "m": [("k", "INTERVAL '1-2' YEAR TO MONTH")],
+        "v": [None],
+    }
     assert table.column(0).to_pylist() == [shown, None]
     native = delivered_schema(schema, NATIVE, "UTC").field(0).type
     assert (
