@@ -15,6 +15,9 @@ from gateway.errors import ConfigError, GatewayError
 COMMANDS = ("serve", "demo", "query", "check-sql", "bench", "doctor", "spark", "token")
 
 
+_SPARK = ("spark", "spark-jars", "spark-memory", "spark-properties", "spark-above")
+
+
 def _add_settings(parser: argparse.ArgumentParser, names: Sequence[str] | None = None) -> None:
     group = parser.add_argument_group(
         "settings", "each is also an environment variable GATEWAY_… and a key of the file"
@@ -75,12 +78,12 @@ def make_parser() -> argparse.ArgumentParser:
     query.add_argument("-o", "--output", metavar="FILE", help="write the rows to FILE")
     query.add_argument("--max-rows", type=int, metavar="N", help="rows shown by the table format [1000]; 0: all")
     query.add_argument("--quiet", action="store_true", help="no progress on standard error")
-    _add_settings(query, ("warehouse", "allow-path", "state", "memory-limit", "log-level"))
+    _add_settings(query, ("warehouse", "allow-path", "state", "memory-limit", "log-level", *_SPARK))
 
     check = commands.add_parser("check-sql", help="say what of a SQL file would run, what not, why and where")
     check.add_argument("file", metavar="FILE", help="statements separated by semicolons; - reads standard input")
     check.add_argument("--json", action="store_true", help="one JSON object per statement")
-    _add_settings(check, ("warehouse", "allow-path", "state"))
+    _add_settings(check, ("warehouse", "allow-path", "state", *_SPARK))
 
     bench = commands.add_parser("bench", help="measure this installation (from a source checkout)")
     bench.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run; all by default")

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from gateway.config.session import ENGINE
 from gateway.engine.base import Event, Planned, SessionChange, SessionState, Statement, TempView
 from gateway.errors import GatewayError, Span, UnsupportedError, line_and_column
+from gateway.planner import handed_over
 from gateway.runner import commands
 from gateway.runner.handler import Environment, Runner
 from gateway.sql import command_nodes as c
@@ -71,12 +73,21 @@ def check(text: str, runner: Runner) -> list[Checked]:
     reports = []
     for span in _split(text):
         source = text[span.start : span.stop]
+        env = runner.environment(session)
+        statement = None
         try:
             statement = read_statement(_blank(text, span.start) + source, limits)
             command = parse_command(statement)
-            env = runner.environment(session)
             env.parameters = bound_parameters(statement.markers, (), env.context)
             engine, reason, changes = _check_one(command, Statement("check", text, session), env, runner)
+        except UnsupportedError as error:
+            handover = handed_over(statement, error, env.setting(ENGINE)) if runner.has_spark and statement else None
+            if handover is None:
+                reports.append(_failure(error, text, span, source, made))
+                continue
+            line, column = line_and_column(text, span.start)
+            reports.append(Checked(Verdict.RUNS, line, column + 1, source, handover.engine, handover.reason))
+            continue
         except GatewayError as error:
             reports.append(_failure(error, text, span, source, made))
             continue

@@ -7,14 +7,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gateway.config.session import (
+    ENGINE,
     SESSION_SETTINGS,
     find_setting,
     is_tuning,
     normalise_setting,
 )
 from gateway.engine.base import Emit, SessionChange, Statement
-from gateway.errors import GatewayError, UnsupportedError, UserError, unsupported
-from gateway.planner import described
+from gateway.errors import UnsupportedError, UserError, unsupported
+from gateway.planner import described, too_large
 from gateway.runner import views, writes
 from gateway.runner.answer import Answer, done, rows_of, strings
 from gateway.runner.patterns import hive
@@ -323,9 +324,17 @@ def _describe_catalog(
     return rows_of("DESCRIBE", strings("info_name", "info_value"), [[r[i] for r in rows] for i in range(2)])
 
 
+_PLAN = struct(StructField("plan", STRING, False))
+
+
+def explained_elsewhere(engine: str, reason: str) -> Answer:
+    """EXPLAIN of a statement that the embedded engine does not run."""
+    return rows_of("EXPLAIN", _PLAN, [[f"Engine: {engine}\nReason: {reason}"]])
+
+
 def _explain(command: c.Explain, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
     inner = command.statement
-    field = struct(StructField("plan", STRING, False))
+    field = _PLAN
     if isinstance(inner, (c.CreateTable, c.Insert)) and inner.query is not None:
         tree = inner.query.tree
     elif isinstance(inner, c.Query):
@@ -334,13 +343,10 @@ def _explain(command: c.Explain, job: Statement, env: Environment, runner: Runne
         return rows_of(
             "EXPLAIN", field, [[f"Engine: gateway\nReason: {type(inner).__name__} is answered without an engine"]]
         )
-    try:
-        compiled, decision = runner.prepared(tree, env)
-    except GatewayError as error:
-        if error.condition.startswith("UNSUPPORTED"):
-            text = f"Engine: none\nReason: {error.text(job.text)}"
-            return rows_of("EXPLAIN", field, [[text]])
-        raise
+    compiled, decision = runner.prepared(tree, env)
+    large = too_large(decision, runner.spark_above, env.setting(ENGINE))
+    if large is not None and runner.has_spark:
+        return explained_elsewhere(large.engine, large.reason)
     text = described(decision)
     if command.mode != "simple":
         text += f"\n\n== Engine Text ==\n{compiled.generated.text}"

@@ -36,7 +36,7 @@ from gateway.runner.context import context_of
 from gateway.runner.tables import StatementTables
 from gateway.sql.catalogue import Context
 from gateway.sql.command_nodes import Query
-from gateway.sql.commands import parse_command
+from gateway.sql.commands import explained, parse_command
 from gateway.sql.compile import Compiled, bind, compile_query
 from gateway.sql.parameters import bound_parameters
 from gateway.sql.resolve import Binder, BoundQuery
@@ -77,7 +77,7 @@ class Runner:
         self._spill = spill
         self._memory = memory_limit
         self.has_spark = spark
-        self._spark_above = spark_above
+        self.spark_above = spark_above
         self.catalogs: dict[str, Catalog] = {}
 
     def warm_up(self) -> None:
@@ -115,10 +115,19 @@ class Runner:
                 raise unsupported("Running this statement on Spark, as gateway.engine asks,", statement.span)
             self._answer(statement, job, env, started, emit)
         except UnsupportedError as error:
-            handover = wanted or handed_over(statement, error, env.setting(ENGINE))
+            inner = explained(statement)
+            handover = wanted or handed_over(inner or statement, error, env.setting(ENGINE))
+            if inner is not None:
+                self._deliver(self._route(error, handover), emit)
+                return
             if handover is None:
                 raise
             self.hand_over(error, handover)
+
+    def _route(self, error: UnsupportedError, handover: Handover | None) -> Answer:
+        if handover is None or not self.has_spark:
+            return commands.explained_elsewhere("none", str(error))
+        return commands.explained_elsewhere(handover.engine, handover.reason)
 
     def _answer(self, statement: Read, job: Statement, env: Environment, started: float, emit: Emit) -> None:
         command = parse_command(statement)
@@ -130,7 +139,7 @@ class Runner:
         compiled = compile_query(query, env.context)
         decision = plan(compiled)
         compile_ms = (time.perf_counter() - started) * 1000
-        large = too_large(decision, self._spark_above, env.setting(ENGINE))
+        large = too_large(decision, self.spark_above, env.setting(ENGINE))
         if large is not None and self.has_spark:
             self.hand_over(unsupported(large.reason, statement.span), large)
         self._query(decision, job.row_limit, compile_ms, emit)

@@ -25,6 +25,7 @@ from gateway.config.session import (
     TIMEZONE,
     is_tuning,
 )
+from gateway.delta import log
 from gateway.delta.schema import UnreadableType, parse_schema, struct_of
 from gateway.engine import spill
 from gateway.engine.base import Emit, Finished, Job, Planned, SessionChange, Statement, TempView
@@ -37,7 +38,7 @@ from gateway.runner.answer import RESULT
 from gateway.runner.context import context_of
 from gateway.sql.bound import Lit
 from gateway.sql.parameters import bound_parameters
-from gateway.sql.respell import SPARK_CATALOG, Naming, Respelt, database, names_back, respell
+from gateway.sql.respell import SPARK_CATALOG, Mention, Naming, Respelt, database, names_back, respell
 from gateway.sql.statement import Kind, read_statement
 from gateway.sql.statement import Statement as Read
 from gateway.sqltypes import BIGINT, StructField, StructType, struct
@@ -58,6 +59,8 @@ _MERGED = struct(
 )
 _INSERTED = struct(StructField("num_affected_rows", BIGINT), StructField("num_inserted_rows", BIGINT))
 # What Databricks answers for statements that write; told before they run, so that a loss of the engine is judged rightly.
+_COMMIT_MARK = "spark.databricks.delta.commitInfo.userMetadata"
+_NEWEST_COMMITS = 100
 _WRITES: dict[str, StructType] = {"DELETE": _AFFECTED, "UPDATE": _AFFECTED, "MERGE": _MERGED, "INSERT": _INSERTED}
 
 
@@ -119,7 +122,10 @@ class SparkRunner:
             emit(Planned(first, "spark", job.route, shape, writes=True))
         with slot.lock:
             self._prepare(job, slot, respelt)
-            frame = slot.spark.sql(respelt.text)
+            frame = self._marked(job, slot, respelt.text) if shape is _INSERTED else slot.spark.sql(respelt.text)
+        if shape is _INSERTED:
+            self._finish_insert(job.statement_id, respelt, emit)
+            return
         if shape is not None:
             self._finish_write(frame, shape, emit)
             return
@@ -156,6 +162,24 @@ class SparkRunner:
         table = found.rename_columns(names).cast(pa.schema([(n, pa.int64()) for n in names])).combine_chunks()
         emit.rows(table.to_batches()[0])
         emit(Finished(1, modified_rows=table.column(0)[0].as_py()))
+
+    def _marked(self, job: Statement, slot: SparkSessionSlot, text: str) -> Any:
+        """Run a statement whose commit carries the statement's id."""
+        slot.spark.conf.set(_COMMIT_MARK, job.statement_id)
+        try:
+            return slot.spark.sql(text)
+        finally:
+            slot.spark.conf.unset(_COMMIT_MARK)
+
+    def _finish_insert(self, statement_id: str, respelt: Respelt, emit: Emit) -> None:
+        """The counts that Databricks shows; Spark's INSERT answers nothing, so they come from its commit."""
+        rows = sum(
+            _inserted_rows(folder, statement_id)
+            for mention in respelt.mentions
+            if mention.is_target and (folder := self._folder(mention)) is not None
+        )
+        emit.rows(pa.record_batch([pa.array([rows]), pa.array([rows])], names=["c0", "c1"]))
+        emit(Finished(1, modified_rows=rows))
 
     def _schema(self, frame: Any) -> StructType:
         columns = parse_schema(frame.schema.jsonValue())
@@ -231,13 +255,16 @@ class SparkRunner:
     def _mirror(self, respelt: Respelt) -> None:
         tables = []
         for mention in respelt.mentions:
-            known = self.catalogs.get(mention.catalog.lower())
-            if known is None or not known.has_schema(mention.schema):
-                continue
-            folder = known.table_folder(mention.schema, mention.table)
-            real = os.path.realpath(folder) if folder is not None else None
-            tables.append(MirroredTable(database(mention.catalog, mention.schema), mention.table, real))
+            if self._has_schema(mention.catalog, mention.schema):
+                name = database(mention.catalog, mention.schema)
+                tables.append(MirroredTable(name, mention.table, self._folder(mention)))
         self.engine.mirror.tables(tables)
+
+    def _folder(self, mention: Mention) -> str | None:
+        """The real folder of a table, None if there is none."""
+        known = self.catalogs.get(mention.catalog.lower())
+        folder = known.table_folder(mention.schema, mention.table) if known is not None else None
+        return os.path.realpath(folder) if folder is not None else None
 
     def _named(self, text: str) -> str:
         return names_back(text, list(self.catalogs))
@@ -257,6 +284,16 @@ def make_spark_runner(
     """The handler of the Spark process: see `SparkRunner` and `SparkOptions`."""
     options = SparkOptions(master, Path(jars), Path(scratch), memory, extra)
     return SparkRunner(warehouse, samples, allow_paths, options)
+
+
+def _inserted_rows(folder: str, statement_id: str) -> int:
+    """Rows that the statement's commit says it wrote; it is among the newest."""
+    for version in reversed(log.commit_versions(folder)[-_NEWEST_COMMITS:]):
+        for action in log.actions(folder, version):
+            info = action.get("commitInfo", {})
+            if info.get("userMetadata") == statement_id:
+                return int(info.get("operationMetrics", {}).get("numOutputRows", 0))
+    return 0
 
 
 def _session_key(job: Statement) -> tuple[object, ...]:

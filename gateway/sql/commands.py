@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from sqlglot.tokenizer_core import Token
+
 from gateway.errors import UserError, unsupported
 from gateway.sql import allowed
 from gateway.sql.command_nodes import (
@@ -139,6 +141,22 @@ def parse_command(statement: Statement) -> Command:
     if statement.error is not None and parser.word == "SET":
         return parser.set_configuration(statement.text[statement.tokens[0].end + 1 :].strip())
     return parser.command(statement.kind, statement.keywords)
+
+
+def explained(statement: Statement) -> Statement | None:
+    """The statement behind EXPLAIN; None for one that explains nothing."""
+    words = statement.words
+    if words[0] != "EXPLAIN":
+        return None
+    index = 2 if words[1] in _EXPLAIN_MODES else 1
+    return _behind(statement.tokens, words, index, statement.text, statement.limits)
+
+
+def _behind(tokens: list[Token], words: list[str], index: int, text: str, limits: Limits) -> Statement:
+    """The statement that starts at a token, with its offsets in the whole text."""
+    rest = text[: tokens[len(words) - 2].end + 1]
+    tokens, words = tokens[index:], words[index:]
+    return Statement(kind_of(words, tokens), keywords_of(words), tokens, words, rest, limits)
 
 
 class CommandParser(QueryParser):
@@ -409,10 +427,7 @@ class CommandParser(QueryParser):
             self.advance()
         if self.word == END or self.word == "EXPLAIN":
             self.fail()
-        rest = self.text[: self.tokens[len(self.words) - 2].end + 1]
-        tokens, words = self.tokens[self.index :], self.words[self.index :]
-        inner = Statement(kind_of(words, tokens), keywords_of(words), tokens, words, rest, self.limits)
-        return Explain(mode, parse_command(inner))
+        return Explain(mode, parse_command(_behind(self.tokens, self.words, self.index, self.text, self.limits)))
 
     # ------------------------------------------------------------------ definitions
 
