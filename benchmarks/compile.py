@@ -28,13 +28,15 @@ from gateway.sql.statement import read_statement
 ROUNDS = 5
 
 
-def _corpus() -> Path | None:
+def corpus() -> Path | None:
+    """The folder of the shared corpora."""
     root = Path(__file__).resolve().parents[1]
     folder = Path(os.environ.get("GATEWAY_SHARED") or root.parent / "shared") / "conformance"
     return folder if (folder / "tpc.jsonl.gz").exists() else None
 
 
-def _statements(corpus: Path) -> dict[str, str]:
+def statements(corpus: Path) -> dict[str, str]:
+    """Name to text of the TPC-DS statements."""
     found = {}
     with gzip.open(corpus / "tpc.jsonl.gz", "rt") as lines:
         next(lines)
@@ -44,6 +46,15 @@ def _statements(corpus: Path) -> dict[str, str]:
                 for statement in file["statements"]:
                     found[file["file"]] = statement["sql"]
     return found
+
+
+def warehouse(corpus: Path) -> Path:
+    """A warehouse with the tables of TPC-DS at scale 0.01, made if it is not there yet."""
+    folder = tables.CACHE / "tpc"
+    if not (folder / "tpcds").exists():
+        command = [sys.executable, str(corpus / "make_tpc_data.py"), "--out", str(folder), "--format", "delta"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return folder
 
 
 def _measure(texts: dict[str, str], warehouse: Path) -> tuple[list[float], int]:
@@ -76,16 +87,13 @@ def _measure(texts: dict[str, str], warehouse: Path) -> tuple[list[float], int]:
 
 def run() -> list[Row]:
     """p50 over the statements."""
-    corpus = _corpus()
-    if corpus is None:
+    folder = corpus()
+    if folder is None:
         return [Row("compile, TPC-DS", {"ours": "left out: the corpus is not here"})]
-    warehouse = tables.CACHE / "tpc"
-    if not (warehouse / "tpcds").exists():
-        command = [sys.executable, str(corpus / "make_tpc_data.py"), "--out", str(warehouse), "--format", "delta"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    tables_folder = warehouse(folder)
     result: list[tuple[list[float], int]] = []
     threading.stack_size(256 << 20)  # as in a worker
-    thread = threading.Thread(target=lambda: result.append(_measure(_statements(corpus), warehouse)))
+    thread = threading.Thread(target=lambda: result.append(_measure(statements(folder), tables_folder)))
     thread.start()
     threading.stack_size(0)
     thread.join()

@@ -135,13 +135,13 @@ class Connector:
 
 
 @contextlib.contextmanager
-def gateway_process(*flags: str) -> Iterator[tuple[str, int, float]]:
-    """A `gateway serve` over the benchmark's warehouse: its URL, process id, and seconds from start to ready."""
+def gateway_process(*flags: str, warehouse: Path = tables.WAREHOUSE) -> Iterator[tuple[str, int, float]]:
+    """A `gateway serve` over a warehouse of the benchmarks: its URL, process id, and seconds from start to ready."""
     tables.WAREHOUSE.mkdir(parents=True, exist_ok=True)
     state = tables.CACHE / "state"
     with tempfile.TemporaryDirectory() as folder:
         ready = Path(folder) / "ready.json"
-        command = [sys.executable, "-m", "gateway", "serve", "--warehouse", str(tables.WAREHOUSE), "--port", "0"]
+        command = [sys.executable, "-m", "gateway", "serve", "--warehouse", str(warehouse), "--port", "0"]
         command += ["--state", str(state), "--ready-file", str(ready), "--log-level", "warning", *flags]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("GATEWAY_")}
         start = time.perf_counter()

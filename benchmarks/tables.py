@@ -26,6 +26,7 @@ CACHE = Path(__file__).resolve().parents[1] / ".bench"
 WAREHOUSE = CACHE / "warehouse"
 LOOKUP_ROWS, LOOKUP_FILES = 10_000_000, 100
 TRANSFER_ROWS = 1_000_000
+_FILE_BATCHES = 8  # of 1M rows: one file a table at scale 1
 
 _DELTA_NAMES = {
     pa.int64(): "long",
@@ -207,9 +208,22 @@ def tpch(scale: int = 1) -> Path:
         command = [str(generator), "parquet", "-s", str(scale), f"--output-dir={draft}"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         for name in missing:
-            write_delta(schema / name, iter([_plain_strings(pq.read_table(draft / f"{name}.parquet"))]))
+            write_delta(schema / name, _pieces(draft / f"{name}.parquet"))
         shutil.rmtree(draft)
     return schema
+
+
+def _pieces(path: Path) -> Iterator[pa.Table]:
+    """The rows of a file in tables of bounded size."""
+    with pq.ParquetFile(path) as file:
+        batches: list[pa.RecordBatch] = []
+        for batch in file.iter_batches(1 << 20):
+            batches.append(batch)
+            if len(batches) == _FILE_BATCHES:
+                yield _plain_strings(pa.Table.from_batches(batches))
+                batches = []
+        if batches:
+            yield _plain_strings(pa.Table.from_batches(batches))
 
 
 def _plain_strings(source: pa.Table) -> pa.Table:

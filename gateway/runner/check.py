@@ -19,7 +19,7 @@ from gateway.planner import handed_over
 from gateway.runner import commands
 from gateway.runner.handler import Environment, Runner
 from gateway.sql import command_nodes as c
-from gateway.sql.commands import parse_command
+from gateway.sql.commands import explained, parse_command
 from gateway.sql.cursor import DEFAULT_LIMITS
 from gateway.sql.parameters import bound_parameters
 from gateway.sql.statement import read_statement
@@ -81,7 +81,9 @@ def check(text: str, runner: Runner) -> list[Checked]:
             env.parameters = bound_parameters(statement.markers, (), env.context)
             engine, reason, changes = _check_one(command, Statement("check", text, session), env, runner)
         except UnsupportedError as error:
-            handover = handed_over(statement, error, env.setting(ENGINE)) if runner.has_spark and statement else None
+            handover = None
+            if runner.has_spark and statement is not None:
+                handover = handed_over(explained(statement) or statement, error, env.setting(ENGINE))
             if handover is None:
                 reports.append(_failure(error, text, span, source, made))
                 continue
