@@ -111,7 +111,7 @@ class SparkRunner:
             raise
         except Exception as error:
             failure = cancelled(emit, error)
-            raise as_gateway_error(failure, _mapped(respelt), self._named) from error
+            raise as_gateway_error(failure, respelt.text, _mapped(respelt), self._named) from error
 
     # ------------------------------------------------------------------------------------------------- one statement
 

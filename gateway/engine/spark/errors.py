@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ _LOST = ("Connection refused", "Connection reset", "Answer from Java side is emp
 _NO_MEMORY = ("OutOfMemoryError", "Total size of serialized results")
 _RESOURCE_CLASSES = ("53", "54", "57")
 _LONGEST_CHAIN = 8
+_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _SERVER_CLASSES = ("XX", "58", "08", "KD")
 
 
@@ -20,10 +22,13 @@ def is_lost(error: BaseException) -> bool:
     return kind in ("Py4JNetworkError", "ConnectionRefusedError", "EOFError") or any(t in str(error) for t in _LOST)
 
 
-def as_gateway_error(error: BaseException, original: Callable[[int], int], names: Callable[[str], str]) -> GatewayError:
+def as_gateway_error(
+    error: BaseException, text: str, original: Callable[[int], int], names: Callable[[str], str]
+) -> GatewayError:
     """`error` of pyspark or py4j for the client.
 
     Args:
+        text: what Spark was sent.
         original: maps an offset of the text that Spark was sent, in UTF-16 units, to one of the user's text.
         names: puts the gateway's names of tables in the place of Spark's.
     """
@@ -31,7 +36,7 @@ def as_gateway_error(error: BaseException, original: Callable[[int], int], names
         return error
     if is_lost(error):
         return ServerError("WORKER_LOST", "Spark was lost while running this statement; send it again.", retryable=True)
-    condition, sqlstate, message, span = _facts(_told(error), original)
+    condition, sqlstate, message, span = _facts(_told(error), text, original)
     if condition == "OPERATION_CANCELED":
         return CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
     if condition is None:
@@ -64,7 +69,7 @@ def _told(error: Any) -> Any:
     return error
 
 
-def _facts(error: BaseException, original: Callable[[int], int]) -> tuple[str | None, str, str, Span | None]:
+def _facts(error: BaseException, text: str, original: Callable[[int], int]) -> tuple[str | None, str, str, Span | None]:
     """Condition, SQLSTATE, message without either, position; condition None if Spark gave none."""
     from pyspark.errors import PySparkException
 
@@ -74,12 +79,27 @@ def _facts(error: BaseException, original: Callable[[int], int]) -> tuple[str | 
     if not condition:
         return None, "", "", None
     sqlstate = error.getSqlState() or "XX000"
-    message = (error.getMessage() or str(error)).removeprefix(f"[{condition}]").strip()
+    message = _without_stack(_message(error)).removeprefix(f"[{condition}]").strip()
     message = message.rpartition(" SQLSTATE: ")[0] or message
-    return condition, sqlstate, _without_stack(message), _span(error, original)
+    return condition, sqlstate, message, _span(error, text, original)
 
 
-def _span(error: BaseException, original: Callable[[int], int]) -> Span | None:
+def _message(error: Any) -> str:
+    from py4j.protocol import Py4JError
+
+    try:
+        return error.getMessage() or str(error)
+    except Py4JError:  # Spark looks the condition up in its own list, where Delta's are not
+        return str(error)
+
+
+def _parse_position(error: BaseException) -> tuple[int, int] | None:
+    """Line (from 1) and column (from 0) of a syntax error: they stand only in the exception's text."""
+    found = _POSITION.search(str(error))
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _span(error: BaseException, text: str, original: Callable[[int], int]) -> Span | None:
     contexts = error.getQueryContext() or []  # type: ignore[attr-defined]
     for context in contexts:
         if context.contextType().name == "SQL" and not context.objectName():
@@ -87,7 +107,18 @@ def _span(error: BaseException, original: Callable[[int], int]) -> Span | None:
             if 0 <= start <= stop:
                 begin = original(start)
                 return Span(begin, max(begin + 1, original(stop) + 1))
-    return None
+    position = _parse_position(error)
+    if position is None:
+        return None
+    line, column = position
+    before = text.split("\n")[: line - 1]
+    begin = original(sum(_units(each) + 1 for each in before) + column)
+    return Span(begin, begin + 1)
+
+
+def _units(text: str) -> int:
+    """Length in UTF-16 units, in which Java counts."""
+    return len(text.encode("utf-16-le")) // 2
 
 
 def _without_stack(message: str) -> str:
