@@ -33,6 +33,25 @@ class TempView:
 
 
 @dataclass(frozen=True, slots=True)
+class Definition:
+    """A session's temporary variable or function, which only the second engine knows: texts that make it there.
+
+    `key` is "variable x" or "function f", lower case; `text` the statement, under `catalog` and `schema`; `value` sets a
+    variable's present value ("" for functions).
+    """
+
+    key: str
+    text: str
+    catalog: str
+    schema: str
+    value: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.key.partition(" ")[2]
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """A bound parameter: `name` None for positional ones (their order counts), `value` None for NULL.
 
@@ -56,6 +75,7 @@ class SessionState:
     settings: Mapping[str, str]  # canonical keys -> text; only those set explicitly
     views: Mapping[str, TempView] = field(default_factory=dict)  # lower-cased name -> view
     session_id: str = ""
+    definitions: Mapping[str, Definition] = field(default_factory=dict)  # key -> definition
 
 
 @dataclass(frozen=True, slots=True)

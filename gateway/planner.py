@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.engine.base import Handover, Query, Source
@@ -37,6 +37,18 @@ _FOR_SPARK: tuple[tuple[str, ...], ...] = (
     ("DESC", "DETAIL"),
     ("SHOW", "PARTITIONS"),
     ("BEGIN",),
+    ("DECLARE",),
+    ("SET", "VAR"),
+    ("SET", "VARIABLE"),
+    ("CREATE", "TEMPORARY", "FUNCTION"),
+    ("CREATE", "OR", "REPLACE", "TEMPORARY", "FUNCTION"),
+    ("CREATE", "TEMPORARY", "VIEW"),
+    ("CREATE", "OR", "REPLACE", "TEMPORARY", "VIEW"),
+    ("CREATE", "TEMP", "VIEW"),
+    ("CREATE", "OR", "REPLACE", "TEMP", "VIEW"),
+    ("DROP", "TEMPORARY", "VARIABLE"),
+    ("DROP", "TEMP", "VARIABLE"),
+    ("DROP", "TEMPORARY", "FUNCTION"),
 )
 # What would change names or places that only the gateway's catalog may change.
 _NOT_IN_SPARK = frozenset({"RENAME", "DROP", "CREATE", "VIEW", "FUNCTION"})
@@ -111,6 +123,13 @@ def asked_for(statement: Statement, engine: str) -> Handover | None:
     if engine != SPARK or not _fits_spark(statement):
         return None
     return Handover(SPARK, "gateway.engine is spark")
+
+
+def uses_definitions(statement: Statement, names: Sequence[str]) -> Handover | None:
+    """Spark, for a statement with the name of one of the session's variables or functions, which live there."""
+    if not names or not _fits_spark(statement):
+        return None
+    return Handover(SPARK, f"it uses {', '.join(names)} of the session")
 
 
 def handed_over(statement: Statement, error: UnsupportedError, engine: str) -> Handover | None:

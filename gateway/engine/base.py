@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from gateway.errors import GatewayError
-from gateway.jobs import Job, MetadataCall, Parameter, SessionState, Statement, TempView, UdfSpec
+from gateway.jobs import Definition, Job, MetadataCall, Parameter, SessionState, Statement, TempView, UdfSpec
 from gateway.sqltypes import StructType
 
 # ------------------------------------------------------------------------------------------------------------- events
@@ -59,13 +59,14 @@ class SessionChange:
     """An effect on the session, applied by the service when the statement has finished.
 
     `kind`: "use" (name = catalog, value = schema), "set" (name, value), "reset" (name or "" for all),
-    "put_view" (view), "drop_view" (name).
+    "put_view" (view), "drop_view" (name), "put_definition" (definition), "drop_definition" (name: its key).
     """
 
     kind: str
     name: str = ""
     value: str = ""
     view: TempView | None = None
+    definition: Definition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +185,7 @@ class Engine(Protocol):
 
 
 __all__ = [
+    "Definition",
     "Emit",
     "Engine",
     "Event",

@@ -29,10 +29,11 @@ from gateway.engine.base import (
 )
 from gateway.engine.datafusion import DataFusionEngine
 from gateway.errors import UnsupportedError, unsupported
-from gateway.planner import Plan, asked_for, handed_over, plan, too_large
+from gateway.planner import Plan, asked_for, handed_over, plan, too_large, uses_definitions
 from gateway.runner import commands, metadata
 from gateway.runner.answer import Answer
 from gateway.runner.context import context_of
+from gateway.runner.definitions import needed
 from gateway.runner.tables import StatementTables
 from gateway.sql.catalogue import Context
 from gateway.sql.command_nodes import Query
@@ -110,9 +111,10 @@ class Runner:
         env = self.environment(job.session)
         statement = read_statement(job.text)
         try:
-            wanted = asked_for(statement, env.setting(ENGINE))
+            used = [d.key for d in needed(statement, job.session)]
+            wanted = asked_for(statement, env.setting(ENGINE)) or uses_definitions(statement, used)
             if wanted is not None:
-                raise unsupported("Running this statement on Spark, as gateway.engine asks,", statement.span)
+                raise unsupported(f"Running this statement on Spark ({wanted.reason})", statement.span)
             self._answer(statement, job, env, started, emit)
         except UnsupportedError as error:
             inner = explained(statement)

@@ -28,15 +28,17 @@ from gateway.config.session import (
 from gateway.delta import log
 from gateway.delta.schema import UnreadableType, parse_schema, struct_of
 from gateway.engine import spill
-from gateway.engine.base import Emit, Finished, Job, Planned, SessionChange, Statement, TempView
+from gateway.engine.base import Definition, Emit, Finished, Job, Planned, SessionChange, Statement, TempView
 from gateway.engine.spark import rows
 from gateway.engine.spark.engine import SparkEngine, SparkOptions, SparkSessionSlot, cancelled
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.mirror import MirroredTable
 from gateway.errors import GatewayError, UnsupportedError, UserError
+from gateway.runner import definitions
 from gateway.runner.answer import RESULT
 from gateway.runner.context import context_of
 from gateway.sql.bound import Lit
+from gateway.sql.made_view import MadeView, view_of
 from gateway.sql.parameters import bound_parameters
 from gateway.sql.respell import SPARK_CATALOG, Mention, Naming, Respelt, database, names_back, respell
 from gateway.sql.statement import Kind, read_statement
@@ -104,9 +106,15 @@ class SparkRunner:
         if statement.kind is not Kind.QUERY:
             self._check_targets(respelt)
         slot = self.engine.slot(_session_key(job), _settings(job))
+        view = view_of(statement)
+        if view is not None:
+            respelt = self._respelt(read_statement(view.query), job.session.catalog, job.session.schema, {})
         try:
             with self.engine.job(job.statement_id, job.session.session_id or "default", emit, slot.spark):
-                self._run(job, statement, respelt, slot, emit)
+                if view is not None:
+                    self._make_view(job, view, respelt, slot, emit)
+                else:
+                    self._run(job, statement, respelt, slot, emit)
         except GatewayError:
             raise
         except Exception as error:
@@ -132,8 +140,9 @@ class SparkRunner:
         schema = self._schema(frame)
         word = "SELECT" if statement.kind is Kind.QUERY else "_".join(statement.keywords[:2])
         if not schema.fields:
-            emit(Planned(word, "spark", job.route, RESULT, writes=True, is_query=False))
-            emit(Finished(0))
+            changes = definitions.changes(statement, slot.spark, slot.definitions, job.session)
+            emit(Planned(word, "spark", job.route, RESULT, writes=not changes, is_query=False))
+            emit(Finished(0, changes=changes))
             return
         if job.row_limit is not None:
             frame = frame.limit(job.row_limit)
@@ -143,6 +152,23 @@ class SparkRunner:
             emit.rows(batch)
             count += batch.num_rows
         emit(Finished(count))
+
+    def _make_view(self, job: Statement, view: MadeView, respelt: Respelt, slot: SparkSessionSlot, emit: Emit) -> None:
+        """CREATE TEMPORARY VIEW over a query that only Spark knows: checked here, kept by the session as text."""
+        state = job.session
+        if view.name.lower() in state.views and not view.replaces:
+            raise UserError(
+                "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS",
+                f"Cannot create the temporary view `{view.name}` because it already exists. Choose a different name, drop "
+                "or replace the existing view.",
+            )
+        with slot.lock:
+            self._prepare(job, slot, respelt)
+            self._schema(slot.spark.sql(respelt.text))
+        known = frozenset(v for v in state.views if v != view.name.lower())
+        made = TempView(view.name, view.query, view.columns, state.catalog, state.schema, view.comment, views=known)
+        emit(Planned("CREATE_VIEW", "spark", job.route, RESULT, is_query=False))
+        emit(Finished(0, changes=(SessionChange("put_view", view.name.lower(), view=made),)))
 
     def _batches(self, frame: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
         if not schema.fields or rows.needs_collecting(schema):
@@ -222,12 +248,16 @@ class SparkRunner:
         for name in [n for n in slot.views if n not in state.views]:
             slot.spark.sql(f"DROP VIEW IF EXISTS {_quoted(name)}")
             del slot.views[name]
+        definitions.prepare(slot.spark, slot.definitions, state, self._definition_text)
         self._mirror(respelt)
         for mention in respelt.mentions:
             view = state.views.get(mention.table.lower())
             if view is not None and not mention.is_target:
                 self._view(job, slot, view)
         self._use(slot, state.catalog, state.schema)
+
+    def _definition_text(self, definition: Definition) -> str:
+        return self._respelt(read_statement(definition.text), definition.catalog, definition.schema, {}).text
 
     def _view(self, job: Statement, slot: SparkSessionSlot, view: TempView) -> None:
         name = view.name.lower()

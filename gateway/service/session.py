@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-from gateway.engine.base import SessionChange, SessionState, TempView
+from gateway.engine.base import Definition, SessionChange, SessionState, TempView
 from gateway.errors import ProtocolError, ServerError
 from gateway.service.api import Handle, Principal, SessionInfo
 
@@ -39,6 +39,7 @@ class Session:
     """One client's session. Its methods are safe from many threads."""
 
     __slots__ = (
+        "_definitions",
         "_lock",
         "_settings",
         "_views",
@@ -69,6 +70,7 @@ class Session:
         self.operations: set[Handle] = set()  # with the service's lock held
         self._settings: dict[str, str] = dict(settings)
         self._views: dict[str, TempView] = {}
+        self._definitions: dict[str, Definition] = {}
         self._lock = threading.Lock()
 
     def settings(self) -> dict[str, str]:
@@ -86,6 +88,7 @@ class Session:
                 settings={**self._settings, **(overlay or {})},
                 views=dict(self._views),
                 session_id=self.id,
+                definitions=dict(self._definitions),
             )
 
     def info(self, default_time_zone: str, time_zone_key: str) -> SessionInfo:
@@ -123,6 +126,12 @@ class Session:
                 self._views[change.view.name.lower()] = change.view
             case "drop_view":
                 self._views.pop(change.name.lower(), None)
+            case "put_definition":
+                if change.definition is None:
+                    raise ServerError("INTERNAL_ERROR", "A definition was to be put but is not there.")
+                self._definitions[change.definition.key] = change.definition
+            case "drop_definition":
+                self._definitions.pop(change.name, None)
             case _:
                 raise ServerError("INTERNAL_ERROR", f"Unknown session change {change.kind!r}.")
 

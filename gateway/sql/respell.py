@@ -40,12 +40,13 @@ _PATH_FORMATS = frozenset({"DELTA", "PARQUET", "CSV", "JSON", "TEXT", "ORC", "AV
 _REFUSED_FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("REFLECT", "JAVA_METHOD", "TRY_REFLECT"), "calls Java methods"),
     **dict.fromkeys(("CURRENT_USER", "SESSION_USER", "USER", "CURRENT_CATALOG"), "would tell Spark's own"),
-    **dict.fromkeys(("CURRENT_DATABASE", "CURRENT_SCHEMA"), "would tell Spark's own"),
+    **dict.fromkeys(("CURRENT_DATABASE", "CURRENT_SCHEMA", "CURRENT_PATH"), "would tell Spark's own"),
     **dict.fromkeys(
         ("READ_FILES", "READ_KAFKA", "READ_PUBSUB", "READ_KINESIS", "HTTP_REQUEST"), "reads from elsewhere"
     ),
     **dict.fromkeys(("READ_STATESTORE", "STATE_METADATA"), "reads from elsewhere"),
 }
+_TIME_LITERALS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 _BARE_FUNCTIONS = frozenset({"CURRENT_USER", "SESSION_USER", "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_SCHEMA"})
 
 
@@ -284,11 +285,22 @@ def _refuse(statement: Statement) -> None:
             raise unsupported("TRANSFORM … USING a script", span_of_token(tokens[i]))
         if word in ("LOCATION", "DIRECTORY", "JAR", "FILE", "ARCHIVE") and words[i + 1] == STRING:
             raise unsupported(f"{word} in a statement for Spark", span_of_token(tokens[i]))
+        if word == "EXECUTE" and words[i + 1] == "IMMEDIATE":
+            raise unsupported("EXECUTE IMMEDIATE", span_of_token(tokens[i]))
+        if word in _TIME_LITERALS and words[i + 1] == STRING and _beyond_micros(tokens[i + 1].text):
+            raise unsupported("a literal with digits beyond microseconds", span_of_token(tokens[i + 1]))
         if word == "IDENTIFIER" and words[i + 1] == "(":
             raise unsupported("IDENTIFIER() in a statement for Spark", span_of_token(tokens[i]))
         makes = statement.kind is Kind.DDL and words[0] in ("CREATE", "REPLACE") and "SELECT" not in words[:i]
         if makes and word == "USING" and _is_name(words[i + 1]) and words[i + 1] != "DELTA":
             raise unsupported(f"a table of the format {tokens[i + 1].text}", span_of_token(tokens[i + 1]))
+
+
+def _beyond_micros(text: str) -> bool:
+    """Whether the fraction of a second has more digits than Spark keeps."""
+    fraction = text.rpartition(".")[2]
+    digits = fraction[: next((i for i, c in enumerate(fraction) if not c.isdigit()), len(fraction))]
+    return "." in text and bool(digits[6:].strip("0"))
 
 
 def _text(token: Token) -> str:

@@ -15,7 +15,7 @@ from json import dumps, loads
 import pyarrow as pa
 
 from gateway.engine.base import UdfSpec
-from gateway.errors import GatewayError, UserError
+from gateway.errors import GatewayError, UnsupportedError, UserError
 
 Kernel = Callable[..., pa.Array]
 Factory = Callable[[UdfSpec], Kernel]
@@ -59,4 +59,5 @@ def row_error_in(text: str) -> GatewayError | None:
         condition, message = loads(bytes.fromhex(parts[1]))
     except ValueError:
         return None
-    return UserError(condition, message)
+    kind = UnsupportedError if condition.startswith("UNSUPPORTED") else UserError
+    return kind(condition, message)

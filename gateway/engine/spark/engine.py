@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.engine.base import Emit, Progress
+from gateway.engine.base import Definition, Emit, Progress
 from gateway.engine.spark import session as sessions
 from gateway.engine.spark import setup
 from gateway.engine.spark.errors import is_lost
@@ -46,6 +46,7 @@ class SparkSessionSlot:
         self.spark = spark
         self.lock = threading.Lock()
         self.views: dict[str, object] = {}
+        self.definitions: dict[str, Definition] = {}
         self.database = ""
 
 

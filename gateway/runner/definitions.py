@@ -1,0 +1,82 @@
+"""Temporary variables and functions: they live in Spark sessions; the gateway's session keeps texts that make them again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from gateway.engine.base import Definition, SessionChange, SessionState
+from gateway.errors import UnsupportedError
+from gateway.sql.definitions import Defined, defined
+from gateway.sql.spark_literals import quoted_text
+from gateway.sql.statement import Statement as Read
+
+_WITHOUT_TEXT = ("array", "map", "struct", "variant", "binary")
+
+
+def needed(statement: Read, state: SessionState) -> list[Definition]:
+    """The session's definitions that a statement may use: those whose name is a word of it."""
+    if not state.definitions:
+        return []
+    words = {token.text.lower() for token in statement.tokens}
+    return [d for d in state.definitions.values() if d.name in words]
+
+
+def prepare(
+    spark: Any, known: dict[str, Definition], state: SessionState, respell: Callable[[Definition], str]
+) -> None:
+    """Bring a Spark session, which has `known`, to the definitions of `state`."""
+    for key in [k for k in known if k not in state.definitions]:
+        kind, _, name = key.partition(" ")
+        spark.sql(f"DROP TEMPORARY {kind.upper()} IF EXISTS `{name}`")
+        del known[key]
+    for key, definition in state.definitions.items():
+        found = known.get(key)
+        if found == definition:
+            continue
+        if found is None or found.text != definition.text:
+            spark.sql(respell(definition))
+        if definition.value:
+            spark.sql(f"SET VARIABLE `{definition.name}` = {definition.value}")
+        known[key] = definition
+
+
+def changes(
+    statement: Read, spark: Any, known: dict[str, Definition], state: SessionState
+) -> tuple[SessionChange, ...]:
+    """What a statement that has just run on `spark` did to the session's definitions; `known` follows.
+
+    Raises UnsupportedError for a variable whose value has no text, which is dropped again.
+    """
+    found: list[SessionChange] = []
+    what = defined(statement)
+    for key in what.dropped:
+        known.pop(key, None)
+        found.append(SessionChange("drop_definition", key))
+    made = [Definition(d.key, d.text, state.catalog, state.schema) for d in what.made]
+    found += [_put(_valued(definition, spark), known) for definition in made]
+    if what.sets:
+        found += [_put(_valued(d, spark), known) for d in state.definitions.values() if d.key.startswith("variable ")]
+    return tuple(found)
+
+
+def _put(definition: Definition, known: dict[str, Definition]) -> SessionChange:
+    known[definition.key] = definition
+    return SessionChange("put_definition", definition.key, definition=definition)
+
+
+def _valued(definition: Definition, spark: Any) -> Definition:
+    if not definition.key.startswith("variable "):
+        return definition
+    name = f"`{definition.name}`"
+    kind = spark.sql(f"SELECT typeof(session.{name})").collect()[0][0]
+    if kind.startswith(_WITHOUT_TEXT):
+        spark.sql(f"DROP TEMPORARY VARIABLE IF EXISTS {name}")
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"A variable of type {kind.upper()} is not supported.")
+    text = spark.sql(f"SELECT CAST(session.{name} AS STRING)").collect()[0][0]
+    value = "NULL" if text is None else quoted_text(text)
+    return replace(definition, value=f"CAST({value} AS {kind})")
+
+
+__all__ = ["Defined", "changes", "needed", "prepare"]
