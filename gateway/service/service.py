@@ -196,8 +196,12 @@ class GatewayService:
         return self._info(session)
 
     def close_session(self, principal: Principal, session: Handle) -> None:
-        """See `api.Service`."""
-        self._close_session(self._sessions.get(session, principal))
+        """See `api.Service`. While the service stops, a session that is gone is closed, which is what was asked for."""
+        found = self._sessions.find(session, principal)
+        if found is not None:
+            self._close_session(found)
+        elif not self._stopping:
+            raise self._sessions.missing(session)
 
     def session_info(self, principal: Principal, session: Handle) -> SessionInfo:
         """See `api.Service`."""

@@ -202,8 +202,12 @@ class HandleTable(Generic[T]):
         """The value. Raises ProtocolError unless identifier, secret and owner are all right."""
         value = self.find(handle, principal)
         if value is None:
-            raise ProtocolError(self._condition, self._message.format(text_of(handle)))
+            raise self.missing(handle)
         return value
+
+    def missing(self, handle: Handle) -> ProtocolError:
+        """The error of a handle that `find` does not know."""
+        return ProtocolError(self._condition, self._message.format(text_of(handle)))
 
     def pop(self, handle: Handle) -> T | None:
         """Take the value away; None if it is gone already."""

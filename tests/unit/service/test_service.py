@@ -419,6 +419,17 @@ def test_stop_ends_all_and_a_drain_too(house: House) -> None:
     assert results in ([False], [True]) and house.pool.stopped and not house.service._active
 
 
+def test_what_a_stop_has_closed_may_still_be_closed(house: House) -> None:
+    session = house.open()
+    operation = house.execute(session)
+    absent = replace(session.handle, guid=bytes(16))
+    refused(lambda: house.service.close_session(ME, absent), ProtocolError)
+    house.service.stop()
+    house.service.close_operation(ME, operation)
+    house.service.close_session(ME, session.handle)
+    refused(lambda: house.service.session_info(ME, session.handle), ProtocolError)
+
+
 def test_the_front_imports_no_engine_and_no_parser() -> None:
     code = (
         "import sys, gateway.service.service, gateway.engine.pool\n"
