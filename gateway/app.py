@@ -111,6 +111,7 @@ class Gateway:
         self._factory = handler_factory or runner_factory(config)
         self._stopped = threading.Lock()
         self._running = False
+        self._ready = False
         self._draining = False
 
     @property
@@ -121,13 +122,18 @@ class Gateway:
     def start(self) -> None:
         """Returns when requests are served. Raises ConfigError for what the user can mend, GatewayError otherwise."""
         config = self.config
-        check_pins()
-        check_spark(config)
-        prepare_folders(config)
-        _raise_file_limit()
-        authenticator: AllowAll | StaticTokens = AllowAll()
-        if config.auth == "token" and config.token_file is not None:
-            authenticator = read_tokens(config.token_file)
+        try:
+            check_pins()
+            check_spark(config)
+            prepare_folders(config)
+            _raise_file_limit()
+            authenticator: AllowAll | StaticTokens = AllowAll()
+            if config.auth == "token" and config.token_file is not None:
+                authenticator = read_tokens(config.token_file)
+        except BaseException:
+            if self._first is not None:
+                self._first.end()
+            raise
         share = config.memory_limit // config.slots
         self._pool = WorkerPool(
             self._factory,
@@ -140,6 +146,8 @@ class Gateway:
         try:
             self._pool.start(self._first)
             self._assemble(authenticator)
+            if config.ready_file is not None:  # of a process that was killed
+                config.ready_file.unlink(missing_ok=True)
         except BaseException:
             self._pool.stop()
             raise
@@ -150,6 +158,7 @@ class Gateway:
             self._http.start()
             if config.ready_file is not None:
                 write_ready_file(config.ready_file, self._http.url)
+            self._ready = True
         except BaseException:
             self.stop()
             raise
@@ -198,13 +207,17 @@ class Gateway:
             if not self._running:
                 return
             self._running = False
-        if self.config.ready_file is not None:
-            self.config.ready_file.unlink(missing_ok=True)
+        if self._ready and self.config.ready_file is not None:
+            try:
+                self.config.ready_file.unlink(missing_ok=True)
+            except OSError as error:
+                log("ready file cannot be removed", "warning", path=str(self.config.ready_file), error=error.strerror)
         self._service.stop()
         spill.sweep(str(self.config.state / "spill"))
         self._http.stop(1.0)
         self._app.close()
-        log("gateway stopped")
+        if self._ready:  # else the reason why it never was is all that there is to say
+            log("gateway stopped")
 
     def _not_ready(self) -> str | None:
         if self._draining:
@@ -218,7 +231,7 @@ class Gateway:
 
 
 def prepare_folders(config: Config) -> None:
-    """Make the warehouse and the state folders. Raises ConfigError naming the setting that cannot be used."""
+    """Make the warehouse and the state folders. Raises ConfigError naming the setting whose path cannot be used."""
     for setting, folder in (
         ("warehouse", config.warehouse),
         ("state", config.state),
@@ -227,13 +240,25 @@ def prepare_folders(config: Config) -> None:
     ):
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                pass
+        except FileExistsError as error:
+            raise ConfigError(setting, f"{folder} is not a folder") from error
         except OSError as error:
             raise ConfigError(setting, f"{folder} cannot be written: {error.strerror}") from error
+        _check_written(setting, folder)
+    if config.ready_file is not None:
+        if config.ready_file.is_dir():
+            raise ConfigError("ready-file", f"{config.ready_file} is a folder")
+        _check_written("ready-file", config.ready_file.parent)
     for root in config.allow_path:
         if not root.is_dir():
             raise ConfigError("allow-path", f"{root} is not a folder")
+
+
+def _check_written(setting: str, folder: Path) -> None:
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise ConfigError(setting, f"{folder} cannot be written: {error.strerror}") from error
 
 
 def write_ready_file(path: Path, url: str) -> None:

@@ -101,11 +101,13 @@ def new_token() -> str:
 
 
 def read_tokens(path: Path) -> StaticTokens:
-    """Tokens of a file. Raises ConfigError naming `token_file`, never showing a line's text."""
+    """Tokens of a file. Raises ConfigError naming `token-file`, never showing a line's text."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError("token_file", f"cannot read {str(path)!r}: {error}") from error
+    except OSError as error:
+        raise ConfigError("token-file", f"cannot read {str(path)!r}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError("token-file", f"{str(path)!r} is not UTF-8 text.") from error
     tokens = []
     for number, line in enumerate(lines, start=1):
         line = line.strip()
@@ -114,10 +116,10 @@ def read_tokens(path: Path) -> StaticTokens:
         name, _, digest = line.rpartition(":")
         name, digest = name.strip(), digest.strip().lower()
         if not name or len(digest) != 64 or not _HEX_DIGITS.issuperset(digest):
-            raise ConfigError("token_file", f"line {number} of {str(path)!r} is not `name:sha256-hex`.")
+            raise ConfigError("token-file", f"line {number} of {str(path)!r} is not `name:sha256-hex`.")
         if digest == hashlib.sha256(b"").hexdigest():
-            raise ConfigError("token_file", f"line {number} of {str(path)!r} is the hash of an empty token.")
+            raise ConfigError("token-file", f"line {number} of {str(path)!r} is the hash of an empty token.")
         tokens.append((name, digest))
     if not tokens:
-        raise ConfigError("token_file", f"{str(path)!r} holds no token.")
+        raise ConfigError("token-file", f"{str(path)!r} holds no token.")
     return StaticTokens(tokens)

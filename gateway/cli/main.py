@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from gateway import __version__
 from gateway.config import SETTINGS
@@ -41,13 +42,20 @@ def settings_flags(arguments: argparse.Namespace) -> dict[str, str | list[str] |
     return {s.name: getattr(arguments, f"setting_{s.field}", None) for s in SETTINGS}
 
 
+class _CommandParser(argparse.ArgumentParser):
+    """Takes flags in full only: an abbreviation may come to mean another setting."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
+
+
 def make_parser() -> argparse.ArgumentParser:
     """The whole grammar of the command line."""
     parser = argparse.ArgumentParser(
         prog="gateway", description="A self-hosted SQL warehouse over Delta tables for Databricks and Hive clients."
     )
     parser.add_argument("--version", action="version", version=f"gateway {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_CommandParser)
 
     serve = commands.add_parser(
         "serve", help="serve a folder of Delta tables", description="Serve a folder of Delta tables."

@@ -21,6 +21,8 @@ from gateway.errors import ConfigError
 ENVIRONMENT_PREFIX = "GATEWAY_"
 # Set by others under our prefix: test data, and what Kubernetes injects for a service that is called "gateway".
 _FOREIGN_ENVIRONMENT = ("GATEWAY_SHARED", "GATEWAY_SERVICE_", "GATEWAY_PORT_")
+_MOST_BYTES = 1 << 50  # what is computed from it still fits into 64 bits
+_MOST_SECONDS = 36500 * 86400  # a lock can be waited for as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class Config:
 def _path(text: str) -> Path:
     if not text:
         raise ValueError("the path is empty")
+    if "\0" in text:
+        raise ValueError("the path holds a null character")
     return Path(text).expanduser().absolute()
 
 
@@ -107,6 +111,8 @@ def _bytes(low: int) -> Callable[[str], int]:
         size = parse_bytes(text)
         if size < low:
             raise ValueError(f"{text} is less than the minimum of {format_bytes(low)}")
+        if size > _MOST_BYTES:
+            raise ValueError(f"{text} is more than the maximum of {format_bytes(_MOST_BYTES)}")
         return size
 
     return parse
@@ -117,6 +123,8 @@ def _seconds(low: float) -> Callable[[str], float]:
         seconds = parse_seconds(text)
         if seconds < low:
             raise ValueError(f"{text} is less than the minimum of {low:g}s")
+        if seconds > _MOST_SECONDS:
+            raise ValueError(f"{text} is more than the maximum of {_MOST_SECONDS // 86400}d")
         return seconds
 
     return parse
@@ -275,7 +283,7 @@ def is_loopback(host: str) -> bool:
 
 def _check(config: Config) -> None:
     if config.auth == "none" and not is_loopback(config.host):
-        raise ConfigError("auth", f"'none' is only for loopback, not for host {config.host}; use --auth token")
+        raise ConfigError("auth", f"'none' is only for loopback, not for host '{config.host}'; use --auth token")
     if config.auth == "token" and config.token_file is None:
         raise ConfigError("token-file", "is needed with auth 'token'")
     if config.auth == "none" and config.token_file is not None:

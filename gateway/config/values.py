@@ -34,7 +34,7 @@ def parse_bytes(text: str) -> int:
         raise ValueError(f"'{text}' is not a size such as 512MiB or 4GiB")
     try:
         return int(float(number) * _BYTE_UNITS[unit])
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ValueError(f"'{text}' is not a size such as 512MiB or 4GiB") from None
 
 

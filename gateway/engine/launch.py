@@ -38,3 +38,9 @@ class Launched:
             raise
         finally:
             theirs.close()
+
+    def end(self) -> None:
+        """Kill and reap it; for whoever made it and then has no use for it."""
+        self.socket.close()
+        self.process.kill()
+        self.process.wait()

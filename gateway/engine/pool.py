@@ -237,6 +237,9 @@ class WorkerPool:
             self._finish(run, Failed(_shutdown()))
         for thread in self._threads:
             thread.join(10)
+        first, self._first = self._first, None
+        if first is not None:  # stopped before the spawner took it over
+            first.end()
 
     def stats(self) -> PoolStats:
         """Counts as of now."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 import threading
@@ -41,7 +42,8 @@ def bind(host: str, port: int, setting: str = "port") -> socket.socket:
         listener.listen(2048)
     except OSError as error:
         listener.close()
-        raise ConfigError(setting, f"cannot listen on {host}:{port}: {error.strerror}") from error
+        named = "host" if error.errno == errno.EADDRNOTAVAIL else setting
+        raise ConfigError(named, f"cannot listen on {host}:{port}: {error.strerror}") from error
     listener.setblocking(False)
     return listener
 

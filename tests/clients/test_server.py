@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -14,9 +16,10 @@ from typing import Any
 
 import pytest
 
+from gateway.auth.authenticators import token_line
 from gateway.cli import main
 from gateway.protocol.client import Client, RemoteError
-from tests.fix_server import HTTP_PATH, Server, start_server
+from tests.fix_server import HTTP_PATH, Server, clean_environment, start_server
 
 ENDLESS = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
 
@@ -198,6 +201,42 @@ def test_ready_file_and_log(tmp_path: Path) -> None:
     assert {"gateway ready", "session opened", "gateway stopped"} <= {line["event"] for line in lines}
     assert any("statement_id" in line for line in lines)
     assert "secret text" not in server.log.read_text()
+
+
+BAD_STARTS = {
+    "port": ["--port", "{taken}"],
+    "host": ["--host", "192.0.2.1", "--auth", "token", "--token-file", "{folder}/tokens"],
+    "auth": ["--host", "0.0.0.0"],
+    "token-file": ["--auth", "token", "--token-file", "{folder}/missing"],
+    "slots": ["--slots", "many"],
+    "memory-limit": ["--memory-limit", "4 parsecs"],
+    "ready-file": ["--ready-file", "{folder}"],
+    "warehouse": ["--warehouse", "{folder}/tokens"],
+    "state": ["--state", "{folder}/tokens/below"],
+    "config": ["--config", "{folder}/missing.toml"],
+    "prot": ["--config", "{folder}/bad.toml"],
+    "GATEWAY_PROT": [],
+    "unrecognized arguments: --prot": ["--prot", "1"],
+}
+
+
+@pytest.mark.parametrize("named", BAD_STARTS)
+def test_a_bad_start_says_why_and_leaves_nothing(tmp_path: Path, named: str) -> None:
+    (tmp_path / "tokens").write_text(token_line("alice", "secret") + "\n")
+    (tmp_path / "bad.toml").write_text("prot = 1\n")
+    ready = tmp_path / "ready.json"
+    command = [sys.executable, "-m", "gateway", "serve", "--warehouse", str(tmp_path / "w"), "--port", "0"]
+    command += ["--state", str(tmp_path / "s"), "--ready-file", str(ready)]
+    environment = clean_environment() | ({"GATEWAY_PROT": "1"} if named == "GATEWAY_PROT" else {})
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        words = {"folder": str(tmp_path), "taken": taken.getsockname()[1]}
+        command += [part.format(**words) for part in BAD_STARTS[named]]
+        # Whatever the server starts holds its pipes: they end when nothing of it is left.
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("usage: ")]
+    assert done.returncode == 2 and done.stdout == "" and len(lines) == 1, done.stderr
+    assert lines[0].startswith(("gateway: ", "gateway: error: ")) and named in lines[0]
+    assert not ready.exists()
 
 
 def test_query_command_over_a_running_server(

@@ -6,18 +6,23 @@ import ast
 import json
 import os
 import pickle
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gateway.app import Gateway, Named, runner_factory, write_ready_file
+from gateway.auth.authenticators import token_line
 from gateway.config import Config, load_config
+from gateway.engine.base import Handler
 from gateway.engine.fake import FakeHandler
-from gateway.errors import ConfigError
+from gateway.engine.launch import Launched
+from gateway.errors import GatewayError
 from gateway.observability import METRICS
 from gateway.protocol.client import Client, RemoteError
 
@@ -73,16 +78,39 @@ def test_a_whole_life(config: Config) -> None:
     assert [p for p in (config.state / "spool").iterdir() if p.is_file()] == []
 
 
-def test_a_failed_start_leaves_nothing(config: Config) -> None:
+def no_handler() -> Handler:
+    """What no worker can make a handler of."""
+    raise RuntimeError("no handler")
+
+
+def test_a_failed_start_leaves_nothing(config: Config, capfd: pytest.CaptureFixture[str]) -> None:
     before = children()
     assert config.ready_file is not None
-    bad = load_config(
-        {"warehouse": str(config.warehouse), "state": str(config.state), "port": "0", "ready-file": "/proc/none/ready"},
-        {},
-    )
-    with pytest.raises(ConfigError, match="ready-file"):
-        Gateway(bad, FakeHandler).start()
-    assert children() <= before
+    config.ready_file.write_text("of a gateway that was killed")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for changes, factory, named in (
+            ({"ready_file": Path("/proc/none/ready")}, FakeHandler, "ready-file: "),
+            ({"ready_file": config.state}, FakeHandler, "ready-file: .* is a folder"),
+            ({"warehouse": config.ready_file}, FakeHandler, "warehouse: .* is not a folder"),
+            ({"port": taken.getsockname()[1]}, FakeHandler, "port: "),
+            ({"host": "192.0.2.1", "auth": "token", "token_file": token_file(config)}, FakeHandler, "host: "),
+            ({}, no_handler, "no handler"),
+        ):
+            bad = replace(config, **changes)
+            bad.state.mkdir(exist_ok=True)
+            with pytest.raises(GatewayError, match=named):
+                Gateway(bad, factory, first=Launched()).start()
+            assert children() <= before
+            if factory is FakeHandler:
+                assert capfd.readouterr() == ("", "")
+    assert not config.ready_file.exists()
+
+
+def token_file(config: Config) -> Path:
+    """A file that holds one token's hash."""
+    path = config.state.parent / "tokens.txt"
+    path.write_text(token_line("alice", "secret") + "\n")
+    return path
 
 
 def test_ready_file_is_replaced_whole(tmp_path: Path) -> None:

@@ -128,12 +128,12 @@ def test_bad_token_files_are_refused_without_showing_them(tmp_path: Path, text: 
     file.write_text(text)
     with pytest.raises(ConfigError) as caught:
         read_tokens(file)
-    assert caught.value.setting == "token_file"
+    assert caught.value.setting == "token-file"
     assert TOKEN not in str(caught.value)
 
 
 def test_missing_token_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="token_file: cannot read"):
+    with pytest.raises(ConfigError, match="token-file: cannot read"):
         read_tokens(tmp_path / "none")
 
 
