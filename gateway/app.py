@@ -276,5 +276,5 @@ def write_ready_file(path: Path, url: str) -> None:
 def _raise_file_limit() -> None:
     """Each connection and each result on disk takes a descriptor."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):
+    with contextlib.suppress(ValueError, OSError):  # not allowed: `gateway doctor` warns of a low limit
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else max(soft, 65536), hard))

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -117,12 +117,9 @@ def log(event: str, level: str = "info", **fields: object) -> None:
             f"{now.astimezone():%H:%M:%S}.{now.microsecond // 1000:03} {level:7} {event}{' ' if shown else ''}{shown}"
         )
     stream = _settings.stream or sys.stderr
-    with _lock:
-        try:
-            stream.write(line + "\n")
-            stream.flush()
-        except (OSError, ValueError):  # a closed terminal must not end a statement
-            pass
+    with _lock, suppress(OSError, ValueError):  # a closed terminal must not end a statement
+        stream.write(line + "\n")
+        stream.flush()
 
 
 def _readable(value: object) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import signal
 import socket
 import threading
@@ -79,8 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n" + _snippets(gateway.url, config), flush=True)
         if not arguments.once:
             print("\nCtrl-C ends the gateway.", flush=True)
-            while not stop.wait(3600):
-                pass
+            stop.wait()
     finally:
         gateway.stop()
     return 0
@@ -129,8 +127,10 @@ def _snippets(url: str, config: Config) -> str:
 
 
 def _is_taken(port: int) -> bool:
-    with socket.socket() as probe, contextlib.suppress(OSError):
+    with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.1", port))
-        return False
-    return True
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False

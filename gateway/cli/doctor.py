@@ -82,8 +82,7 @@ def _port(config: Config) -> Finding:
 def _folder(what: str, path: Path) -> Finding:
     existing = next(p for p in (path, *path.parents) if p.exists())
     try:
-        with tempfile.NamedTemporaryFile(dir=existing, prefix=".gateway-doctor-"):
-            pass
+        tempfile.TemporaryFile(dir=existing).close()
     except OSError as error:
         return Finding(FAIL, what, f"{existing} cannot be written: {error.strerror}")
     return Finding(OK, what, f"{path} {'can be written' if path.exists() else 'will be made'}")

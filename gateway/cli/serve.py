@@ -35,8 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     gateway = Gateway(config, first=first)
     gateway.start()
     try:
-        while not asked_to_stop.wait(3600):
-            pass
+        asked_to_stop.wait()
         if not gateway.drain(config.drain_timeout):
             log("statements were cut off", "warning", seconds=config.drain_timeout)
     finally:

@@ -118,7 +118,7 @@ class Channel:
         if not self._send_lock.acquire(blocking=False):
             return
         try:
-            # A unix stream socket takes a message of this size whole or not at all.
+            # A unix stream socket takes a message of this size whole or not at all; full or gone, the hint is lost.
             with contextlib.suppress(OSError):
                 self._socket.send(_LENGTH.pack(len(body)) + body, socket.MSG_DONTWAIT)
         finally:
@@ -159,7 +159,7 @@ class Channel:
 
     def close(self) -> None:
         """Close the socket and the descriptors that nobody took; a thread that waits in `receive` wakes up."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # the other end may be gone first
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         while self._descriptors:

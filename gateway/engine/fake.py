@@ -65,8 +65,8 @@ def _sleep(run: _Run, seconds: str) -> None:
 
 def _busy(run: _Run, seconds: str) -> None:
     end = time.monotonic() + float(seconds)
-    while time.monotonic() < end:
-        pass
+    while time.monotonic() < end:  # looks at nothing, so that no cancel is seen
+        continue
 
 
 def _die(run: _Run) -> None:

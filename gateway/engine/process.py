@@ -73,5 +73,5 @@ class WorkerProcess:
 
     def _kill(self) -> None:
         if self._process.returncode is None:  # not waited for: the id is still ours
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError):  # ended by itself, not yet waited for
                 os.killpg(self._process.pid, signal.SIGKILL)

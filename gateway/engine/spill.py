@@ -26,7 +26,7 @@ def claim(base: str) -> str:
 
 def sweep(base: str) -> None:
     """Remove the folders below `base` whose process is gone."""
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError):  # no worker has spilled yet
         for name in os.listdir(base):
             folder = os.path.join(base, name)
             try:

@@ -277,8 +277,8 @@ def die_with_parent(parent: int) -> None:
 def _exit_on_hangup(descriptor: int) -> NoReturn:
     poll = select.poll()
     poll.register(descriptor, select.POLLRDHUP)
-    while not poll.poll():
-        pass
+    while not poll.poll():  # without a timeout: nothing but the hangup wakes it
+        continue
     os._exit(0)
 
 
@@ -320,7 +320,7 @@ def main() -> NoReturn:
 
     def jobs() -> None:
         nonlocal code
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the front is gone
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the front is gone: nobody is left to be told
             serve(channel)
         code = 0
 

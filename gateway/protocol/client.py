@@ -386,7 +386,7 @@ class Result:
     def cancel(self) -> None:
         """Stop the statement, if it still runs, and free it, as far as the server can still be reached."""
         if not self._closed:
-            with contextlib.suppress(RemoteError, OSError):
+            with contextlib.suppress(RemoteError, OSError):  # what cannot be reached is freed when the session ends
                 self._client.call("CancelOperation", ttypes.TCancelOperationReq(operationHandle=self._handle))
                 self.close()
 

@@ -163,7 +163,7 @@ class HttpServer:
             await self._server.serve(sockets=[self._listener])
         finally:
             lag.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
+            with contextlib.suppress(asyncio.CancelledError):  # our own, of the line before
                 await lag
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from gateway.engine.functions import RowError
 from gateway.engine.functions.distinct import scalar, vectorised
+from gateway.engine.functions.maths import unhex
 
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
@@ -328,15 +328,13 @@ def to_binary(value: str, form: str, lenient: bool) -> bytes | None:
     """to_binary / try_to_binary for the formats hex, utf-8 and base64."""
     if form == "utf-8":
         return value.encode("utf-8")
+    decoded: bytes | None = None
     if form == "hex":
-        try:
-            return binascii.unhexlify(("0" if len(value) % 2 else "") + value)
-        except ValueError:
-            pass
+        decoded = unhex(value)
     elif _strict_base64(value):
-        return mime_decoded(value)
-    if lenient:
-        return None
+        decoded = mime_decoded(value)
+    if decoded is not None or lenient:
+        return decoded
     raise RowError(
         "CONVERSION_INVALID_INPUT",
         f"The value '{value}' ({form.upper()}) cannot be converted to \"BINARY\" because it is malformed. Correct the "
