@@ -15,7 +15,7 @@ from typing import Any
 from gateway.config.session import ENGINE
 from gateway.engine.base import Event, Planned, SessionChange, SessionState, Statement, TempView
 from gateway.errors import GatewayError, Span, UnsupportedError, line_and_column
-from gateway.planner import handed_over
+from gateway.planner import Plan, handed_over
 from gateway.runner import commands
 from gateway.runner.handler import Environment, Runner
 from gateway.sql import command_nodes as c
@@ -132,7 +132,7 @@ def _check_one(
     if isinstance(command, c.Explain):
         return _check_one(command.statement, job, env, runner)
     if isinstance(command, c.Query):
-        _, decision = runner.prepared(command.tree, env)
+        decision = _planned(command, env, runner)
         return decision.engine, decision.reason, ()
     if isinstance(command, _WITHOUT_TRACE):
         return "gateway", "answered without an engine", commands.run(command, job, env, runner, _Nowhere()).changes
@@ -144,9 +144,16 @@ def _check_one(
         raise AssertionError("an INSERT that was not planned")
     query = getattr(command, "query", None)
     if query is not None:
-        _, decision = runner.prepared(query.tree, env)
+        decision = _planned(query, env, runner)
         return decision.engine, f"its query: {decision.reason}", ()
     return "gateway", "understood; what it does to tables was not tried", ()
+
+
+def _planned(query: c.Query, env: Environment, runner: Runner) -> Plan:
+    """The decision for `query`; the engine has a plan for it too."""
+    _, decision = runner.prepared(query.tree, env)
+    runner.engine.explain(decision.query)
+    return decision
 
 
 def _failure(error: GatewayError, text: str, span: Span, source: str, made: set[str]) -> Checked:

@@ -43,6 +43,7 @@ from gateway.sql.parameters import bound_parameters
 from gateway.sql.resolve import Binder, BoundQuery
 from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement
+from gateway.sql.tokens import span_of_token
 
 
 @dataclass(slots=True)
@@ -117,6 +118,7 @@ class Runner:
                 raise unsupported(f"Running this statement on Spark ({wanted.reason})", statement.span)
             self._answer(statement, job, env, started, emit)
         except UnsupportedError as error:
+            error.at(span_of_token(statement.tokens[0]))  # the engine's and a table's refusals know no place
             inner = explained(statement)
             handover = wanted or handed_over(inner or statement, error, env.setting(ENGINE))
             if inner is not None:

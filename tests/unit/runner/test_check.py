@@ -23,7 +23,8 @@ SELECT * FROM v TABLESAMPLE (10 ROWS);
 SET spark.sql.ansi.enabled = false;
 CREATE VIEW lasting AS SELECT 1;
 SELEC 1;
-EXPLAIN SELECT 1
+EXPLAIN SELECT 1;
+SELECT n_name, (SELECT max(r_name) FROM region WHERE r_regionkey < n_regionkey) FROM nation
 """
 
 
@@ -58,6 +59,7 @@ def test_verdicts_and_positions(state: Path, capsys: pytest.CaptureFixture[str])
         (12, 13, "refused"),
         (13, 1, "error"),
         (14, 1, "runs"),
+        (15, 1, "refused"),
     ]
     assert reports[3]["sqlstate"] == "42703"
     assert reports[10]["condition"] == "PARSE_SYNTAX_ERROR"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.errors import GatewayError, UnsupportedError
+from gateway.errors import GatewayError, Span, UnsupportedError
 from tests.conformance.session import Session, open_runner
 from tests.unit.sql.functions.probe_runner import same_rows
 
@@ -163,8 +163,14 @@ def test_refused_by_name(session: Session, sql: str) -> None:
         session.execute(sql)
     assert raised.value.sqlstate == "0A000"
     assert raised.value.condition.startswith("UNSUPPORTED")
-    if raised.value.condition != "UNSUPPORTED_FEATURE.ENGINE":
-        assert raised.value.span is not None
+    assert raised.value.span is not None
+
+
+def test_a_refusal_of_the_engine_points_at_the_statement(session: Session) -> None:
+    with pytest.raises(UnsupportedError) as raised:
+        session.execute("-- who\n  SELECT a, (SELECT sum(b) FROM t q WHERE q.a < t.a) FROM t")
+    assert raised.value.condition == "UNSUPPORTED_FEATURE.ENGINE"
+    assert raised.value.span == Span(9, 15)
 
 
 # ------------------------------------------------------------------------------------------- get(array, index), nested fields
