@@ -176,6 +176,44 @@ def test_kill_leaves_no_orphan(tmp_path: Path) -> None:
     assert again.stop() == 0
 
 
+SPILLING = "SELECT id, repeat('x', 50) AS t FROM range(20000000) ORDER BY id % 1000003, id"
+
+
+def test_the_next_start_removes_what_a_kill_has_left(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+
+    def left() -> set[Path]:
+        return {p for folder in ("spool", "spill") for p in (state / folder).rglob("*") if p.is_file()}
+
+    server = start_server(tmp_path, "--memory-limit", "128MiB", "--slots", "1")
+    workers = descendants(server.process.pid)
+    with Client(server.url).open() as client:
+
+        def kill_once_spilled(_: Any) -> None:
+            end = time.monotonic() + 60
+            while not left() and time.monotonic() < end:
+                time.sleep(0.02)
+            workers.update(descendants(server.process.pid))
+            server.process.kill()
+
+        with pytest.raises(OSError):
+            client.execute(SPILLING, direct=False, progress=kill_once_spilled)
+        client._session = None
+    server.process.wait()
+    assert not wait_for_end(workers, 10)
+    orphans = left()
+    assert orphans, "nothing was spilled"
+    assert all(p.is_relative_to(state / "spill") for p in orphans)
+
+    again = start_server(tmp_path, "--memory-limit", "128MiB", "--slots", "1")
+    assert not left() & orphans
+    assert {p.name for p in state.iterdir()} == {"samples", "spill", "spool"}
+    assert again.stop() == 0
+    assert left() == set()
+    assert list((state / "spill").iterdir()) == [] and list((state / "spool").iterdir()) == []
+    assert {p.name for p in tmp_path.iterdir()} == {"server.log", "state", "warehouse"}
+
+
 def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
     server = start_server(tmp_path)
     try:
