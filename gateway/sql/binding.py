@@ -218,7 +218,10 @@ class Expressions(WindowExpressions):
                 f"Cannot resolve routine `{node.expression.name}` on search path.",
                 span=span_of(node),
             )
-        return field_of(self.bind(node.this, scope), node.expression.name, span_of(node))
+        base, name = self.bind(node.this, scope), node.expression.name
+        if base.type == VOID:
+            return Call(VOID, True, "_null_item", (base, Lit(STRING, False, name)), span=span_of(node))
+        return field_of(base, name, span_of(node))
 
     def bracket(self, node: exp.Bracket, scope: Scope) -> Expr:
         base = self.bind(node.this, scope)
@@ -226,6 +229,8 @@ class Expressions(WindowExpressions):
         span, t = span_of(node), plain(base.type)
         if isinstance(t, StructType) and isinstance(index, Lit) and index.type == STRING:
             return field_of(base, index.value, span)
+        if t == VOID:
+            return Call(VOID, True, "_null_item", (base, index), span=span)
         if isinstance(t, ArrayType):
             if not is_integral(index.type) and index.type != VOID:
                 raise UserError(
@@ -660,10 +665,12 @@ class Expressions(WindowExpressions):
         if name == "struct":
             members: list[Expr] = []
             for index, item in enumerate(items):
-                label = item.alias if isinstance(item, exp.Alias) else _natural_name(item, index)
                 for arg in self._expanded([item], scope):
+                    label = _label(item, index)
                     own = arg.name if isinstance(arg, Col) else getattr(arg, "shown", None)
-                    members += [Lit(STRING, False, own if _is_star(item) and own else label), arg]
+                    if _is_star(item) and own:
+                        label = Lit(STRING, False, own, own if isinstance(arg, Call) else None)
+                    members += [label, arg]
             return self._renamed(self._site("named_struct", tuple(members), (), span), "struct")
         return self._site(name, tuple(args), (), span, distinct=distinct, where=condition, windowed=windowed)
 
@@ -706,12 +713,8 @@ class Expressions(WindowExpressions):
     def _struct(self, items: list[Node], scope: Scope, span: Span | None) -> Expr:
         args: list[Expr] = []
         for index, item in enumerate(items):
-            if isinstance(item, exp.Alias):
-                name, value = item.alias, self.bind(item.this, scope)
-            else:
-                value = self.bind(item, scope)
-                name = _natural_name(item, index)
-            args += [Lit(STRING, False, name), value]
+            value = self.bind(item.this if isinstance(item, exp.Alias) else item, scope)
+            args += [_label(item, index), value]
         return self._renamed(self._site("named_struct", tuple(args), (), span), "struct")
 
     def extract(self, node: exp.Extract, scope: Scope) -> Expr:
@@ -778,6 +781,13 @@ class Expressions(WindowExpressions):
 
 def _is_star(item: Node) -> bool:
     return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
+
+
+def _label(item: Node, index: int) -> Lit:
+    """The name of a field of struct(); `text` is set where it was given."""
+    if isinstance(item, exp.Alias):
+        return Lit(STRING, False, item.alias, item.alias)
+    return Lit(STRING, False, _natural_name(item, index))
 
 
 def _natural_name(item: Node, index: int) -> str:

@@ -40,6 +40,9 @@ class Generators:
         self._ids.update(c.id for c in made.columns)
         return made.columns
 
+    def __bool__(self) -> bool:
+        return bool(self._made)
+
     def uses(self, expr: Expr) -> bool:
         """Whether `expr` reads a generated column."""
         return (isinstance(expr, Col) and expr.id in self._ids) or any(self.uses(c) for c in children(expr))

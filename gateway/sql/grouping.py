@@ -140,7 +140,7 @@ class Grouping:
                 "It is not allowed to use an aggregate function in the argument of another aggregate function.",
                 span=agg.span,
             )
-        if any(_has_outer(c) for c in children(agg)):
+        if any(has_outer(c) for c in children(agg)):
             raise unsupported("an aggregate over columns of an enclosing query", agg.span)
         if any(contains(c, Window) for c in children(agg)):
             raise unsupported("a window function inside an aggregate", agg.span)
@@ -186,8 +186,9 @@ class Grouping:
         return Aggregate(tuple(columns), source, tuple(self.keys), tuple(self.aggs), sets)
 
 
-def _has_outer(expr: Expr) -> bool:
-    return (isinstance(expr, Col) and expr.outer) or any(_has_outer(c) for c in children(expr))
+def has_outer(expr: Expr) -> bool:
+    """Whether `expr` reads a column of an enclosing query."""
+    return (isinstance(expr, Col) and expr.outer) or any(has_outer(c) for c in children(expr))
 
 
 def _ungrouped(column: Col) -> UserError:

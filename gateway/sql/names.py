@@ -37,6 +37,8 @@ class Names:
         """The name of a select item: `text`, but the column's name for a cast of a plain column."""
         if isinstance(expr, Cast) and not expr.implicit and isinstance(expr.arg, Col):
             return expr.arg.name
+        if isinstance(expr, Call) and expr.fn == "_null_item":
+            return self._item(expr)
         return self.text(expr)
 
     def text(self, e: Expr) -> str:
@@ -99,29 +101,27 @@ class Names:
         if fn in ("_field", "_array_field"):
             return f"{args[0]}.{e.shown}"
         if fn == "named_struct" and e.shown == "struct":
-            return f"struct({', '.join(self._member(i, e) for i in range(0, len(args), 2))})"
+            return f"struct({', '.join(map(self._member, e.args[::2], args[1::2]))})"
         if fn == "between":
             return f"between({self.text(call_arg(e.args[0], 0))}, {self.text(call_arg(e.args[0], 1))}, " + (
                 f"{self.text(call_arg(e.args[1], 1))})"
             )
         if fn in ("_array_item", "_map_item"):
-            return f"{args[0]}[{args[1]}]"
+            return self._item(e)
+        if fn == "_null_item":  # Spark puts the constant in its place as soon as it is resolved
+            return f"NULL AS `{self._item(e)}`"
         if fn == "like":
             escape = f" ESCAPE '{args[2]}'" if len(args) > 2 and args[2] != "\\" else ""
             return f"{args[0]} LIKE {args[1]}{escape}"
         return f"{e.shown or fn}({', '.join(args)})"
 
-    def _member(self, index: int, e: Call) -> str:
-        """One argument of struct(): with its alias where the name does not follow from the value."""
-        label, value = e.args[index], e.args[index + 1]
+    def _member(self, label: Expr, value: str) -> str:
+        """One argument of struct(), with the alias that was given to it."""
         assert isinstance(label, Lit)
-        natural = f"col{index // 2 + 1}"
-        if isinstance(value, Col):
-            natural = value.name
-        elif isinstance(value, Call) and value.fn == "_field":
-            natural = value.shown or natural
-        text = self.text(value)
-        return text if label.value == natural else f"{text} AS {label.value}"
+        return value if label.text is None else f"{value} AS {label.text}"
+
+    def _item(self, e: Call) -> str:
+        return f"{self.text(e.args[0])}[{self.text(e.args[1])}]"
 
     def _operator(self, e: Call, args: list[str]) -> str:
         """Unary signs and date arithmetic, whose node is a function."""

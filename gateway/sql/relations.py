@@ -105,19 +105,20 @@ class Relations:
         if isinstance(node, exp.Table):
             if isinstance(node.this, exp.Anonymous):
                 rel = self._table_function(node.this, parent)
-                return rel, self.aliased(rel, alias, (node.this.name.lower(),))
+                return rel, self.aliased(rel, alias, (node.this.name.lower(),), "NUM_TABLE_VALUE_ALIASES_MISMATCH")
             rel, qualifier = self._table(node)
             return rel, self.aliased(rel, alias, qualifier)
         if isinstance(node, exp.Values):
             rel = self.values(node)
-            return rel, self.aliased(rel, alias, ())
+            return rel, self.aliased(rel, alias, (), "INVALID_INLINE_TABLE.NUM_COLUMNS_MISMATCH")
         if isinstance(node, exp.Lateral):
             inner = node.this
             if alias is not None:
                 inner.set("alias", alias)
             return self.relation(inner, parent)
         if isinstance(node, exp.Subquery):
-            if isinstance(node.this, exp.Query) and not node.args.get("joins") and not _is_relation(node.this):
+            is_query = isinstance(node.this, (exp.Query, exp.Values)) and not _is_relation(node.this)
+            if is_query and not node.args.get("joins"):
                 rel, _ = self.query(node.this, Scope(parent=parent, derived=True) if parent is not None else None)
                 return rel, self.aliased(rel, alias, ())
             rel, scope = self.relation(node.this, parent)
@@ -130,15 +131,17 @@ class Relations:
             return rel, scope
         raise unsupported(type(node).__name__, span_of(node))
 
-    def aliased(self, rel: Rel, alias: Node | None, qualifier: tuple[str, ...]) -> Scope:
-        """The scope of one relation under an alias and column aliases."""
+    def aliased(
+        self, rel: Rel, alias: Node | None, qualifier: tuple[str, ...], mismatch: str = "ASSIGNMENT_ARITY_MISMATCH"
+    ) -> Scope:
+        """The scope of one relation under an alias and column aliases; `mismatch` is the error of a wrong number."""
         columns = rel.columns
         if alias is not None:
             name = alias.this.name if alias.this is not None else ""
             qualifier = (name.lower(),)
             given = alias.args.get("columns") or []
             if given:
-                names = renamed([c.name for c in columns], [g.name for g in given], name, span_of(alias))
+                names = renamed([c.name for c in columns], [g.name for g in given], name, span_of(alias), mismatch)
                 columns = tuple(replace(c, name=n) for c, n in zip(columns, names, strict=True))
                 rel.columns = columns
         return Scope([Source(qualifier, columns)])
@@ -411,8 +414,7 @@ class Relations:
         for name in names:
             sides = []
             for where, scope in (("left", left), ("right", right)):
-                alone = Scope(scope.sources, None, scope.merged, scope.hidden)
-                found = alone.resolve([name], span)
+                found = scope.first(name.lower())
                 if found is None:
                     known = ", ".join(f"`{c.name}`" for c in scope.all_columns())
                     raise UserError(
@@ -437,7 +439,7 @@ class Relations:
         if word == "right":
             return right
         if word == "full":
-            name = left.name if isinstance(left, Col) else ""
+            name = left.name if isinstance(left, Col) else getattr(left, "shown", None) or ""
             sides = tuple(replace(side, nullable=True) for side in (left, right))
             return MergedColumn.of(self.expressions.call("coalesce", sides, Scope(), None), name)
         return left
@@ -481,10 +483,17 @@ def _is_relation(node: Node) -> bool:
     )
 
 
-def renamed(names: Sequence[str], given: Sequence[str], relation: str, span: Span | None) -> list[str]:
+def renamed(
+    names: Sequence[str],
+    given: Sequence[str],
+    relation: str,
+    span: Span | None,
+    mismatch: str = "ASSIGNMENT_ARITY_MISMATCH",
+) -> list[str]:
+    """The names that a list of column aliases gives; `mismatch` is the error of a wrong number."""
     if len(given) != len(names):
         raise UserError(
-            "ASSIGNMENT_ARITY_MISMATCH" if not relation else "NUM_TABLE_VALUE_ALIASES_MISMATCH",
+            mismatch,
             f"The number of column aliases ({len(given)}) of `{relation}` does not match its number of columns "
             f"({len(names)}).",
             span=span,

@@ -110,7 +110,7 @@ class Binder(Relations):
             return self.query(node.this, parent)
         if isinstance(node, exp.Values):
             rel = self.values(node)
-            self.aliased(rel, node.args.get("alias"), ())
+            self.aliased(rel, node.args.get("alias"), (), "INVALID_INLINE_TABLE.NUM_COLUMNS_MISMATCH")
             return rel, Scope(parent=parent)
         raise unsupported(type(node).__name__, span_of(node))
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bound import Call, Col, Expr, Lit
 from gateway.sql.coerce import plain
-from gateway.sqltypes import STRING, ArrayType, MapType, StructField, StructType, array, quote_if_needed
+from gateway.sqltypes import STRING, VOID, ArrayType, MapType, StructField, StructType, array, quote_if_needed
 
 
 @dataclass(slots=True)
@@ -46,6 +46,7 @@ class Scope:
     overrides: dict[str, Expr] = field(default_factory=dict)  # output aliases that win (ORDER BY, HAVING)
     fallbacks: dict[str, Expr] = field(default_factory=dict)  # output aliases that lose (GROUP BY)
     lambdas: dict[str, Expr] = field(default_factory=dict)
+    having: bool = False  # HAVING is being bound: a subquery's WHERE may hold aggregates over these columns
     derived: bool = False  # the edge of a derived table: what lies beyond is known by name only
 
     def columns(self) -> list[Expr]:
@@ -54,6 +55,13 @@ class Scope:
         for source in self.sources:
             result += [c for c in source.columns if c.id not in self.hidden]
         return result
+
+    def first(self, name: str) -> Expr | None:
+        """The first column of ``*`` that has a lower-cased name; None if there is none."""
+        if name in self.merged:
+            return self.merged[name]
+        columns = (c for source in self.sources for c in source.named(name))
+        return next((c for c in columns if c.id not in self.hidden), None)
 
     def all_columns(self) -> list[Col]:
         """Every column of every relation."""
@@ -117,8 +125,10 @@ class Scope:
         for depth in range(min(3, len(parts) - 1), -1, -1):
             qualifier = tuple(p.lower() for p in parts[:depth])
             matches = self._matches(qualifier, parts[depth])
-            if len(matches) > 1:
-                names = ", ".join(f"`{'`.`'.join((*q, c.name))}`" for q, c in matches[:4])
+            merged = self.merged.get(parts[0].lower()) if depth == 0 else None
+            if len(matches) + (merged is not None) > 1:
+                shared = [f"`{parts[0]}`"] if merged is not None else []
+                names = ", ".join([*shared, *(f"`{'`.`'.join((*q, c.name))}`" for q, c in matches[:4])])
                 shown = ".".join(f"`{p}`" for p in parts[: depth + 1])
                 raise UserError(
                     "AMBIGUOUS_REFERENCE", f"Reference {shown} is ambiguous, could be: [{names}].", span=span
@@ -126,8 +136,8 @@ class Scope:
             if matches:
                 column = matches[0][1]
                 return fields_of(_spelled(column, parts[depth]), parts[depth + 1 :], span)
-            if depth == 0 and parts[0].lower() in self.merged:
-                return fields_of(_spelled(self.merged[parts[0].lower()], parts[0]), parts[1:], span)
+            if merged is not None:
+                return fields_of(_spelled(merged, parts[0]), parts[1:], span)
         return None
 
     def _matches(self, qualifier: tuple[str, ...], name: str) -> list[tuple[tuple[str, ...], Col]]:
@@ -189,7 +199,7 @@ def fields_of(expr: Expr, names: Sequence[str], span: Span | None) -> Expr:
 
 
 def field_of(expr: Expr, name: str, span: Span | None) -> Expr:
-    """One field of a struct, one key of a map."""
+    """One field of a struct, one key of a map; NULL of what has no type."""
     t = plain(expr.type)
     if isinstance(t, StructType):
         index, f = _field_in(t, name, span)
@@ -200,6 +210,8 @@ def field_of(expr: Expr, name: str, span: Span | None) -> Expr:
         index, f = _field_in(t.element, name, span)
         fields = array(f.type, t.contains_null or f.nullable)
         return Call(fields, expr.nullable, "_array_field", (expr,), name, (index,), span)
+    if t == VOID:
+        return Lit(VOID, True, None)
     raise UserError(
         "INVALID_EXTRACT_BASE_FIELD_TYPE",
         f'Can\'t extract a value from a value of type "{t.sql}". Need a complex type [STRUCT, ARRAY, MAP].',

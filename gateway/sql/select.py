@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from gateway.sql.bound import (
 )
 from gateway.sql.functions.operators import has_map
 from gateway.sql.generated import Generators
-from gateway.sql.grouping import Grouping, Windows, contains, has_grouping_call
+from gateway.sql.grouping import Grouping, Windows, contains, has_grouping_call, has_outer
 from gateway.sql.scope import Scope, Source
 from gateway.sql.tree import span_of
 from gateway.sqltypes import is_integral
@@ -39,15 +39,20 @@ if TYPE_CHECKING:
 
 Node = exp.Expr
 _ALIAS_REFERENCE = "lateralAliasReference("
+_TIME_WINDOWS = frozenset({"window", "session_window"})
 
 
 @dataclass(slots=True)
 class Item:
-    """One select item: its name in the result and its bound expression."""
+    """One select item: its name in the result and its bound expression.
+
+    `lateral` is the expression with references to earlier aliases as such, None if it has none.
+    """
 
     name: str
     expr: Expr
     aliased: bool
+    lateral: Expr | None = None
 
 
 class SelectBinder:
@@ -72,10 +77,18 @@ class SelectBinder:
                 condition = self.expressions.condition(where.this, scope)
                 self._plain(condition, "WHERE", where)
                 rel = Filter(rel.columns, rel, condition)
+            self._refuse_time_windows(scope)
             items = self.items(scope)
             return self._finish(rel, scope, items), scope
         finally:
             self.expressions.windows = saved
+
+    def _refuse_time_windows(self, scope: Scope) -> None:
+        """GROUP BY window(…) makes a column `window`: refused by its own name, before that of the column is looked for."""
+        group = self.node.args.get("group")
+        for tree in group.expressions if group is not None else ():
+            if isinstance(tree, exp.Anonymous) and tree.name.lower() in _TIME_WINDOWS:
+                self.expressions.bind(tree, scope)
 
     def _plain(self, expr: Expr, clause: str, node: Node) -> None:
         if contains(expr, Window):
@@ -85,6 +98,8 @@ class SelectBinder:
                 sqlstate="42601",
                 span=span_of(node),
             )
+        if self.parent is not None and self.parent.having and _aggregates_outer(expr):
+            raise unsupported("an aggregate of the enclosing query in a subquery of HAVING", span_of(node))
         if contains(expr, Agg) or has_grouping_call(expr) or self._generator(expr):
             raise UserError(
                 "INVALID_WHERE_CONDITION",
@@ -132,10 +147,10 @@ class SelectBinder:
             return self._star(self.expressions.star_columns(tree, scope), tree.this, scope)
         if isinstance(tree, exp.Alias):
             expr = self.expressions.bind(tree.this, scope)
-            self._as_named(tree.this, expr, scope)
+            lateral = self._lateral(tree.this, scope)
             if self._generator(expr):
                 return self._generated(expr, tree.args["alias"].name, None)
-            return [Item(tree.args["alias"].name, expr, True)]
+            return [Item(tree.args["alias"].name, expr, True, lateral)]
         if isinstance(tree, exp.Aliases):
             expr = self.expressions.bind(tree.this, scope)
             if not self._generator(expr):
@@ -150,18 +165,21 @@ class SelectBinder:
             return self._generated(expr, None, None)
         if isinstance(expr, Call) and expr.fn in ("_field", "_map_item") and isinstance(tree, (exp.Column, exp.Dot)):
             return [Item(self._name(tree, expr), expr, True)]  # a path is an alias by itself
-        name = self._name(tree, self._as_named(tree, expr, scope))
+        lateral = self._lateral(tree, scope)
+        name = self._name(tree, expr if lateral is None else lateral)
         alone = name.removeprefix(_ALIAS_REFERENCE).removesuffix(")")
-        return [Item(alone if name == f"{_ALIAS_REFERENCE}{alone})" and "(" not in alone else name, expr, False)]
+        if name == f"{_ALIAS_REFERENCE}{alone})" and "(" not in alone:
+            name = alone
+        return [Item(name, expr, False, lateral)]
 
-    def _as_named(self, tree: Node, expr: Expr, scope: Scope) -> Expr:
-        """`expr` as its name shows it: earlier aliases stand in it as ``lateralAliasReference(alias)``."""
+    def _lateral(self, tree: Node, scope: Scope) -> Expr | None:
+        """`tree` as its name shows it, with earlier aliases as ``lateralAliasReference(alias)``; None if it names none."""
         if not scope.lateral:
-            return expr
+            return None
         parts = [part.name for c in tree.find_all(exp.Column) for part in c.parts]
         used = {name.lower(): name for name in parts if name.lower() in scope.lateral}
         if not used:
-            return expr
+            return None
         lateral = scope.lateral
         references = {
             name: Col(lateral[name].type, lateral[name].nullable, self.ids.take(), f"{_ALIAS_REFERENCE}{spelled})")
@@ -172,12 +190,12 @@ class SelectBinder:
             shown = self.expressions.bind(tree, scope)
         finally:
             scope.lateral = lateral
-        self._refuse_aliases(shown, {c.id for c in references.values()}, None, span_of(tree))
-        return shown
+        return shown if self._reads(shown, {c.id for c in references.values()}, None, span_of(tree)) else None
 
-    def _refuse_aliases(self, expr: Expr, aliases: set[int], place: str | None, span: Span | None) -> None:
-        """Spark lets no aggregate function and no window refer to an alias of the same select list."""
-        if isinstance(expr, Col) and expr.id in aliases and place is not None:
+    def _reads(self, expr: Expr, aliases: set[int], place: str | None, span: Span | None) -> bool:
+        """Whether an alias is in `expr`; Spark lets no aggregate function and no window refer to one."""
+        found = isinstance(expr, Col) and expr.id in aliases
+        if isinstance(expr, Col) and found and place is not None:
             raise UnsupportedError(
                 f"UNSUPPORTED_FEATURE.LATERAL_COLUMN_ALIAS_IN_{place}",
                 "Referencing an alias of the same select list in "
@@ -187,7 +205,8 @@ class SelectBinder:
         if isinstance(expr, (Window, Agg)) and place is None:
             place = "WINDOW" if isinstance(expr, Window) else "AGGREGATE_FUNC"
         for child in children(expr):
-            self._refuse_aliases(child, aliases, place, span)
+            found = self._reads(child, aliases, place, span) or found
+        return found
 
     def _name(self, tree: Node, expr: Expr) -> str:
         return str(self._name_of(tree, expr))
@@ -195,7 +214,9 @@ class SelectBinder:
     def _name_of(self, tree: Node, expr: Expr) -> Any:
         if isinstance(tree, exp.Column) and (isinstance(expr, Col) or _merged_name(expr)):
             return tree.this.name
-        if isinstance(tree, exp.Column) and isinstance(expr, Call) and expr.fn in ("_field", "_map_item"):
+        if isinstance(tree, exp.Column) and (
+            isinstance(expr, Lit) or (isinstance(expr, Call) and expr.fn in ("_field", "_map_item"))
+        ):
             return tree.this.name
         if isinstance(tree, exp.Dot) and _is_path(tree):
             return tree.expression.name
@@ -251,7 +272,10 @@ class SelectBinder:
         order = node.args.get("order")
         distinct = node.args.get("distinct") is not None
         aliases = self._aliases(items)
-        having_expr = self._having(having, scope, aliases, items) if having is not None else None
+        late = having if self.generators else None
+        if late is not None:
+            self._check_late(late, items)
+        having_expr = self._having(having, scope, aliases, items) if having is not None and late is None else None
         qualify_expr = None
         if qualify is not None:
             qualify_expr = self._with_outputs(qualify.this, scope, aliases, "WHERE")
@@ -262,7 +286,6 @@ class SelectBinder:
                     sqlstate="42903",
                     span=span_of(qualify),
                 )
-        self.generators.refuse(having_expr, "HAVING", span_of(having) if having is not None else None)
         keys: list[tuple[SortKey, int | None]] = []
         if order is not None and not distinct:
             keys = self._order(order, scope, items, aliases)
@@ -273,6 +296,8 @@ class SelectBinder:
         if grouping is not None and order is not None and not distinct:
             self._check_order(order, scope, grouping, any(contains(e, Window) for e in exprs))
         if grouping is not None:
+            if late is not None and grouping.sets is not None:
+                raise unsupported("grouping sets beside a generator and HAVING", span_of(late))
             self.generators.check_grouped(exprs, span_of(node))
             grouping.free = self.generators.ids
             self.generators.rewrite(grouping.rewrite)
@@ -301,6 +326,10 @@ class SelectBinder:
             self.generators.refuse(qualify_expr, "QUALIFY beside GROUP BY", span_of(node))
             rel = self.generators.relation(rel)
         outputs = tuple(Col(e.type, e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True))
+        if late is not None:
+            rel = self._late_having(late, Project(outputs, rel, tuple(exprs)), scope, items)
+            exprs = list(outputs)
+            outputs = tuple(replace(o, id=self.ids.take()) for o in outputs)
         if distinct:
             for output in outputs:
                 if has_map(output.type):
@@ -366,20 +395,41 @@ class SelectBinder:
 
     def _having(self, having: Node, scope: Scope, aliases: dict[str, Expr], items: list[Item]) -> Expr:
         """HAVING: a grouping column wins over an alias of its name, an alias over any other column."""
-        scope.fallbacks = aliases
+        scope.fallbacks, scope.having = aliases, True
         try:
             first = self.expressions.condition(having.this, scope, "HAVING")
-        finally:
             scope.fallbacks = {}
-        grouping = self._grouping(scope, items, [first], True)
-        try:
-            if grouping is not None:
-                grouping.rewrite(first)
-        except UserError as error:
-            if error.condition not in ("MISSING_AGGREGATION", "MISSING_GROUP_BY"):
-                raise
-            return self._with_outputs(having.this, scope, aliases, "HAVING")
-        return first
+            grouping = self._grouping(scope, items, [first], True)
+            try:
+                if grouping is not None:
+                    grouping.rewrite(first)
+            except UserError as error:
+                if error.condition not in ("MISSING_AGGREGATION", "MISSING_GROUP_BY"):
+                    raise
+                return self._with_outputs(having.this, scope, aliases, "HAVING")
+            return first
+        finally:
+            scope.fallbacks, scope.having = {}, False
+
+    def _check_late(self, having: Node, items: list[Item]) -> None:
+        """What Spark can't resolve, or orders otherwise, beside a HAVING over generated rows."""
+        for clause, words in (("order", "ORDER BY"), ("qualify", "QUALIFY")):
+            if self.node.args.get(clause) is not None:
+                raise unsupported(f"{words} beside a generator and HAVING", span_of(having))
+        if any(contains(i.expr, Window) for i in items):
+            raise unsupported("a window function beside a generator and HAVING", span_of(having))
+
+    def _late_having(self, having: Node, rel: Project, scope: Scope, items: list[Item]) -> Rel:
+        """HAVING beside a generator: Spark filters the generated rows, and only the select items have names there."""
+        sources = []
+        for item, output in zip(items, rel.columns, strict=True):
+            homes = [s.qualifier for s in scope.sources if item.expr in s.columns]
+            sources.append(Source(homes[0] if homes else (), (output,)))
+        outputs = Scope(sources, self.parent)
+        condition = self.expressions.condition(having.this, outputs, "HAVING")
+        self._plain(condition, "HAVING", having)
+        scope.outer_refs.update(outputs.outer_refs)
+        return Filter(rel.columns, rel, condition)
 
     def _with_outputs(self, tree: Node, scope: Scope, aliases: dict[str, Expr], clause: str = "") -> Expr:
         """An expression of HAVING, QUALIFY or ORDER BY: output names win over input columns."""
@@ -456,6 +506,8 @@ class SelectBinder:
                 )
             return None
         if group.args.get("all"):
+            if any(i.lateral is not None and not contains(i.lateral, Agg) for i in items):
+                raise _lateral_in_group(span_of(group))
             outputs = [i.expr for i in items if not self.generators.uses(i.expr)]
             outputs += [a for call in self.generators.calls() for a in call.args]
             keys = [e for e in outputs if not contains(e, Agg) and not isinstance(e, Lit)]
@@ -519,6 +571,20 @@ class SelectBinder:
             result.append(tuple(e for g in chosen for e in g))
         return result
 
+    def _refuse_lateral(self, tree: Node, scope: Scope, items: list[Item]) -> None:
+        """Like Spark, group by no alias of an item that itself refers to an alias."""
+        lateral = {i.name.lower() for i in items if i.lateral is not None}
+        if not lateral:
+            return
+        saved, scope.fallbacks = scope.fallbacks, {}
+        try:
+            for column in tree.find_all(exp.Column):
+                name = column.parts[0].name
+                if name.lower() in lateral and scope.resolve([name], None) is None:
+                    raise _lateral_in_group(span_of(tree))
+        finally:
+            scope.fallbacks = saved
+
     def _members(self, tree: Node, scope: Scope, items: list[Item]) -> tuple[Expr, ...]:
         if isinstance(tree, exp.Tuple):
             return tuple(self._key(e, scope, items) for e in tree.expressions)
@@ -526,6 +592,7 @@ class SelectBinder:
 
     def _key(self, tree: Node, scope: Scope, items: list[Item]) -> Expr:
         expr = self.expressions.bind(tree, scope)
+        self._refuse_lateral(tree, scope, items)
         ordinal = ordinal_of(tree, expr) if self.binder.context.group_by_ordinal else None
         if ordinal is not None:
             if any(_is_star(e) for e in self.node.expressions):
@@ -541,6 +608,8 @@ class SelectBinder:
                     span=span_of(tree),
                 )
             expr = items[ordinal - 1].expr
+            if items[ordinal - 1].lateral is not None:
+                raise _lateral_in_group(span_of(tree))
             if contains(expr, Agg):
                 raise UserError(
                     "GROUP_BY_POS_AGGREGATE",
@@ -560,6 +629,14 @@ class SelectBinder:
         if has_map(expr.type):
             raise unsupported(f"GROUP BY an expression of type {expr.type.sql}", span_of(tree))
         return expr
+
+
+def _lateral_in_group(span: Span | None) -> UnsupportedError:
+    return UnsupportedError(
+        "UNSUPPORTED_FEATURE.LATERAL_COLUMN_ALIAS_IN_GROUP_BY",
+        "A select item that refers to an earlier alias is not supported in GROUP BY.",
+        span=span,
+    )
 
 
 def _asks_existence(expr: Expr) -> bool:
@@ -596,6 +673,13 @@ def _aggregated(expr: Expr) -> set[int]:
             found.add(e.id)
         stack += [(c, inside) for c in children(e)]
     return found
+
+
+def _aggregates_outer(expr: Expr) -> bool:
+    """Whether an aggregate of `expr` reads a column of an enclosing query."""
+    if isinstance(expr, Agg):
+        return any(map(has_outer, children(expr)))
+    return any(map(_aggregates_outer, children(expr)))
 
 
 def _is_star(tree: Node) -> bool:

@@ -7,7 +7,7 @@ from gateway.sql import bound
 from gateway.sql.bound import Call, Cast, Expr, Lit
 from gateway.sql.catalogue import Context, Function, Lower, Site, coerce_args, make, param
 from gateway.sql.coerce import coerced, implicit_type, least_common_of, least_common_type, plain
-from gateway.sql.functions.lowerings import refused
+from gateway.sql.functions.lowerings import literal, refused
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -258,6 +258,7 @@ ROWS: tuple[Function, ...] = (
     Function("_field", kind="operator", lower=_lower_field),
     Function("_array_item", kind="operator", lower=udf_lower("array_item", raises=True)),
     Function("_map_item", kind="operator", lower=udf_lower("map_item")),
+    Function("_null_item", kind="operator", lower=literal(None)),
     Function("_array_field", kind="operator", lower=_lower_array_field),
     Function("get", bind=_bind_get, lower=_lower_get),
     Function("element_at", bind=_bind_element_at, lower=_lower_element_at(False)),
