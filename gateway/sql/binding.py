@@ -112,6 +112,7 @@ _BARE = frozenset(
         "user",
         "session_user",
         "current_time",
+        "current_path",
     }
 )
 
@@ -209,6 +210,8 @@ class Expressions(WindowExpressions):
         if len(parts) == 1 and parts[0].lower() in _BARE and not node.args["this"].args.get("quoted"):
             name = "current_user" if parts[0].lower() in ("user", "session_user") else parts[0]
             return self.call(name, (), scope, span_of(node))
+        if len(parts) == 1 and parts[0].lower() == "grouping__id":  # Hive's name for it
+            return Call(BIGINT, False, "grouping_id", (), "grouping_id", (), span_of(node))
         raise scope.missing(parts, span_of(node))
 
     def dot(self, node: exp.Dot, scope: Scope) -> Expr:

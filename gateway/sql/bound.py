@@ -393,6 +393,11 @@ def children(expr: Expr) -> tuple[Expr, ...]:
     return rule(expr) if rule is not None else ()
 
 
+def has_columns(expr: Expr) -> bool:
+    """Whether a column, a lambda's variable or a subquery is in `expr`: without, it has one value."""
+    return isinstance(expr, (Col, LambdaVar, Subquery)) or any(map(has_columns, children(expr)))
+
+
 def _args(expr: Any) -> tuple[Expr, ...]:
     args: tuple[Expr, ...] = expr.args
     return args

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.errors import Span, UnsupportedError, UserError
-from gateway.sql.bound import Agg, Call, Expr, Lambda, Lit, SortKey
+from gateway.sql.bound import Agg, Call, Expr, Lambda, Lit, SortKey, has_columns
 from gateway.sql.coerce import Accepts, coerced, implicit_type, least_common_of
 from gateway.sqltypes import VOID, DataType
 
@@ -111,10 +111,16 @@ class Site:
         )
 
     def constant(self, index: int) -> Any:
-        """The value of a literal argument (through implicit casts of literals); NON_FOLDABLE_INPUT otherwise."""
+        """The value of a literal argument (through implicit casts of literals); NON_FOLDABLE_INPUT for what has columns."""
         arg = self.args[index]
         if isinstance(arg, Lit):
             return arg.value
+        if not has_columns(arg):
+            raise UnsupportedError(
+                "UNSUPPORTED_FEATURE",
+                f"An expression as parameter {index + 1} of `{self.shown}`, which must be constant, is not supported.",
+                span=self.span_of(index),
+            )
         raise UserError(
             "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
             f'Cannot resolve "{self.shown}" due to data type mismatch: the input of parameter {index + 1} should be a '

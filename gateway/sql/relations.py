@@ -38,7 +38,7 @@ from gateway.sql.functions.operators import comparison
 from gateway.sql.grouping import contains
 from gateway.sql.scope import Scope, Source
 from gateway.sql.tree import span_of
-from gateway.sqltypes import BIGINT, BOOLEAN, StructType
+from gateway.sqltypes import BIGINT, BOOLEAN, StructType, is_numeric
 
 Node = exp.Expr
 _VIEW_DEPTH = 100  # Spark's default
@@ -316,6 +316,8 @@ class Relations:
         for arg in call.expressions:
             expr = self.expressions.bind(arg.expression if isinstance(arg, exp.Kwarg) else arg, Scope())
             literal = fold(expr if expr.type == BIGINT else Cast(BIGINT, True, expr), self.context)
+            if literal is None and is_numeric(expr.type):
+                raise unsupported("range() of anything but integer literals", span_of(arg))
             if literal is None or literal.value is None:
                 raise UserError(
                     "UNEXPECTED_INPUT_TYPE", "range() takes integer constants.", sqlstate="42K09", span=span_of(arg)

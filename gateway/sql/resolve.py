@@ -91,7 +91,7 @@ class Binder(Relations):
         with_ = node.args.get("with_")
         if with_ is not None:
             self.ctes = dict(ctes)
-            self._define(with_)
+            self._define(with_, parent)
         try:
             for key_, word in (("sort", "SORT BY"), ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY")):
                 if node.args.get(key_) is not None:
@@ -114,7 +114,7 @@ class Binder(Relations):
             return rel, Scope(parent=parent)
         raise unsupported(type(node).__name__, span_of(node))
 
-    def _define(self, with_: exp.With) -> None:
+    def _define(self, with_: exp.With, parent: Scope | None) -> None:
         if with_.args.get("recursive"):
             raise unsupported("WITH RECURSIVE", span_of(with_))
         seen: set[str] = set()
@@ -128,7 +128,7 @@ class Binder(Relations):
                     span=span_of(cte.args["alias"]),
                 )
             seen.add(name.lower())
-            plan, _ = self.query(cte.this, None)
+            plan, _ = self.query(cte.this, Scope(parent=parent, derived=True) if parent is not None else None)
             columns = cte.args["alias"].args.get("columns") or []
             names = [c.name for c in plan.columns]
             if columns:

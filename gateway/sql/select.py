@@ -113,7 +113,11 @@ class SelectBinder:
         """The select list: stars expanded, names given, earlier aliases visible."""
         items: list[Item] = []
         for tree in self.node.expressions:
-            found = self._item(tree, scope)
+            try:
+                found = self._item(tree, scope)
+            except UserError as error:
+                self._refuse_generated(tree, error)
+                raise
             for item in found:
                 if item.aliased:
                     name = item.name.lower()
@@ -127,23 +131,36 @@ class SelectBinder:
         scope.ambiguous_lateral = set()
         return items
 
-    def _item(self, tree: Node, scope: Scope) -> list[Item]:
+    def _refuse_generated(self, tree: Node, error: UserError) -> None:
+        """UnsupportedError where Spark may find a missing name: around generators it knows the aliases of all items."""
+        if not error.condition.startswith("UNRESOLVED_COLUMN"):
+            return
+        aliases = {name.lower() for item in self.node.expressions for name in _given_names(item)}
+        missing = {c.name.lower() for c in tree.find_all(exp.Column)} & aliases
+        if missing and any(map(self._names_generator, self.node.expressions)):
+            raise unsupported("an item's name inside or beside a generator", span_of(tree))
+
+    def _names_generator(self, tree: Node) -> bool:
         inner = tree.this if isinstance(tree, (exp.Alias, exp.Aliases)) else tree
-        if isinstance(inner, exp.Anonymous) and scope.lateral:
-            row = self.binder.catalogue.get(inner.name.lower())
-            if row is not None and row.kind == "generator":  # of the earlier items it sees the generated ones only
-                lateral = scope.lateral
-                scope.lateral = {n: e for n, e in lateral.items() if self.generators.uses(e) and isinstance(e, Col)}
-                try:
-                    return self._selected(tree, scope)
-                finally:
-                    scope.lateral = lateral
+        row = self.binder.catalogue.get(inner.name.lower()) if isinstance(inner, exp.Anonymous) else None
+        return row is not None and row.kind == "generator"
+
+    def _item(self, tree: Node, scope: Scope) -> list[Item]:
+        if scope.lateral and self._names_generator(tree):  # of the earlier items it sees the generated ones only
+            lateral = scope.lateral
+            scope.lateral = {n: e for n, e in lateral.items() if self.generators.uses(e) and isinstance(e, Col)}
+            try:
+                return self._selected(tree, scope)
+            finally:
+                scope.lateral = lateral
         return self._selected(tree, scope)
 
     def _selected(self, tree: Node, scope: Scope) -> list[Item]:
         if isinstance(tree, exp.Star):
             return self._star(scope.columns(), tree, scope)
         if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
+            if tree.this.args.get("except_") and scope.qualified([p.name for p in tree.parts[:-1]]) is None:
+                raise unsupported("EXCEPT of a struct's fields", span_of(tree))
             return self._star(self.expressions.star_columns(tree, scope), tree.this, scope)
         if isinstance(tree, exp.Alias):
             expr = self.expressions.bind(tree.this, scope)
@@ -214,6 +231,8 @@ class SelectBinder:
     def _name_of(self, tree: Node, expr: Expr) -> Any:
         if isinstance(tree, exp.Column) and (isinstance(expr, Col) or _merged_name(expr)):
             return tree.this.name
+        if isinstance(tree, exp.Column) and isinstance(expr, Call) and expr.fn == "grouping_id":
+            return "grouping__id"
         if isinstance(tree, exp.Column) and (
             isinstance(expr, Lit) or (isinstance(expr, Call) and expr.fn in ("_field", "_map_item"))
         ):
@@ -505,6 +524,8 @@ class SelectBinder:
                     span=span_of(self.node),
                 )
             return None
+        if group.args.get("all") and scope.resolve(["all"], None) is not None:  # a column of the name goes first
+            return Grouping(self.ids, [self._key(exp.column("all"), scope, items)], None)
         if group.args.get("all"):
             if any(i.lateral is not None and not contains(i.lateral, Agg) for i in items):
                 raise _lateral_in_group(span_of(group))
@@ -515,7 +536,7 @@ class SelectBinder:
                 raise unsupported("GROUP BY ALL with window functions", span_of(group))
             return Grouping(self.ids, _distinct(keys), None)
         if self.binder.context.group_by_aliases:
-            scope.fallbacks = self._aliases(items)
+            scope.fallbacks = {i.name.lower(): i.expr for i in reversed(items)}  # the first of a name
         try:
             return self._explicit(group, scope, items)
         finally:
@@ -629,6 +650,13 @@ class SelectBinder:
         if has_map(expr.type):
             raise unsupported(f"GROUP BY an expression of type {expr.type.sql}", span_of(tree))
         return expr
+
+
+def _given_names(tree: Node) -> list[str]:
+    """The aliases of a select item."""
+    if isinstance(tree, exp.Alias):
+        return [tree.args["alias"].name]
+    return [i.name for i in tree.expressions] if isinstance(tree, exp.Aliases) else []
 
 
 def _lateral_in_group(span: Span | None) -> UnsupportedError:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from gateway.errors import UnsupportedError, UserError
+from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql import bound
 from gateway.sql.bound import Agg, AggFn, Call, Cast, Expr, Lit
 from gateway.sql.catalogue import Context, Function, Lower, Site, make, param
@@ -276,7 +276,7 @@ def _bind_mode(function: Function, site: Site) -> Expr:
                 raise site.mismatch(1, "BOOLEAN")
             ties = "low" if constant(site, 1) else "any"
     if has_map(value.type):
-        raise site.mismatch(0, "any type but MAP")
+        raise unsupported("mode of a MAP", site.span)
     ordered = bool(site.order) or ties == "low"
     return _unordered(make(function, site, (value,), value.type, True, (ties, ordered)))
 

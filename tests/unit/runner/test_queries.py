@@ -25,6 +25,16 @@ REFUSED: dict[str, str] = {
     "SELECT window.start, count(*) FROM VALUES (TIMESTAMP'2024-01-01 00:00:10') AS t(ts) GROUP BY window(ts, '1 minute')": (
         "`window`"
     ),
+    "SELECT (WITH u AS (SELECT id) SELECT 1) FROM range(1)": "a column of an enclosing query, inside a derived table",
+    "SELECT col + 1 AS col2, explode(array(1, 2, 3)) AS col": "an item's name inside or beside a generator",
+    "SELECT array(1, 2, 3) AS arr, explode(arr) AS col, count(*)": "an item's name inside or beside a generator",
+    "SELECT mode(col) FROM VALUES (map(1, 'a')) AS tab(col)": "mode of a MAP",
+    "SELECT * FROM range(6 + cos(3))": "anything but integer literals",
+    "SELECT s.* EXCEPT (b) FROM VALUES (named_struct('a', 1, 'b', 2)) AS t(s)": "EXCEPT of a struct's fields",
+    "SELECT CURRENT_PATH": "`current_path`",
+    "SELECT (SELECT max(x) FROM VALUES (1) AS u(x) WHERE x = a) FROM VALUES (1) AS t(a) GROUP BY (SELECT max(x) FROM VALUES "
+    "(1) AS u(x) WHERE x = a)": "GROUP BY a correlated subquery",
+    "SELECT lag(v, 1 + 1) OVER (ORDER BY v) FROM VALUES (1),(2) AS t(v)": "parameter 2 of `lag`",
     # Spark can't resolve the first two and answers the third with the windows of the rows that are left
     "SELECT explode(array(1, 2)) AS x HAVING x > 1 ORDER BY x": "ORDER BY beside a generator and HAVING",
     "SELECT a, explode(array(1)) AS x FROM VALUES (1) AS t(a) GROUP BY ROLLUP (a) HAVING a IS NULL": "grouping sets",
