@@ -21,6 +21,14 @@ STRING, NUMBER, QUOTED, END = "'", "0", "`", ""
 
 _SYMBOLS = ("==", "<=>", "<>", "!=", "<=", ">=", "!<", "!>", "||", "|>", "::", "?::", "->", "=>", ":=")
 _DIGITS = frozenset("0123456789")
+_QUOTES = frozenset("'\"`")
+
+
+class _Breaks(dict[int, str]):
+    """For `str.translate`: a space for each character that ends a word, a letter for any other."""
+
+    def __missing__(self, code: int) -> str:
+        return " " if chr(code).isspace() else "w"
 
 
 def span_of_token(token: Token) -> Span:
@@ -36,6 +44,42 @@ def syntax_error(near: str | None, span: Span | None, hint: str = "") -> UserErr
 
 class _Core(TokenizerCore):
     """sqlglot's scanner with Spark's numbers and comments."""
+
+    breaks: _Breaks
+    followers: dict[str, frozenset[str]]  # symbols, and what may follow each within a longer one
+
+    def _scan(self, check_semicolon: bool = False) -> None:
+        """sqlglot's loop with a short way for most tokens: words, and symbols that are no part of a longer one."""
+        sql, size, add, types, followers = self.sql, self.size, self.tokens.append, self.single_tokens, self.followers
+        breaks = sql.translate(self.breaks)
+        at = 0
+        while at < size:
+            char = sql[at]
+            if breaks[at] == "w":
+                if char not in _DIGITS and not (char in "rR" and sql[at + 1 : at + 2] in _QUOTES):
+                    stop = breaks.find(" ", at)
+                    if stop < 0:
+                        stop = size
+                    add(Token(TokenType.VAR, sql[at:stop], 1, 1, at, stop - 1))
+                    at = stop
+                    continue
+            elif char in followers:
+                if sql[at + 1 : at + 2] not in followers[char]:
+                    add(Token(types[char], char, 1, 1, at, at))
+                    at += 1
+                    continue
+            elif char.isspace():
+                at += 1
+                continue
+            self._start = at
+            self._move(at + 1)
+            if char in _DIGITS:
+                self._scan_number()
+            elif char in self.identifiers:
+                self._scan_identifier(self.identifiers[char])
+            else:
+                self._scan_keywords()
+            at = self._current
 
     def _scan_number(self) -> None:
         """A number with its suffix (L S Y F D BD), or an identifier that starts with a digit; the longest match wins."""
@@ -165,6 +209,10 @@ class Tokenizer(Databricks.Tokenizer):
         # No N'…' literals and no Jinja comments: both would be taken silently.
         core.format_strings = {k: v for k, v in made.format_strings.items() if v[1] is TokenType.RAW_STRING}
         core.comments = {"--": None, "/*": "*/"}
+        symbols = core.single_tokens.keys() - _QUOTES
+        core.followers = {s: frozenset(c for c in core.keyword_trie.get(s, ()) if c) for s in symbols}
+        core.followers["."] = _DIGITS
+        core.breaks = _Breaks(dict.fromkeys(map(ord, core.single_tokens), " "))
         return core
 
 
