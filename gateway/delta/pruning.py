@@ -8,6 +8,7 @@ not known keeps the file: no statistics, another type, FLOAT and DOUBLE minima a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from gateway.delta.schema import Column
 from gateway.delta.table import Files, Snapshot
 
 Mask = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
 _MILLISECOND = 1000
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
 _MAX_IN_LIST = 1000
 
 
@@ -36,7 +39,7 @@ def prune(snapshot: Snapshot, predicates: Sequence[Predicate]) -> Mask:
         if predicate.column in files.partitions:
             keep &= _partition_mask(files.partitions[predicate.column], column, predicate)
         else:
-            keep &= _statistics_mask(files, column, predicate)
+            keep &= _statistics_mask(snapshot, column, predicate)
     return keep
 
 
@@ -77,26 +80,50 @@ def _child(parent: pa.StructArray | None, name: str) -> pa.Array | None:
     return None if index < 0 else pc.struct_field(parent, index)
 
 
-def _statistics_mask(files: Files, column: Column, predicate: Predicate) -> Mask:
-    everything = np.ones(len(files), dtype=bool)
+@dataclass(frozen=True)
+class _Statistics:
+    """What the log says of one column in each file: `empty` where every value is NULL; `bounds` None where they don't count."""
+
+    nulls: pa.Array | None
+    empty: Mask | None
+    bounds: _Bounds | None
+
+
+def _statistics(snapshot: Snapshot, column: Column) -> _Statistics:
+    """Read once for each version."""
+    key = f"statistics of {column.name}"
+    found = snapshot.notes.get(key)
+    if found is None:
+        found = snapshot.notes[key] = _read_statistics(snapshot.files, column)
+    assert isinstance(found, _Statistics)
+    return found
+
+
+def _read_statistics(files: Files, column: Column) -> _Statistics:
     nulls = _child(files.null_count, column.physical)
-    if isinstance(predicate, NullTest):
-        if nulls is None:
-            return everything
-        if predicate.negated:
-            return ~_known(pc.equal(nulls, files.num_records), False)
-        return _known(pc.greater(nulls, 0), True)
-    keep = everything if nulls is None else ~_known(pc.equal(nulls, files.num_records), False)
+    empty = None if nulls is None else _known(pc.equal(nulls, files.num_records), False)
     low, high = _child(files.minimum, column.physical), _child(files.maximum, column.physical)
     if low is None or high is None or not _comparable(column.type) or low.type != high.type:
+        return _Statistics(nulls, empty, None)
+    return _Statistics(nulls, empty, _Bounds(low, high, column.type) if low.type == column.type.arrow() else None)
+
+
+def _statistics_mask(snapshot: Snapshot, column: Column, predicate: Predicate) -> Mask:
+    files = snapshot.files
+    known = _statistics(snapshot, column)
+    everything = np.ones(len(files), dtype=bool)
+    if isinstance(predicate, NullTest):
+        if known.nulls is None or known.empty is None:
+            return everything
+        return ~known.empty if predicate.negated else _known(pc.greater(known.nulls, 0), True)
+    keep = everything if known.empty is None else ~known.empty
+    bounds = known.bounds
+    if bounds is None:
         return keep
-    if low.type != column.type.arrow():
-        return keep
-    bounds = _Bounds(low, high, column.type)
     match predicate:
-        case Comparison(op=op, value=value) if value.is_valid and value.type == low.type:
+        case Comparison(op=op, value=value) if value.is_valid and value.type == bounds.type:
             return keep & bounds.may(op, value)
-        case OneOf(values=values) if 0 < len(values) <= _MAX_IN_LIST and all(v.type == low.type for v in values):
+        case OneOf(values=values) if 0 < len(values) <= _MAX_IN_LIST and all(v.type == bounds.type for v in values):
             return keep & bounds.may_be_one_of(values)
         case StartsWith(prefix=prefix) if column.type == t.STRING:
             return keep & bounds.may_start_with(prefix)
@@ -104,19 +131,25 @@ def _statistics_mask(files: Files, column: Column, predicate: Predicate) -> Mask
 
 
 class _Bounds:
-    """Minimum and maximum per file, widened by what writers cut off."""
+    """Minimum and maximum per file, widened by what writers cut off.
+
+    Numbers, dates and times are compared as 64-bit integers, where a missing bound is the least or greatest of these.
+    """
 
     def __init__(self, low: pa.Array, high: pa.Array, data_type: t.DataType) -> None:
+        self.type = low.type
         self.text = data_type in (t.STRING, t.BINARY)
-        if pa.types.is_timestamp(low.type):
-            # In integers, where adding cannot fall out of the type's printable range.
-            self.low, self.high = _widened(low, -_MILLISECOND), _widened(high, _MILLISECOND)
-        else:
-            self.low, self.high = low, high
+        self.low, self.high = low, high
+        self.integers: tuple[Integers, Integers] | None = None
+        if (unit := _integer_type(low.type)) is not None:
+            # A thousandth of a second is all that logs hold of a time.
+            margin = _MILLISECOND if pa.types.is_timestamp(low.type) else 0
+            self.integers = _integers(low.cast(unit), _LEAST, -margin), _integers(high.cast(unit), _GREATEST, margin)
 
     def may(self, op: str, value: Any) -> Mask:
-        if pa.types.is_timestamp(value.type):
-            value = value.cast(pa.int64())
+        """Files in which some row may be true for `op` and `value`."""
+        if self.integers is not None:
+            return _may(op, *self.integers, value.cast(_integer_type(self.type)).as_py())
         reach = _known(pc.less_equal(self.low, value), True)  # some row may be <= value
         match op:
             case "=":
@@ -157,8 +190,33 @@ class _Bounds:
         return keep
 
 
-def _widened(values: pa.Array, by: int) -> pa.Array:
-    return pc.add(values.cast(pa.int64()), by)
+def _integer_type(arrow: pa.DataType) -> pa.DataType | None:
+    """The integers that values of `arrow` are inside; None for types that are none."""
+    if pa.types.is_integer(arrow):
+        return arrow
+    if pa.types.is_date32(arrow):
+        return pa.int32()
+    return pa.int64() if pa.types.is_timestamp(arrow) else None
+
+
+def _integers(values: pa.Array, missing: int, margin: int) -> Integers:
+    found = np.asarray(values.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64) + margin
+    return np.where(values.is_valid().to_numpy(zero_copy_only=False), found, missing)
+
+
+def _may(op: str, low: Integers, high: Integers, value: int) -> Mask:
+    match op:
+        case "=":
+            return (low <= value) & (high >= value)
+        case "<":
+            return low < value
+        case "<=":
+            return low <= value
+        case ">":
+            return high > value
+        case ">=":
+            return high >= value
+    return np.ones(len(low), dtype=bool)
 
 
 def value_range(snapshot: Snapshot, name: str) -> tuple[Any, Any] | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import datafusion
@@ -45,7 +46,6 @@ class ScanPlan:
 
     reader: str
     reason: str
-    schema: pa.Schema
     files_kept: int
     files_total: int
     bytes: int
@@ -55,6 +55,11 @@ class ScanPlan:
     _groups: tuple[_Group, ...] = field(repr=False)
     _root: str = ""
     _pruning: bool = True
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns as the scan gives them."""
+        return pa.schema([pa.field(c.name, c.type.arrow()) for c in self._columns])
 
     def verify(self) -> None:
         """Raise ServerError DELTA_FILE_NOT_FOUND unless every file is still there as logged.
@@ -153,26 +158,25 @@ def plan_scan(
     wanted = _columns(snapshot, columns)
     for column in wanted:
         column.check_readable()
-    schema = pa.schema([pa.field(c.name, c.type.arrow()) for c in wanted])
     files = snapshot.files
-    kept = np.flatnonzero(pruning.prune(snapshot, predicates)) if predicates else np.arange(len(files))
+    kept = np.flatnonzero(pruning.prune(snapshot, predicates)).tolist() if predicates else list(range(len(files)))
     constants = tuple(c for c in wanted if c.name in files.partitions)
     groups = _groups(files, kept, constants)
     _verify(snapshot.root, ((f.path, f.size) for group in groups for f in group.files))
     reader, reason = _reader(snapshot, wanted, kept, groups)
+    floats = any(has_float(c.type) for c in wanted)
     return ScanPlan(
         reader=reader,
         reason=reason,
-        schema=schema,
         files_kept=len(kept),
         files_total=len(files),
-        bytes=int(files.sizes[kept].sum()),
+        bytes=sum(f.size for group in groups for f in group.files),
         num_rows=_estimate(files, kept),
-        reads_floats=any(has_float(c.type) for c in wanted),
+        reads_floats=floats,
         _columns=wanted,
         _groups=groups,
         _root=snapshot.root,
-        _pruning=not (floats_compared and any(has_float(c.type) for c in wanted)),
+        _pruning=not (floats_compared and floats),
     )
 
 
@@ -189,14 +193,9 @@ def has_float(data_type: t.DataType) -> bool:
     return t.is_fractional(data_type) or any(has_float(c) for c in data_type.children())
 
 
-def _estimate(files: Files, kept: np.ndarray[Any, Any]) -> int | None:
-    counts = files.num_records.take(pa.array(kept))
-    if counts.null_count:
-        return None
-    if not files.deleted:
-        return int(counts.to_numpy(zero_copy_only=False).sum())
-    dead = sum(int(np.count_nonzero(~files.deleted[i])) for i in kept.tolist() if i in files.deleted)
-    return int(counts.to_numpy(zero_copy_only=False).sum()) - dead
+def _estimate(files: Files, kept: list[int]) -> int | None:
+    rows = files.live_rows[kept].tolist()
+    return None if -1 in rows else sum(rows)
 
 
 def _verify(root: str, files: Iterable[tuple[str, int]]) -> None:
@@ -212,15 +211,13 @@ def _verify(root: str, files: Iterable[tuple[str, int]]) -> None:
             raise ServerError("DELTA_FILE_NOT_FOUND", text)
 
 
-def _groups(files: Files, kept: np.ndarray[Any, Any], constants: tuple[Column, ...]) -> tuple[_Group, ...]:
+def _groups(files: Files, kept: list[int], constants: tuple[Column, ...]) -> tuple[_Group, ...]:
     """Kept files by equal values of the partition columns that are read."""
-    if not len(kept):
+    if not kept:
         return ()
     if not constants:
-        rows = kept.tolist()
-        return (
-            _Group(tuple(DataFile(files.paths[i], int(files.sizes[i]), {}, files.deleted.get(i)) for i in rows), {}),
-        )
+        paths, sizes, deleted = files.paths, files.sizes[kept].tolist(), files.deleted
+        return (_Group(tuple(DataFile(paths[i], n, {}, deleted.get(i)) for i, n in zip(kept, sizes, strict=True)), {}),)
     take = pa.array(kept)
     codes = np.zeros(len(kept), dtype=np.int64)
     values = {c.name: files.partitions[c.name].take(take) for c in constants}
@@ -241,9 +238,8 @@ def _groups(files: Files, kept: np.ndarray[Any, Any], constants: tuple[Column, .
         shared = {name: array[int(rows[0])] for name, array in values.items()}
         for column in constants:
             shared[column.name] = _padded_value(shared[column.name], column.type)
-        members = tuple(
-            DataFile(files.paths[i], int(files.sizes[i]), shared, files.deleted.get(i)) for i in kept[rows].tolist()
-        )
+        indices = [kept[row] for row in rows.tolist()]
+        members = tuple(DataFile(files.paths[i], int(files.sizes[i]), shared, files.deleted.get(i)) for i in indices)
         groups.append(_Group(members, shared))
     return tuple(groups)
 
@@ -253,14 +249,14 @@ def _padded_value(value: pa.Scalar, data_type: t.DataType) -> pa.Scalar:
 
 
 def _reader(
-    snapshot: Snapshot, wanted: tuple[Column, ...], kept: np.ndarray[Any, Any], groups: tuple[_Group, ...]
+    snapshot: Snapshot, wanted: tuple[Column, ...], kept: list[int], groups: tuple[_Group, ...]
 ) -> tuple[str, str]:
     """The reader for the kept files and the reason for it, by the features of the table and the facts of the files."""
     files = snapshot.files
     stored = [c for c in wanted if c.name not in files.partitions]
-    if not len(kept):
+    if not kept:
         return EMPTY, "no file can hold a matching row"
-    with_vectors = sum(i in files.deleted for i in kept.tolist())
+    with_vectors = sum(i in files.deleted for i in kept) if files.deleted else 0
     if with_vectors == len(kept):
         return DATASET, "deletion vectors"
     if snapshot.mapping == "id":
@@ -277,7 +273,7 @@ def _reader(
         return DATASET, f"{len(groups)} distinct partition values"
     if len(kept) > _MAX_NATIVE_FILES:
         return DATASET, f"{len(kept)} files"
-    if any(not files.paths[i].endswith(".parquet") for i in kept.tolist()):
+    if not all(files.paths[i].endswith(".parquet") for i in kept):
         return DATASET, "file names without .parquet"
     problem = _file_problem(snapshot, stored, kept)
     if problem:
@@ -291,20 +287,22 @@ def _holds_void(data_type: t.DataType) -> bool:
     return any(c == t.VOID or _holds_void(c) for c in data_type.children())
 
 
-def _file_problem(snapshot: Snapshot, stored: Sequence[Column], kept: np.ndarray[Any, Any]) -> str | None:
+def _file_problem(snapshot: Snapshot, stored: Sequence[Column], kept: list[int]) -> str | None:
     """Why DataFusion would misread a kept file: a column whose name in the file differs in case.
 
     Statistics of a column under its exact name prove that the file has it; only other files have their footers read, once.
     """
+    files = snapshot.files
     doubtful: set[int] = set()
     for column in stored:
-        known = None if column.children else snapshot.files.counted.get(column.physical)
-        doubtful.update(kept.tolist() if known is None else kept[~known[kept]].tolist())
+        if column.children or column.physical not in files.counted_everywhere:
+            known = None if column.children else files.counted.get(column.physical)
+            doubtful.update(kept if known is None else [i for i in kept if not known[i]])
     if not doubtful:
         return None
     facts = snapshot.notes
     for i in sorted(doubtful):
-        path = snapshot.files.paths[i]
+        path = files.paths[i]
         names = facts.get(path)
         if names is None:
             names = facts[path] = _names_in(path)

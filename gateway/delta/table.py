@@ -67,6 +67,19 @@ class Files:
         return {field.name: np.asarray(a.is_valid().to_numpy(zero_copy_only=False), dtype=bool) for field, a in arrays}
 
     @cached_property
+    def counted_everywhere(self) -> frozenset[str]:
+        """Columns, by physical name, whose count of NULLs the log holds for every file."""
+        return frozenset(name for name, known in self.counted.items() if known.all())
+
+    @cached_property
+    def live_rows(self) -> npt.NDArray[np.int64]:
+        """Rows of each file that are not deleted; -1 where the log does not tell."""
+        rows = np.asarray(self.num_records.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64).copy()
+        for file, mask in self.deleted.items():
+            rows[file] -= np.count_nonzero(~mask) if rows[file] >= 0 else 0
+        return rows
+
+    @cached_property
     def has_deletion_vector(self) -> npt.NDArray[np.bool_]:
         out = np.zeros(len(self.paths), dtype=bool)
         out[list(self.deleted)] = True
@@ -101,10 +114,8 @@ class Snapshot:
     @cached_property
     def num_rows(self) -> int | None:
         """Exact live row count if every file has one in the log, else None."""
-        if self.files.num_records.null_count:
-            return None
-        total = pc.sum(self.files.num_records).as_py() or 0
-        return int(total) - sum(int(np.count_nonzero(~mask)) for mask in self.files.deleted.values())
+        rows = self.files.live_rows
+        return None if (rows < 0).any() else int(rows.sum())
 
 
 @dataclass
