@@ -68,7 +68,10 @@ class LocalCatalog:
         if root is None:
             return None
         folder, spelling = os.path.split(root)
-        return bind(TableName(self.name, os.path.basename(folder), spelling), os.path.realpath(root), as_of)
+        linked = os.path.islink(folder) or os.path.islink(root)
+        return bind(
+            TableName(self.name, os.path.basename(folder), spelling), os.path.realpath(root) if linked else root, as_of
+        )
 
     def schema_comment(self, schema: str) -> str | None:
         """The comment that the schema was created with."""
@@ -152,7 +155,8 @@ class LocalCatalog:
             return None
         exact = os.path.join(parent, name)
         if os.path.isdir(exact):
-            return exact if is_under(os.path.realpath(exact), self.root) else None
+            # What is no link lies where its parent lies.
+            return exact if not os.path.islink(exact) or is_under(os.path.realpath(exact), self.root) else None
         folded = name.casefold()
         same = [n for n in self._folders(parent) if n.casefold() == folded]
         if len(same) > 1:
