@@ -398,6 +398,16 @@ def has_columns(expr: Expr) -> bool:
     return isinstance(expr, (Col, LambdaVar, Subquery)) or any(map(has_columns, children(expr)))
 
 
+def nodes(expr: Expr) -> list[Expr]:
+    """`expr` and everything below it at either level, subqueries' plans excluded; each before what is below it."""
+    found = [expr]
+    for e in found:  # grows on the way
+        rule = _CHILDREN.get(type(e))
+        if rule is not None:
+            found += rule(e)
+    return found
+
+
 def _args(expr: Any) -> tuple[Expr, ...]:
     args: tuple[Expr, ...] = expr.args
     return args

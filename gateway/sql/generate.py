@@ -7,7 +7,7 @@ block a column is spelled as the block's `env` says (``"t1"."l_tax"``, ``sum("v4
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -602,21 +602,26 @@ def _grouping_id(texts: list[str], used: set[int], cast: Callable[[str, DataType
 
 def mark_needed(rel: Rel, needed: set[int]) -> None:
     """Adds to the ids of `rel`'s needed columns those of all columns that they are computed from."""
-    known = -1
-    while len(needed) > known:
-        known = len(needed)
-        _mark_once(rel, needed)
+    while _mark_once(rel, needed) & needed:
+        pass
 
 
-def _mark_once(rel: Rel, needed: set[int]) -> None:
+def _mark_once(rel: Rel, needed: set[int]) -> set[int]:
+    """Marks from the top down; the columns of projections that nobody had asked for when they were met."""
     stack: list[Rel] = [rel]
     seen: set[int] = set()
+    skipped: set[int] = set()
     while stack:
         r = stack.pop()
         if id(r) in seen:
             continue
         seen.add(id(r))
-        for expr in _demanded(r, needed):
+        if isinstance(r, b.Project):
+            exprs = [e for c, e in zip(r.columns, r.exprs, strict=True) if c.id in needed]
+            skipped.update(c.id for c in r.columns if c.id not in needed)
+        else:
+            exprs = expressions_of(r)
+        for expr in exprs:
             _mark(expr, needed, stack)
         stack.extend(inputs_of(r))
         if isinstance(r, b.SetOp):
@@ -627,22 +632,16 @@ def _mark_once(rel: Rel, needed: set[int]) -> None:
         elif isinstance(r, b.CteRef):
             needed.update(c.id for c in r.cte.plan.columns)
             stack.append(r.cte.plan)
-
-
-def _demanded(rel: Rel, needed: set[int]) -> Iterable[Expr]:
-    if isinstance(rel, b.Project):
-        return [e for c, e in zip(rel.columns, rel.exprs, strict=True) if c.id in needed]
-    return expressions_of(rel)
+    return skipped
 
 
 def _mark(expr: Expr, needed: set[int], stack: list[Rel]) -> None:
-    if isinstance(expr, Col):
-        needed.add(expr.id)
-    elif isinstance(expr, b.Subquery):
-        stack.append(expr.plan)
-        needed.update(c.id for c in expr.plan.columns)
-    for child in b.children(expr):
-        _mark(child, needed, stack)
+    for e in b.nodes(expr):
+        if isinstance(e, Col):
+            needed.add(e.id)
+        elif isinstance(e, b.Subquery):
+            stack.append(e.plan)
+            needed.update(c.id for c in e.plan.columns)
 
 
 def inputs_of(rel: Rel) -> tuple[Rel, ...]:

@@ -25,6 +25,7 @@ from gateway.sql.bound import (
     WindowRel,
     children,
     key,
+    nodes,
 )
 from gateway.sqltypes import BIGINT, TINYINT
 
@@ -68,19 +69,21 @@ def _keys(keys: Sequence[SortKey], change: Callable[[Expr], Expr]) -> tuple[Sort
 
 def contains(expr: Expr, kind: type[Expr]) -> bool:
     """Whether a node of class `kind` is in `expr` (not inside subqueries; an Agg under a Window does not count as one)."""
-    if isinstance(expr, kind):
-        return True
-    if kind is Agg and isinstance(expr, Window):
-        inside = [*expr.partition, *(k.expr for k in expr.order), *children(expr.fn)]
-        return any(contains(c, kind) for c in inside)
-    return any(contains(c, kind) for c in children(expr))
+    stack = [expr]
+    while stack:
+        e = stack.pop()
+        if isinstance(e, kind):
+            return True
+        if kind is Agg and isinstance(e, Window):
+            stack += (*e.partition, *(k.expr for k in e.order), *children(e.fn))
+        else:
+            stack += children(e)
+    return False
 
 
 def has_grouping_call(expr: Expr) -> bool:
     """Whether grouping() or grouping_id() is used."""
-    if isinstance(expr, Call) and expr.fn in ("grouping", "grouping_id"):
-        return True
-    return any(has_grouping_call(c) for c in children(expr))
+    return any(isinstance(e, Call) and e.fn in ("grouping", "grouping_id") for e in nodes(expr))
 
 
 @dataclass(slots=True)
