@@ -301,6 +301,10 @@ INTEGRALS = (TINYINT, SMALLINT, INT, BIGINT)
 FRACTIONALS = (FLOAT, DOUBLE)
 MAX_PRECISION = 38
 
+# Names tell types without parameters apart, and comparing them is quicker.
+_INTEGRAL_NAMES = frozenset(t.name for t in INTEGRALS)
+_FRACTIONAL_NAMES = frozenset(t.name for t in FRACTIONALS)
+
 
 def decimal(precision: int, scale: int) -> DecimalType:
     """DECIMAL(precision, scale)."""
@@ -343,7 +347,7 @@ DAY_TIME = interval("day", "second")
 
 
 def is_integral(t: DataType) -> bool:
-    return t in INTEGRALS
+    return t.name in _INTEGRAL_NAMES
 
 
 def is_decimal(t: DataType) -> bool:
@@ -351,11 +355,11 @@ def is_decimal(t: DataType) -> bool:
 
 
 def is_fractional(t: DataType) -> bool:
-    return t in (DOUBLE, FLOAT)
+    return t.name in _FRACTIONAL_NAMES
 
 
 def is_numeric(t: DataType) -> bool:
-    return isinstance(t, DecimalType) or t in INTEGRALS or t in FRACTIONALS
+    return isinstance(t, DecimalType) or is_integral(t) or is_fractional(t)
 
 
 def is_string(t: DataType) -> bool:

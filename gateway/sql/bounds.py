@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from gateway.sql import bound as b
@@ -20,6 +20,7 @@ _BITS = {TINYINT: 7, SMALLINT: 15, INT: 31, BIGINT: 63}
 _MANY = 10**30  # rows of a relation that nothing is known of
 
 
+@lru_cache(maxsize=1024)
 def of_type(t: DataType) -> Range:
     """All values of an integral or decimal type."""
     if t in _BITS:
@@ -60,10 +61,8 @@ class Bounds:
         if isinstance(e, Call):
             return self._call(e)
         if isinstance(e, Case):
-            parts = [self.of(v) for _, v in e.whens]
-            if e.otherwise is not None:
-                parts.append(self.of(e.otherwise))
-            return _union(parts) or of_type(e.type)
+            values = [v for _, v in e.whens]
+            return self._any_of(values if e.otherwise is None else [*values, e.otherwise]) or of_type(e.type)
         return of_type(e.type)
 
     def _call(self, e: Call) -> Range:
@@ -81,7 +80,7 @@ class Bounds:
             found = self.of(e.args[0])
             return (-found[1], -found[0]) if found is not None else None
         if e.fn in ("coalesce", "if"):
-            return _union([self.of(a) for a in e.args[e.fn == "if" :]]) or of_type(e.type)
+            return self._any_of(e.args[e.fn == "if" :]) or of_type(e.type)
         return of_type(e.type)
 
     def exact(self, call: Call) -> bool:
@@ -122,13 +121,10 @@ class Bounds:
             return self._scan(rel)
         if isinstance(rel, b.Values):
             for index, column in enumerate(rel.columns):
-                self._columns[column.id] = _union([self.of(row[index]) for row in rel.rows])
+                self._columns[column.id] = partial(self._any_of, [row[index] for row in rel.rows])
             return len(rel.rows)
         if isinstance(rel, b.Range):
-            self._columns[rel.columns[0].id] = (
-                Fraction(min(rel.start, rel.stop)),
-                Fraction(max(rel.start, rel.stop)),
-            )
+            self._columns[rel.columns[0].id] = _between(min(rel.start, rel.stop), max(rel.start, rel.stop))
             return max(0, (rel.stop - rel.start) // rel.step + 1)
         if isinstance(rel, b.Project):
             count = self.rows(rel.input)
@@ -164,17 +160,15 @@ class Bounds:
             self._subqueries(expr)
 
     def _subqueries(self, expr: Expr) -> None:
-        if isinstance(expr, b.Subquery):
-            self.rows(expr.plan)
-        for child in b.children(expr):
-            self._subqueries(child)
+        for e in b.nodes(expr):
+            if isinstance(e, b.Subquery):
+                self.rows(e.plan)
 
     def _scan(self, rel: b.Scan) -> int:
         known = getattr(rel.table, "value_range", None)
         if known is not None:
             for column, source in zip(rel.columns, rel.sources, strict=True):
-                if of_type(column.type) is not None:
-                    self._columns[column.id] = partial(_known, known, source)
+                self._columns[column.id] = partial(_known, known, source, column.type)
         return rel.table.num_rows if rel.table.num_rows is not None else _MANY
 
     def _aggregate(self, rel: b.Aggregate) -> int:
@@ -187,7 +181,7 @@ class Bounds:
             if agg.fn in ("min", "max", "first", "last", "any_value") and agg.args:
                 self._learn(column, agg.args[0])
             elif agg.fn == "count":
-                self._columns[column.id] = (Fraction(0), Fraction(count))
+                self._columns[column.id] = partial(_between, 0, count)
             elif agg.fn == "sum" and agg.args:
                 self._columns[column.id] = partial(self._sum, agg.args[0], count, column.type)
         return max(count, 1) * (len(rel.sets) if rel.sets else 1)
@@ -195,7 +189,7 @@ class Bounds:
     def _set_op(self, rel: b.SetOp) -> int:
         counts = [self.rows(side) for side in rel.inputs]
         for index, column in enumerate(rel.columns):
-            self._columns[column.id] = _union([self.of(side.columns[index]) for side in rel.inputs])
+            self._columns[column.id] = partial(self._any_of, [side.columns[index] for side in rel.inputs])
         return sum(counts) if rel.kind == "union" else counts[0]
 
     def _cte(self, rel: b.CteRef) -> int:
@@ -210,6 +204,9 @@ class Bounds:
         if not isinstance(expr, Col) or expr.id != column.id:  # a column that passes is known already
             self._columns[column.id] = partial(self.of, expr)
 
+    def _any_of(self, exprs: Sequence[Expr]) -> Range:
+        return _union([self.of(e) for e in exprs])
+
     def _sum(self, arg: Expr, count: int, t: DataType) -> Range:
         found = self.of(arg)
         if found is None:
@@ -217,9 +214,13 @@ class Bounds:
         return _within((min(found[0], Fraction(0)) * count, max(found[1], Fraction(0)) * count), t)
 
 
-def _known(range_of: Callable[[str], tuple[Any, Any] | None], source: str) -> Range:
-    found = range_of(source)
-    return None if found is None else (Fraction(found[0]), Fraction(found[1]))
+def _known(range_of: Callable[[str], tuple[Any, Any] | None], source: str, t: DataType) -> Range:
+    found = range_of(source) if of_type(t) is not None else None
+    return None if found is None else _between(*found)
+
+
+def _between(least: Any, greatest: Any) -> Range:
+    return Fraction(least), Fraction(greatest)
 
 
 def _point(value: Any) -> Range:

@@ -22,6 +22,8 @@ from gateway.sqltypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, i
 _FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "="}
 _RANGES = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
 
+Conjunct = tuple[Expr, frozenset[int]]  # with the ids of its columns
+
 
 class Hints:
     """Predicates per scan of one bound query, and whether it compares floats."""
@@ -37,14 +39,16 @@ class Hints:
         """The predicates of one scan."""
         return self.found.get(id(scan), [])
 
-    def _walk(self, rel: Rel, conjuncts: Sequence[Expr]) -> None:
+    def _walk(self, rel: Rel, conjuncts: Sequence[Conjunct]) -> None:
         for expr in expressions_of(rel):
-            self._subqueries(expr)
+            for e in b.nodes(expr):
+                if isinstance(e, b.Subquery):
+                    self._walk(e.plan, [])
         self.compares_floats = self.compares_floats or _compares_floats(rel)
         if isinstance(rel, b.Scan):
             self._scan(rel, conjuncts)
         elif isinstance(rel, b.Filter):
-            self._walk(rel.input, [*conjuncts, *conjuncts_of(rel.condition)])
+            self._walk(rel.input, [*conjuncts, *_conjuncts(rel.condition)])
         elif isinstance(rel, b.Project):
             self._walk(rel.input, _mapped(conjuncts, rel.columns, rel.exprs))
         elif isinstance(rel, b.Join):
@@ -56,7 +60,7 @@ class Hints:
             self._walk(rel.input, conjuncts)
         elif isinstance(rel, b.Generate):
             known = {c.id for c in rel.input.columns}
-            self._walk(rel.input, [c for c in conjuncts if _ids(c) <= known])
+            self._walk(rel.input, [c for c in conjuncts if c[1] <= known])
         elif isinstance(rel, b.SetOp):
             for side in rel.inputs:
                 self._walk(side, _mapped(conjuncts, rel.columns, side.columns) if rel.kind == "union" else [])
@@ -67,8 +71,8 @@ class Hints:
         elif isinstance(rel, (b.Limit, b.WindowRel)):
             self._walk(rel.input, [])
 
-    def _join(self, rel: b.Join, conjuncts: Sequence[Expr]) -> None:
-        on = conjuncts_of(rel.condition) if rel.condition is not None else []
+    def _join(self, rel: b.Join, conjuncts: Sequence[Conjunct]) -> None:
+        on = _conjuncts(rel.condition) if rel.condition is not None else []
         left, right = list(conjuncts), list(conjuncts)
         if rel.kind in ("inner", "cross"):
             left, right = left + on, right + on
@@ -82,18 +86,16 @@ class Hints:
             right = list(on)
         else:
             left, right = [], []
-        self._walk(rel.left, _within(left, rel.left))
-        self._walk(rel.right, _within(right, rel.right))
+        # What speaks of the other side, too, is left out where it meets a scan or a projection.
+        self._walk(rel.left, left)
+        self._walk(rel.right, right)
 
-    def _subqueries(self, expr: Expr) -> None:
-        if isinstance(expr, b.Subquery):
-            self._walk(expr.plan, [])
-        for child in b.children(expr):
-            self._subqueries(child)
-
-    def _scan(self, scan: b.Scan, conjuncts: Sequence[Expr]) -> None:
+    def _scan(self, scan: b.Scan, conjuncts: Sequence[Conjunct]) -> None:
+        if not conjuncts:
+            return
         names = {c.id: (n, c.type) for c, n in zip(scan.columns, scan.sources, strict=True)}
-        predicates = [p for p in (self._predicate(c, names) for c in conjuncts) if p is not None]
+        own = [c for c, ids in conjuncts if ids <= names.keys()]
+        predicates = [p for p in (self._predicate(c, names) for c in own) if p is not None]
         if predicates:
             self.found[id(scan)] = predicates
 
@@ -185,11 +187,11 @@ def _compares_floats(rel: Rel) -> bool:
 
 
 def _has_float(e: Expr) -> bool:
-    return _is_float(e.type) or any(map(_has_float, b.children(e)))
+    return any(_is_float(node.type) for node in b.nodes(e))
 
 
 def _is_float(t: DataType) -> bool:
-    return is_fractional(t) or any(map(_is_float, t.children()))
+    return is_fractional(t) or (is_nested(t) and any(map(_is_float, t.children())))
 
 
 def _only_computes(e: Expr) -> bool:
@@ -219,26 +221,17 @@ def _prefix(pattern: Any) -> str:
     return pattern[:end]
 
 
-def _ids(expr: Expr) -> set[int]:
-    found: set[int] = set()
-    stack = [expr]
-    while stack:
-        e = stack.pop()
-        if isinstance(e, Col):
-            found.add(e.id)
-        stack.extend(b.children(e))
-    return found
+def _conjuncts(condition: Expr) -> list[Conjunct]:
+    found = conjuncts_of(condition)
+    return [(c, frozenset([e.id for e in b.nodes(c) if isinstance(e, Col)])) for c in found]
 
 
-def _within(conjuncts: Sequence[Expr], rel: Rel) -> list[Expr]:
-    known = {c.id for c in rel.columns}
-    return [c for c in conjuncts if _ids(c) <= known]
-
-
-def _mapped(conjuncts: Sequence[Expr], columns: Sequence[Col], exprs: Sequence[Expr]) -> list[Expr]:
+def _mapped(conjuncts: Sequence[Conjunct], columns: Sequence[Col], exprs: Sequence[Expr]) -> list[Conjunct]:
     """Conjuncts over output `columns` as conjuncts over what they are, where that is a plain column."""
+    if not conjuncts:
+        return []
     below = {c.id: e for c, e in zip(columns, exprs, strict=False) if isinstance(e, Col)}
-    return [_replaced(c, below) for c in conjuncts if _ids(c) <= set(below)]
+    return [(_replaced(c, below), frozenset([below[i].id for i in ids])) for c, ids in conjuncts if ids <= below.keys()]
 
 
 def _replaced(expr: Expr, below: dict[int, Col]) -> Expr:
