@@ -102,13 +102,14 @@ class SparkRunner:
         statement = read_statement(job.text)
         context = context_of(job.session)
         parameters = bound_parameters(statement.markers, job.parameters, context)
-        respelt = self._respelt(statement, job.session.catalog, job.session.schema, parameters)
+        views = frozenset(job.session.views)
+        respelt = self._respelt(statement, job.session.catalog, job.session.schema, parameters, views)
         if statement.kind is not Kind.QUERY:
             self._check_targets(respelt)
         slot = self.engine.slot(_session_key(job), _settings(job))
         view = view_of(statement)
         if view is not None:
-            respelt = self._respelt(read_statement(view.query), job.session.catalog, job.session.schema, {})
+            respelt = self._respelt(read_statement(view.query), job.session.catalog, job.session.schema, {}, views)
         try:
             with self.engine.job(job.statement_id, job.session.session_id or "default", emit, slot.spark):
                 if view is not None:
@@ -219,8 +220,15 @@ class SparkRunner:
 
     # ------------------------------------------------------------------------------------------------ names and views
 
-    def _respelt(self, statement: Read, catalog: str, schema: str, parameters: dict[int | str, Lit]) -> Respelt:
-        naming = Naming(catalog, schema, self._has_schema, self._path, self._location)
+    def _respelt(
+        self,
+        statement: Read,
+        catalog: str,
+        schema: str,
+        parameters: dict[int | str, Lit],
+        views: frozenset[str] = frozenset(),
+    ) -> Respelt:
+        naming = Naming(catalog, schema, self._has_schema, self._path, self._location, self._version, views)
         return respell(statement, naming, parameters)
 
     def _has_schema(self, catalog: str, schema: str) -> bool:
@@ -235,6 +243,12 @@ class SparkRunner:
         if known is None or known.read_only:
             raise UserError("UNSUPPORTED_FEATURE", f"The catalog `{catalog}` is read-only: no table can be made in it.")
         return "file:" + known.table_location(schema, table)
+
+    def _version(self, catalog: str, schema: str, table: str) -> int | None:
+        known = self.catalogs.get(catalog.lower())
+        folder = known.table_folder(schema, table) if known is not None else None
+        versions = log.commit_versions(folder) if folder is not None else []
+        return versions[-1] if versions else None
 
     def _check_targets(self, respelt: Respelt) -> None:
         for mention in respelt.mentions:
@@ -264,7 +278,7 @@ class SparkRunner:
         if slot.views.get(name) == view:
             return
         statement = read_statement(view.query)
-        respelt = self._respelt(statement, view.catalog, view.schema, {})
+        respelt = self._respelt(statement, view.catalog, view.schema, {}, frozenset(job.session.views))
         for mention in respelt.mentions:
             inner = job.session.views.get(mention.table.lower())
             if inner is not None and inner is not view and (view.views is None or mention.table.lower() in view.views):

@@ -59,6 +59,8 @@ class Mention:
     table: str
     is_target: bool
     span: Span
+    last: int  # index of the token that ends its name
+    is_relation: bool = False  # it is read
 
     @property
     def name(self) -> tuple[str, str, str]:
@@ -95,6 +97,8 @@ class Naming:
         has_schema: whether a catalog has a schema; False also for a catalog that does not exist.
         path: the real path of one that a statement names; raises PATH_NOT_ALLOWED.
         location: where a new table is written; raises UserError for a catalog that is read-only.
+        version: the newest version of a table, None if there is no such table.
+        views: lower-cased names of temporary views, which hide tables.
     """
 
     catalog: str
@@ -102,6 +106,8 @@ class Naming:
     has_schema: Callable[[str, str], bool]
     path: Callable[[str], str]
     location: Callable[[str, str, str], str]
+    version: Callable[[str, str, str], int | None]
+    views: frozenset[str] = frozenset()
 
 
 def database(catalog: str, schema: str) -> str:
@@ -146,6 +152,8 @@ def respell(statement: Statement, naming: Naming, parameters: Mapping[int | str,
         _one_name(statement, first, last, naming, edits, mentions)
         if mentions and mentions[-1].is_target and _makes_table(statement, first):
             edits.append(_located(statement, last, naming.location(*mentions[-1].name)))
+    if statement.kind is Kind.QUERY:
+        edits += _pins(statement, naming, mentions)
     return _edited(statement, edits, tuple(mentions))
 
 
@@ -195,8 +203,10 @@ def _one_name(
         catalog, schema, used = parts[0], parts[1], 2
     elif len(parts) >= 2 and naming.has_schema(naming.catalog, parts[0]):
         schema, used = parts[0], 1
-    span = Span(tokens[first].start, tokens[min(last, first + 2 * used)].end + 1)
-    mentions.append(Mention(catalog, schema, parts[used], target, span))
+    end = min(last, first + 2 * used)
+    span = Span(tokens[first].start, tokens[end].end + 1)
+    relation = is_table and not target and end == last
+    mentions.append(Mention(catalog, schema, parts[used], target, span, end, relation))
     foreign = catalog.lower() != MAIN
     if used == 2 or (used == 1 and foreign and (is_table or len(parts) > 2)):
         stop = tokens[first + 2 * (used - 1)].end + 1
@@ -236,6 +246,41 @@ def _is_target(statement: Statement, index: int) -> bool:
     if before in _BEFORE_TARGET:
         return True
     return before == "FROM" and index > 1 and words[index - 2] == "DELETE"
+
+
+def _pins(statement: Statement, naming: Naming, mentions: list[Mention]) -> list[tuple[Span, str]]:
+    """``VERSION AS OF`` behind each of several mentions of a table, so that all of them read the same version."""
+    hidden = naming.views | _common_tables(statement)
+    read: dict[tuple[str, ...], list[Mention]] = {}
+    for mention in mentions:
+        bare = mention.last == 0 or statement.words[mention.last - 1] != "."
+        if mention.is_relation and not (bare and mention.table.lower() in hidden):
+            read.setdefault(tuple(part.lower() for part in mention.name), []).append(mention)
+    edits = []
+    for several in read.values():
+        free = [m for m in several if not _travels(statement, m.last + 1)]
+        version = naming.version(*free[0].name) if len(free) > 1 else None
+        if version is not None:
+            edits += [(Span(m.span.stop, m.span.stop), f" VERSION AS OF {version}") for m in free]
+    return edits
+
+
+def _travels(statement: Statement, index: int) -> bool:
+    """Whether a version or a time stands at a token."""
+    words = statement.words
+    return words[index] in ("VERSION", "TIMESTAMP", "FOR", "@", "SYSTEM_VERSION", "SYSTEM_TIME")
+
+
+def _common_tables(statement: Statement) -> set[str]:
+    """Names that may be those of common table expressions: what stands before AS and a bracket."""
+    words, tokens = statement.words, statement.tokens
+    if "WITH" not in words:
+        return set()
+    found = set()
+    for i, word in enumerate(words[:-1]):
+        if word in ("WITH", "RECURSIVE", ",") and _is_name(words[i + 1]):
+            found.add(tokens[i + 1].text.lower())
+    return found
 
 
 def _makes_table(statement: Statement, index: int) -> bool:
