@@ -81,6 +81,11 @@ class Spool:
         """Bytes held in memory and in the file."""
         return self._memory_bytes, self._file_bytes
 
+    def rows_of(self, size: int) -> int:
+        """About how many rows make `size` bytes, judged by those that are there; at least 1."""
+        held = self._memory_bytes + self._file_bytes
+        return max(1, size * self._rows // held) if held else 1
+
     def append(self, part: Part) -> int:
         """Add rows; returns the index of the first one. Does nothing once closed."""
         with self._changed:

@@ -3,6 +3,10 @@
 Its state moves only along `TRANSITIONS`. It takes in the worker's events (it is the pool's sink), keeps the rows in a spool,
 and is the cursor that FetchResults moves. A result is complete when the state is FINISHED; fetches may come before.
 
+A large result can be fetched while it is made: once `STREAMING_BYTES` of it are there, clients are told FINISHED, so that they
+start to fetch; the state itself stays RUNNING until the last row, so that timeouts and cancels hold, and a later error is that
+of a fetch (HiveServer2 with incremental results does the same).
+
 Cancelling, timing out and closing change the state at once; the slot is given back when the work has really stopped
 (`Listener.stopped`). What has ended cannot be cancelled any more: the request is then without effect.
 """
@@ -39,6 +43,10 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.TIMEDOUT: frozenset({State.CLOSED}),
     State.CLOSED: frozenset(),
 }
+
+
+STREAMING_BYTES = 4 << 20
+_PAGE_WAIT_SECONDS = 0.02
 
 
 class Run(Protocol):
@@ -134,6 +142,7 @@ class Operation:
         self._fetching = threading.Lock()
         self._next_row = 0
         self._page_start = 0
+        self._streams = False  # enough rows of a large result are there for clients to begin
         self._page: tuple[int, int, int, int] | None = None  # start, asked rows, asked bytes, rows given
 
     # -------------------------------------------------------------------------------------------------------- states
@@ -188,11 +197,15 @@ class Operation:
             self._free()
 
     def wait(self, seconds: float) -> State:
-        """The state; until it is one of `ENDS`, waits up to `seconds`."""
+        """The state as clients are told; until it is one of `ENDS`, waits up to `seconds`."""
         with self._changed:
-            if seconds > 0 and self.state not in ENDS:
-                self._changed.wait_for(lambda: self.state in ENDS, seconds)
-            return self.state
+            if seconds > 0 and self._shown not in ENDS:
+                self._changed.wait_for(lambda: self._shown in ENDS, seconds)
+            return self._shown
+
+    @property
+    def _shown(self) -> State:
+        return State.FINISHED if self._streams and self.state is State.RUNNING else self.state
 
     def status(self) -> OperationStatus:
         """A snapshot."""
@@ -201,14 +214,14 @@ class Operation:
             return OperationStatus(
                 handle=self.handle,
                 operation_type=self.purpose.operation_type,
-                state=self.state,
+                state=self._shown,
                 has_result_set=True,
                 error=self.error,
                 modified_rows=self.finished.modified_rows if self.finished is not None else None,
                 started_ms=self.times.started_ms,
                 completed_ms=self.times.completed_ms,
                 progress_text="Waiting for a slot" if waits else self.progress.text,
-                progress_fraction=1.0 if self.state is State.FINISHED else self.progress.fraction,
+                progress_fraction=1.0 if self._shown is State.FINISHED else self.progress.fraction,
             )
 
     def _move(self, state: State, error: GatewayError | None = None) -> bool:
@@ -242,6 +255,10 @@ class Operation:
             if self.times.first_row is None:
                 self.times.first_row = self._clock()
             spool.append(event)
+            if not self._streams and self._may_stream(spool):
+                with self._changed:
+                    self._streams = True
+                    self._changed.notify_all()
         elif isinstance(event, Planned):
             self._plan(event)
         elif isinstance(event, Progress):
@@ -257,6 +274,10 @@ class Operation:
                     self._fail(event.error)
             finally:
                 self._listener.stopped(self)
+
+    def _may_stream(self, spool: Spool) -> bool:
+        planned = self.planned
+        return planned is not None and planned.is_query and not planned.writes and sum(spool.bytes) >= STREAMING_BYTES
 
     def spool_descriptor(self) -> int:
         """A descriptor of the file for rows."""
@@ -359,6 +380,9 @@ class Operation:
                 count = min(count, self._page[3])  # asked again: no more rows than the first time
             else:
                 spool.wait_for(start)
+                # While rows come fast, fewer and larger pages.
+                full = min(rows, spool.rows_of(min(size, STREAMING_BYTES)))
+                spool.wait_for(start + full - 1, _PAGE_WAIT_SECONDS)
             try:
                 batches = spool.read(start, count, size)
             except ServerError:
