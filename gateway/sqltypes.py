@@ -69,6 +69,8 @@ TYPES: tuple[SqlType, ...] = (
     SqlType("TIMESTAMP_NTZ", "timestamp_ntz", pa.timestamp("us"), "TIMESTAMP_TYPE", Slot.STRING, 93, 29, 6, None),
     SqlType("INTERVAL YEAR TO MONTH", "interval", pa.int32(), "STRING_TYPE", Slot.STRING, 1111, None, None, None),
     SqlType("INTERVAL DAY TO SECOND", "interval", pa.int64(), "STRING_TYPE", Slot.STRING, 1111, None, None, None),
+    SqlType("VARIANT", "variant", pa.string(), "STRING_TYPE", Slot.STRING, 1111, None, None, None),
+    SqlType("INTERVAL", "interval", pa.string(), "STRING_TYPE", Slot.STRING, 1111, None, None, None),
     SqlType("ARRAY", "array", None, "ARRAY_TYPE", Slot.STRING, 2003, None, None, None),
     SqlType("MAP", "map", None, "MAP_TYPE", Slot.STRING, 2000, None, None, None),
     SqlType("STRUCT", "struct", None, "STRUCT_TYPE", Slot.STRING, 2002, None, None, None),
@@ -296,6 +298,8 @@ BINARY = DataType("BINARY")
 DATE = DataType("DATE")
 TIMESTAMP = DataType("TIMESTAMP")
 TIMESTAMP_NTZ = DataType("TIMESTAMP_NTZ")
+VARIANT = DataType("VARIANT")
+INTERVAL = DataType("INTERVAL")
 
 INTEGRALS = (TINYINT, SMALLINT, INT, BIGINT)
 FRACTIONALS = (FLOAT, DOUBLE)
@@ -360,6 +364,11 @@ def is_fractional(t: DataType) -> bool:
 
 def is_numeric(t: DataType) -> bool:
     return isinstance(t, DecimalType) or is_integral(t) or is_fractional(t)
+
+
+def travels_as_text(t: DataType) -> bool:
+    """Whether values are text inside the gateway too: VARIANT its JSON, INTERVAL (of no family) Spark's words for it."""
+    return is_string(t) or t in (VARIANT, INTERVAL)
 
 
 def is_string(t: DataType) -> bool:

@@ -90,6 +90,8 @@ _FAMILIES: dict[str, Callable[[pa.DataType], bool]] = {
     "STRING": _is_text,
     "VARCHAR": _is_text,
     "CHAR": _is_text,
+    "VARIANT": _is_text,
+    "INTERVAL": _is_text,
     "BINARY": _is_bytes,
     "DATE": types.is_date,
     "TIMESTAMP": types.is_timestamp,

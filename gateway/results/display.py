@@ -26,7 +26,16 @@ from gateway.errors import UnsupportedError
 from gateway.results.arrow_types import list_parts, plain
 from gateway.results.numerals import decimal_text, float_text
 from gateway.results.temporal import date_text, interval_display, interval_literal, timestamp_text
-from gateway.sqltypes import ArrayType, DataType, DecimalType, IntervalType, MapType, StructType, is_string
+from gateway.sqltypes import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    IntervalType,
+    MapType,
+    StructType,
+    is_string,
+    travels_as_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +79,7 @@ def _text(values: pa.Array, data_type: DataType, zone: str, style: _Style) -> pa
 
 def _scalar_text(values: pa.Array, data_type: DataType, zone: str, style: _Style) -> pa.StringArray:
     name = data_type.name
-    if is_string(data_type):
+    if travels_as_text(data_type):
         return values
     if name in ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT"):
         return values.cast(pa.string())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ from gateway.sql.parameters import bound_parameters
 from gateway.sql.respell import SPARK_CATALOG, Mention, Naming, Respelt, database, names_back, respell
 from gateway.sql.statement import Kind, read_statement
 from gateway.sql.statement import Statement as Read
-from gateway.sqltypes import BIGINT, StructField, StructType, struct
+from gateway.sqltypes import BIGINT, INTERVAL, VARIANT, DataType, StructField, StructType, struct
 
 _PASSED_ON = {
     TIMEZONE: "spark.sql.session.timeZone",
@@ -210,8 +211,10 @@ class SparkRunner:
 
     def _schema(self, frame: Any) -> StructType:
         columns = parse_schema(frame.schema.jsonValue())
+        shown: dict[DataType, DataType] = {UnreadableType("VARIANT"): VARIANT, UnreadableType("INTERVAL"): INTERVAL}
+        columns = tuple(replace(c, type=shown.get(c.type, c.type)) for c in columns)
         for column in columns:
-            if isinstance(column.type, UnreadableType):
+            if _is_unreadable(column.type):
                 raise UnsupportedError(
                     "UNSUPPORTED_RESULT_TYPE",
                     f"The column `{column.name}` has the type {column.type.sql}, which no client reads.",
@@ -338,6 +341,10 @@ def _inserted_rows(folder: str, statement_id: str) -> int:
             if info.get("userMetadata") == statement_id:
                 return int(info.get("operationMetrics", {}).get("numOutputRows", 0))
     return 0
+
+
+def _is_unreadable(type_: DataType) -> bool:
+    return isinstance(type_, UnreadableType) or any(_is_unreadable(c) for c in type_.children())
 
 
 def _session_key(job: Statement) -> tuple[object, ...]:

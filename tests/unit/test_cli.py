@@ -158,7 +158,9 @@ def test_bad_settings_exit_with_2_and_name_the_setting(
     assert named in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("argv", [[], ["serve", "--nonsense"], ["serve", "--wareh", "/w"], ["explode"], ["query"], ["spark"]])
+@pytest.mark.parametrize(
+    "argv", [[], ["serve", "--nonsense"], ["serve", "--wareh", "/w"], ["explode"], ["query"], ["spark"]]
+)
 def test_bad_usage_exits_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(argv)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gateway.errors import ServerError
-from gateway.sqltypes import DataType, IntervalType, StructType
+from gateway.sqltypes import INTERVAL, VARIANT, DataType, IntervalType, StructType
 
 SMALL_ROWS = 10_000
 SMALL_BYTES = 16 << 20  # as Spark estimates a plan's result
@@ -73,16 +73,19 @@ def needs_writing(schema: StructType) -> bool:
 def _positional(frame: Any, schema: StructType) -> Any:
     """Columns named c0, c1 …: names may repeat, and hold what Parquet does not take."""
     renamed = frame.toDF(*(f"c{i}" for i in range(len(schema.fields))))
-    months = [i for i, f in enumerate(schema.fields) if _is_months(f.type)]
-    if not months:
+    shown = [_shown(f"c{i}", f.type) for i, f in enumerate(schema.fields)]
+    if shown == renamed.columns:
         return renamed
-    # Arrow in Python has no interval of months.
-    return renamed.selectExpr(
-        *(
-            f"cast(cast(c{i} as interval month) as int) as c{i}" if i in months else f"c{i}"
-            for i in range(len(schema.fields))
-        )
-    )
+    return renamed.selectExpr(*(f"{text} AS c{i}" for i, text in enumerate(shown)))
+
+
+def _shown(column: str, type_: DataType) -> str:
+    """The column, or what stands for it: Arrow in Python has no interval of months, and nothing of these others."""
+    if _is_months(type_):
+        return f"cast(cast({column} AS interval month) AS int)"
+    if type_ == VARIANT:
+        return f"to_json({column})"
+    return f"cast({column} AS string)" if type_ == INTERVAL else column
 
 
 def _is_months(type_: DataType) -> bool:

@@ -41,6 +41,8 @@ TABLE: dict[t.DataType, tuple[str, Any, str, str | None]] = {
     t.DATE: ("DATE", "date", "date32[day]", None),
     t.TIMESTAMP: ("TIMESTAMP", "timestamp", f"timestamp[us, tz={ZONE}]", "timestamp_as_arrow"),
     t.TIMESTAMP_NTZ: ("TIMESTAMP_NTZ", "timestamp_ntz", "timestamp[us]", "timestamp_as_arrow"),
+    t.VARIANT: ("VARIANT", "variant", "string", None),
+    t.INTERVAL: ("INTERVAL", "interval", "string", None),
     t.YEAR_MONTH: ("INTERVAL YEAR TO MONTH", "interval year to month", "month_interval", "interval_as_arrow"),
     t.interval("month"): ("INTERVAL MONTH", "interval month", "month_interval", "interval_as_arrow"),
     t.DAY_TIME: ("INTERVAL DAY TO SECOND", "interval day to second", "duration[us]", "interval_as_arrow"),
