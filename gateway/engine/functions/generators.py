@@ -8,7 +8,7 @@ import pyarrow as pa
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, implementation
 from gateway.engine.functions.casts import struct_children
-from gateway.engine.functions.collections import Lists, built, ranges
+from gateway.engine.functions.lists import Lists, built, ranges
 from gateway.sqltypes import ArrayType, MapType, StructType
 
 

@@ -12,8 +12,8 @@ from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.cast_numbers import Bools, nulls
 from gateway.engine.functions.casts import struct_children
-from gateway.engine.functions.collections import Lists, any_by_row, built, codes, concatenated, first_marks
 from gateway.engine.functions.distinct import scalar
+from gateway.engine.functions.lists import Lists, any_by_row, built, codes, concatenated, first_marks
 from gateway.instants import Ints
 
 _DEDUP = "spark.sql.mapKeyDedupPolicy"

@@ -10,7 +10,7 @@ import pyarrow as pa
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.cast_numbers import Bools, nulls
-from gateway.engine.functions.collections import MAX_ELEMENTS, built
+from gateway.engine.functions.lists import MAX_ELEMENTS, built
 from gateway.instants import MICROS_PER_DAY, UTC, Ints, add_months, ints, known_zone, to_instant, to_local
 from gateway.sqltypes import DATE, TIMESTAMP, ArrayType
 

@@ -1,0 +1,198 @@
+"""Rows of arrays and maps as lengths over one flat array of values, without Python per row.
+
+Elements are compared through whole-number codes: `codes` keeps equality (NaN = NaN, -0.0 = 0.0, NULL is -1), `ranks` keeps
+Spark's order as well. Only nested elements are compared in Python, once per distinct value.
+"""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway.engine.functions import RowError
+from gateway.engine.functions.cast_numbers import Bools, nulls
+from gateway.engine.functions.casts import list_parts, struct_children
+from gateway.instants import Ints
+
+# A batch that grows beyond this is refused before memory is taken.
+MAX_ELEMENTS = 100_000_000
+
+
+class Lists:
+    """The rows of a list (or map) array as lengths and one flat array of values; NULL rows have length 0."""
+
+    def __init__(self, array: pa.Array) -> None:
+        offsets, self.values = list_parts(array)
+        self.starts: Ints = offsets.to_numpy()[:-1].astype(np.int64)
+        self.lengths: Ints = np.diff(offsets.to_numpy()).astype(np.int64)
+        self.void: Bools = nulls(array)
+
+    @property
+    def rows(self) -> Ints:
+        """The row that each value belongs to."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    @property
+    def places(self) -> Ints:
+        """The place (from 0) of each value in its row."""
+        return np.arange(len(self.values)) - np.repeat(self.starts, self.lengths)
+
+
+def built(lengths: Ints, values: pa.Array, void: Bools, type: pa.DataType) -> pa.Array:
+    """A list or map array of `type`: `lengths` of rows over flat `values`, NULL where `void` (of length 0)."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    if offsets[-1] > 2**31 - 1:
+        raise RowError("RESOURCE_EXHAUSTED", "The arrays of a batch have more than 2147483647 elements together.")
+    mask = pa.array(void) if void.any() else None
+    starts = pa.array(offsets.astype(np.int32))
+    if pa.types.is_map(type):
+        keys, items = struct_children(values)
+        return pa.MapArray.from_arrays(starts, keys, items, type=type, mask=mask)
+    return pa.ListArray.from_arrays(starts, values, type=type, mask=mask)
+
+
+def kept(lists: Lists, keep: Bools, void: Bools, type: pa.DataType, order: Ints | None = None) -> pa.Array:
+    """The lists with only the values where `keep`; `order` gives their places."""
+    rows = lists.rows
+    index = np.flatnonzero(keep) if order is None else order
+    lengths = np.bincount(rows[index], minlength=len(lists.lengths)).astype(np.int64)
+    return built(lengths, lists.values.take(pa.array(index)), void, type)
+
+
+def ranges(starts: Ints, lengths: Ints) -> Ints:
+    """starts[i], starts[i] + 1, … for lengths[i] numbers, one row after the other."""
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    result: Ints = np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
+    return result
+
+
+def concatenated(arrays: list[pa.Array], type: pa.DataType) -> pa.Array:
+    """Lists joined row by row; NULL where any is."""
+    lists = [Lists(a) for a in arrays]
+    void = lists[0].void
+    for other in lists[1:]:
+        void = void | other.void
+    values = pa.concat_arrays([x.values.cast(type.value_type) for x in lists])
+    bases = np.cumsum([0, *(len(x.values) for x in lists)])[:-1]
+    lengths = np.stack([np.where(void, 0, x.lengths) for x in lists], axis=1)
+    starts = np.stack([x.starts + base for x, base in zip(lists, bases, strict=True)], axis=1)
+    index = ranges(starts.reshape(-1), lengths.reshape(-1))
+    return built(lengths.sum(axis=1), values.take(pa.array(index)), void, type)
+
+
+# ---------------------------------------------------------------------------------------------------------- comparison
+
+
+def _plain(values: pa.Array) -> pa.Array | None:
+    """Values in a form that Arrow compares as Spark does; None for nested ones."""
+    if pa.types.is_nested(values.type):
+        return None
+    if pa.types.is_floating(values.type):
+        # one zero, one NaN
+        return pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), values.type), pc.add(values, 0.0)).cast(
+            values.type
+        )
+    return values
+
+
+def _frozen(value: Any) -> Any:
+    """A nested Python value as something hashable that is equal where Spark's is."""
+    if isinstance(value, dict):
+        return tuple(_frozen(v) for v in value.values())
+    if isinstance(value, (list, tuple)):
+        return tuple(_frozen(v) for v in value)
+    if isinstance(value, float):
+        return "NaN" if value != value else value + 0.0
+    return value
+
+
+def codes(values: pa.Array) -> Ints:
+    """One number per value, equal where the values are; NULL is -1."""
+    plain = _plain(values)
+    if plain is not None:
+        if pa.types.is_null(plain.type):
+            return np.full(len(plain), -1, dtype=np.int64)
+        indices = plain.dictionary_encode().indices
+        result: Ints = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return result
+    seen: dict[Any, int] = {}
+    return np.array(
+        [-1 if v is None else seen.setdefault(_frozen(v), len(seen)) for v in values.to_pylist()], dtype=np.int64
+    )
+
+
+def _compared(a: Any, b: Any) -> int:
+    """Spark's order of nested values: by element, NULL first, NaN last."""
+    if a is None or b is None:
+        return (a is not None) - (b is not None)
+    if isinstance(a, dict):
+        a, b = list(a.values()), list(b.values())
+    if isinstance(a, (list, tuple)):
+        for x, y in zip(a, b, strict=False):
+            order = _compared(x, y)
+            if order:
+                return order
+        return (len(a) > len(b)) - (len(a) < len(b))
+    if isinstance(a, float) and (a != a or b != b):
+        return int(a != a) - int(b != b)
+    if isinstance(a, str):
+        a, b = a.encode(), b.encode()
+    return int(a > b) - int(a < b)
+
+
+def _by_value(a: tuple[Any, int], b: tuple[Any, int]) -> int:
+    return _compared(a[0], b[0])
+
+
+def ranks(values: pa.Array) -> Ints:
+    """One number per value in Spark's order, equal where the values are; NULL is -1."""
+    plain = _plain(values)
+    if plain is None:
+        distinct = codes(values)
+        _, first = np.unique(distinct, return_index=True)
+        samples = values.take(pa.array(first)).to_pylist()
+        known = [(v, int(distinct[i])) for v, i in zip(samples, first, strict=True) if v is not None]
+        known.sort(key=cmp_to_key(_by_value))
+        nested = np.full(len(known) + 2, -1, dtype=np.int64)
+        for i, (_, code) in enumerate(known):
+            nested[code] = i
+        return nested[distinct]
+    if pa.types.is_null(plain.type):
+        return np.full(len(plain), -1, dtype=np.int64)
+    encoded = plain.dictionary_encode()
+    order = pc.array_sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(len(order) + 1, dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    rank[-1] = -1
+    ranked: Ints = rank[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
+    return ranked
+
+
+def codes_together(*arrays: pa.Array) -> list[Ints]:
+    """Codes of several arrays of one type that can be compared with each other."""
+    both = codes(pa.concat_arrays([a.cast(arrays[0].type) if a.type != arrays[0].type else a for a in arrays]))
+    return list(np.split(both, np.cumsum([len(a) for a in arrays])[:-1]))
+
+
+def any_by_row(rows: Ints, flags: Bools, size: int) -> Bools:
+    found = np.zeros(size, dtype=np.bool_)
+    found[rows[flags]] = True
+    return found
+
+
+def first_marks(rows: Ints, numbers: Ints) -> Bools:
+    """Marks the first occurrence of every number in its row."""
+    marks = np.zeros(len(rows), dtype=np.bool_)
+    order = np.lexsort((np.arange(len(rows)), numbers, rows))
+    if len(order):
+        r, n = rows[order], numbers[order]
+        fresh = np.ones(len(order), dtype=np.bool_)
+        fresh[1:] = (r[1:] != r[:-1]) | (n[1:] != n[:-1])
+        marks[order[fresh]] = True
+    return marks
