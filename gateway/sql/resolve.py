@@ -26,10 +26,11 @@ from gateway.sql.catalogue import Catalogue, Context
 from gateway.sql.coerce import coerced, comparable_type
 from gateway.sql.fold import fold
 from gateway.sql.functions.operators import has_map
+from gateway.sql.group_by import ordinal_of
 from gateway.sql.names import Names
 from gateway.sql.relations import Relations, Tables, renamed
 from gateway.sql.scope import Scope, Source
-from gateway.sql.select import SelectBinder, ordinal_of
+from gateway.sql.select import SelectBinder
 from gateway.sql.tree import span_of
 from gateway.sqltypes import BIGINT, DataType, StructField, StructType, is_integral, struct
 
