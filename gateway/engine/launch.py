@@ -14,6 +14,9 @@ _ENTRY = f"import sys; sys.path.append({_ROOT!r}); from gateway.engine.worker im
 # Stacks of the engine's own threads (Rust reads it once): plans are run by recursion, 500 set operations overflow the usual
 # 2 MiB. Address space only.
 _ENGINE_STACK = {"RUST_MIN_STACK": str(128 * 1024 * 1024)}
+# The engine's allocator asks for huge pages: each of its many threads then clears 2 MiB for a small read, which costs more
+# than it gives.
+_ENGINE_HEAP = {"MIMALLOC_ALLOW_THP": "0"}
 
 
 class Launched:
@@ -29,7 +32,7 @@ class Launched:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _ENTRY, str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
-                env=os.environ | _ENGINE_STACK,
+                env=_ENGINE_HEAP | os.environ | _ENGINE_STACK,
                 pass_fds=[theirs.fileno()],
                 process_group=0,  # Ctrl-C is for the front; a kill takes whatever the worker started
             )

@@ -10,6 +10,7 @@ import pytest
 from gateway.engine.base import Emit, Failed, Finished, Handler, Job, Planned, Rows, SessionState, Statement
 from gateway.engine.channel import CancelJob, Channel, JobEvent, RunJob, Start
 from gateway.engine.fake import SCHEMA, FakeHandler, batch
+from gateway.engine.launch import Launched
 from gateway.engine.mailbox import OwnMailbox
 from gateway.engine.worker import run_job
 from gateway.errors import CanceledError, Span, UserError, from_wire
@@ -181,3 +182,21 @@ def test_a_worker_whose_parent_is_another_exits_at_once() -> None:
             check=False,
         )
     assert process.returncode == 0
+
+
+def test_a_worker_takes_no_huge_pages_unless_the_operator_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, wanted in ((None, b"0"), ("1", b"1")):
+        if given is not None:
+            monkeypatch.setenv("MIMALLOC_ALLOW_THP", given)
+        launched = Launched()
+        try:
+            variables = b""
+            while not variables:  # empty until the new program is set up
+                with open(f"/proc/{launched.process.pid}/environ", "rb") as file:
+                    variables = file.read()
+            values = dict(line.partition(b"=")[::2] for line in variables.split(b"\0"))
+        finally:
+            launched.socket.close()
+            launched.process.wait(30)
+        assert values[b"MIMALLOC_ALLOW_THP"] == wanted
+        assert values[b"RUST_MIN_STACK"] == b"134217728"
