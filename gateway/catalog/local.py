@@ -81,7 +81,7 @@ class LocalCatalog:
 
     def table_location(self, schema: str, table: str) -> str:
         """Where a new managed table is written (absolute, not created)."""
-        self._check_name("table", table)
+        self.check_name("table", table)
         folder = self._schema_folder(schema)
         if folder is None:
             if schema.lower() != DEFAULT_SCHEMA:
@@ -95,7 +95,7 @@ class LocalCatalog:
     def create_schema(self, schema: str, comment: str | None) -> None:
         """Make a schema; raises UserError SCHEMA_ALREADY_EXISTS."""
         self._check_writable()
-        self._check_name("schema", schema)
+        self.check_name("schema", schema)
         if self.has_schema(schema):
             raise UserError("SCHEMA_ALREADY_EXISTS", f"Cannot create schema `{schema}` because it already exists.")
         os.makedirs(os.path.join(self.root, schema))
@@ -210,7 +210,8 @@ class LocalCatalog:
         return UserError("SCHEMA_NOT_FOUND", f"The schema `{self.name}`.`{schema}` cannot be found.")
 
     @staticmethod
-    def _check_name(kind: str, name: str) -> None:
+    def check_name(kind: str, name: str) -> None:
+        """Raise UserError INVALID_IDENTIFIER unless a schema or table may have `name`."""
         # Folder names: nothing that the file system or a hidden-folder rule would read otherwise.
         if (
             not name

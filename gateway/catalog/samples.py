@@ -106,7 +106,7 @@ def _write(path: str, columns: Columns) -> None:
 def _tables() -> dict[str, Columns]:
     tables = {f"tpch.{name}": columns for name, columns in tpch(_SCALE).items()}
     tables["nyctaxi.trips"] = _trips()
-    tables["delta_types.all_types"] = _all_types()
+    tables["delta_types.all_types"] = all_types()
     return tables
 
 
@@ -329,7 +329,7 @@ def _trips(rows: int = 21_932) -> Columns:
     }
 
 
-def _all_types() -> Columns:
+def all_types() -> Columns:
     """Rows: ordinary values, the smallest, the largest, odd ones, all NULL."""
     item = t.struct(t.StructField("name", t.STRING), t.StructField("prices", t.array(t.decimal(10, 2))))
     first, last = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)

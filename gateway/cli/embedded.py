@@ -30,6 +30,13 @@ def embedded_gateway(flags: Flags, config_file: str | None) -> Iterator[str]:
     given = flags.get("log-level")
     config = embedded_config({**flags, "port": "0", "host": "127.0.0.1", "auth": "none"}, config_file)
     configure_logging(config.log_format, str(given or "warning"), config.log_sql)
+    with running_gateway(config) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def running_gateway(config: Config) -> Iterator[str]:
+    """A gateway with exactly these settings; its URL."""
     first = Launched()  # it imports while this process does
     from gateway.app import Gateway
 

@@ -13,7 +13,7 @@ from gateway.config import SETTINGS
 from gateway.errors import ConfigError, GatewayError
 
 # Command -> module of this package with `run(arguments) -> int`; imported only when asked for.
-COMMANDS = ("serve", "demo", "query", "check-sql", "bench", "doctor", "spark", "token")
+COMMANDS = ("serve", "demo", "query", "check-sql", "bench", "doctor", "spark", "token", "job")
 
 
 _SPARK = ("spark", "spark-jars", "spark-memory", "spark-properties", "spark-above")
@@ -114,7 +114,52 @@ def make_parser() -> argparse.ArgumentParser:
     token.add_argument(
         "--token-file", required=True, metavar="FILE", help="file of hashed tokens that --auth token reads"
     )
+
+    _add_jobs(commands.add_parser("job", help="built-in Spark jobs: generate test data, verify an answer"))
     return parser
+
+
+_JOB_SETTINGS = ("warehouse", "state", "spark", "spark-jars", "spark-memory")
+
+
+def _add_jobs(parser: argparse.ArgumentParser) -> None:
+    jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True)
+
+    verify = jobs.add_parser("verify", help="the same query on Spark and on DataFusion; exit code 1 if the rows differ")
+    verify.add_argument("query", metavar="QUERY", help="a query or [main.]schema.table; - reads standard input")
+    verify.add_argument("--schema", default="default", help="schema of unqualified names [default]")
+    verify.add_argument(
+        "--tolerance",
+        type=float,
+        default=0.0,
+        metavar="T",
+        help="floats may differ by T, absolutely or relative to the larger [0]",
+    )
+    verify.add_argument("--rows", type=int, default=10, metavar="N", help="differing rows shown per engine [10]")
+    _add_job_flags(verify)
+
+    generate = jobs.add_parser("generate", help="test data as Delta tables, the same for the same seed")
+    generate.add_argument("what", choices=("tpch", "all-types", "events"), help="which data")
+    generate.add_argument(
+        "--scale",
+        type=float,
+        default=1.0,
+        metavar="N",
+        help="tpch: scale factor; all-types: N x 1000; events: N x 1M [1]",
+    )
+    generate.add_argument(
+        "--into", metavar="NAME", help="schema of the tpch tables [tpch], or table [generated.all_types, …events]"
+    )
+    generate.add_argument("--seed", type=int, metavar="N", help="other rows for all-types and events")
+    generate.add_argument("--replace", action="store_true", help="write the next version of tables that exist")
+    _add_job_flags(generate)
+
+
+def _add_job_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
+    parser.add_argument("--json", action="store_true", help="the summary as one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    _add_settings(parser, _JOB_SETTINGS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

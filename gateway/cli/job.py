@@ -1,0 +1,160 @@
+"""`gateway job`: built-in Spark jobs. Exit codes: 0 done, 1 a comparison found a difference, 2 bad input, 4 failed."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from gateway.cli.embedded import running_gateway
+from gateway.cli.main import settings_flags
+from gateway.cli.output import layout, plain, texts
+from gateway.config import Config, load_config
+from gateway.errors import ConfigError, GatewayError
+from gateway.observability import configure_logging
+from gateway.pipelines.jobs.report import Report, Say
+
+DONE, DIFFERS, BAD_INPUT, FAILED = 0, 1, 2, 4
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the job and print its summary; errors go to standard error."""
+    configure_logging(level="warning")
+    say = _quiet if arguments.quiet else _Progress()
+    try:
+        config = job_config(arguments)
+        report = _JOBS[arguments.job](arguments, config, say)
+    except ConfigError as error:
+        print(f"gateway job {arguments.job}: {error.message}", file=sys.stderr)
+        return BAD_INPUT
+    except GatewayError as error:
+        print(f"gateway job {arguments.job}: {error}", file=sys.stderr)
+        return BAD_INPUT if error.fault == "client" else FAILED
+    except OSError as error:
+        print(f"gateway job {arguments.job}: {error}", file=sys.stderr)
+        return FAILED
+    show(report, as_json=arguments.json)
+    return DIFFERS if report.differs else DONE
+
+
+def job_config(arguments: argparse.Namespace) -> Config:
+    """The settings; Spark is local unless they say otherwise. Raises ConfigError."""
+    flags = settings_flags(arguments)
+    try:
+        return load_config(flags, config_file=arguments.config)
+    except ConfigError as error:
+        if error.setting not in ("spark-jars", "spark-properties"):
+            raise
+    # Refused without `spark`, which a job has a default for.
+    return load_config({**flags, "spark": "local[*]"}, config_file=arguments.config)
+
+
+class _Progress:
+    """Lines on standard error with the seconds since the start."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+
+    def __call__(self, line: str) -> None:
+        print(f"[{time.monotonic() - self._start:5.1f} s] {line}", file=sys.stderr, flush=True)
+
+
+def _quiet(line: str) -> None:
+    """Progress that nobody wants to see."""
+
+
+def show(report: Report, *, as_json: bool) -> None:
+    """Tables and notes on standard output; as one JSON object, or for people."""
+    if as_json:
+        value: dict[str, Any] = {title: _records(table) for title, table in report.tables.items()}
+        print(json.dumps({**value, "notes": list(report.notes)}, ensure_ascii=False))
+        return
+    for number, (title, table) in enumerate(report.tables.items()):
+        if number:
+            print(f"\n{title}")
+        columns = [_cells(c) for c in table.columns]
+        sys.stdout.write(layout(table.schema, columns))
+    for note in report.notes:
+        print(note)
+
+
+def _records(table: pa.Table) -> list[dict[str, Any]]:
+    columns = [[plain(v, column.type) for v in column.to_pylist()] for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _cells(column: pa.ChunkedArray) -> list[str]:
+    found = ("NULL" if text is None else text for chunk in column.chunks for text in texts(chunk))
+    return [repr(text)[1:-1] if "\n" in text else text for text in found]
+
+
+# ---- jobs
+
+
+def _verify(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
+    from gateway.catalog.local import LocalCatalog
+    from gateway.catalog.samples import open_samples
+    from gateway.pipelines.jobs.session import spark_session
+    from gateway.pipelines.jobs.verify import check_tolerance, query_of, verify
+
+    check_tolerance(arguments.tolerance)
+    if arguments.rows < 0:
+        raise ConfigError("rows", "is negative")
+    if not config.warehouse.is_dir():
+        raise ConfigError("warehouse", f"{config.warehouse} does not exist")
+    catalogs = {"main": LocalCatalog("main", str(config.warehouse), read_only=True)}
+    text = sys.stdin.read() if arguments.query == "-" else arguments.query
+    if "samples" in text.lower():
+        catalogs["samples"] = open_samples(str(config.state / "samples"))
+    query = query_of(text, catalogs)
+    if arguments.dry_run:
+        return Report({}, [f"would run on Spark ({config.spark or 'local'}) and on DataFusion, and compare: {query}"])
+    # Without Spark as second engine, or it would be compared with itself.
+    alone = replace(config, spark=None, spark_jars=None, spark_properties=None)
+    scratch = config.state if config.spark is None or config.spark.startswith("local") else config.warehouse
+    with _gateway(alone) as url, spark_session(config, say) as spark:
+        return verify(
+            spark,
+            url,
+            query,
+            catalogs,
+            scratch,
+            say,
+            schema=arguments.schema,
+            tolerance=arguments.tolerance,
+            most_rows=arguments.rows,
+        )
+
+
+@contextlib.contextmanager
+def _gateway(config: Config) -> Iterator[str]:
+    local = replace(config, host="127.0.0.1", port=0, auth="none", token_file=None)
+    with running_gateway(local) as url:
+        yield url
+
+
+def _generate(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
+    from gateway.pipelines.jobs.generate import check, generate, places
+    from gateway.pipelines.jobs.session import spark_session
+
+    tables = places(arguments.what, config.warehouse, arguments.into)
+    check(arguments.what, tables, arguments.scale, arguments.seed, arguments.replace)
+    if arguments.dry_run:
+        does = [f"would {'replace' if p.exists else 'create'} {p.name} in {p.folder}" for p in tables]
+        return Report({}, does)
+    config.state.mkdir(parents=True, exist_ok=True)
+    with spark_session(config, say) as spark:
+        return generate(spark, arguments.what, tables, arguments.scale, arguments.seed, config.state, say)
+
+
+_JOBS: dict[str, Callable[[argparse.Namespace, Config, Say], Report]] = {
+    "verify": _verify,
+    "generate": _generate,
+}
