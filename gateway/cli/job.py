@@ -154,7 +154,39 @@ def _generate(arguments: argparse.Namespace, config: Config, say: Say) -> Report
         return generate(spark, arguments.what, tables, arguments.scale, arguments.seed, config.state, say)
 
 
+def _ingest(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
+    from gateway.pipelines.jobs.ingest import Wishes, ingest_files, preview
+    from gateway.pipelines.jobs.places import locate
+    from gateway.pipelines.jobs.session import spark_session
+    from gateway.pipelines.jobs.sources import find
+
+    *sources, table = arguments.places
+    place = locate(config.warehouse, table)
+    options = dict(_option(text) for text in arguments.option)
+    if arguments.no_header:
+        options["header"] = "false"
+    wishes = Wishes(arguments.schema, arguments.evolve, arguments.type_conflicts, options, arguments.forget)
+    if not sources:
+        raise ConfigError("source", "is missing: gateway job ingest SOURCE TABLE, or --jdbc URL")
+    found = find(sources, arguments.format)
+    place.check_free()
+    if not found.files and not arguments.forget:
+        return Report({}, [*found.notes, f"no files in {', '.join(sources)}: 0 rows loaded into {place.name}"])
+    with spark_session(config, say) as spark:
+        if arguments.dry_run:
+            return preview(spark, found, place, config.warehouse, wishes)
+        return ingest_files(spark, found, place, config.warehouse, wishes, say)
+
+
+def _option(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ConfigError("option", f"'{text}' is not KEY=VALUE")
+    return key, value
+
+
 _JOBS: dict[str, Callable[[argparse.Namespace, Config, Say], Report]] = {
+    "ingest": _ingest,
     "verify": _verify,
     "generate": _generate,
 }

@@ -115,7 +115,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--token-file", required=True, metavar="FILE", help="file of hashed tokens that --auth token reads"
     )
 
-    _add_jobs(commands.add_parser("job", help="built-in Spark jobs: generate test data, verify an answer"))
+    _add_jobs(commands.add_parser("job", help="built-in Spark jobs: load data, generate test data, verify an answer"))
     return parser
 
 
@@ -124,6 +124,26 @@ _JOB_SETTINGS = ("warehouse", "state", "spark", "spark-jars", "spark-memory")
 
 def _add_jobs(parser: argparse.ArgumentParser) -> None:
     jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True)
+
+    ingest = jobs.add_parser("ingest", help="files into a table, each once; bad records into a quarantine table")
+    ingest.add_argument(
+        "places", nargs="+", metavar="[SOURCE …] TABLE", help="files and folders, and [main.]schema.table"
+    )
+    ingest.add_argument("--format", choices=("csv", "json", "parquet"), help="format of the files [by their endings]")
+    ingest.add_argument("--schema", metavar="DDL", help="columns, 'id INT, name STRING' [the table's, or inferred]")
+    ingest.add_argument("--evolve", action="store_true", help="add new columns to the table")
+    ingest.add_argument(
+        "--type-conflicts",
+        choices=("refuse", "quarantine"),
+        default="refuse",
+        help="files where most values of a column do not fit its type [refuse]",
+    )
+    ingest.add_argument("--no-header", action="store_true", help="CSV files have no names in their first line")
+    ingest.add_argument(
+        "--option", action="append", default=[], metavar="KEY=VALUE", help="option of Spark's reader; may be repeated"
+    )
+    ingest.add_argument("--forget", action="store_true", help="start anew: everything counts as not loaded yet")
+    _add_job_flags(ingest)
 
     verify = jobs.add_parser("verify", help="the same query on Spark and on DataFusion; exit code 1 if the rows differ")
     verify.add_argument("query", metavar="QUERY", help="a query or [main.]schema.table; - reads standard input")

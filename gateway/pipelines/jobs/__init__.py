@@ -1,1 +1,1 @@
-"""Built-in Spark jobs over the tables of a warehouse: load files and databases, look after tables, compare engines, make data."""
+"""Built-in Spark jobs over a warehouse: load files and databases, look after tables, compare engines, make data."""

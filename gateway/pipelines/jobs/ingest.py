@@ -1,0 +1,295 @@
+"""Files into a Delta table, each once, whatever is killed when; bad records into a quarantine table beside it.
+
+A run finishes the batch that an earlier one left planned, then plans and writes the files that no batch has (see `ledger`).
+The schema is the table's; new columns are added on request. What does not fit is written to ``<table>_quarantine`` first, with
+its text, file and reason, in a commit of the same number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gateway.errors import ConfigError, ServerError
+from gateway.pipelines.jobs.columns import merged, parse_schema
+from gateway.pipelines.jobs.ledger import Ledger, committed, ledger_folder, opened, read_plans
+from gateway.pipelines.jobs.places import Place, literal
+from gateway.pipelines.jobs.records import COLUMN, FILE, RAW, REASON, Files, check_castable
+from gateway.pipelines.jobs.report import Report, Say, rows_table
+from gateway.pipelines.jobs.session import spark_errors
+from gateway.pipelines.jobs.sources import CSV, JSON, Found, SourceFile, file_of
+
+QUARANTINE = "_quarantine"
+PROPERTY = "gateway.ingest"  # of a table that is loaded: the id of its ledger
+REFUSE, TO_QUARANTINE = "refuse", "quarantine"
+_FILES_PER_BATCH = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user asked for.
+
+    Attributes:
+        schema: DDL of the columns, instead of inference.
+        evolve: add new columns to the table.
+        conflicts: what becomes of files in which most values of a column do not fit its type: REFUSE the load, or quarantine
+            their records as well.
+        options: of Spark's reader.
+        forget: start a new ledger; all files count as new.
+    """
+
+    schema: str | None = None
+    evolve: bool = False
+    conflicts: str = REFUSE
+    options: Mapping[str, str] = field(default_factory=dict)
+    forget: bool = False
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a run did."""
+
+    files: int = 0
+    loaded: int = 0
+    quarantined: int = 0
+    new_columns: list[str] = field(default_factory=list)
+
+
+def ingest_files(spark: Any, found: Found, place: Place, warehouse: Path, wishes: Wishes, say: Say) -> Report:
+    """Load the files that are new. See `Wishes`.
+
+    Raises:
+        ConfigError: the files do not fit the table, or the table or its ledger are not what they were; nothing was written.
+        ServerError: Spark or the disk failed; running it again finishes the load.
+    """
+    place.check_free()
+    notes = list(found.notes)
+    with opened(ledger_folder(warehouse, place), forget=wishes.forget) as ledger, spark_errors("ingest"):
+        plans = ledger.plans()
+        check_history(spark, place, ledger, plans, wishes.forget)
+        counts = Counts()
+        for plan in plans:
+            if plan["done"] is None:
+                say(f"finishing batch {plan['batch']}, which was interrupted")
+                _load(spark, place, ledger, plan, counts, say)
+        fresh = _new_files(found, ledger.plans(), notes)
+        if fresh:
+            say(f"{len(fresh)} new files, {sum(f.size for f in fresh)} bytes")
+            schema = _target_schema(spark, found.format, fresh, place, wishes, counts)
+            for start in range(0, len(fresh), _FILES_PER_BATCH):
+                part = fresh[start : start + _FILES_PER_BATCH]
+                what = {
+                    "files": [[f.path, f.size, f.changed] for f in part],
+                    "format": found.format,
+                    "options": dict(wishes.options),
+                    "schema": schema.jsonValue(),
+                    "conflicts": wishes.conflicts,
+                }
+                plan = ledger.plan(len(ledger.plans()), {**what, **_survey(spark, what, place, say)})
+                _load(spark, place, ledger, plan, counts, say)
+        elif not counts.files:
+            notes.append("no new files, 0 rows loaded")
+    return _report(place, counts, notes)
+
+
+def preview(spark: Any, found: Found, place: Place, warehouse: Path, wishes: Wishes) -> Report:
+    """What `ingest_files` would do; nothing is written."""
+    place.check_free()
+    notes = list(found.notes)
+    plans = [] if wishes.forget else read_plans(ledger_folder(warehouse, place))
+    with spark_errors("ingest"):
+        fresh = _new_files(found, plans, notes)
+        counts = Counts()
+        notes += [f"would finish batch {p['batch']}, which was interrupted" for p in plans if p["done"] is None]
+        lines: list[tuple[str, str]] = []
+        if fresh:
+            schema = _target_schema(spark, found.format, fresh, place, wishes, counts)
+            lines = [(f.name, f.dataType.simpleString()) for f in schema.fields]
+        does = "load into" if place.exists else "create"
+        notes.append(f"would {does} {place.name}: {len(fresh)} new files, {sum(f.size for f in fresh)} bytes")
+        if counts.new_columns and place.exists:
+            notes.append(f"would add columns {', '.join(counts.new_columns)}")
+    return Report({"columns": rows_table(["column", "type"], lines)} if lines else {}, notes)
+
+
+def _report(place: Place, counts: Counts, notes: list[str]) -> Report:
+    if counts.new_columns:
+        notes.append(f"new columns: {', '.join(counts.new_columns)}")
+    if counts.quarantined:
+        notes.append(f"see {place.beside(QUARANTINE).name} for the records that were not loaded")
+    names = ["table", "files", "loaded", "quarantined"]
+    line = (place.name, counts.files, counts.loaded, counts.quarantined)
+    return Report({"summary": rows_table(names, [line])}, notes)
+
+
+# ---- what is new
+
+
+def check_history(spark: Any, place: Place, ledger: Ledger, plans: Sequence[dict[str, Any]], forget: bool) -> None:
+    """Raise ConfigError if ledger and table do not belong together: one of them was removed."""
+    advice = "--forget starts anew and loads everything again"
+    loaded = any((plan["done"] or {}).get("loaded") for plan in plans)
+    if not place.exists:
+        if loaded:
+            raise ConfigError(
+                "table", f"{place.name} is gone, but the ledger {ledger.folder} says that it was loaded: {advice}"
+            )
+        return
+    found = table_properties(spark, place).get(PROPERTY)
+    if found is not None and found != ledger.id and not forget:
+        raise ConfigError("table", f"{place.name} was loaded with another ledger than {ledger.folder}: {advice}")
+
+
+def table_properties(spark: Any, place: Place) -> dict[str, str]:
+    """The properties of a Delta table."""
+    return dict(spark.sql(f"DESCRIBE DETAIL {place.sql}").collect()[0]["properties"])
+
+
+def _new_files(found: Found, plans: Sequence[dict[str, Any]], notes: list[str]) -> list[SourceFile]:
+    known = {path: SourceFile(path, size, changed) for plan in plans for path, size, changed in plan.get("files", ())}
+    other = [f.path for f in found.files if f.path in known and known[f.path] != f]
+    if other:
+        notes.append(
+            f"{len(other)} files were loaded before and have changed since; they are not loaded again: {other[0]}, …"
+        )
+    return [f for f in found.files if f.path not in known]
+
+
+def _target_schema(
+    spark: Any, format: str, files: Sequence[SourceFile], place: Place, wishes: Wishes, counts: Counts
+) -> Any:
+    """The columns that the table has after the load. Raises ConfigError."""
+    reading = Files(spark, format, files, wishes.options)
+    given = parse_schema(wishes.schema) if wishes.schema is not None else None
+    if given is not None:
+        for name, path in reading.new_columns(given).items():
+            raise ConfigError("schema", f"{path} has a column '{name}', which the schema lacks")
+    table = spark.read.format("delta").load(str(place.folder)).schema if place.exists else None
+    if table is None:
+        found = given if given is not None else reading.schema()
+        counts.new_columns += [f.name for f in found.fields]
+        return found
+    if given is not None:
+        found = given
+    elif format == CSV and not reading.new_columns(table):
+        return table  # their values are read with its types
+    else:
+        found = reading.schema()
+    both, news = merged(table, found)
+    if news and not wishes.evolve:
+        columns = ", ".join(f"'{n}'" for n in news)
+        raise ConfigError("columns", f"{place.name} has no column {columns}, the files do: --evolve adds them")
+    if format not in (CSV, JSON):
+        check_castable(found, both, f"{files[0].path}, …")
+    counts.new_columns += news
+    return both
+
+
+# ---- one batch
+
+
+def _frame(spark: Any, what: Mapping[str, Any]) -> Any:
+    from pyspark.sql.types import StructType
+
+    files = [SourceFile(*f) for f in what["files"]]
+    return Files(spark, what["format"], files, what["options"]).read(StructType.fromJson(what["schema"]))
+
+
+def _survey(spark: Any, what: Mapping[str, Any], place: Place, say: Say) -> dict[str, int]:
+    """How many good and bad records there are.
+
+    Raises ConfigError for a file in which most records have a value that does not fit one column's type, unless such records
+    go to quarantine.
+    """
+    from pyspark.sql import functions as f
+
+    say("checking the values")
+    found = _frame(spark, what).groupBy(FILE, COLUMN, f.col(REASON).isNull().alias("good"))
+    rows = found.agg(f.count("*").alias("n"), f.min(REASON).alias("reason")).collect()
+    totals: dict[str, int] = {}
+    for row in rows:
+        totals[row[FILE]] = totals.get(row[FILE], 0) + row["n"]
+    for row in sorted(rows, key=lambda r: (r[FILE], r[COLUMN] or "")):
+        if what["conflicts"] == REFUSE and row[COLUMN] is not None and 2 * row["n"] > totals[row[FILE]]:
+            path = file_of(row[FILE])
+            raise ConfigError(
+                "columns",
+                f"in {row['n']} of {totals[row[FILE]]} records of {path} a value does not fit {place.name}: {row['reason']}; "
+                "--type-conflicts quarantine loads the other records",
+            )
+    good = sum(row["n"] for row in rows if row["good"])
+    return {"good": good, "bad": sum(totals.values()) - good}
+
+
+def _load(spark: Any, place: Place, ledger: Ledger, plan: dict[str, Any], counts: Counts, say: Say) -> None:
+    """Write a planned batch, as far as it is not in the tables yet."""
+    from pyspark.sql import functions as f
+
+    batch = plan["batch"]
+    files = [SourceFile(*spec) for spec in plan["files"]]
+    with _unchanged(files, batch, ledger):
+        frame = _frame(spark, plan)
+        bad = frame.where(f.col(REASON).isNotNull()).select(
+            f.col(RAW).alias("raw"),
+            f.col(FILE).alias("file"),
+            f.col(REASON).alias("reason"),
+            f.current_timestamp().alias("loaded_at"),
+        )
+        beside = place.beside(QUARANTINE)
+        if plan["bad"]:
+            say(f"batch {batch}: writing {beside.name}")
+            write_batch(bad, beside, ledger, batch)
+        good = frame.where(f.col(REASON).isNull()).drop(RAW, REASON, COLUMN, FILE)
+        if plan["good"]:
+            say(f"batch {batch}: writing {place.name}")
+            write_batch(good, place, ledger, batch)
+    mark(spark, place, ledger)
+    counts.files += len(files)
+    finish(place, ledger, plan, counts)
+
+
+def finish(place: Place, ledger: Ledger, plan: dict[str, Any], counts: Counts) -> None:
+    """Note the batch as done. Raises ServerError if its commits tell of other numbers of rows than were planned."""
+    for table, planned in ((place, plan["good"]), (place.beside(QUARANTINE), plan["bad"])):
+        written = committed(table, ledger.application, plan["batch"]) if planned else 0
+        if written is not None and written != planned:  # None: the log's old commits are cleaned up
+            text = (
+                f"Batch {plan['batch']} of {ledger.folder} has {written} rows in {table.name}, {planned} were expected."
+            )
+            raise ServerError("INTERNAL_ERROR", text)
+    ledger.finish(plan["batch"], {"loaded": plan["good"], "quarantined": plan["bad"]})
+    counts.loaded += plan["good"]
+    counts.quarantined += plan["bad"]
+
+
+def write_batch(frame: Any, place: Place, ledger: Ledger, batch: int) -> None:
+    """Append the rows unless a commit with the batch's number is there."""
+    place.folder.parent.mkdir(parents=True, exist_ok=True)
+    writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
+    writer.option("txnAppId", ledger.application).option("txnVersion", batch).save(str(place.folder))
+
+
+def mark(spark: Any, place: Place, ledger: Ledger) -> None:
+    """Note in the table which ledger it belongs to."""
+    if place.exists and table_properties(spark, place).get(PROPERTY) != ledger.id:
+        spark.sql(f"ALTER TABLE {place.sql} SET TBLPROPERTIES ({literal(PROPERTY)} = {literal(ledger.id)})")
+
+
+@contextlib.contextmanager
+def _unchanged(files: Sequence[SourceFile], batch: int, ledger: Ledger) -> Iterator[None]:
+    """Raise ServerError if a file is not what was planned, before or after it is read."""
+
+    def check(what: str) -> None:
+        for file in files:
+            try:
+                file.check_unchanged()
+            except OSError as error:
+                text = f"Batch {batch} of {ledger.folder}: {error.strerror or error} {what}"
+                raise ServerError("INTERNAL_ERROR", text) from error
+
+    check("since the batch was planned; put back the file that was there, or start anew with --forget.")
+    yield
+    check("while it was read: compare the table with it.")
