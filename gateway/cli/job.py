@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -160,6 +162,11 @@ def _ingest(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
     from gateway.pipelines.jobs.session import spark_session
     from gateway.pipelines.jobs.sources import find
 
+    if arguments.jdbc is not None:
+        return _ingest_jdbc(arguments, config, say)
+    for name in ("query", "table", "cursor", "user", "driver", "replace"):
+        if getattr(arguments, name):
+            raise ConfigError(name, "has an effect only with --jdbc")
     *sources, table = arguments.places
     place = locate(config.warehouse, table)
     options = dict(_option(text) for text in arguments.option)
@@ -176,6 +183,43 @@ def _ingest(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
         if arguments.dry_run:
             return preview(spark, found, place, config.warehouse, wishes)
         return ingest_files(spark, found, place, config.warehouse, wishes, say)
+
+
+def _ingest_jdbc(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
+    from gateway.pipelines.jobs.ingest import Wishes
+    from gateway.pipelines.jobs.jdbc import Database, ingest_jdbc
+    from gateway.pipelines.jobs.places import locate
+    from gateway.pipelines.jobs.session import spark_session
+
+    if len(arguments.places) != 1:
+        raise ConfigError("source", "with --jdbc only the name of the table to load into is given")
+    for name in ("format", "schema", "no_header"):
+        if getattr(arguments, name):
+            raise ConfigError(name.replace("_", "-"), "has no effect with --jdbc")
+    source = Database(
+        arguments.jdbc,
+        query=arguments.query,
+        table=arguments.table,
+        user=arguments.user,
+        password=os.environ.get("JDBC_PASSWORD"),
+        driver=arguments.driver,
+        options=dict(_option(text) for text in arguments.option),
+    )
+    source.check()
+    place = locate(config.warehouse, arguments.places[0])
+    wishes = Wishes(evolve=arguments.evolve, conflicts=arguments.type_conflicts, forget=arguments.forget)
+    with spark_session(config, say, jars=[Path(jar) for jar in arguments.jar]) as spark:
+        return ingest_jdbc(
+            spark,
+            source,
+            arguments.cursor,
+            place,
+            config.warehouse,
+            wishes,
+            say,
+            replace=arguments.replace,
+            dry_run=arguments.dry_run,
+        )
 
 
 def _option(text: str) -> tuple[str, str]:

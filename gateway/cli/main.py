@@ -143,6 +143,17 @@ def _add_jobs(parser: argparse.ArgumentParser) -> None:
         "--option", action="append", default=[], metavar="KEY=VALUE", help="option of Spark's reader; may be repeated"
     )
     ingest.add_argument("--forget", action="store_true", help="start anew: everything counts as not loaded yet")
+    jdbc = ingest.add_argument_group("databases", "the password is taken from the environment variable JDBC_PASSWORD")
+    jdbc.add_argument("--jdbc", metavar="URL", help="load rows of a database instead of files")
+    jdbc.add_argument("--query", metavar="SQL", help="which rows, in the database's SQL")
+    jdbc.add_argument("--table", metavar="NAME", help="the table of the database, instead of --query")
+    jdbc.add_argument("--cursor", metavar="COLUMN", help="load only rows whose value in this growing column is new")
+    jdbc.add_argument(
+        "--replace", action="store_true", help="without --cursor: replace the rows of a table that exists"
+    )
+    jdbc.add_argument("--jar", action="append", default=[], metavar="FILE", help="the driver; may be repeated")
+    jdbc.add_argument("--driver", metavar="CLASS", help="class of the driver [found by the URL]")
+    jdbc.add_argument("--user", metavar="NAME", help="who asks the database")
     _add_job_flags(ingest)
 
     verify = jobs.add_parser("verify", help="the same query on Spark and on DataFusion; exit code 1 if the rows differ")

@@ -12,6 +12,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +232,8 @@ def test_a_killed_load_is_finished_and_nothing_is_there_twice(run: Run, tmp_path
     words = ["ingest", str(inbox), "s.t", "--schema", "id INT, name STRING"]
     flags = ["--warehouse", str(tmp_path / "wh"), "--state", str(tmp_path / "state"), "--spark-jars", str(jars())]
     command = [sys.executable, "-m", "gateway", "job", *words, "--spark", "local[1]", "--quiet", *flags]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=clean_environment()) as process:
+    environment = {**clean_environment(), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment) as process:
         # Killed between the commits: the bad records are in quarantine, the good ones are being written.
         until(lambda: (tmp_path / "wh/s/t_quarantine/_delta_log" / f"{0:020}.json").exists(), process)
         process.kill()
@@ -250,6 +252,48 @@ def until(done: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
     while not done():
         assert process.poll() is None and time.monotonic() < end, f"exit {process.poll()}"
         time.sleep(0.01)
+
+
+def test_rows_of_a_database(run: Run, spark: Any, tmp_path: Path) -> None:
+    url = f"jdbc:derby:{tmp_path}/derby;create=true"
+    connection = spark._jvm.java.sql.DriverManager.getConnection(url)
+
+    def execute(*statements: str) -> None:
+        for text in statements:
+            connection.createStatement().execute(text)
+
+    execute(
+        "CREATE TABLE orders (id INT, price DECIMAL(10,2), moment TIMESTAMP)",
+        # Derby keeps nanoseconds, Spark microseconds: the highest row must be loaded, and once.
+        "INSERT INTO orders VALUES (1, 1.50, '2024-01-01 00:00:00.000000001'), (2, NULL, '2024-01-02 00:00:00.123456789')",
+    )
+    new = ("ingest", "s.orders", "--jdbc", url, "--table", "ORDERS", "--cursor", "moment")
+    code, report, err = run(*new)
+    assert (code, report["summary"][0]["loaded"]) == (0, 2), err
+    assert report["notes"][0] == "MOMENT is loaded up to 2024-01-02 00:00:00.123456"
+    assert run(*new)[1]["summary"][0]["loaded"] == 0
+    execute("INSERT INTO orders VALUES (3, 2.25, '2024-01-02 00:00:00.123457')")
+    assert run(*new)[1]["summary"][0]["loaded"] == 1
+    found = rows(tmp_path / "wh/s/orders").sort_by("ID")
+    assert found["ID"].to_pylist() == [1, 2, 3]
+    assert found["PRICE"].to_pylist() == [Decimal("1.50"), None, Decimal("2.25")]
+    assert found.schema.field("MOMENT").type == pa.timestamp("us")
+    execute("INSERT INTO orders VALUES (4, 1, NULL)")
+    code, _, err = run(*new)
+    assert code == 2 and "column MOMENT is NULL in some rows" in err
+    code, _, err = run("ingest", "s.orders", "--jdbc", url, "--table", "ORDERS")
+    assert code == 2 and "--replace" in err
+    query = "SELECT id, price, moment FROM orders WHERE id > 2"
+    code, report, err = run("ingest", "s.orders", "--jdbc", url, "--query", query, "--replace")
+    assert (code, report["summary"][0]["loaded"]) == (0, 2), err
+    assert sorted(rows(tmp_path / "wh/s/orders")["ID"].to_pylist()) == [3, 4]
+    for words, text in (
+        (["--table", "NOPE"], "NOPE"),
+        (["--table", "ORDERS", "--cursor", "x"], "has no column 'x'"),
+        (["--table", "ORDERS", "--query", "x"], "one of --query and --table"),
+    ):
+        code, _, err = run("ingest", "s.other", "--jdbc", url, *words)
+        assert code in (2, 4) and text in err, err
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def ingest_files(spark: Any, found: Found, place: Place, warehouse: Path, wishes
                 _load(spark, place, ledger, plan, counts, say)
         elif not counts.files:
             notes.append("no new files, 0 rows loaded")
-    return _report(place, counts, notes)
+    return report(place, counts, notes)
 
 
 def preview(spark: Any, found: Found, place: Place, warehouse: Path, wishes: Wishes) -> Report:
@@ -115,7 +115,8 @@ def preview(spark: Any, found: Found, place: Place, warehouse: Path, wishes: Wis
     return Report({"columns": rows_table(["column", "type"], lines)} if lines else {}, notes)
 
 
-def _report(place: Place, counts: Counts, notes: list[str]) -> Report:
+def report(place: Place, counts: Counts, notes: list[str]) -> Report:
+    """The summary of a load."""
     if counts.new_columns:
         notes.append(f"new columns: {', '.join(counts.new_columns)}")
     if counts.quarantined:
@@ -199,59 +200,67 @@ def _frame(spark: Any, what: Mapping[str, Any]) -> Any:
 
 
 def _survey(spark: Any, what: Mapping[str, Any], place: Place, say: Say) -> dict[str, int]:
-    """How many good and bad records there are.
+    say("checking the values")
+    return survey(_frame(spark, what), what["conflicts"], place)
 
-    Raises ConfigError for a file in which most records have a value that does not fit one column's type, unless such records
-    go to quarantine.
+
+def survey(frame: Any, conflicts: str, place: Place) -> dict[str, int]:
+    """How many good and bad records `frame` has, which is as `Files.read` makes it.
+
+    Raises ConfigError for a file in which most records have a value that does not fit one column's type, unless `conflicts`
+    says that such records go to quarantine.
     """
     from pyspark.sql import functions as f
 
-    say("checking the values")
-    found = _frame(spark, what).groupBy(FILE, COLUMN, f.col(REASON).isNull().alias("good"))
+    found = frame.groupBy(FILE, COLUMN, f.col(REASON).isNull().alias("good"))
     rows = found.agg(f.count("*").alias("n"), f.min(REASON).alias("reason")).collect()
     totals: dict[str, int] = {}
     for row in rows:
         totals[row[FILE]] = totals.get(row[FILE], 0) + row["n"]
     for row in sorted(rows, key=lambda r: (r[FILE], r[COLUMN] or "")):
-        if what["conflicts"] == REFUSE and row[COLUMN] is not None and 2 * row["n"] > totals[row[FILE]]:
-            path = file_of(row[FILE])
+        total = totals[row[FILE]]
+        if conflicts == REFUSE and row[COLUMN] is not None and 2 * row["n"] > total:
             raise ConfigError(
                 "columns",
-                f"in {row['n']} of {totals[row[FILE]]} records of {path} a value does not fit {place.name}: {row['reason']}; "
-                "--type-conflicts quarantine loads the other records",
+                f"in {row['n']} of {total} records of {file_of(row[FILE])} a value does not fit {place.name}: "
+                f"{row['reason']}; --type-conflicts quarantine loads the other records",
             )
     good = sum(row["n"] for row in rows if row["good"])
     return {"good": good, "bad": sum(totals.values()) - good}
 
 
 def _load(spark: Any, place: Place, ledger: Ledger, plan: dict[str, Any], counts: Counts, say: Say) -> None:
-    """Write a planned batch, as far as it is not in the tables yet."""
+    files = [SourceFile(*spec) for spec in plan["files"]]
+    with _unchanged(files, plan["batch"], ledger):
+        write_plan(spark, _frame(spark, plan), place, ledger, plan, counts, say)
+    counts.files += len(files)
+
+
+def write_plan(
+    spark: Any, frame: Any, place: Place, ledger: Ledger, plan: dict[str, Any], counts: Counts, say: Say
+) -> None:
+    """Write a planned batch, as far as it is not in the tables yet; `frame` is as `Files.read` makes it."""
     from pyspark.sql import functions as f
 
-    batch = plan["batch"]
-    files = [SourceFile(*spec) for spec in plan["files"]]
-    with _unchanged(files, batch, ledger):
-        frame = _frame(spark, plan)
+    batch, beside = plan["batch"], place.beside(QUARANTINE)
+    if plan["bad"]:
+        say(f"batch {batch}: writing {beside.name}")
         bad = frame.where(f.col(REASON).isNotNull()).select(
             f.col(RAW).alias("raw"),
             f.col(FILE).alias("file"),
             f.col(REASON).alias("reason"),
             f.current_timestamp().alias("loaded_at"),
         )
-        beside = place.beside(QUARANTINE)
-        if plan["bad"]:
-            say(f"batch {batch}: writing {beside.name}")
-            write_batch(bad, beside, ledger, batch)
-        good = frame.where(f.col(REASON).isNull()).drop(RAW, REASON, COLUMN, FILE)
-        if plan["good"]:
-            say(f"batch {batch}: writing {place.name}")
-            write_batch(good, place, ledger, batch)
-    mark(spark, place, ledger)
-    counts.files += len(files)
-    finish(place, ledger, plan, counts)
+        _write(bad, beside, ledger, batch)
+    if plan["good"]:
+        say(f"batch {batch}: writing {place.name}")
+        _write(frame.where(f.col(REASON).isNull()).drop(RAW, REASON, COLUMN, FILE), place, ledger, batch)
+    if place.exists and table_properties(spark, place).get(PROPERTY) != ledger.id:
+        spark.sql(f"ALTER TABLE {place.sql} SET TBLPROPERTIES ({literal(PROPERTY)} = {literal(ledger.id)})")
+    _finish(place, ledger, plan, counts)
 
 
-def finish(place: Place, ledger: Ledger, plan: dict[str, Any], counts: Counts) -> None:
+def _finish(place: Place, ledger: Ledger, plan: dict[str, Any], counts: Counts) -> None:
     """Note the batch as done. Raises ServerError if its commits tell of other numbers of rows than were planned."""
     for table, planned in ((place, plan["good"]), (place.beside(QUARANTINE), plan["bad"])):
         written = committed(table, ledger.application, plan["batch"]) if planned else 0
@@ -265,17 +274,11 @@ def finish(place: Place, ledger: Ledger, plan: dict[str, Any], counts: Counts) -
     counts.quarantined += plan["bad"]
 
 
-def write_batch(frame: Any, place: Place, ledger: Ledger, batch: int) -> None:
+def _write(frame: Any, place: Place, ledger: Ledger, batch: int) -> None:
     """Append the rows unless a commit with the batch's number is there."""
     place.folder.parent.mkdir(parents=True, exist_ok=True)
     writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
     writer.option("txnAppId", ledger.application).option("txnVersion", batch).save(str(place.folder))
-
-
-def mark(spark: Any, place: Place, ledger: Ledger) -> None:
-    """Note in the table which ledger it belongs to."""
-    if place.exists and table_properties(spark, place).get(PROPERTY) != ledger.id:
-        spark.sql(f"ALTER TABLE {place.sql} SET TBLPROPERTIES ({literal(PROPERTY)} = {literal(ledger.id)})")
 
 
 @contextlib.contextmanager

@@ -171,7 +171,7 @@ class Files:
         cases = [
             f"WHEN {texts}.{quoted(field.name)} IS NOT NULL AND {quoted(field.name)} IS NULL "
             f"THEN struct({literal(field.name)} AS name, concat({literal(f'column {field.name}: ')}, "
-            f"left({texts}.{quoted(field.name)}, {_SHOWN}), {literal(f' is not {_sql(field.dataType)}')}) AS reason)"
+            f"left({texts}.{quoted(field.name)}, {_SHOWN}), {literal(f' is not {sql_of(field.dataType)}')}) AS reason)"
             for field in fields
         ]
         malformed = "struct(CAST(NULL AS STRING) AS name, 'malformed record' AS reason)"
@@ -226,14 +226,14 @@ def typed(frame: Any, schema: Any) -> Any:
         target = known[field.name.lower()]
         name = quoted(field.name)
         if _is_nested(field.dataType) or is_lossless(field.dataType, target.dataType):
-            columns.append(f"CAST({name} AS {_sql(target.dataType)}) AS {name}")
+            columns.append(f"CAST({name} AS {sql_of(target.dataType)}) AS {name}")
             continue
-        there = f"try_cast({name} AS {_sql(target.dataType)})"
+        there = f"try_cast({name} AS {sql_of(target.dataType)})"
         columns.append(f"{there} AS {name}")
         text = f"left(CAST({name} AS STRING), {_SHOWN})"
-        reason = f"concat({literal(f'column {field.name}: ')}, {text}, {literal(f' is not {_sql(target.dataType)}')})"
+        reason = f"concat({literal(f'column {field.name}: ')}, {text}, {literal(f' is not {sql_of(target.dataType)}')})"
         cases.append(
-            f"WHEN {name} IS NOT NULL AND NOT (try_cast({there} AS {_sql(field.dataType)}) <=> {name}) "
+            f"WHEN {name} IS NOT NULL AND NOT (try_cast({there} AS {sql_of(field.dataType)}) <=> {name}) "
             f"THEN struct({literal(field.name)} AS name, {reason} AS reason)"
         )
     nothing = "CAST(NULL AS STRUCT<name: STRING, reason: STRING>)"
@@ -258,7 +258,7 @@ def check_castable(found: Any, schema: Any, where: str) -> None:
             continue
         a, b = field.dataType, target.dataType
         if (_is_nested(a) or _is_nested(b)) and not _reads_as(a, b):
-            raise ConfigError("columns", f"column {field.name} of {where} is {_sql(a)}, the table's is {_sql(b)}")
+            raise ConfigError("columns", f"column {field.name} of {where} is {sql_of(a)}, the table's is {sql_of(b)}")
 
 
 def _is_nested(kind: Any) -> bool:
@@ -297,17 +297,17 @@ def _no_void(kind: Any) -> Any:
     return kind
 
 
-def _sql(kind: Any) -> str:
+def sql_of(kind: Any) -> str:
     """DDL of a type; `simpleString` cuts structs with many fields."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, StructType):
-        inner = ", ".join(f"{quoted(f.name)}: {_sql(f.dataType)}" for f in kind.fields)
+        inner = ", ".join(f"{quoted(f.name)}: {sql_of(f.dataType)}" for f in kind.fields)
         return f"STRUCT<{inner}>"
     if isinstance(kind, ArrayType):
-        return f"ARRAY<{_sql(kind.elementType)}>"
+        return f"ARRAY<{sql_of(kind.elementType)}>"
     if isinstance(kind, MapType):
-        return f"MAP<{_sql(kind.keyType)}, {_sql(kind.valueType)}>"
+        return f"MAP<{sql_of(kind.keyType)}, {sql_of(kind.valueType)}>"
     return str(kind.simpleString()).upper()
 
 

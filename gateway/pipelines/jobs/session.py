@@ -11,6 +11,7 @@ from typing import Any
 from gateway.config import Config
 from gateway.engine.spark import session, setup
 from gateway.errors import ConfigError, GatewayError, ServerError, UserError
+from gateway.observability import mask
 from gateway.pipelines.jobs.report import Say
 
 LOCAL = "local[*]"
@@ -76,7 +77,7 @@ def spark_errors(doing: str) -> Iterator[None]:
         raise _translated(error, doing) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] in ("py4j", "grpc"):  # the JVM's own exceptions, or a lost server
-            raise ServerError("INTERNAL_ERROR", f"{doing}: {session.first_line(error)}") from error
+            raise ServerError("INTERNAL_ERROR", f"{doing}: {mask(session.first_line(error))}") from error
         raise
 
 
