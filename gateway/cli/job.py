@@ -229,8 +229,24 @@ def _option(text: str) -> tuple[str, str]:
     return key, value
 
 
+def _maintain(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
+    from gateway.pipelines.jobs.maintain import Task, check, maintain
+    from gateway.pipelines.jobs.places import locate
+    from gateway.pipelines.jobs.session import spark_session
+
+    names = ("where", "liquid", "hours", "force", "column", "type")
+    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name, None) is not None}
+    by = tuple(part.strip() for part in (getattr(arguments, "by", None) or "").split(",") if part.strip())
+    task = Task(arguments.action, by=by, **given)
+    places = [locate(config.warehouse, name) for name in arguments.tables]
+    check(task, places, config.spark)
+    with spark_session(config, say) as spark:
+        return maintain(spark, task, places, config.warehouse, say, dry_run=arguments.dry_run)
+
+
 _JOBS: dict[str, Callable[[argparse.Namespace, Config, Say], Report]] = {
     "ingest": _ingest,
+    "maintain": _maintain,
     "verify": _verify,
     "generate": _generate,
 }

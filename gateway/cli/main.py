@@ -115,7 +115,11 @@ def make_parser() -> argparse.ArgumentParser:
         "--token-file", required=True, metavar="FILE", help="file of hashed tokens that --auth token reads"
     )
 
-    _add_jobs(commands.add_parser("job", help="built-in Spark jobs: load data, generate test data, verify an answer"))
+    _add_jobs(
+        commands.add_parser(
+            "job", help="built-in Spark jobs: load data, look after tables, compare engines, make test data"
+        )
+    )
     return parser
 
 
@@ -184,6 +188,39 @@ def _add_jobs(parser: argparse.ArgumentParser) -> None:
     generate.add_argument("--seed", type=int, metavar="N", help="other rows for all-types and events")
     generate.add_argument("--replace", action="store_true", help="write the next version of tables that exist")
     _add_job_flags(generate)
+
+    actions = jobs.add_parser("maintain", help="look after Delta tables").add_subparsers(
+        dest="action", metavar="ACTION", required=True
+    )
+    compact = actions.add_parser("compact", help="many small files into few (OPTIMIZE)")
+    compact.add_argument("--where", metavar="PREDICATE", help="only partitions for which this holds")
+    cluster = actions.add_parser("cluster", help="rows with near values into the same files")
+    cluster.add_argument("--by", required=True, metavar="COLUMNS", help="columns, separated by commas")
+    cluster.add_argument("--liquid", action="store_true", help="for good (CLUSTER BY) instead of once (ZORDER BY)")
+    vacuum = actions.add_parser("vacuum", help="remove files that no version within the retention needs")
+    vacuum.add_argument(
+        "--retain",
+        type=float,
+        default=168.0,
+        dest="hours",
+        metavar="HOURS",
+        help="keep what was removed since then [168]",
+    )
+    vacuum.add_argument("--force", action="store_true", help="also less than 7 days, or than the table's own retention")
+    checkpoint = actions.add_parser("checkpoint", help="write a checkpoint of the log")
+    for action in (compact, cluster, vacuum, checkpoint):
+        action.add_argument("tables", nargs="+", metavar="TABLE", help="[main.]schema.table")
+        _add_job_flags(action)
+    widen = actions.add_parser("widen-types", help="give a column a wider type without rewriting files")
+    widen.add_argument("tables", nargs=1, metavar="TABLE", help="[main.]schema.table")
+    widen.add_argument("column", metavar="COLUMN", help="the column, nested fields with dots")
+    widen.add_argument("type", metavar="TYPE", help="the new type")
+    _add_job_flags(widen)
+    mapping = actions.add_parser(
+        "map-columns", help="column mapping by name, so that columns can be renamed and dropped"
+    )
+    mapping.add_argument("tables", nargs="+", metavar="TABLE", help="[main.]schema.table")
+    _add_job_flags(mapping)
 
 
 def _add_job_flags(parser: argparse.ArgumentParser) -> None:

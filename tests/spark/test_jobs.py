@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -21,10 +22,15 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from gateway.catalog.local import LocalCatalog
 from gateway.cli import job
+from gateway.cli.embedded import running_gateway
 from gateway.cli.main import make_parser
+from gateway.config import Config
 from gateway.engine.spark import setup
 from gateway.pipelines.jobs import session
+from gateway.pipelines.jobs.report import Report
+from gateway.pipelines.jobs.verify import verify
 from tests.fix_server import clean_environment
 
 pytestmark = [
@@ -328,3 +334,91 @@ def test_bad_input_of_ingest(
         assert code == 0 and text in report["notes"][0] and "0 rows loaded" in report["notes"][0]
     else:
         assert code == 2 and text in err
+
+
+# ---- maintain
+
+
+def test_tables_are_looked_after(run: Run, spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "wh/s/t"
+    for part in range(3):
+        frame = spark.range(part * 10, part * 10 + 10, 1, 1).selectExpr("CAST(id AS INT) AS id", "id % 2 AS p")
+        frame.write.format("delta").mode("append").partitionBy("p").save(str(folder))
+
+    def did(*words: str) -> tuple[dict[str, Any], list[str]]:
+        code, report, err = run("maintain", *words)
+        assert code == 0, err
+        return report["summary"][0], report["notes"]
+
+    line, notes = did("compact", "s.t", "--where", "p = 1", "--dry-run")
+    assert (line["version"], line["version after"], len(notes)) == (2, 2, 1)
+    line, _ = did("compact", "s.t", "--where", "p = 1")
+    assert (line["version after"], line["files"], line["files after"]) == (3, 6, 4)
+    line, _ = did("cluster", "s.t", "--by", "id")
+    assert line["files after"] == 2
+    for words, text in (
+        (["compact", "s.t", "--where", "id = 1"], "partition"),
+        (["compact", "s.t", "--where", "nope = 1"], "nope"),
+        (["compact", "s.t", "--where", "p ="], "SYNTAX"),
+        (["cluster", "s.t", "--by", "nope"], "nope"),
+        (["compact", "s.missing"], "does not exist"),
+        (["vacuum", "s.t", "--retain", "1"], "--force"),
+        (["widen-types", "s.t", "id", "STRING"], "DELTA"),
+    ):
+        code, _, err = run("maintain", *words)
+        assert code == 2 and text in err, (words, err)
+    # Nothing is old enough; by force everything that is not in the newest version goes, after a look.
+    line, notes = did("vacuum", "s.t")
+    assert (line["on disk"], notes) == (line["on disk after"], ["removed 0 files and folders of s.t"])
+    assert did("vacuum", "s.t", "--retain", "0", "--force", "--dry-run")[1] == [
+        "would remove 8 files and folders of s.t"
+    ]
+    line, _ = did("vacuum", "s.t", "--retain", "0", "--force")
+    assert line["on disk after"] == line["bytes after"] < line["on disk"]
+    spark.sql(
+        f"ALTER TABLE delta.`{folder}` SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 30 days')"
+    )
+    code, _, err = run("maintain", "vacuum", "s.t")
+    assert code == 2 and "interval 30 days" in err
+    plan = tmp_path / "wh/.ingest/s/t/0000000000.plan.json"
+    write(plan, "{}")
+    code, _, err = run("maintain", "vacuum", "s.t", "--force")
+    assert code == 2 and "was interrupted" in err
+    plan.unlink()
+    write(folder / "sub/_delta_log/00000000000000000000.json", "{}")
+    code, _, err = run("maintain", "vacuum", "s.t")
+    assert code == 2 and "holds another Delta table" in err
+    shutil.rmtree(folder / "sub")
+
+    line, _ = did("checkpoint", "s.t")
+    assert (folder / "_delta_log" / f"{line['version']:020}.checkpoint.parquet").exists()
+    line, notes = did("widen-types", "s.t", "id", "BIGINT")
+    assert "no longer writes s.t without Spark" in notes[0]
+    line, notes = did("map-columns", "s.t")
+    code, report, err = run("verify", "select sum(id) as id, count(*) as n from s.t")
+    assert (code, report["notes"]) == (0, ["same"]), err
+
+
+# ---- verify
+
+
+def test_a_planted_difference_is_found(spark: Any, tmp_path: Path) -> None:
+    # Spark reads the tables of one warehouse, the gateway those of another.
+    lines = "(1, 1.0D, array(0.1D)), (2, CAST('NaN' AS DOUBLE), NULL), (3, CAST('-0.0' AS DOUBLE), array())"
+    changed = lines.replace("0.1D", "0.1D + 1e-13D").replace("'-0.0'", "'0.0'")
+    for warehouse, values in (("a", lines), ("b", changed), ("c", changed.replace("(1, 1.0D", "(1, 1.5D"))):
+        frame = spark.sql(f"SELECT * FROM VALUES {values} AS t(id, d, l)").coalesce(1)
+        frame.write.format("delta").save(str(tmp_path / warehouse / "s" / "t"))
+    catalogs = {"main": LocalCatalog("main", str(tmp_path / "a"), read_only=True)}
+
+    def compared(warehouse: str, tolerance: float) -> Report:
+        config = Config(warehouse=tmp_path / warehouse, state=tmp_path / "state", memory_limit=1 << 29, slots=1, port=0)
+        with running_gateway(config) as url:
+            scratch = tmp_path / "scratch"
+            return verify(spark, url, "SELECT * FROM s.t", catalogs, scratch, print, tolerance=tolerance, most_rows=5)
+
+    exact, near, other = compared("b", 0.0), compared("b", 1e-9), compared("c", 1e-9)
+    assert exact.differs and "1 row only in spark" in exact.notes
+    assert exact.tables["only in datafusion"].to_pylist() == [{"id": 1, "d": 1.0, "l": [0.1 + 1e-13]}]
+    assert not near.differs and near.notes[0].startswith("1 rows are equal within the tolerance 1e-09")
+    assert other.differs and other.tables["only in spark"].to_pylist() == [{"id": 1, "d": 1.0, "l": [0.1]}]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gateway.engine.spark.session import first_line
 from gateway.errors import ConfigError
 
 _INTEGRALS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # with the digits of the largest value
@@ -22,7 +23,7 @@ def parse_schema(text: str) -> Any:
     try:
         schema = StructType.fromDDL(text)
     except PySparkException as error:
-        raise ConfigError("schema", f"'{text}' is not a list of columns: {error.getMessage()}") from error
+        raise ConfigError("schema", f"'{text}' is not a list of columns: {first_line(error)}") from error
     if not isinstance(schema, StructType) or not schema.fields:
         raise ConfigError("schema", f"'{text}' has no columns")
     check_names([f.name for f in schema.fields], "the schema")

@@ -73,6 +73,10 @@ def ingest_files(spark: Any, found: Found, place: Place, warehouse: Path, wishes
         counts = Counts()
         for plan in plans:
             if plan["done"] is None:
+                if "files" not in plan:
+                    raise ConfigError(
+                        "table", f"{place.name}: a load from a database was interrupted; run that again first"
+                    )
                 say(f"finishing batch {plan['batch']}, which was interrupted")
                 _load(spark, place, ledger, plan, counts, say)
         fresh = _new_files(found, ledger.plans(), notes)

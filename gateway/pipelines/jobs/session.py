@@ -91,8 +91,8 @@ def _translated(error: Any, doing: str) -> GatewayError:
 
 def _message(error: Any, condition: str, state: str | None) -> str:
     """Spark's sentence without condition, SQLSTATE, position and the picture of the statement."""
-    text = str(error.getMessage() or error) if hasattr(error, "getMessage") else str(error)
-    text = text.split("\n\n== SQL")[0].split("\n== SQL")[0].split("\nJVM stacktrace")[0].strip()
+    # Not getMessage(): the JVM cannot tell the texts of Delta's own conditions.
+    text = str(error).split("\n\n== SQL")[0].split("\n== SQL")[0].split("\nJVM stacktrace")[0].strip()
     text = text.removeprefix(f"[{condition}]").strip()
     if state:
         text = text.split(f" SQLSTATE: {state}")[0]
