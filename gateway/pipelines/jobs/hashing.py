@@ -85,7 +85,8 @@ def _numpy(values: pa.Array) -> npt.NDArray[Any]:
 
 
 def _floats(values: pa.Array) -> Hashes:
-    floats = _numpy(values).astype(np.float64) + 0.0  # -0.0 becomes 0.0
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        floats = _numpy(values).astype(np.float64) + 0.0  # -0.0 becomes 0.0
     bits: Hashes = floats.view(np.uint64).copy()
     bits[np.isnan(floats)] = _NAN
     return bits
