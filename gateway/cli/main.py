@@ -123,7 +123,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-_JOB_SETTINGS = ("warehouse", "state", "spark", "spark-jars", "spark-memory")
+_JOB_SETTINGS = ("warehouse", "state", "spark", "spark-jars", "spark-memory", "spark-properties")
 
 
 def _add_jobs(parser: argparse.ArgumentParser) -> None:

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from gateway.config import Config
 from gateway.engine.spark import session, setup
-from gateway.errors import ConfigError, GatewayError, ServerError, UserError
+from gateway.engine.spark.errors import as_gateway_error
+from gateway.engine.spark.properties import read_properties
+from gateway.errors import ConfigError, GatewayError
 from gateway.observability import mask
 from gateway.pipelines.jobs.report import Say
 
 LOCAL = "local[*]"
-# Conditions of Spark whose SQLSTATE class says that the statement or its data are at fault.
-_USER_CLASSES = ("22", "23", "42", "0A", "P0")
+# Spark's own lines on standard error; what fails is reported by the job.
+_QUIET = {"spark.log.level": "FATAL"}
 
 
 @contextmanager
-def spark_session(
-    config: Config, say: Say, *, jars: Sequence[Path] = (), extra: Mapping[str, str] | None = None
-) -> Iterator[Any]:
+def spark_session(config: Config, say: Say, *, jars: Sequence[Path] = ()) -> Iterator[Any]:
     """A session for the length of a job: in a JVM of its own, or of a Connect server if the setting `spark` names one.
 
     Args:
-        config: the settings `spark`, `spark_jars`, `spark_memory` and `state` are used.
+        config: the settings `spark`, `spark_…` and `state` are used.
         say: told that Spark starts.
         jars: more jars, drivers of databases for instance.
-        extra: more settings of Spark.
 
     Raises:
         ConfigError: what Spark needs is missing, or it does not start.
@@ -38,7 +37,7 @@ def spark_session(
     if session.is_connect(master):
         if jars:
             raise ConfigError("jar", f"a server at {master} brings its own jars")
-        problem = setup.pyspark_problem()
+        problem = setup.connect_problem()
         if problem is not None:
             raise ConfigError("spark", problem.detail)
         say(f"connecting to Spark at {master}")
@@ -56,9 +55,11 @@ def spark_session(
     config.state.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=config.state, prefix="spark-", ignore_cleanup_errors=True) as scratch:
         say(f"starting Spark on {master}")
-        settings = session.settings(found, Path(scratch), memory=config.spark_memory, extra=extra)
-        spark = session.start(master, settings)
+        given = read_properties(config.spark_properties) if config.spark_properties is not None else {}
+        extra = {**_QUIET, **given}
+        spark = session.start(master, session.settings(found, Path(scratch), memory=config.spark_memory, extra=extra))
         try:
+            spark.conf.set("spark.sql.session.timeZone", "UTC")
             yield spark
         finally:
             spark.stop()
@@ -73,27 +74,10 @@ def spark_errors(doing: str) -> Iterator[None]:
         yield
     except GatewayError:
         raise
-    except PySparkException as error:
-        raise _translated(error, doing) from error
     except Exception as error:
-        if type(error).__module__.partition(".")[0] in ("py4j", "grpc"):  # the JVM's own exceptions, or a lost server
-            raise ServerError("INTERNAL_ERROR", f"{doing}: {mask(session.first_line(error))}") from error
+        # The JVM's own exceptions, or a server that was lost.
+        if isinstance(error, PySparkException) or type(error).__module__.partition(".")[0] in ("py4j", "grpc"):
+            found = as_gateway_error(error, "", lambda offset: offset, lambda text: text)
+            found.message = f"{doing}: {mask(' '.join(found.message.split()))}"
+            raise found from error
         raise
-
-
-def _translated(error: Any, doing: str) -> GatewayError:
-    condition = error.getCondition() or "INTERNAL_ERROR"
-    state = error.getSqlState()
-    kind = UserError if state and state.startswith(_USER_CLASSES) else ServerError
-    text = _message(error, condition, state)
-    return kind(condition, f"{doing}: {text}", sqlstate=state)
-
-
-def _message(error: Any, condition: str, state: str | None) -> str:
-    """Spark's sentence without condition, SQLSTATE, position and the picture of the statement."""
-    # Not getMessage(): the JVM cannot tell the texts of Delta's own conditions.
-    text = str(error).split("\n\n== SQL")[0].split("\n== SQL")[0].split("\nJVM stacktrace")[0].strip()
-    text = text.removeprefix(f"[{condition}]").strip()
-    if state:
-        text = text.split(f" SQLSTATE: {state}")[0]
-    return " ".join(text.split())[:2000] or session.first_line(error)
