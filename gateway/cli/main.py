@@ -13,7 +13,7 @@ from gateway.config import SETTINGS
 from gateway.errors import ConfigError, GatewayError
 
 # Command -> module of this package with `run(arguments) -> int`; imported only when asked for.
-COMMANDS = ("serve", "demo", "query", "check-sql", "bench", "doctor", "spark", "token", "job")
+COMMANDS = ("serve", "demo", "query", "check-sql", "bench", "doctor", "spark", "token", "job", "pipeline")
 
 
 _SPARK = ("spark", "spark-jars", "spark-memory", "spark-properties", "spark-above")
@@ -120,6 +120,7 @@ def make_parser() -> argparse.ArgumentParser:
             "job", help="built-in Spark jobs: load data, look after tables, compare engines, make test data"
         )
     )
+    _add_pipeline(commands)
     return parser
 
 
@@ -228,6 +229,34 @@ def _add_job_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the summary as one JSON object")
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     _add_settings(parser, _JOB_SETTINGS)
+
+
+def _add_pipeline(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    pipeline = commands.add_parser("pipeline", help="data pipelines of Spark into the warehouse")
+    verbs = pipeline.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb, does in (
+        ("init", "write a small project that runs"),
+        ("validate", "check a project without running it"),
+        ("run", "run a project once: new data into its tables"),
+        ("status", "show the last runs of a project"),
+        ("graph", "show tables, views and what flows between them"),
+    ):
+        parser = verbs.add_parser(verb, help=does, description=f"{does[0].upper()}{does[1:]}.")
+        parser.add_argument("folder", metavar="DIR", help="folder of the project, with spark-pipeline.yml")
+        if verb == "run":
+            anew = parser.add_mutually_exclusive_group()
+            anew.add_argument(
+                "--full-refresh", action="append", metavar="TABLE", help="compute this table anew; may be repeated"
+            )
+            anew.add_argument("--full-refresh-all", action="store_true", help="compute all tables anew")
+        if verb == "status":
+            parser.add_argument("--runs", type=int, default=5, metavar="N", help="how many runs are shown [5]")
+        if verb == "graph":
+            parser.add_argument("-o", "--output", metavar="FILE", help="write a picture (.svg) instead of text")
+        if verb == "status":
+            _add_settings(parser, ("warehouse", "state"))
+        elif verb != "init":
+            _add_settings(parser, ("warehouse", "state", "spark", "spark-jars", "spark-memory", "spark-properties"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,156 @@
+"""One run of a pipeline at a time: a lock file that the kernel lets go of when its holder dies.
+
+The file says who holds it (JSON). What a dead holder has left, its JVM above all, is ended before the lock is taken over, so
+that two runs never write one table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.errors import UserError
+
+_END_SECONDS = 20.0
+
+
+@dataclass
+class Holder:
+    """Who runs the pipeline. `started` in epoch seconds; of the JVM its pid and start time in clock ticks, 0 if none."""
+
+    run: str
+    pipeline: str
+    started: float
+    pid: int = 0
+    host: str = ""
+    jvm: int = 0
+    jvm_start: int = 0
+    scratch: str = ""
+
+    def __post_init__(self) -> None:
+        self.pid = self.pid or os.getpid()
+        self.host = self.host or socket.gethostname()
+
+
+class RunLock:
+    """A lock that is held. `left` is the holder that died without letting go of it, if there was one."""
+
+    def __init__(self, path: Path, descriptor: int, left: Holder | None) -> None:
+        self.left = left
+        self._path, self._descriptor = path, descriptor
+
+    def write(self, holder: Holder) -> None:
+        """Say who holds the lock."""
+        data = json.dumps(asdict(holder)).encode()
+        os.pwrite(self._descriptor, data, 0)
+        os.ftruncate(self._descriptor, len(data))
+
+    def release(self) -> None:
+        """Remove the file and let go."""
+        self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+
+@contextlib.contextmanager
+def held(path: Path, holder: Holder) -> Iterator[RunLock]:
+    """Hold the lock at `path`. Raises UserError PIPELINE_RUNNING if somebody else does."""
+    lock = _acquire(path)
+    try:
+        if lock.left is not None:
+            end_jvm(lock.left)
+        lock.write(holder)
+        yield lock
+    finally:
+        lock.release()
+
+
+def reader(path: Path) -> Holder | None:
+    """Who holds the lock now; None if it is free."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return _holder(descriptor)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def end_jvm(left: Holder) -> None:
+    """End the JVM that a dead run has left on this machine, and wait until it is gone. Raises UserError if it stays."""
+    if left.host != socket.gethostname() or not left.jvm:
+        return
+    end = time.monotonic() + _END_SECONDS
+    while process_start(left.jvm) == left.jvm_start:
+        if time.monotonic() > end:
+            raise UserError(
+                "PIPELINE_RUNNING", f"Spark of an earlier run (process {left.jvm}) does not end.", sqlstate="55006"
+            )
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(left.jvm, signal.SIGKILL)
+        time.sleep(0.1)
+
+
+def process_start(pid: int) -> int:
+    """When a process of this machine started, in clock ticks since boot; -1 if there is none, or only its remains."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return -1
+    fields = stat.rpartition(")")[2].split()
+    return -1 if fields[0] in "ZX" else int(fields[19])
+
+
+def _acquire(path: Path) -> RunLock:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = _holder(descriptor)
+            os.close(descriptor)
+            raise _running(path, holder) from None
+        if _is_current(path, descriptor):
+            return RunLock(path, descriptor, _holder(descriptor))
+        os.close(descriptor)  # its holder removed it between our open and our lock
+
+
+def _is_current(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _holder(descriptor: int) -> Holder | None:
+    data = os.pread(descriptor, 65536, 0)
+    try:
+        values: dict[str, Any] = json.loads(data)
+        return Holder(**values)
+    except (ValueError, TypeError):
+        return None  # empty, or cut short by a crash: nobody to name
+
+
+def _running(path: Path, holder: Holder | None) -> UserError:
+    who = "another process"
+    if holder is not None:
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(holder.started))
+        who = f"run {holder.run} (process {holder.pid} on {holder.host}, since {when} UTC)"
+    return UserError(
+        "PIPELINE_RUNNING",
+        f"The pipeline is being run by {who}. Wait for it, or end it (lock {path}).",
+        sqlstate="55006",
+    )

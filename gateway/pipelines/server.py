@@ -1,0 +1,156 @@
+"""The Spark that a run uses: a JVM of its own with Delta and Spark Connect, or a Connect server that exists.
+
+Definitions always run through Connect. In our own JVM the classic session beside it lets us read Spark's analysed graph, which
+Connect does not give out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.config import Config
+from gateway.engine.spark import session, setup
+from gateway.engine.spark.properties import read_properties
+from gateway.errors import ConfigError
+
+_TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+_MODE = "SPARK_CONNECT_MODE_ENABLED"
+_NO_PROXY = "no_grpc_proxy"
+_END_SECONDS = 15
+TABLE_FORMAT = "spark.sql.sources.default"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A connected Spark. `jvm` (py4j) and `process` are None for a server that was there before us."""
+
+    session: Any
+    jvm: Any | None
+    process: subprocess.Popen[bytes] | None
+    log: Path | None
+    scratch: Path | None
+
+
+@contextlib.contextmanager
+def serve(config: Config, master: str, warehouse: Path, log: Path) -> Iterator[Server]:
+    """Connect to `master`, or start a JVM on it that ends with the block; its output goes to the file `log`.
+
+    Raises ConfigError if Java, a jar or pyspark is missing, or if Spark cannot be reached.
+    """
+    problem = setup.pyspark_problem()
+    if problem is not None:
+        raise ConfigError("spark", problem.detail)
+    _check_connect()
+    os.environ[_MODE] = "1"  # so that functions and DataFrames of definitions are those of Connect
+    if session.is_connect(master):
+        with contextlib.closing(_Connected(master)) as connected:
+            yield Server(connected.session, None, None, None, None)
+        return
+    jars = setup.check(config.spark_jars or setup.default_folder())
+    extra = read_properties(config.spark_properties) if config.spark_properties else {}
+    scratch = Path(tempfile.mkdtemp(prefix="spark-", dir=log.parent))
+    # Managed tables of the database `default` lie here; all others are made with a location.
+    fixed = {"spark.sql.warehouse.dir": (warehouse / "default").as_uri(), TABLE_FORMAT: "delta"}
+    settings = session.settings(jars, scratch, memory=config.spark_memory, connect_port=0, extra={**extra, **fixed})
+    try:
+        with _started(master, settings, log) as (classic, process), contextlib.closing(_local(classic)) as connected:
+            yield Server(connected.session, classic._jvm, process, log, scratch)  # noqa: SLF001 (no public door)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+class _Connected:
+    """A Connect session that is let go of even if its server is gone by then."""
+
+    def __init__(self, url: str) -> None:
+        self.session = session.connect(url)
+
+    def close(self) -> None:
+        # The server may be gone, which is how an interrupted run ends: there is nothing left to release.
+        with contextlib.suppress(Exception):
+            self.session.stop()
+
+
+def _check_connect() -> None:
+    try:
+        import google.rpc  # noqa: F401
+        import grpc  # noqa: F401
+        import grpc_status  # noqa: F401
+        import pandas  # noqa: F401
+    except ImportError as error:
+        raise ConfigError("spark", f"{error.name} is not installed: pip install 'gateway[spark]'") from error
+
+
+def _local(classic: Any) -> _Connected:
+    service = getattr(classic._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")  # noqa: SLF001
+    port = getattr(service, "MODULE$").localPort()
+    return _Connected(f"sc://localhost:{port}")
+
+
+@contextlib.contextmanager
+def _started(master: str, settings: Mapping[str, str], log: Path) -> Iterator[tuple[Any, subprocess.Popen[bytes]]]:
+    from pyspark import SparkContext
+
+    os.environ[_TOKEN] = secrets.token_hex(32)  # the port is on loopback, but other users of this machine reach it
+    os.environ.setdefault(_NO_PROXY, "localhost")
+    mode = os.environ.pop(_MODE)
+    try:
+        with _output_to(log):
+            classic = session.start(master, settings, app="gateway pipeline")
+    except ConfigError as error:
+        raise ConfigError("spark", f"{error.message.removeprefix('spark: ')} (see {log})") from error
+    finally:
+        os.environ[_MODE] = mode
+        gateway = SparkContext._gateway  # noqa: SLF001
+    try:
+        yield classic, gateway.proc
+    finally:
+        os.environ.pop(_TOKEN, None)
+        _end(gateway)
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+
+
+def _end(gateway: Any) -> None:
+    """End the JVM: it leaves when its standard input closes, and is killed if it does not."""
+    process: subprocess.Popen[bytes] = gateway.proc
+    process.terminate()
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    finally:
+        if process.stdin is not None:
+            process.stdin.close()
+        with contextlib.suppress(Exception):  # py4j's own threads find the other end closed
+            gateway.shutdown()
+
+
+@contextlib.contextmanager
+def _output_to(log: Path) -> Iterator[None]:
+    """Children started in the block write to `log` instead of our standard output and error."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+    try:
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(saved[0], 1)
+        os.dup2(saved[1], 2)
+        for number in (descriptor, *saved):
+            os.close(number)

@@ -1,0 +1,163 @@
+"""Spark's own graph of a registered project, read from our JVM: exact inputs, types and properties of every dataset.
+
+Spark Connect has no call for it, so it is read through py4j from the objects that the Connect server keeps for our session
+(Spark 4.2's names). What a flow reads beside datasets of the project is read off its analysed plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gateway.pipelines import definitions
+from gateway.pipelines.definitions import Dataset, Definitions, Flow
+from gateway.pipelines.events import reason
+from gateway.pipelines.project import ProjectError
+
+_CONNECT = "org.apache.spark.sql.connect.service."
+# Leaves of plans that hold their rows themselves, and inputs of the project while it is analysed.
+_ROWS = frozenset({"Range", "LocalRelation", "OneRowRelation", "LogicalRDD"})
+
+
+class SparkGraph:
+    """The graph `graph_id` of the Connect session `session`, inside the JVM `jvm`."""
+
+    def __init__(self, jvm: Any, session: Any, graph_id: str) -> None:
+        self._jvm = jvm
+        self._id = graph_id
+        manager = getattr(getattr(jvm, _CONNECT + "SparkConnectService$"), "MODULE$").sessionManager()
+        user = session.client._user_id or ""  # noqa: SLF001 (the key of the session has no public getter)
+        key = getattr(jvm, _CONNECT + "SessionKey")(user, session.session_id)
+        self._holder = manager.getIsolatedSession(key, jvm.scala.Option.apply(None))
+
+    def forget_format(self, name: str) -> None:
+        """Drop the format `name` from tables that ask for it.
+
+        It is the default here, and Spark cannot apply it a second time: DELTA_CANNOT_CHANGE_PROVIDER.
+        """
+        tables = self._context().tables()
+        none = self._jvm.scala.Option.apply(None)
+        for i in range(tables.size()):
+            table = tables.apply(i)
+            if (_option(table.format()) or "").lower() != name:
+                continue
+            fields = {table.productElementName(k): table.productElement(k) for k in range(table.productArity())}
+            tables.update(i, table.copy(*{**fields, "format": none}.values()))
+
+    def read(self) -> Definitions:
+        """All definitions, analysed. Raises ProjectError that names the flows that cannot be."""
+        classic = getattr(self._jvm, "org.apache.spark.sql.classic.SparkSession")
+        classic.setActiveSession(self._holder.session())
+        try:
+            graph = self._context().toDataflowGraph().resolve()
+            datasets = {d.id: d for d in _datasets(graph)}
+            flows = [_flow(f) for f in _items(graph.flows())]
+        except Exception as error:
+            if type(error).__name__ != "Py4JJavaError":
+                raise
+            raise ProjectError("pipeline", java_reason(error)) from error
+        finally:
+            classic.clearActiveSession()
+        return Definitions(datasets, {f.name: f for f in flows})
+
+    def rows_read(self) -> dict[str, int]:
+        """Rows that each streaming flow of the finished run has read, by flow."""
+        context = _option(self._holder.getPipelineExecution(self._id))
+        execution = None if context is None else _option(context.pipelineExecution().graphExecution())
+        rows: dict[str, int] = {}
+        for name, run in _pairs(execution.flowExecutions()) if execution is not None else ():
+            if run.isStreaming():
+                progress = run.getStreamingQuery().recentProgress()
+                rows[name.unquotedString()] = sum(int(p.numInputRows()) for p in progress)
+        return rows
+
+    def _context(self) -> Any:
+        return self._holder.dataflowGraphRegistry().getDataflowGraphOrThrow(self._id)
+
+
+def java_reason(error: Any) -> str:
+    """The message of a Java exception."""
+    return reason(str(error.java_exception.getMessage()))
+
+
+def _datasets(graph: Any) -> Iterator[Dataset]:
+    schemas = {name.unquotedString(): type_.json() for name, type_ in _pairs(graph.inferredSchema())}
+    for table in _items(graph.tables()):
+        identifier = table.identifier()
+        id_ = identifier.unquotedString()
+        specified = _option(table.specifiedSchema())
+        yield Dataset(
+            id=id_,
+            kind=definitions.STREAMING_TABLE if table.isStreamingTable() else definitions.MATERIALIZED_VIEW,
+            schema=_option(identifier.database()) or "",
+            name=identifier.table(),
+            properties=dict(_pairs(table.properties())),
+            format=_option(table.format()),
+            comment=_option(table.comment()) or None,
+            columns=schemas.get(id_) or (None if specified is None else specified.json()),
+        )
+    for view in _items(graph.views()):
+        temporary = view.getClass().getSimpleName() == "TemporaryView"
+        yield _plain(view, definitions.TEMPORARY_VIEW if temporary else definitions.VIEW)
+    for sink in _items(graph.sinks()):
+        yield _plain(sink, definitions.SINK)
+
+
+def _plain(element: Any, kind: str) -> Dataset:
+    identifier = element.identifier()
+    return Dataset(identifier.unquotedString(), kind, _option(identifier.database()) or "", identifier.table())
+
+
+def _flow(flow: Any) -> Flow:
+    failures = list(_items(flow.funcResult().failure()))
+    name = flow.identifier().unquotedString()
+    if failures:
+        raise ProjectError(name, reason(str(failures[0].getMessage())))
+    external = sorted(i.unquotedString() for i in _items(flow.funcResult().usedExternalInputs()))
+    leaves = flow.df().queryExecution().analyzed().collectLeaves()
+    for source in filter(None, map(_source, _items(leaves))):
+        # parquet.`/folder` is told as a table and as files.
+        if source not in external and not any(e.endswith(source.partition(" ")[2] or "\0") for e in external):
+            external.append(source)
+    inputs = tuple(sorted(i.unquotedString() for i in _items(flow.inputs())))
+    return Flow(name, flow.destinationIdentifier().unquotedString(), inputs, tuple(external), bool(flow.once()))
+
+
+def _source(leaf: Any) -> str | None:
+    """What a leaf of a plan reads, unless it is a table of the catalog or needs nothing."""
+    kind = leaf.getClass().getSimpleName()
+    if kind in _ROWS:
+        return None
+    if kind == "StreamingRelation":
+        source = leaf.dataSource()
+        if _option(source.catalogTable()) is not None:
+            return None
+        path = _option(source.options().get("path")) or ", ".join(_items(source.paths()))
+        return f"{leaf.sourceName()} {path}".rstrip()
+    if kind == "StreamingRelationV2":
+        return str(leaf.sourceName())
+    if kind == "LogicalRelation":
+        if _option(leaf.catalogTable()) is not None:
+            return None
+        relation = leaf.relation()
+        if relation.getClass().getSimpleName() != "HadoopFsRelation":
+            return str(relation.toString())[:80]
+        return f"{relation.toString()} {', '.join(p.toString() for p in _items(relation.location().rootPaths()))}"
+    if kind == "DataSourceV2Relation":
+        return str(leaf.name())
+    return str(leaf.nodeName())
+
+
+def _option(option: Any) -> Any:
+    return option.get() if option.isDefined() else None
+
+
+def _pairs(entries: Any) -> Iterator[tuple[Any, Any]]:
+    for pair in _items(entries):
+        yield pair.productElement(0), pair.productElement(1)
+
+
+def _items(iterable: Any) -> Iterator[Any]:
+    iterator = iterable.iterator()
+    while iterator.hasNext():
+        yield iterator.next()

@@ -1,0 +1,115 @@
+"""Tables of the warehouse folder as Spark's catalog and a run see them.
+
+A new JVM knows no table: databases are made with a location in the folder and its Delta tables registered by location, so that
+Spark continues them where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from gateway.catalog.local import LocalCatalog
+from gateway.delta import log
+from gateway.errors import ConfigError
+from gateway.pipelines.registry import words
+
+_SPARK_CATALOG = "spark_catalog"
+
+
+class Warehouse:
+    """The folder of the catalog `main`."""
+
+    def __init__(self, root: Path) -> None:
+        self._catalog = LocalCatalog("main", str(root))
+        self.root = Path(self._catalog.root)
+
+    def folder(self, schema: str, table: str) -> Path:
+        """Where the table is, or where Spark will put it. Raises UserError for a name that no table can have."""
+        if not self._catalog.has_schema(schema) or not (self.root / schema).is_dir():
+            (self._schema_folder(schema)).mkdir(parents=True, exist_ok=True)
+        return Path(self._catalog.table_location(schema, table.lower()))
+
+    def attach(self, session: Any, schemas: Iterable[str]) -> None:
+        """Make the databases `schemas` in Spark, each at its folder. Raises ConfigError if one is elsewhere already."""
+        for schema in schemas:
+            folder = self._schema_folder(schema)
+            session.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(schema)} LOCATION {text(folder.as_uri())}")
+            where = _location(session, schema)
+            if where != folder:
+                raise ConfigError(
+                    "warehouse",
+                    f"Spark has its database {schema} at {where}, not at {folder}: the tables would not be seen",
+                )
+
+    def register(self, session: Any, database: str, names: Collection[str], done: set[tuple[str, str]]) -> None:
+        """Make tables on disk known to Spark whose names are among the words `names`; `done` are left out and added to."""
+        for schema in self._catalog.schemas():
+            if schema.casefold() != database.casefold() and not words(schema) <= set(names):
+                continue
+            for table in self._catalog.tables(schema):
+                if (schema, table) in done or not words(table) <= set(names):
+                    continue
+                self.attach(session, [schema])
+                folder = Path(self._catalog.table_location(schema, table))
+                name = f"{quoted(schema)}.{quoted(table)}"
+                session.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {text(folder.as_uri())}")
+                done.add((schema, table))
+
+    def _schema_folder(self, schema: str) -> Path:
+        known = {name.casefold(): name for name in self._catalog.schemas()}
+        return self.root / known.get(schema.casefold(), schema.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What commits between two versions did: rows that they wrote, and whether they took rows out as well."""
+
+    rows: int
+    removed: bool
+
+
+def version(folder: Path) -> int | None:
+    """The newest version of the Delta table in `folder`; None if there is none."""
+    versions = log.commit_versions(str(folder))
+    return versions[-1] if versions else None
+
+
+def written(folder: Path, before: int | None, after: int) -> Written:
+    """What the commits after version `before` (None: all) up to `after` did, by their own metrics."""
+    rows, removed = 0, False
+    for number in log.commit_versions(str(folder)):
+        if not (-1 if before is None else before) < number <= after:
+            continue
+        for action in log.actions(str(folder), number):
+            if "commitInfo" in action:
+                rows += _rows(action["commitInfo"])
+            removed = removed or bool(action.get("remove", {}).get("dataChange"))
+    return Written(rows, removed)
+
+
+def _rows(info: dict[str, Any]) -> int:
+    metrics = info.get("operationMetrics") or {}
+    if info.get("operation") == "MERGE":  # its numOutputRows counts rows that were only copied
+        names = ("numTargetRowsInserted", "numTargetRowsUpdated")
+        return sum(int(metrics.get(name, 0)) for name in names)
+    return int(metrics.get("numOutputRows", 0))
+
+
+def quoted(name: str) -> str:
+    """A name in backquotes."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def text(value: str) -> str:
+    """A string literal of Spark SQL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _location(session: Any, schema: str) -> Path:
+    rows = session.sql(f"DESCRIBE DATABASE {quoted(schema)}").collect()
+    found = {str(row[0]): str(row[1]) for row in rows}.get("Location", "")
+    return Path(unquote(urlsplit(found).path))

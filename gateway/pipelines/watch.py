@@ -1,0 +1,173 @@
+"""A run as it is seen: by the sentences of its event stream, and by the tables' logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gateway.delta.restore import restore
+from gateway.errors import GatewayError
+from gateway.pipelines import events, expectations, history
+from gateway.pipelines.definitions import Dataset
+from gateway.pipelines.expectations import Outcome
+from gateway.pipelines.history import Run, TableRun
+from gateway.pipelines.prepare import Prepared, views
+from gateway.pipelines.project import ProjectError
+from gateway.pipelines.warehouse import version, written
+
+Tell = Callable[[str], None]
+# What Spark says when a table that exists does not fit the definition any more.
+_MISFITS = ("CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE", "DELTA_FAILED_TO_MERGE_FIELDS", "DELTA_MERGE_INCOMPATIBLE_DATATYPE")
+
+
+def is_sparks(error: BaseException) -> bool:
+    """Whether an exception comes from Spark or the connection to it."""
+    return type(error).__module__.partition(".")[0] in ("pyspark", "grpc", "py4j")
+
+
+def unmet_text(table: str, outcome: Outcome) -> str:
+    """An expectation that is not met, in words."""
+    what = outcome.expectation
+    if outcome.error is not None:
+        return f"{table}: {what.name} ({what.predicate}) could not be counted: {outcome.error}"
+    added = f", {outcome.failing_added} of them added by this run" if outcome.failing_added is not None else ""
+    return f"{table}: {outcome.failing} of {outcome.checked} rows fail {what.name} ({what.predicate}){added}"
+
+
+class Watch:
+    """Follows a run by its events and by the tables' logs."""
+
+    def __init__(self, prepared: Prepared, run: Run, tell: Tell) -> None:
+        self._prepared, self._run, self._tell = prepared, run, tell
+        self._states: dict[str, str] = {}
+        self._unresolved: list[events.UnresolvedEvent] = []
+        self._tables: dict[str, TableRun] = {}
+        self._error: str | None = None
+        self._finished = ""
+        for dataset in prepared.definitions.ordered():
+            if dataset.is_table:
+                table = TableRun(dataset.label, dataset.kind, version_before=version(prepared.folder(dataset)))
+                self._tables[dataset.id] = table
+                run.tables.append(table)
+
+    def saw(self, message: str) -> None:
+        """Take in a sentence of the event stream."""
+        match events.parse(message):
+            case events.FlowEvent() as event:
+                self._flow(event)
+            case events.UnresolvedEvent() as event:
+                self._unresolved.append(event)
+            case events.RunEvent(state=state, error=error):
+                self._finished = state
+                if state == history.FAILED and error:
+                    self._error = self._error or events.reason(error)
+
+    def _flow(self, event: events.FlowEvent) -> None:
+        target = self._prepared.definitions.target(event.flow)
+        table = None if target is None else self._tables.get(target.id)
+        if table is None or target is None:
+            self._tell(f"{event.flow} {event.state}")
+            return
+        self._states[event.flow] = event.state
+        flows = [f.name for f in self._prepared.definitions.flows.values() if f.target == target.id] or [event.flow]
+        state = max((self._states.get(f, "QUEUED") for f in flows), key=events.STATES.index)
+        if event.error and not event.retried:
+            table.error = self._advised(events.reason(event.error), target)
+        table.started = table.started or (history.now() if event.state == "STARTING" else None)
+        if state != table.state or event.state == history.FAILED:
+            table.state = state
+            table.ended = history.now() if state in events.FINAL else None
+            name = table.table if len(flows) == 1 else f"{table.table} ({event.flow.rpartition('.')[2]})"
+            again = f", will be tried again: {events.reason(event.error or '')}" if event.retried else ""
+            self._tell(f"{name} {event.state}{again or (': ' + table.error if table.error else '')}")
+
+    def raise_unresolved(self) -> None:
+        """Raise ProjectError if flows could not be analysed: their own faults, not what follows from them."""
+        faults = [e for e in self._unresolved if not e.upstream] or self._unresolved
+        if faults:
+            named = {e.flow: events.reason(e.error) for e in faults}
+            raise ProjectError("pipeline", "; ".join(f"flow {flow}: {why}" for flow, why in named.items()))
+
+    def failed(self, reason: str) -> None:
+        """The run as a whole has failed."""
+        self._run.state = history.FAILED
+        at_fault = next((t for t in self._tables if t in reason or self._tables[t].table in reason), None)
+        dataset = None if at_fault is None else self._prepared.definitions.datasets[at_fault]
+        self._run.message = self._advised(self._error or reason, dataset)
+
+    def _advised(self, reason: str, table: Dataset | None) -> str:
+        if not any(m in reason for m in _MISFITS) or "--full-refresh" in reason:
+            return reason
+        name = "TABLE" if table is None else table.label
+        return f"{reason} The table does not fit its definition any more: run with --full-refresh {name} to compute it anew"
+
+    def count_rows(self) -> None:
+        """Rows that streams have read, from Spark's own progress."""
+        if self._prepared.graph is None:
+            return
+        try:
+            read = self._prepared.graph.rows_read()
+        except Exception as error:
+            if not is_sparks(error):
+                raise
+            self._tell(f"warning: the rows that streams have read are not known: {events.reason(str(error))}")
+            return
+        for flow, rows in read.items():
+            target = self._prepared.definitions.target(flow)
+            table = None if target is None else self._tables.get(target.id)
+            if table is not None:
+                table.rows_in = (table.rows_in or 0) + rows
+
+    def check_expectations(self) -> None:
+        """Count what the completed tables' new versions do not fulfil."""
+        for id_, table in self._tables.items():
+            wanted = self._prepared.expectations.get(id_, ())
+            dataset = self._prepared.definitions.datasets[id_]
+            after = version(self._prepared.folder(dataset))
+            if table.state != history.COMPLETED or after is None or not wanted:
+                continue
+            appended = not written(self._prepared.folder(dataset), table.version_before, after).removed
+            session = self._prepared.server.session
+            table.outcomes = expectations.count(session, dataset, wanted, table.version_before, after, appended)
+
+    def end(self) -> None:
+        """Spark is gone: give emptied views back, tell versions and rows, and close the run."""
+        for dataset in views(self._prepared.definitions):
+            self._restore(dataset, self._tables[dataset.id])
+        for id_, table in self._tables.items():
+            folder = self._prepared.folder(self._prepared.definitions.datasets[id_])
+            table.version_after = version(folder)
+            if table.version_after is not None:
+                table.rows_out = written(folder, table.version_before, table.version_after).rows
+        if self._run.state == "RUNNING":
+            self._close()
+        self._run.ended = history.now()
+
+    def _close(self) -> None:
+        unmet = [(t, o) for t in self._run.tables for o in t.outcomes if o.fails_run]
+        failed = [t for t in self._run.tables if t.state == history.FAILED]
+        if failed or self._finished != history.COMPLETED:
+            self._run.state = history.FAILED
+            self._run.message = (
+                "; ".join(f"{t.table}: {t.error}" for t in failed)
+                or f"the run ended as {self._finished or 'nothing known'}"
+            )
+        elif unmet:
+            self._run.state = history.UNMET
+            self._run.message = "; ".join(unmet_text(t.table, o) for t, o in unmet)
+        else:
+            self._run.state = history.COMPLETED
+
+    def _restore(self, dataset: Dataset, table: TableRun) -> None:
+        """Give a view that was not filled again the rows that it had: Spark empties views when a run begins."""
+        folder = self._prepared.folder(dataset)
+        after = version(folder)
+        if table.state == history.COMPLETED or table.version_before is None or after in (None, table.version_before):
+            return
+        assert after is not None
+        if not written(folder, table.version_before, after).removed:
+            return
+        try:
+            restore(str(folder), table.version_before)
+            self._tell(f"{table.table} has its rows of before the run again (version {table.version_before})")
+        except GatewayError as error:
+            self._tell(f"warning: {table.table} is empty until the next run: {error.message}")
