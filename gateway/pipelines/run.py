@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from gateway.config import Config
@@ -20,7 +19,7 @@ from gateway.pipelines.prepare import Prepared, check_checkpoints, prepare, refr
 from gateway.pipelines.project import Project, ProjectError
 from gateway.pipelines.server import serve
 from gateway.pipelines.warehouse import Warehouse, quoted
-from gateway.pipelines.watch import Tell, Watch, is_sparks
+from gateway.pipelines.watch import Tell, Watch, is_sparks, raise_unresolved
 
 _LOCKS = ".pipelines"
 ALL = "*"
@@ -46,7 +45,7 @@ def log_path(state: Path, pipeline: str) -> Path:
     return folder / f"{quote(pipeline, safe='')}.log"
 
 
-def run(project: Project, config: Config, master: str, options: Options, tell: Tell) -> Run:
+def run_pipeline(project: Project, config: Config, master: str, options: Options, tell: Tell) -> Run:
     """Run `project` once; what happened is in the result and in the history, also when it failed.
 
     Raises ProjectError and ConfigError if nothing could be started, UserError PIPELINE_RUNNING if it is being run already;
@@ -113,23 +112,21 @@ def _held(
 
 def _execute(prepared: Prepared, anew: Sequence[Dataset], anew_all: bool, watch: Watch) -> None:
     """Run the registered graph to its end. Raises ProjectError if Spark cannot analyse it."""
-    from pyspark.pipelines.spark_connect_pipeline import start_run
-
     names = [f"{quoted(t.schema)}.{quoted(t.name)}" for t in anew]
     try:
-        for message in messages(start_run, prepared, names, anew_all, dry=False):
+        for message in messages(prepared, names, anew_all, dry=False):
             watch.saw(message)
     except Exception as error:
         if not is_sparks(error):
             raise
-        watch.raise_unresolved()
+        raise_unresolved(watch.unresolved)
         watch.failed(events.reason(str(error)))
 
 
-def messages(
-    start_run: Callable[..., Any], prepared: Prepared, anew: Sequence[str], anew_all: bool, *, dry: bool
-) -> Iterator[str]:
-    """The sentences of a run's event stream."""
+def messages(prepared: Prepared, anew: Sequence[str], anew_all: bool, *, dry: bool) -> Iterator[str]:
+    """Run the registered graph; the sentences of its event stream."""
+    from pyspark.pipelines.spark_connect_pipeline import start_run
+
     results = start_run(
         prepared.server.session,
         prepared.graph_id,

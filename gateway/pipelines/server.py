@@ -51,11 +51,30 @@ def serve(config: Config, master: str, warehouse: Path, log: Path) -> Iterator[S
     if problem is not None:
         raise ConfigError("spark", problem.detail)
     _check_connect()
-    os.environ[_MODE] = "1"  # so that functions and DataFrames of definitions are those of Connect
-    if session.is_connect(master):
-        with contextlib.closing(_Connected(master)) as connected:
-            yield Server(connected.session, None, None, None, None)
-        return
+    with _connect_mode():
+        if session.is_connect(master):
+            with contextlib.closing(_Connected(master)) as connected:
+                yield Server(connected.session, None, None, None, None)
+            return
+        with _own(config, master, warehouse, log) as server:
+            yield server
+
+
+@contextlib.contextmanager
+def _connect_mode() -> Iterator[None]:
+    """Functions and DataFrames of definitions are those of Connect, although a classic session is there."""
+    before = os.environ.get(_MODE)
+    os.environ[_MODE] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(_MODE)
+        if before is not None:
+            os.environ[_MODE] = before
+
+
+@contextlib.contextmanager
+def _own(config: Config, master: str, warehouse: Path, log: Path) -> Iterator[Server]:
     jars = setup.check(config.spark_jars or setup.default_folder())
     extra = read_properties(config.spark_properties) if config.spark_properties else {}
     scratch = Path(tempfile.mkdtemp(prefix="spark-", dir=log.parent))

@@ -6,8 +6,9 @@ Spark Connect has no call for it, so it is read through py4j from the objects th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from gateway.pipelines import definitions
 from gateway.pipelines.definitions import Dataset, Definitions, Flow
@@ -117,7 +118,8 @@ def _flow(flow: Any) -> Flow:
     leaves = flow.df().queryExecution().analyzed().collectLeaves()
     for source in filter(None, map(_source, _items(leaves))):
         # parquet.`/folder` is told as a table and as files.
-        if source not in external and not any(e.endswith(source.partition(" ")[2] or "\0") for e in external):
+        path = source.partition(" ")[2]
+        if source not in external and not (path and any(e.endswith(f".{path}") for e in external)):
             external.append(source)
     inputs = tuple(sorted(i.unquotedString() for i in _items(flow.inputs())))
     return Flow(name, flow.destinationIdentifier().unquotedString(), inputs, tuple(external), bool(flow.once()))
@@ -132,8 +134,8 @@ def _source(leaf: Any) -> str | None:
         source = leaf.dataSource()
         if _option(source.catalogTable()) is not None:
             return None
-        path = _option(source.options().get("path")) or ", ".join(_items(source.paths()))
-        return f"{leaf.sourceName()} {path}".rstrip()
+        path = _option(source.options().get("path"))
+        return _files(leaf.sourceName(), list(_items(source.paths())) if path is None else [path])
     if kind == "StreamingRelationV2":
         return str(leaf.sourceName())
     if kind == "LogicalRelation":
@@ -142,10 +144,15 @@ def _source(leaf: Any) -> str | None:
         relation = leaf.relation()
         if relation.getClass().getSimpleName() != "HadoopFsRelation":
             return str(relation.toString())[:80]
-        return f"{relation.toString()} {', '.join(p.toString() for p in _items(relation.location().rootPaths()))}"
+        return _files(relation.toString(), [p.toString() for p in _items(relation.location().rootPaths())])
     if kind == "DataSourceV2Relation":
         return str(leaf.name())
     return str(leaf.nodeName())
+
+
+def _files(format_: str, paths: Sequence[str]) -> str:
+    local = [unquote(urlsplit(p).path) if p.startswith("file:") else p for p in paths]
+    return f"{format_} {', '.join(local)}".rstrip()
 
 
 def _option(option: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gateway.delta.restore import restore
 from gateway.errors import GatewayError
@@ -24,6 +24,14 @@ def is_sparks(error: BaseException) -> bool:
     return type(error).__module__.partition(".")[0] in ("pyspark", "grpc", "py4j")
 
 
+def raise_unresolved(found: Sequence[events.UnresolvedEvent]) -> None:
+    """Raise ProjectError if flows could not be analysed: for their own faults, not what follows from them."""
+    faults = [e for e in found if not e.upstream] or found
+    if faults:
+        named = {e.flow: events.reason(e.error) for e in faults}
+        raise ProjectError("pipeline", "; ".join(f"flow {flow}: {why}" for flow, why in named.items()))
+
+
 def unmet_text(table: str, outcome: Outcome) -> str:
     """An expectation that is not met, in words."""
     what = outcome.expectation
@@ -39,7 +47,7 @@ class Watch:
     def __init__(self, prepared: Prepared, run: Run, tell: Tell) -> None:
         self._prepared, self._run, self._tell = prepared, run, tell
         self._states: dict[str, str] = {}
-        self._unresolved: list[events.UnresolvedEvent] = []
+        self.unresolved: list[events.UnresolvedEvent] = []
         self._tables: dict[str, TableRun] = {}
         self._error: str | None = None
         self._finished = ""
@@ -55,7 +63,7 @@ class Watch:
             case events.FlowEvent() as event:
                 self._flow(event)
             case events.UnresolvedEvent() as event:
-                self._unresolved.append(event)
+                self.unresolved.append(event)
             case events.RunEvent(state=state, error=error):
                 self._finished = state
                 if state == history.FAILED and error:
@@ -79,13 +87,6 @@ class Watch:
             name = table.table if len(flows) == 1 else f"{table.table} ({event.flow.rpartition('.')[2]})"
             again = f", will be tried again: {events.reason(event.error or '')}" if event.retried else ""
             self._tell(f"{name} {event.state}{again or (': ' + table.error if table.error else '')}")
-
-    def raise_unresolved(self) -> None:
-        """Raise ProjectError if flows could not be analysed: their own faults, not what follows from them."""
-        faults = [e for e in self._unresolved if not e.upstream] or self._unresolved
-        if faults:
-            named = {e.flow: events.reason(e.error) for e in faults}
-            raise ProjectError("pipeline", "; ".join(f"flow {flow}: {why}" for flow, why in named.items()))
 
     def failed(self, reason: str) -> None:
         """The run as a whole has failed."""
