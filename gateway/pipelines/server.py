@@ -83,7 +83,7 @@ def _own(config: Config, master: str, warehouse: Path, log: Path) -> Iterator[Se
     extra = read_properties(config.spark_properties) if config.spark_properties else {}
     scratch = Path(tempfile.mkdtemp(prefix="spark-", dir=log.parent))
     # Managed tables of the database `default` lie here; all others are made with a location.
-    fixed = {"spark.sql.warehouse.dir": (warehouse / "default").as_uri(), TABLE_FORMAT: "delta"}
+    fixed = {"spark.sql.warehouse.dir": f"file:{warehouse / 'default'}", TABLE_FORMAT: "delta"}
     settings = session.settings(jars, scratch, memory=config.spark_memory, connect_port=0, extra={**extra, **fixed})
     try:
         with _started(master, settings, log) as (classic, process), contextlib.closing(_local(classic)) as connected:

@@ -37,7 +37,7 @@ class Warehouse:
         """Make the databases `schemas` in Spark, each at its folder. Raises ConfigError if one is elsewhere already."""
         for schema in schemas:
             folder = self._schema_folder(schema)
-            session.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(schema)} LOCATION {text(folder.as_uri())}")
+            session.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(schema)} LOCATION {text(f'file:{folder}')}")
             where = _location(session, schema)
             if where != folder:
                 raise ConfigError(
@@ -56,7 +56,7 @@ class Warehouse:
                 self.attach(session, [schema])
                 folder = Path(self._catalog.table_location(schema, table))
                 name = f"{quoted(schema)}.{quoted(table)}"
-                session.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {text(folder.as_uri())}")
+                session.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {text(f'file:{folder}')}")
                 done.add((schema, table))
 
     def _schema_folder(self, schema: str) -> Path:

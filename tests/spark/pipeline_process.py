@@ -1,0 +1,55 @@
+"""Many commands of `gateway pipeline` on one JVM: arguments as lines of JSON in, exit code and texts as lines of JSON out.
+
+The same code runs as from the command line, but that a JVM is started once; each command gets a Connect session of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gateway.cli import main
+from gateway.config import load_config
+from gateway.pipelines import graph, run, server, validate
+
+
+def commands(folder: Path, jars: str, warehouse: Path) -> None:
+    """Serve standard input until it ends."""
+    flags: dict[str, str | list[str] | None] = {
+        "warehouse": str(warehouse),
+        "state": str(folder),
+        "spark": "local[2]",
+        "spark-jars": jars,
+        "spark-memory": "1GiB",
+    }
+    with server.serve(load_config(flags, {}), "local[2]", warehouse, folder / "spark.log") as one:
+        service = getattr(one.jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+        url = f"sc://localhost:{getattr(service, 'MODULE$').localPort()}"
+
+        @contextlib.contextmanager
+        def shared(config: Any, master: str, *_: Any) -> Iterator[server.Server]:
+            with contextlib.closing(server._Connected(url)) as connected:
+                own = one.jvm if not master.startswith("sc://") else None
+                yield replace(one, session=connected.session, jvm=own, process=None)
+
+        for module in (run, validate, graph):
+            setattr(module, "serve", shared)  # noqa: B010 (mypy knows no `serve` there)
+        for line in sys.stdin:
+            print(json.dumps(_one(json.loads(line))), flush=True)
+
+
+def _one(arguments: list[str]) -> tuple[int, str, str]:
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        code = main(["pipeline", *arguments])
+    return code, out.getvalue(), errors.getvalue()
+
+
+if __name__ == "__main__":
+    commands(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))

@@ -1,0 +1,585 @@
+"""Pipelines on a real Spark: projects run, run again, killed, interrupted and refused; their tables through a real gateway.
+
+Needs Java, pyspark and the Delta jars (GATEWAY_SPARK_JARS, else the default folder); skipped with a reason without them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.delta.table import open_snapshot
+from gateway.engine.spark import setup
+from gateway.pipelines.lock import process_start
+from gateway.pipelines.run import lock_path
+from tests.fix_server import clean_environment, connect_to, start_server
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-pipelines")]
+
+ROOT = Path(__file__).resolve().parents[2]
+JARS = Path(os.environ.get("GATEWAY_SPARK_JARS") or setup.default_folder())
+SECONDS = 600
+SPEC = """\
+name: {name}
+storage: {storage}
+database: {name}
+configuration:
+  spark.sql.sources.default: delta
+  spark.sql.shuffle.partitions: "1"
+  spark.sql.pipelines.execution.maxFlowRetryAttempts: "0"
+libraries:
+  - glob:
+      include: t/**
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def spark() -> None:
+    """Skips where there is no Spark."""
+    missing = [p.detail for p in setup.problems(JARS)]
+    if missing:
+        pytest.skip("; ".join(missing))
+
+
+def flags(warehouse: Path, state: Path) -> list[str]:
+    """The settings of a run that starts its own Spark."""
+    own = ["--spark", "local[2]", "--spark-jars", str(JARS), "--spark-memory", "1GiB"]
+    return ["--warehouse", str(warehouse), "--state", str(state), *own]
+
+
+def start(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    """`gateway pipeline` as a process of its own."""
+    command = [sys.executable, "-W", "ignore", "-m", "gateway", "pipeline", *arguments]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment or clean_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error."""
+    out, errors = process.communicate(timeout=SECONDS)
+    return process.returncode, out, errors
+
+
+def project(folder: Path, name: str, **files: str) -> Path:
+    """A project in `folder`; `files` by name, with _ for the dot before the ending."""
+    made = folder / name
+    (made / "t").mkdir(parents=True)
+    (made / "spark-pipeline.yml").write_text(SPEC.format(name=name, storage=(folder / f"{name}-storage").as_uri()))
+    for file, content in files.items():
+        stem, _, ending = file.rpartition("_")
+        (made / "t" / f"{stem}.{ending}").write_text(content)
+    return made
+
+
+def rows(folder: Path) -> int | None:
+    """How many rows a Delta table has."""
+    return open_snapshot(str(folder)).num_rows
+
+
+# ---- one project, end to end, twice
+
+
+Shop = tuple[Path, list[tuple[int, str, str]]]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """examples/shop run, given new files, and run again by another process: the warehouse's parent and what was said."""
+    folder = tmp_path_factory.mktemp("my shop")  # a space, as users have it
+    made = folder / "project"
+    shutil.copytree(ROOT / "examples" / "shop", made, copy_function=shutil.copyfile)
+    spec = made / "spark-pipeline.yml"
+    storage = (folder / "storage").as_uri()
+    spec.write_text(spec.read_text().replace("file:///tmp/delta-sql-gateway/shop", storage))
+    assert storage in spec.read_text()
+    said = [finish(start("run", str(made), *flags(folder / "warehouse", folder / "state")))]
+    for file in (made / "next").rglob("*.*"):
+        shutil.copyfile(file, made / "raw" / file.relative_to(made / "next"))
+    said.append(finish(start("run", str(made), *flags(folder / "warehouse", folder / "state"))))
+    return folder, said
+
+
+def summary(out: str) -> dict[str, list[str]]:
+    """The cells of the printed tables by their first cell and, for expectations, their second."""
+    found = {}
+    for line in out.splitlines():
+        cells = line.split()
+        key = ".".join(cells[:2]) if len(cells) > 2 and cells[2] in ("warn", "fail", "count") else (cells or [""])[0]
+        found[key] = cells
+    return found
+
+
+def test_first_run_takes_everything_in(shop: Shop) -> None:
+    code, out, errors = shop[1][0]
+    assert code == 0, errors
+    cells = summary(out)
+    # state, rows in, rows out, version
+    assert cells["shop.bronze_orders"][-4:] == ["COMPLETED", "6", "6", "2"]
+    assert cells["shop.silver_orders"][-4:] == ["COMPLETED", "6", "4", "1"]
+    assert cells["shop.quarantine_orders"][-4:] == ["COMPLETED", "6", "2", "1"]
+    assert cells["shop.gold_revenue_by_country"][-3:] == ["COMPLETED", "3", "1"]
+    # failing, of rows, failing added
+    assert cells["shop.silver_orders.small"][-3:] == ["1", "4", "1"]
+    assert cells["shop.silver_orders.recent"][-3:] == ["4", "4", "4"]
+    assert cells["shop.silver_orders.has_id"][-3:] == ["0", "4", "0"]
+    assert "warning: shop.silver_orders: 1 of 4 rows fail small (quantity <= 10), 1 of them added by this run" in errors
+    assert "recent" not in errors  # only counted
+    said = [line.split("  ", 1)[1] for line in errors.splitlines() if "shop.silver_orders" in line and "  " in line]
+    assert said[:3] == [f"shop.silver_orders {state}" for state in ("STARTING", "RUNNING", "COMPLETED")]
+
+
+def test_second_run_takes_in_only_what_is_new(shop: Shop) -> None:
+    code, out, errors = shop[1][1]
+    assert code == 0, errors
+    cells = summary(out)
+    assert cells["shop.bronze_orders"][-4:-1] == ["COMPLETED", "4", "4"]
+    assert cells["shop.bronze_customers"][-4:-1] == ["COMPLETED", "1", "1"]
+    assert cells["shop.silver_orders"][-4:-1] == ["COMPLETED", "4", "3"]
+    assert cells["shop.quarantine_orders"][-4:-1] == ["COMPLETED", "4", "1"]
+    assert cells["shop.silver_orders.small"][-3:] == ["2", "7", "1"]
+    assert cells["shop.silver_orders.recent"][-3:] == ["4", "7", "0"]
+    warehouse = shop[0] / "warehouse"
+    assert rows(warehouse / "shop" / "bronze_orders") == 10
+    assert rows(warehouse / "shop" / "quarantine_orders") == 3
+    assert sorted(p.name for p in (warehouse / "shop").iterdir()) == [
+        *("bronze_customers", "bronze_orders", "gold_daily", "gold_revenue_by_country"),
+        *("quarantine_orders", "silver_orders"),
+    ]
+
+
+def test_clients_of_the_gateway_see_the_tables_and_the_history(shop: Shop) -> None:
+    running = start_server(shop[0], "--memory-limit", "1GiB")
+    try:
+        with connect_to(running) as connection, connection.cursor() as cursor:
+
+            def ask(sql: str) -> list[tuple[Any, ...]]:
+                cursor.execute(sql)
+                return [tuple(row) for row in cursor.fetchall()]
+
+            assert ask("SELECT country, orders, revenue FROM main.shop.gold_revenue_by_country ORDER BY country") == [
+                ("DE", 3, Decimal("140.00")),
+                ("NL", 3, Decimal("56.00")),
+                ("unknown", 1, Decimal("8.00")),
+            ]
+            assert ask("SELECT sum(orders), sum(revenue) FROM main.shop.gold_daily") == [(7, Decimal("204.00"))]
+            assert ask("SELECT order_id FROM main.shop.silver_orders ORDER BY 1") == [
+                (n,) for n in (1, 2, 5, 6, 7, 8, 10)
+            ]
+            assert ask("SELECT order_id FROM main.shop.quarantine_orders ORDER BY 1") == [(3,), (4,), (9,)]
+            assert ask("SELECT pipeline, state, message FROM main.pipelines.runs WHERE ended > started") == [
+                ("shop", "COMPLETED", None),
+                ("shop", "COMPLETED", None),
+            ]
+            last = "run_id = (SELECT max(run_id) FROM main.pipelines.runs)"
+            assert ask(
+                f"SELECT rows_in, rows_out FROM main.pipelines.tables WHERE {last} AND table_name = 'shop.silver_orders'"
+            ) == [(4, 3)]
+            assert ask(
+                "SELECT failing_rows, checked_rows, failing_rows_added FROM main.pipelines.expectations "
+                f"WHERE {last} AND name = 'small'"
+            ) == [(2, 7, 1)]
+    finally:
+        assert running.stop() == 0
+
+
+def test_status_needs_no_spark(shop: Shop) -> None:
+    environment = {**clean_environment(), "PATH": "/nonexistent", "JAVA_HOME": ""}
+    place = ["--warehouse", str(shop[0] / "warehouse"), "--state", str(shop[0] / "state")]
+    code, out, errors = finish(start("status", str(shop[0] / "project"), *place, environment=environment))
+    assert code == 0, errors
+    assert [line.split()[1] for line in out.splitlines()[2:4]] == ["COMPLETED", "COMPLETED"]
+    assert summary(out)["shop.silver_orders"][-4:-1] == ["COMPLETED", "4", "3"]
+
+
+def test_run_without_java_says_so(tmp_path: Path) -> None:
+    made = project(tmp_path, "nojava", g_sql="CREATE MATERIALIZED VIEW g AS SELECT 1 AS x")
+    environment = {**clean_environment(), "PATH": "/nonexistent", "JAVA_HOME": ""}
+    code, _, errors = finish(start("run", str(made), *flags(tmp_path / "w", tmp_path / "s"), environment=environment))
+    assert code == 2 and "Java is not found: install Java 17 or 21" in errors
+    assert not lock_path(tmp_path / "w", "nojava").exists()
+
+
+def test_unreachable_server_is_told_at_once(tmp_path: Path) -> None:
+    made = project(tmp_path, "away", g_sql="CREATE MATERIALIZED VIEW g AS SELECT 1 AS x")
+    begin = time.monotonic()
+    place = ["--warehouse", str(tmp_path / "w"), "--state", str(tmp_path / "s"), "--spark", "sc://127.0.0.1:9"]
+    code, _, errors = finish(start("run", str(made), *place))
+    assert code == 2 and "sc://127.0.0.1:9 cannot be reached" in errors
+    assert time.monotonic() - begin < 60
+
+
+# ---- killed, interrupted, twice at once
+
+
+SLOW = """
+import time
+from pathlib import Path
+from pyspark import pipelines as dp
+from pyspark.sql.functions import udf
+
+@udf("bigint")
+def slowly(x):
+    time.sleep(SECONDS)
+    return x
+
+@dp.table
+def bronze():
+    return spark.readStream.schema("id BIGINT").csv("RAW")
+
+@dp.table
+def silver():
+    return spark.readStream.table("bronze").select(slowly("id").alias("id"))
+
+@dp.materialized_view
+def gold():
+    return spark.read.table("silver")
+"""
+
+
+def slow(made: Path, raw: Path, seconds: float) -> None:
+    (made / "t" / "a.py").write_text(SLOW.replace("SECONDS", str(seconds)).replace("RAW", raw.as_uri()))
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> None:
+    """Read standard error until a line holds `text`."""
+    assert process.stderr is not None
+    seen = []
+    for line in process.stderr:
+        seen.append(line)
+        if text in line:
+            return
+    pytest.fail(f"{text!r} was not said:\n{''.join(seen)}")
+
+
+def jvm_of(lock: Path) -> tuple[int, int]:
+    """Pid and start time of the JVM of the run that holds `lock`."""
+    holder = json.loads(lock.read_text())
+    assert holder["jvm"] > 0 and process_start(holder["jvm"]) == holder["jvm_start"]
+    return holder["jvm"], holder["jvm_start"]
+
+
+def gone(jvm: tuple[int, int], seconds: float) -> bool:
+    """Whether the process ends in time."""
+    end = time.monotonic() + seconds
+    while process_start(jvm[0]) == jvm[1]:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def test_run_that_is_killed_between_two_tables_is_completed_by_the_next(tmp_path: Path) -> None:
+    raw, warehouse, state = tmp_path / "raw", tmp_path / "warehouse", tmp_path / "state"
+    raw.mkdir()
+    (raw / "1.csv").write_text("1\n2\n3\n")
+    made = project(tmp_path, "slow")
+    lock = lock_path(warehouse, "slow")
+    settings = flags(warehouse, state)
+    slow(made, raw, 0)
+    code, _, errors = finish(start("run", str(made), *settings))
+    assert code == 0, errors
+    (raw / "2.csv").write_text("4\n5\n")
+    slow(made, raw, 30)
+
+    killed = start("run", str(made), *settings)
+    wait_for(killed, "slow.bronze COMPLETED")
+    jvm = jvm_of(lock)
+    code, _, errors = finish(start("run", str(made), *settings))
+    assert code == 1 and "PIPELINE_RUNNING" in errors and f"process {killed.pid} on " in errors
+    killed.kill()
+    killed.communicate()
+    assert lock.exists()
+    assert (rows(warehouse / "slow" / "bronze"), rows(warehouse / "slow" / "silver")) == (5, 3)
+
+    interrupted = start("run", str(made), *settings)
+    wait_for(interrupted, "slow.silver RUNNING")
+    assert process_start(jvm[0]) != jvm[1]  # ended before the lock was taken over
+    jvm = jvm_of(lock)
+    interrupted.send_signal(signal.SIGINT)
+    code, _, _ = finish(interrupted)
+    assert code == 130
+    assert not lock.exists() and gone(jvm, 20)
+    # Spark had emptied the view when the run began.
+    assert rows(warehouse / "slow" / "gold") == 3
+    assert not list((state / "pipelines").glob("spark-*"))
+
+    slow(made, raw, 0)
+    code, out, errors = finish(start("run", str(made), *settings))
+    assert code == 0, errors
+    cells = summary(out)
+    assert cells["slow.bronze"][-4:-1] == ["COMPLETED", "0", "0"]
+    assert cells["slow.silver"][-4:-1] == ["COMPLETED", "2", "2"]
+    assert [rows(warehouse / "slow" / name) for name in ("bronze", "silver", "gold")] == [5, 5, 5]
+    code, out, _ = finish(start("status", str(made), "--warehouse", str(warehouse), "--state", str(state)))
+    assert [line.split()[1] for line in out.splitlines()[2:6]] == ["COMPLETED", "CANCELED", "CRASHED", "COMPLETED"]
+
+
+# ---- bad projects and bad data, on one JVM
+
+
+Ask = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of projects, warehouse and state."""
+    folder = tmp_path_factory.mktemp("projects")
+    (folder / "warehouse").mkdir()
+    (folder / "state").mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ask(place: Path) -> Iterator[Ask]:
+    """Runs a command of `gateway pipeline` on the module's JVM: exit code, standard output, standard error."""
+    script = Path(__file__).parent / "pipeline_process.py"
+    command = [sys.executable, "-W", "ignore", str(script), str(place / "state"), str(JARS), str(place / "warehouse")]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**clean_environment(), "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    out, into = process.stdout, process.stdin
+
+    def one(verb: str, made: Path, *arguments: str, settings: bool = True) -> tuple[int, str, str]:
+        fixed = flags(place / "warehouse", place / "state") if settings else []
+        into.write(json.dumps([verb, str(made), *fixed, *arguments]) + "\n")
+        into.flush()
+        code, text, errors = json.loads(out.readline())
+        return code, text, errors
+
+    yield one
+    into.close()
+    assert process.wait(60) == 0
+
+
+BRONZE = """
+from pyspark import pipelines as dp
+@dp.table
+def bronze():
+    return spark.readStream.schema("id BIGINT").csv("RAW")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "told"),
+    [
+        (
+            "cycle",
+            {"a_sql": "CREATE MATERIALIZED VIEW a AS SELECT * FROM b; CREATE MATERIALIZED VIEW b AS SELECT * FROM a"},
+            ["Circular dependencies are not supported"],
+        ),
+        (
+            "missing",
+            {
+                "a_sql": "CREATE MATERIALIZED VIEW a AS SELECT * FROM nowhere; CREATE MATERIALIZED VIEW b AS SELECT * FROM a"
+            },
+            ["missing.a", "TABLE_OR_VIEW_NOT_FOUND", "nowhere"],
+        ),
+        ("syntax", {"a_sql": "CREATE MATERIALIZED VIEW a AS SELEC 1"}, ["t/a.sql", "PARSE_SYNTAX_ERROR"]),
+        ("python", {"a_py": "x = 1\ny = 1 / 0\n"}, ["t/a.py:2", "ZeroDivisionError"]),
+        ("pysyntax", {"a_py": "x = 1\ny = (\n"}, ["t/a.py:2", "SyntaxError"]),
+        (
+            "predicate",
+            {"a_sql": "CREATE MATERIALIZED VIEW a TBLPROPERTIES ('gateway.expect.pos' = 'y > 0') AS SELECT 1 AS x"},
+            ["predicate.a: gateway.expect.pos = y > 0", "UNRESOLVED_COLUMN"],
+        ),
+        (
+            "action",
+            {"a_sql": "CREATE MATERIALIZED VIEW a TBLPROPERTIES ('gateway.expect.p.action' = 'x') AS SELECT 1 AS x"},
+            ["action.a: gateway.expect.p.action is 'x'"],
+        ),
+        (
+            "format",
+            {"a_sql": "CREATE MATERIALIZED VIEW a USING parquet AS SELECT 1 AS x"},
+            ["format.a: the format parquet cannot be seen"],
+        ),
+    ],
+)
+def test_bad_project_is_refused_by_validate_and_run(
+    ask: Ask, place: Path, name: str, files: dict[str, str], told: list[str]
+) -> None:
+    made = project(place, name, **files)
+    for verb in ("validate", "run"):
+        code, _, errors = ask(verb, made)
+        assert code == 2, errors
+        for text in told:
+            assert text in errors
+    assert not lock_path(place / "warehouse", name).exists()
+    assert list((place / "warehouse" / name).iterdir()) == []
+
+
+def test_what_init_writes_is_valid_and_runs(ask: Ask, place: Path) -> None:
+    made = place / "starter"
+    code, out, errors = ask("init", made, settings=False)
+    assert code == 0 and str(made / "spark-pipeline.yml") in out
+    code, out, errors = ask("validate", made)
+    assert code == 0 and "warning" not in errors
+    assert "starter.silver_orders: expects positive_amount: amount > 0 (warn)" in out
+    assert not (place / "warehouse" / "starter" / "bronze_orders").exists()
+    code, out, errors = ask("run", made)
+    assert code == 0, errors
+    assert rows(place / "warehouse" / "starter" / "gold_revenue") == 2
+    assert summary(out)["starter.silver_orders.positive_amount"][-3:] == ["1", "3", "1"]
+
+
+def test_graph_tells_what_spark_has_analysed(ask: Ask, place: Path) -> None:
+    raw = place / "graph-raw"
+    raw.mkdir()
+    sql = """
+    CREATE TEMPORARY VIEW v AS SELECT id FROM STREAM(bronze) WHERE id IN (SELECT order_id FROM starter.silver_orders);
+    CREATE STREAMING TABLE silver;
+    CREATE FLOW fill AS INSERT INTO silver BY NAME SELECT * FROM STREAM(v);
+    CREATE MATERIALIZED VIEW gold AS WITH bronze AS (SELECT 1 AS id) SELECT b.id FROM bronze b JOIN silver s ON b.id = s.id;
+    """
+    if not (place / "starter").exists():
+        ask("init", place / "starter", settings=False)
+        assert ask("run", place / "starter")[0] == 0
+    made = project(place, "graph", a_py=BRONZE.replace("RAW", raw.as_uri()), b_sql=sql)
+    code, out, errors = ask("graph", made)
+    assert code == 0, errors
+    blocks = [line.split("  ")[0].strip() if not line.startswith(" ") else line.strip() for line in out.splitlines()]
+    assert blocks == [
+        f"csv {raw}",
+        "starter.silver_orders",
+        "graph.bronze",
+        f"<- csv {raw}",
+        "v",
+        "<- graph.bronze",
+        "<- starter.silver_orders",
+        "graph.silver",
+        "<- v  (flow fill)",
+        "graph.gold",
+        "<- graph.silver",
+    ]
+    code, _, errors = ask("graph", made, "-o", str(place / "graph.svg"))
+    assert code == 0 and (place / "graph.svg").read_text().startswith("<svg ")
+
+
+def test_type_that_changes_upstream_asks_for_a_full_refresh(ask: Ask, place: Path) -> None:
+    raw = place / "change-raw"
+    raw.mkdir()
+    (raw / "1.csv").write_text("1\n2\n")
+    gold = "CREATE MATERIALIZED VIEW gold AS SELECT count(*) AS n FROM bronze"
+    bronze = BRONZE.replace("RAW", raw.as_uri())
+    made = project(place, "change", a_py=bronze, g_sql=gold)
+    assert ask("run", made)[0] == 0
+    (made / "t" / "a.py").write_text(bronze.replace("BIGINT", "STRING"))
+    code, _, errors = ask("run", made)
+    assert code == 4
+    assert "CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE" in errors and "--full-refresh change.bronze" in errors
+    assert rows(place / "warehouse" / "change" / "bronze") == 2
+    assert rows(place / "warehouse" / "change" / "gold") == 1  # as before the run
+    (raw / "2.csv").write_text("x\n")
+    code, out, errors = ask("run", made, "--full-refresh", "bronze")
+    assert code == 0, errors
+    assert summary(out)["change.bronze"][-4:-1] == ["COMPLETED", "3", "3"]
+    assert rows(place / "warehouse" / "change" / "bronze") == 3
+
+
+def test_unknown_table_to_refresh_is_refused_by_name(ask: Ask, place: Path) -> None:
+    made = project(place, "refresh", g_sql="CREATE MATERIALIZED VIEW gold AS SELECT 1 AS x")
+    code, _, errors = ask("run", made, "--full-refresh", "golf")
+    assert code == 2 and "the pipeline has no table golf; did you mean gold?" in errors
+
+
+def test_function_that_raises_fails_the_run_and_its_followers_are_skipped(ask: Ask, place: Path) -> None:
+    raw = place / "raise-raw"
+    raw.mkdir()
+    (raw / "1.csv").write_text("1\n")
+    bad = SLOW.replace("time.sleep(SECONDS)", "raise ValueError('no such luck')").replace("RAW", raw.as_uri())
+    made = project(place, "raising", a_py=bad)
+    code, out, errors = ask("run", made)
+    assert code == 4 and "no such luck" in errors
+    states = {key: cells[3] for key, cells in summary(out).items() if key.startswith("raising.")}
+    assert states == {"raising.bronze": "COMPLETED", "raising.silver": "FAILED", "raising.gold": "SKIPPED"}
+    assert rows(place / "warehouse" / "raising" / "silver") == 0
+
+
+def test_expectation_that_fails_gives_3_and_leaves_the_rows(ask: Ask, place: Path) -> None:
+    sql = """
+    CREATE MATERIALIZED VIEW g TBLPROPERTIES (
+      'gateway.expect.small' = 'x < 8 -- or so', 'gateway.expect.small.action' = 'fail',
+      'gateway.expect.odd' = 'assert_true(x < 3) IS NULL'
+    ) AS SELECT CASE WHEN id > 7 THEN NULL ELSE id END AS x FROM range(10)
+    """
+    made = project(place, "unmet", g_sql=sql)
+    code, out, errors = ask("run", made)
+    assert code == 3
+    # NULL fails as well
+    assert "unmet.g: 2 of 10 rows fail small (x < 8 -- or so)" in errors and "written all the same" in errors
+    assert "odd (assert_true(x < 3) IS NULL) could not be counted: [USER_RAISED_EXCEPTION]" in errors
+    assert rows(place / "warehouse" / "unmet" / "g") == 10
+    assert summary(out)["unmet.g.small"][-2:] == ["2", "10"]
+
+
+def test_delta_in_definitions_survives_a_second_run(ask: Ask, place: Path) -> None:
+    raw = place / "delta-raw"
+    raw.mkdir()
+    (raw / "1.csv").write_text("1\n")
+    python = BRONZE.replace("RAW", raw.as_uri()).replace("@dp.table", '@dp.table(format="delta")')
+    sql = "CREATE STREAMING TABLE silver USING DELTA AS SELECT * FROM STREAM(bronze)"
+    made = project(place, "usingdelta", a_py=python, g_sql=sql)
+    for total in (1, 2):
+        (raw / f"{total}.csv").write_text(f"{total}\n")
+        code, _, errors = ask("run", made)
+        assert code == 0, errors
+        assert rows(place / "warehouse" / "usingdelta" / "silver") == total
+    assert "usingdelta.silver: the format delta in the definition makes a second run fail on plain Spark" in errors
+
+
+def test_lost_table_or_checkpoint_is_not_continued(ask: Ask, place: Path) -> None:
+    raw = place / "lost-raw"
+    raw.mkdir()
+    (raw / "1.csv").write_text("1\n2\n")
+    made = project(place, "lost", a_py=BRONZE.replace("RAW", raw.as_uri()))
+    assert ask("run", made)[0] == 0
+    storage = place / "lost-storage" / "_checkpoints"
+    storage.rename(place / "kept")
+    code, _, errors = ask("run", made)
+    assert code == 2 and "lost.bronze: the table has rows, but no checkpoint" in errors
+    (place / "kept").rename(storage)
+    assert ask("run", made)[0] == 0
+    assert rows(place / "warehouse" / "lost" / "bronze") == 2
+
+
+def test_server_of_others(ask: Ask, place: Path) -> None:
+    """The same through Connect only: nothing of the server but its Connect port is used."""
+    raw = place / "remote-raw"
+    raw.mkdir()
+    (raw / "1.csv").write_text("1\n2\n")
+    sql = """
+    CREATE STREAMING TABLE mart.silver TBLPROPERTIES ('gateway.expect.two' = 'id = 2') AS SELECT * FROM STREAM(bronze);
+    CREATE MATERIALIZED VIEW gold AS SELECT count(*) AS n FROM mart.silver;
+    """
+    made = project(place, "remote", a_py=BRONZE.replace("RAW", raw.as_uri()), g_sql=sql)
+    for total in (2, 3):
+        code, out, errors = ask("run", made, "--spark", "sc://localhost:1")
+        assert code == 0, errors
+        assert rows(place / "warehouse" / "mart" / "silver") == total
+        assert summary(out)["mart.silver.two"][-3:] == [str(total - 1), str(total), "1"]
+        (raw / f"{total}.csv").write_text(f"{total + 1}\n")
+    code, _, errors = ask("graph", made, "--spark", "sc://localhost:1")
+    assert code == 2 and "leave --spark out" in errors
