@@ -1,4 +1,4 @@
-"""The command line: `gateway serve | demo | query | check-sql | bench | doctor | spark | token`."""
+"""The command line: `gateway serve | demo | query | check-sql | bench | doctor | spark | token | pipeline`."""
 
 from gateway.cli.main import main
 

@@ -16,6 +16,7 @@ from gateway.pipelines.project import CHECKPOINTS, Project, ProjectError
 from gateway.pipelines.registry import DELTA, register, words
 from gateway.pipelines.server import TABLE_FORMAT, Server
 from gateway.pipelines.spark_graph import SparkGraph
+from gateway.pipelines.stream import dry_run
 from gateway.pipelines.warehouse import Warehouse, version
 
 
@@ -56,9 +57,12 @@ def prepare(project: Project, server: Server, warehouse: Warehouse) -> Prepared:
     warehouse.register(session, project.database, names | registered.words, known)
     graph = SparkGraph(server.jvm, session, registered.graph_id) if server.jvm is not None else None
     if graph is not None:
-        given = graph.read()
+        try:
+            definitions = graph.read()
+        except ProjectError:
+            dry_run(session, registered.graph_id, project)  # tells it better, and of all flows
+            raise
         graph.forget_format(DELTA)
-        definitions = given
     else:
         catalog = project.catalog or session.catalog.currentCatalog()
         definitions = sql_heads.definitions(project, catalog, registered)

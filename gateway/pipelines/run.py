@@ -18,8 +18,9 @@ from gateway.pipelines.history import History, Run
 from gateway.pipelines.prepare import Prepared, check_checkpoints, prepare, refreshed
 from gateway.pipelines.project import Project, ProjectError
 from gateway.pipelines.server import serve
+from gateway.pipelines.stream import is_sparks, messages, raise_unresolved
 from gateway.pipelines.warehouse import Warehouse, quoted
-from gateway.pipelines.watch import Tell, Watch, is_sparks, raise_unresolved
+from gateway.pipelines.watch import Tell, Watch
 
 _LOCKS = ".pipelines"
 ALL = "*"
@@ -73,8 +74,9 @@ def run_pipeline(project: Project, config: Config, master: str, options: Options
                     tell(f"warning: {warning}")
                 watch = Watch(prepared, this, tell)
                 _execute(prepared, anew, options.full_refresh_all, watch)
-                watch.count_rows()
-                watch.check_expectations()
+                if server.end() is None:
+                    watch.count_rows()
+                    watch.check_expectations()
         except ProjectError:
             watch = None  # nothing ran
             raise
@@ -114,28 +116,12 @@ def _execute(prepared: Prepared, anew: Sequence[Dataset], anew_all: bool, watch:
     """Run the registered graph to its end. Raises ProjectError if Spark cannot analyse it."""
     names = [f"{quoted(t.schema)}.{quoted(t.name)}" for t in anew]
     try:
-        for message in messages(prepared, names, anew_all, dry=False):
+        for message in messages(
+            prepared.server.session, prepared.graph_id, prepared.project.storage, anew=names, anew_all=anew_all
+        ):
             watch.saw(message)
     except Exception as error:
         if not is_sparks(error):
             raise
         raise_unresolved(watch.unresolved)
-        watch.failed(events.reason(str(error)))
-
-
-def messages(prepared: Prepared, anew: Sequence[str], anew_all: bool, *, dry: bool) -> Iterator[str]:
-    """Run the registered graph; the sentences of its event stream."""
-    from pyspark.pipelines.spark_connect_pipeline import start_run
-
-    results = start_run(
-        prepared.server.session,
-        prepared.graph_id,
-        full_refresh=list(anew),
-        full_refresh_all=anew_all,
-        refresh=[],
-        dry=dry,
-        storage=prepared.project.storage,
-    )
-    for result in results:
-        if "pipeline_event_result" in result:
-            yield result["pipeline_event_result"].event.message
+        watch.failed(prepared.server.end() or events.reason(str(error)))

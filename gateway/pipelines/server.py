@@ -43,6 +43,12 @@ class Server:
     log: Path | None
     scratch: Path | None
 
+    def end(self) -> str | None:
+        """How the JVM of our own has ended, in words; None while it lives."""
+        if self.process is None or self.process.poll() is None:
+            return None
+        return f"Spark has ended with exit code {self.process.returncode} in the middle of the run; its output is in {self.log}"
+
 
 @contextlib.contextmanager
 def serve(config: Config, master: str, warehouse: Path, log: Path) -> Iterator[Server]:
@@ -125,9 +131,14 @@ def _check_connect() -> None:
 
 
 def _local(classic: Any) -> _Connected:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
     service = getattr(classic._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")  # noqa: SLF001
     port = getattr(service, "MODULE$").localPort()
-    return _Connected(f"sc://localhost:{port}")
+    connected = _Connected(f"sc://localhost:{port}")
+    # A JVM of our own that does not answer is gone: the default would wait ten minutes for it.
+    connected.session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=1000)])
+    return connected
 
 
 @contextlib.contextmanager
@@ -138,18 +149,18 @@ def _started(master: str, settings: Mapping[str, str], log: Path) -> Iterator[tu
     os.environ.setdefault(_NO_PROXY, "localhost")
     mode = os.environ.pop(_MODE)
     try:
-        with _output_to(log):
-            classic = session.start(master, settings, app="gateway pipeline")
-    except ConfigError as error:
-        raise ConfigError("spark", f"{error.message.removeprefix('spark: ')} (see {log})") from error
-    finally:
-        os.environ[_MODE] = mode
-        gateway = SparkContext._gateway  # noqa: SLF001
-    try:
-        yield classic, gateway.proc
+        try:
+            with _output_to(log):
+                classic = session.start(master, settings, app="gateway pipeline")
+        except ConfigError as error:
+            raise ConfigError("spark", f"{error.message.removeprefix('spark: ')} (see {log})") from error
+        finally:
+            os.environ[_MODE] = mode
+        yield classic, SparkContext._gateway.proc  # noqa: SLF001
     finally:
         os.environ.pop(_TOKEN, None)
-        _end(gateway)
+        if SparkContext._gateway is not None:  # noqa: SLF001
+            _end(SparkContext._gateway)  # noqa: SLF001
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
 
 

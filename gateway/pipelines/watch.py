@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from gateway.delta.restore import restore
 from gateway.errors import GatewayError
@@ -11,25 +11,12 @@ from gateway.pipelines.definitions import Dataset
 from gateway.pipelines.expectations import Outcome
 from gateway.pipelines.history import Run, TableRun
 from gateway.pipelines.prepare import Prepared, views
-from gateway.pipelines.project import ProjectError
+from gateway.pipelines.stream import is_sparks
 from gateway.pipelines.warehouse import version, written
 
 Tell = Callable[[str], None]
 # What Spark says when a table that exists does not fit the definition any more.
 _MISFITS = ("CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE", "DELTA_FAILED_TO_MERGE_FIELDS", "DELTA_MERGE_INCOMPATIBLE_DATATYPE")
-
-
-def is_sparks(error: BaseException) -> bool:
-    """Whether an exception comes from Spark or the connection to it."""
-    return type(error).__module__.partition(".")[0] in ("pyspark", "grpc", "py4j")
-
-
-def raise_unresolved(found: Sequence[events.UnresolvedEvent]) -> None:
-    """Raise ProjectError if flows could not be analysed: for their own faults, not what follows from them."""
-    faults = [e for e in found if not e.upstream] or found
-    if faults:
-        named = {e.flow: events.reason(e.error) for e in faults}
-        raise ProjectError("pipeline", "; ".join(f"flow {flow}: {why}" for flow, why in named.items()))
 
 
 def unmet_text(table: str, outcome: Outcome) -> str:

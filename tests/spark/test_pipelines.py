@@ -332,6 +332,20 @@ def test_run_that_is_killed_between_two_tables_is_completed_by_the_next(tmp_path
     assert [line.split()[1] for line in out.splitlines()[2:6]] == ["COMPLETED", "CANCELED", "CRASHED", "COMPLETED"]
 
 
+def test_spark_that_dies_fails_the_run(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    (raw / "1.csv").write_text("1\n2\n3\n")
+    made = project(tmp_path, "dies")
+    slow(made, raw, 60)
+    process = start("run", str(made), *flags(tmp_path / "warehouse", tmp_path / "state"))
+    wait_for(process, "dies.silver RUNNING")
+    os.kill(jvm_of(lock_path(tmp_path / "warehouse", "dies"))[0], signal.SIGKILL)
+    code, out, errors = finish(process)
+    assert code == 4 and "Spark has ended with exit code -9 in the middle of the run" in errors
+    assert summary(out)["dies.bronze"][3] == "COMPLETED"
+
+
 # ---- bad projects and bad data, on one JVM
 
 
