@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gateway.cli.embedded import embedded_config
-from gateway.cli.main import settings_flags
+from gateway.cli.settings import settings_flags
 from gateway.errors import ConfigError, GatewayError
 from gateway.observability import configure_logging
 

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from gateway.cli.embedded import embedded_config
-from gateway.cli.main import settings_flags
 from gateway.cli.output import layout, texts
+from gateway.cli.settings import settings_flags
 from gateway.config import Config
 from gateway.engine.launch import Launched
 from gateway.observability import configure_logging

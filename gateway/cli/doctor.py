@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 
 from gateway.cli.findings import FAIL, OK, WARN, Finding, report
-from gateway.cli.main import settings_flags
+from gateway.cli.settings import settings_flags
 from gateway.cli.spark import jar_findings, program_findings
 from gateway.config import PINS, Config, check_pins, format_bytes, load_config
 from gateway.engine.spark import setup

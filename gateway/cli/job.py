@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from gateway.cli.embedded import running_gateway
-from gateway.cli.main import settings_flags
 from gateway.cli.output import layout, plain, texts
+from gateway.cli.settings import settings_flags
 from gateway.config import Config, load_config
 from gateway.errors import ConfigError, GatewayError
 from gateway.observability import configure_logging

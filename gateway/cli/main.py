@@ -9,37 +9,12 @@ from importlib import import_module
 from typing import Any
 
 from gateway import __version__
-from gateway.config import SETTINGS
+from gateway.cli import job_arguments, pipeline_arguments
+from gateway.cli.settings import SPARK_SETTINGS, add_settings
 from gateway.errors import ConfigError, GatewayError
 
 # Command -> module of this package with `run(arguments) -> int`; imported only when asked for.
 COMMANDS = ("serve", "demo", "query", "check-sql", "bench", "doctor", "spark", "token", "job", "pipeline")
-
-
-_SPARK = ("spark", "spark-jars", "spark-memory", "spark-properties", "spark-above")
-
-
-def add_settings(parser: argparse.ArgumentParser, names: Sequence[str] | None = None) -> None:
-    group = parser.add_argument_group(
-        "settings", "each is also an environment variable GATEWAY_… and a key of the file"
-    )
-    for setting in SETTINGS:
-        if names is not None and setting.name not in names:
-            continue
-        default = f" [{setting.default}]" if setting.default else ""
-        group.add_argument(
-            f"--{setting.name}",
-            dest=f"setting_{setting.field}",
-            metavar=setting.metavar or setting.field.upper(),
-            action="append" if setting.repeatable else "store",
-            help=(setting.help + default).replace("%", "%%"),
-        )
-    group.add_argument("--config", metavar="FILE", help="TOML file with settings")
-
-
-def settings_flags(arguments: argparse.Namespace) -> dict[str, str | list[str] | None]:
-    """The flags of `add_settings` as `load_config` takes them."""
-    return {s.name: getattr(arguments, f"setting_{s.field}", None) for s in SETTINGS}
 
 
 class _CommandParser(argparse.ArgumentParser):
@@ -86,12 +61,12 @@ def make_parser() -> argparse.ArgumentParser:
     query.add_argument("-o", "--output", metavar="FILE", help="write the rows to FILE")
     query.add_argument("--max-rows", type=int, metavar="N", help="rows shown by the table format [1000]; 0: all")
     query.add_argument("--quiet", action="store_true", help="no progress on standard error")
-    add_settings(query, ("warehouse", "allow-path", "state", "memory-limit", "log-level", *_SPARK))
+    add_settings(query, ("warehouse", "allow-path", "state", "memory-limit", "log-level", *SPARK_SETTINGS))
 
     check = commands.add_parser("check-sql", help="say what of a SQL file would run, what not, why and where")
     check.add_argument("file", metavar="FILE", help="statements separated by semicolons; - reads standard input")
     check.add_argument("--json", action="store_true", help="one JSON object per statement")
-    add_settings(check, ("warehouse", "allow-path", "state", *_SPARK))
+    add_settings(check, ("warehouse", "allow-path", "state", *SPARK_SETTINGS))
 
     bench = commands.add_parser("bench", help="measure this installation (from a source checkout)")
     bench.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run; all by default")
@@ -115,12 +90,9 @@ def make_parser() -> argparse.ArgumentParser:
         "--token-file", required=True, metavar="FILE", help="file of hashed tokens that --auth token reads"
     )
 
-    job_arguments.add(
-        commands.add_parser(
-            "job", help="built-in Spark jobs: load data, look after tables, compare engines, make test data"
-        )
-    )
-    pipeline_arguments.add(commands, add_settings)
+    does = "built-in Spark jobs: load data, look after tables, compare engines, make test data"
+    job_arguments.add(commands.add_parser("job", help=does))
+    pipeline_arguments.add(commands.add_parser("pipeline", help="data pipelines of Spark into the warehouse"))
     return parser
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from gateway.cli.main import settings_flags
 from gateway.cli.output import layout
+from gateway.cli.settings import settings_flags
 from gateway.config import Config, load_config
 from gateway.errors import ConfigError
 from gateway.pipelines import expectations, history, lock, starter

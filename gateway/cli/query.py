@@ -10,8 +10,8 @@ import time
 from typing import Any
 
 from gateway.cli.embedded import embedded_gateway
-from gateway.cli.main import settings_flags
 from gateway.cli.output import choose_format, write_rows
+from gateway.cli.settings import settings_flags
 from gateway.errors import ConfigError
 from gateway.protocol.client import Client, RemoteError
 

@@ -8,7 +8,7 @@ import signal
 import threading
 from types import FrameType
 
-from gateway.cli.main import settings_flags
+from gateway.cli.settings import settings_flags
 from gateway.config import load_config
 from gateway.engine.launch import Launched
 from gateway.observability import configure_logging, log

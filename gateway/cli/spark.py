@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from gateway.cli.findings import FAIL, OK, Finding, report
-from gateway.cli.main import settings_flags
+from gateway.cli.settings import settings_flags
 from gateway.config import load_config
 from gateway.engine.spark import setup
 from gateway.errors import ConfigError

@@ -22,8 +22,9 @@ from gateway.cli import main
 from gateway.cli.doctor import examine
 from gateway.cli.embedded import embedded_config
 from gateway.cli.findings import FAIL
-from gateway.cli.main import make_parser, settings_flags
+from gateway.cli.main import make_parser
 from gateway.cli.output import choose_format, write_rows
+from gateway.cli.settings import settings_flags
 from gateway.config import PINS, SETTINGS, load_config
 from gateway.errors import ConfigError
 
