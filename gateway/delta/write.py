@@ -185,9 +185,17 @@ def overwrite(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
 
 
 def check_creatable(
-    path: str, schema: t.StructType, *, partition_by: Sequence[str], properties: Mapping[str, str], replace: bool
+    path: str,
+    schema: t.StructType,
+    *,
+    as_select: bool,
+    partition_by: Sequence[str],
+    properties: Mapping[str, str],
+    replace: bool,
 ) -> None:
     """Raise what `create_table` would raise for what the table asks of its writers, before anything is planned."""
+    if as_select:
+        schema = _nullable(schema)
     _check_schema(schema, _partition_columns(schema, partition_by))
     _check_properties(dict(properties))
     if replace and log.has_log(path):

@@ -104,7 +104,7 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     }
     if command.query is None:
         assert command.columns is not None
-        write.check_creatable(path, struct(*command.columns), **options)
+        write.check_creatable(path, struct(*command.columns), as_select=False, **options)
         emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
         write.create_table(path, struct(*command.columns), comment=command.comment, **options)
         return Answer("CREATE_TABLE", is_query=False, announced=True)
@@ -117,7 +117,7 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
                 "UNSUPPORTED_FEATURE", f"A column of type VOID ({f.name}) in a table.", span=command.query.span
             )
     schema_ = struct(*(StructField(f.name, f.type, True) for f in query.schema.fields))
-    write.check_creatable(path, schema_, **options)
+    write.check_creatable(path, schema_, as_select=True, **options)
     decision = plan(compile_query(stored(query, binder, schema_), env.context))
     execution = runner.engine.run(decision.query)
     execution.start()

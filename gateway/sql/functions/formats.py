@@ -13,7 +13,7 @@ from gateway.sql import bound
 from gateway.sql.bound import Call, Expr, Lit
 from gateway.sql.catalogue import Context, Function, Site, bind_call, coerce_args, make, param
 from gateway.sql.coerce import coerced, decimal_for, implicit_type
-from gateway.sql.functions import datetimes, maths, strings
+from gateway.sql.functions import datetimes, encodings, maths, strings
 from gateway.sql.functions.constants import folded
 from gateway.sql.functions.lowerings import text
 from gateway.sqltypes import (
@@ -198,7 +198,7 @@ def _to_number(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.udf("to_number", call.type, args[0], params=(tokens, pattern, lenient), raises=not lenient)
 
 
-_ROWS = {row.name: row for rows in (datetimes.ROWS, maths.ROWS, strings.ROWS) for row in rows}
+_ROWS = {row.name: row for rows in (datetimes.ROWS, maths.ROWS, strings.ROWS, encodings.ROWS) for row in rows}
 
 
 def _bind_to_char(function: Function, site: Site) -> Expr:
