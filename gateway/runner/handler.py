@@ -41,6 +41,7 @@ from gateway.sql.commands import explained, parse_command
 from gateway.sql.compile import Compiled, bind, compile_query
 from gateway.sql.parameters import bound_parameters
 from gateway.sql.resolve import Binder, BoundQuery
+from gateway.sql.respell import check_allowed
 from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement
 from gateway.sql.tokens import span_of_token
@@ -126,6 +127,8 @@ class Runner:
                 return
             if handover is None:
                 raise
+            if self.has_spark:
+                check_allowed(statement)
             self.hand_over(error, handover)
 
     def _route(self, error: UnsupportedError, handover: Handover | None) -> Answer:

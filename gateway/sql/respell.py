@@ -36,6 +36,12 @@ _CLAUSES = frozenset(
 )
 _PATH_FORMATS = frozenset({"DELTA", "PARQUET", "CSV", "JSON", "TEXT", "ORC", "AVRO", "BINARYFILE", "XML"})
 
+_PATH_SIGNS = frozenset("/:")
+# Delta takes a path as text behind these.
+_BEFORE_PATH = frozenset(
+    {"VACUUM", "OPTIMIZE", "HISTORY", "DETAIL", "TABLE", "CLONE", "FROM", "JOIN", "INTO", "UPDATE"}
+)
+
 # Functions that run code of the driver or tell Spark's own idea of the session.
 _REFUSED_FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("REFLECT", "JAVA_METHOD", "TRY_REFLECT"), "calls Java methods"),
@@ -44,7 +50,8 @@ _REFUSED_FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(
         ("READ_FILES", "READ_KAFKA", "READ_PUBSUB", "READ_KINESIS", "HTTP_REQUEST"), "reads from elsewhere"
     ),
-    **dict.fromkeys(("READ_STATESTORE", "STATE_METADATA"), "reads from elsewhere"),
+    **dict.fromkeys(("READ_STATESTORE", "STATE_METADATA", "TABLE_CHANGES_BY_PATH"), "reads from elsewhere"),
+    "TABLE_CHANGES": "would not find the gateway's tables",
 }
 _TIME_LITERALS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 _BARE_FUNCTIONS = frozenset({"CURRENT_USER", "SESSION_USER", "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_SCHEMA"})
@@ -138,7 +145,7 @@ def respell(statement: Statement, naming: Naming, parameters: Mapping[int | str,
         UnsupportedError: for what must not reach Spark (code, foreign sources), by name and position.
         UserError: PATH_NOT_ALLOWED; UNBOUND_SQL_PARAMETER.
     """
-    _refuse(statement)
+    check_allowed(statement)
     edits: list[tuple[Span, str]] = []
     for marker in statement.markers:
         key: int | str = marker.span.start if marker.name is None else marker.name.lower()
@@ -192,11 +199,12 @@ def _one_name(
     parts = [_text(t) for t in tokens[first : last + 1 : 2]]
     target = _is_target(statement, first)
     is_table = target or _names_table(statement, first)
-    if len(parts) == 2 and is_table and parts[0].upper() in _PATH_FORMATS and statement.words[last] == QUOTED:
-        real = naming.path(parts[1])
-        edits.append((span_of_token(tokens[last]), _quoted(real)))
+    if len(parts) == 2 and statement.words[last] == QUOTED and not _PATH_SIGNS.isdisjoint(parts[1]):
+        if parts[0].upper() not in _PATH_FORMATS:
+            raise unsupported(f"reading {parts[0]} by path", span_of_token(tokens[first]))
         if target:
             raise unsupported("writing to a path", span_of_token(tokens[last]))
+        edits.append((span_of_token(tokens[last]), _quoted(naming.path(parts[1]))))
         return
     catalog, schema, used = naming.catalog, naming.schema, 0
     if len(parts) >= 3 and naming.has_schema(parts[0], parts[1]):
@@ -317,7 +325,8 @@ def _located(statement: Statement, last: int, location: str) -> tuple[Span, str]
     return Span(stop, stop), clause
 
 
-def _refuse(statement: Statement) -> None:
+def check_allowed(statement: Statement) -> None:
+    """Raise UnsupportedError for what must not reach Spark: code, foreign sources, what would tell its own session."""
     words, tokens = statement.words, statement.tokens
     for i, word in enumerate(words):
         reason = _REFUSED_FUNCTIONS.get(word)
@@ -330,6 +339,12 @@ def _refuse(statement: Statement) -> None:
             raise unsupported("TRANSFORM … USING a script", span_of_token(tokens[i]))
         if word in ("LOCATION", "DIRECTORY", "JAR", "FILE", "ARCHIVE") and words[i + 1] == STRING:
             raise unsupported(f"{word} in a statement for Spark", span_of_token(tokens[i]))
+        if word in _BEFORE_PATH and words[i + 1] == STRING:
+            raise unsupported(f"a path behind {word} in a statement for Spark", span_of_token(tokens[i + 1]))
+        if word == "AS" and words[i + 1] == STRING and words[0] == "CREATE" and "FUNCTION" in words[:i]:
+            raise unsupported("a function made of a Java class", span_of_token(tokens[i + 1]))
+        if word == "OPTIONS" and words[0] in ("CREATE", "REPLACE", "ALTER"):
+            raise unsupported("OPTIONS of a table", span_of_token(tokens[i]))
         if word == "EXECUTE" and words[i + 1] == "IMMEDIATE":
             raise unsupported("EXECUTE IMMEDIATE", span_of_token(tokens[i]))
         if word in _TIME_LITERALS and words[i + 1] == STRING and _beyond_micros(tokens[i + 1].text):
@@ -381,4 +396,4 @@ def _edited(statement: Statement, edits: list[tuple[Span, str]], mentions: tuple
     return Respelt("".join(pieces), mentions, tuple(starts), tuple(origins), tuple(moves))
 
 
-__all__ = ["Mention", "Naming", "Respelt", "UnsupportedError", "database", "names_back", "respell"]
+__all__ = ["Mention", "Naming", "Respelt", "UnsupportedError", "check_allowed", "database", "names_back", "respell"]
