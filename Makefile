@@ -1,6 +1,6 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only test-heavy test-spark bench bench-spark conformance lint format lock thrift check-thrift clean
+.PHONY: demo test test-only test-heavy test-spark bench bench-spark conformance conformance-spark lint format lock thrift check-thrift clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -71,6 +71,10 @@ bench-spark: $(VENV)/.spark
 # Counts of right, refused and wrong answers over the recorded corpora, into docs/conformance.md.
 conformance: $(VENV)/.dev
 	$(BIN)/python -m tests.conformance.report $(ARGS)
+
+# The same corpora through the wire with Spark behind the gateway, against plain PySpark: half an hour.
+conformance-spark: $(VENV)/.spark
+	$(BIN)/python -m tests.conformance.wire
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check

@@ -1,0 +1,94 @@
+"""The corpora over the wire with Spark behind the gateway, against plain PySpark: ``python -m tests.conformance.wire``.
+
+Of the statements that plain PySpark of the same version answers as the corpora do, how many does the gateway answer so, through
+databricks-sql-connector? Plain PySpark's verdicts are kept in .bench/. Takes half an hour on two cores.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from gateway.engine.spark import setup
+from tests.conformance import corpora
+from tests.fix_server import start_server
+from tests.fix_shared import ROOT
+
+_RIGHT = ("pass", "pass_error", "name")
+_NAMES = ("spark_function_examples", "spark_golden_dev")
+_ASKED = 0.98
+
+
+def _run(script: Path, name: str, out: Path, *flags: str) -> None:
+    command = [
+        sys.executable,
+        str(script),
+        "run",
+        "--corpus",
+        str(script.parent / f"{name}.jsonl.gz"),
+        "--out",
+        str(out),
+    ]
+    subprocess.run([*command, "--timeout", "60", "--quiet", *flags], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+
+
+def _verdicts(path: Path) -> dict[str, tuple[str, str]]:
+    """Verdict and text of each scored query by its id."""
+    found = {}
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        next(lines)
+        for line in lines:
+            record = json.loads(line)
+            if record["score"] and record["kind"] != "command":
+                found[record["id"]] = (record["verdict"], record["sql"])
+    return found
+
+
+def _plain(script: Path, name: str) -> dict[str, tuple[str, str]]:
+    cache = ROOT / ".bench" / f"plain-pyspark-{setup.PYSPARK}-{name}.gz"
+    if not cache.exists():
+        cache.parent.mkdir(exist_ok=True)
+        draft = cache.with_suffix(".draft")
+        _run(script, name, draft, "--adapter", "spark")
+        draft.replace(cache)
+    return _verdicts(cache)
+
+
+def main() -> int:
+    """0 if enough is answered and nothing is wrong that plain PySpark gets right."""
+    script = corpora.runner_script()
+    if script is None:
+        print("the corpora are not here (set GATEWAY_SHARED)")
+        return 2
+    jars = os.environ.get("GATEWAY_SPARK_JARS") or str(setup.default_folder())
+    good = True
+    with tempfile.TemporaryDirectory() as folder:
+        flags = ("--spark", "local[*]", "--spark-jars", jars, "--allow-path", str(script.parent))
+        server = start_server(Path(folder), *flags)
+        try:
+            for name in _NAMES:
+                plain = {i for i, (verdict, _) in _plain(script, name).items() if verdict in _RIGHT}
+                out = Path(folder) / f"{name}.gz"
+                _run(script, name, out, "--adapter", "gateway", "--url", server.thrift_url, "-j", "2")
+                ours = _verdicts(out)
+                counts = Counter(ours[i][0] for i in plain)
+                right = sum(counts[v] for v in _RIGHT)
+                wrong = [i for i in sorted(plain) if ours[i][0] in corpora.WRONG and i not in corpora.EXCEPTED]
+                others = ", ".join(f"{n} {v}" for v, n in counts.most_common() if v not in _RIGHT)
+                print(f"{name}: {right} of {len(plain)} ({right / len(plain):.1%}); {others}; wrong {len(wrong)}")
+                for i in wrong:
+                    print(f"  {i} {ours[i][0]}: {' '.join(ours[i][1].split())[:150]}")
+                good = good and right >= _ASKED * len(plain) and not wrong
+        finally:
+            server.stop()
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
