@@ -75,14 +75,37 @@ class Catalog(Protocol):
 
     def schemas(self) -> list[str]: ...
 
-    def tables(self, schema: str) -> list[str]: ...
+    def tables(self, schema: str) -> list[str]:
+        """Delta tables."""
+
+    def other_tables(self, schema: str) -> list[str]:
+        """Tables of other formats."""
 
     def has_schema(self, schema: str) -> bool: ...
 
+    def views(self, schema: str) -> list[str]: ...
+
+    def functions(self, schema: str) -> list[str]: ...
+
     def table(self, schema: str, table: str, as_of: AsOf | None = None) -> BoundTable | None: ...
 
+    def view(self, schema: str, view: str) -> Any:
+        """The `objects.StoredView` of that name; None also where a table has the name."""
+
+    def function(self, schema: str, function: str) -> Any:
+        """The `objects.StoredFunction` of that name, or None."""
+
+    def identity(self, kind: type, schema: str, name: str) -> object:
+        """Changes with a stored object of a class of `objects`; None if there is none."""
+
+    def put(self, stored: Any, replacing: bool) -> bool:
+        """Keep an object of a class of `objects`; False if there is one of its name that is not to be replaced."""
+
+    def drop(self, kind: type, schema: str, name: str) -> bool:
+        """Remove a view or function (a class of `objects`); whether there was one."""
+
     def table_folder(self, schema: str, table: str) -> str | None:
-        """The folder of an existing table."""
+        """The folder of an existing Delta table."""
 
     def create_schema(self, schema: str, comment: str | None) -> None: ...
 

@@ -1,8 +1,9 @@
 """A folder of Delta tables as a catalog: ``root/<schema>/<table>/_delta_log`` is a table, seen at once, whoever wrote it.
 
-Nothing is registered: names are folders. What Delta cannot hold (comments of schemas) lies in one small JSON file in the
-root. Names match case-insensitively and keep the folder's spelling; hidden folders and links that lead out of the root are
-not seen.
+Nothing is registered: names are folders. What Delta cannot hold lies in small JSON files: comments of schemas in one in the
+root, views, functions and tables of other formats in one each (`catalog.objects`). A Delta table hides a view and a table of
+another format of its name, which only another writer could have put there. Names match case-insensitively and keep the
+folder's spelling; hidden folders and links that lead out of the root are not seen.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import time
 import uuid
 from typing import Any
 
+from gateway.catalog import objects
 from gateway.catalog.base import AsOf, TableName
 from gateway.catalog.bound import DeltaBoundTable, bind
+from gateway.catalog.objects import AnyStored, Stored, StoredFunction, StoredTable, StoredView
 from gateway.catalog.paths import is_under
 from gateway.delta import table as delta_table
 from gateway.delta.log import has_log
@@ -51,27 +54,68 @@ class LocalCatalog:
         return sorted(n for n in names if not has_log(os.path.join(self.root, n)))
 
     def tables(self, schema: str) -> list[str]:
-        """Names of the tables of a schema, sorted; empty if there is no such schema."""
+        """Names of the Delta tables of a schema, sorted; empty if there is no such schema."""
         folder = self._schema_folder(schema)
         if folder is None:
             return []
         return sorted(n for n in self._folders(folder) if has_log(os.path.join(folder, n)))
+
+    def other_tables(self, schema: str) -> list[str]:
+        """Names of the tables of other formats of a schema, sorted; empty if there is no such schema."""
+        folder = self._schema_folder(schema)
+        stored = set(objects.names(folder, StoredTable)) if folder is not None else set()
+        if folder is None or not stored:
+            return []
+        return sorted(n for n in self._folders(folder) if n.lower() in stored and not has_log(os.path.join(folder, n)))
+
+    def views(self, schema: str) -> list[str]:
+        """Names of the views of a schema, sorted; empty if there is no such schema."""
+        folder = self._schema_folder(schema)
+        if folder is None:
+            return []
+        found = (self.view(schema, name) for name in objects.names(folder, StoredView))
+        return sorted(v.name.table for v in found if v is not None)
+
+    def functions(self, schema: str) -> list[str]:
+        """Lower-case names of the functions of a schema, sorted; empty if there is no such schema."""
+        folder = self._schema_folder(schema)
+        return [] if folder is None else objects.names(folder, StoredFunction)
 
     def has_schema(self, schema: str) -> bool:
         if not self.read_only and schema.lower() == DEFAULT_SCHEMA:
             return True
         return self._schema_folder(schema) is not None
 
-    def table(self, schema: str, table: str, as_of: AsOf | None = None) -> DeltaBoundTable | None:
+    def table(self, schema: str, table: str, as_of: AsOf | None = None) -> DeltaBoundTable | StoredTable | None:
         """The table at its newest version or as of `as_of`; None if there is none of that name."""
         root = self.table_folder(schema, table)
         if root is None:
-            return None
+            return self._stored(StoredTable, schema, table)
         folder, spelling = os.path.split(root)
         linked = os.path.islink(folder) or os.path.islink(root)
         return bind(
             TableName(self.name, os.path.basename(folder), spelling), os.path.realpath(root) if linked else root, as_of
         )
+
+    def view(self, schema: str, view: str) -> StoredView | None:
+        """The view of that name; None also where a table has the name."""
+        found = self._stored(StoredView, schema, view)
+        return found if found is None or self.table_folder(schema, view) is None else None
+
+    def function(self, schema: str, function: str) -> StoredFunction | None:
+        """The function of that name."""
+        return self._stored(StoredFunction, schema, function)
+
+    def identity(self, kind: type, schema: str, name: str) -> object:
+        """Changes with a stored object; None if there is none."""
+        folder = self._schema_folder(schema)
+        return None if folder is None else objects.identity(folder, kind, name)
+
+    def _stored(self, kind: type[Stored], schema: str, name: str) -> Stored | None:
+        folder = self._schema_folder(schema)
+        if folder is None or not self._can_name(name):
+            return None
+        return objects.read(folder, kind, name, TableName(self.name, os.path.basename(folder), name))
 
     def schema_comment(self, schema: str) -> str | None:
         """The comment that the schema was created with."""
@@ -112,7 +156,7 @@ class LocalCatalog:
         folder = self._schema_folder(schema)
         if folder is None:
             raise self._no_schema(schema)
-        if not cascade and self._folders(folder):
+        if not cascade and (self._folders(folder) or objects.has_any(folder)):
             text = f"Cannot drop a schema `{schema}` because it contains objects. Use DROP SCHEMA ... CASCADE."
             raise UserError("SCHEMA_NOT_EMPTY", text)
         roots = [os.path.realpath(os.path.join(folder, n)) for n in self._folders(folder)]
@@ -128,11 +172,34 @@ class LocalCatalog:
         self._check_writable()
         root = self.table_folder(schema, table)
         if root is None:
+            stored = self._stored(StoredTable, schema, table)
+            if stored is not None and self.drop(StoredTable, schema, table):
+                if os.path.isdir(stored.location):
+                    self._remove(stored.location)
+                return
             name = f"`{self.name}`.`{schema}`.`{table}`"
             raise UserError("TABLE_OR_VIEW_NOT_FOUND", f"The table or view {name} cannot be found.")
         real = os.path.realpath(root)
         self._remove(root)
         delta_table.forget(real)
+
+    def put(self, stored: AnyStored, replacing: bool) -> bool:
+        """Keep an object in its schema; False if there is one of its name and kind that is not to be replaced."""
+        self._check_writable()
+        self.check_name(objects.KINDS[type(stored)], stored.name.table)
+        schema = stored.name.schema
+        folder = self._schema_folder(schema)
+        if folder is None:
+            if schema.lower() != DEFAULT_SCHEMA:
+                raise self._no_schema(schema)
+            folder = os.path.join(self.root, DEFAULT_SCHEMA)
+        return objects.write(folder, stored, replacing)
+
+    def drop(self, kind: type, schema: str, name: str) -> bool:
+        """Remove a stored object, not its files; whether there was one."""
+        self._check_writable()
+        folder = self._schema_folder(schema)
+        return folder is not None and self._can_name(name) and objects.remove(folder, kind, name)
 
     # ---- folders
 
@@ -199,6 +266,7 @@ class LocalCatalog:
                 ]
             for path in stale:
                 shutil.rmtree(path, ignore_errors=True)  # another process may be sweeping too
+            objects.sweep(parent, oldest)
 
     # ---- checks and facts
 
@@ -210,16 +278,20 @@ class LocalCatalog:
         return UserError("SCHEMA_NOT_FOUND", f"The schema `{self.name}`.`{schema}` cannot be found.")
 
     @staticmethod
-    def check_name(kind: str, name: str) -> None:
-        """Raise UserError INVALID_IDENTIFIER unless a schema or table may have `name`."""
-        # Folder names: nothing that the file system or a hidden-folder rule would read otherwise.
-        if (
-            not name
-            or name.startswith((".", "_delta", "_"))
-            or not _FORBIDDEN.isdisjoint(name)
-            or "%" in name
-            or len(name.encode()) > 200
-        ):
+    def _can_name(name: str) -> bool:
+        """Whether a name is one of a folder: nothing that the file system or a hidden-folder rule would read otherwise."""
+        return (
+            bool(name)
+            and not name.startswith((".", "_"))
+            and _FORBIDDEN.isdisjoint(name)
+            and "%" not in name
+            and len(name.encode()) <= 200
+        )
+
+    @classmethod
+    def check_name(cls, kind: str, name: str) -> None:
+        """Raise UserError INVALID_IDENTIFIER unless a schema, table, view or function may have `name`."""
+        if not cls._can_name(name):
             raise UserError("INVALID_IDENTIFIER", f"`{name}` cannot be used as the name of a {kind}.")
 
     def _facts(self) -> dict[str, Any]:

@@ -34,12 +34,16 @@ _READ_ONLY = (
     c.ShowColumns,
     c.ShowFunctions,
     c.ShowTblProperties,
+    c.ShowCreateTable,
     c.DescribeTable,
     c.DescribeQuery,
     c.DescribeSchema,
     c.DescribeCatalog,
 )
-_WITHOUT_TRACE = (*_READ_ONLY, c.CreateView, c.UseCatalog, c.UseSchema, c.SetConf, c.SetTimeZone, c.Reset, c.DropView)
+_WITHOUT_TRACE = (
+    *(*_READ_ONLY, c.UseCatalog, c.UseSchema, c.SetConf, c.SetTimeZone, c.Reset),
+    *(c.CreateView, c.AlterView, c.DropView, c.DropFunction),  # what they would write they announce before
+)
 
 
 class Verdict(StrEnum):
@@ -134,14 +138,12 @@ def _check_one(
     if isinstance(command, c.Query):
         decision = _planned(command, env, runner)
         return decision.engine, decision.reason, ()
-    if isinstance(command, _WITHOUT_TRACE):
-        return "gateway", "answered without an engine", commands.run(command, job, env, runner, _Nowhere()).changes
-    if isinstance(command, c.Insert):
+    if isinstance(command, (*_WITHOUT_TRACE, c.Insert)):
         try:
-            commands.run(command, job, env, runner, _Nowhere(stop_at_write=True))
+            answer = commands.run(command, job, env, runner, _Nowhere(stop_at_write=True))
         except _AboutToWriteError as stopped:
             return stopped.planned.engine, stopped.planned.reason, ()
-        raise AssertionError("an INSERT that was not planned")
+        return "gateway", "answered without an engine", answer.changes
     query = getattr(command, "query", None)
     if query is not None:
         decision = _planned(query, env, runner)

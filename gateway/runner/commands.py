@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gateway.catalog.objects import StoredTable, StoredView
 from gateway.config.session import (
     ENGINE,
     SESSION_SETTINGS,
@@ -22,7 +23,8 @@ from gateway.runner.patterns import hive
 from gateway.sql import command_nodes as c
 from gateway.sql import literals
 from gateway.sql.functions import CATALOGUE
-from gateway.sqltypes import BOOLEAN, STRING, IntervalType, StructField, struct
+from gateway.sql.spark_literals import quoted_text
+from gateway.sqltypes import BOOLEAN, STRING, IntervalType, StructField, quote_if_needed, struct
 
 if TYPE_CHECKING:
     from gateway.runner.handler import Environment, Runner
@@ -150,7 +152,8 @@ def _schema_in(name: c.Name | None, env: Environment) -> tuple[Any, str]:
 def _show_tables(command: c.ShowTables, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
     catalog, schema = _schema_in(command.schema, env)
     match = hive(command.pattern)
-    rows = [(schema, t, False) for t in catalog.tables(schema) if match(t)]
+    names = sorted(catalog.tables(schema) + catalog.other_tables(schema) + catalog.views(schema))
+    rows = [(schema, t, False) for t in names if match(t)]
     rows += [("", v.name, True) for v in env.session.views.values() if match(v.name)]
     fields = struct(
         StructField("database", STRING, False),
@@ -161,16 +164,16 @@ def _show_tables(command: c.ShowTables, job: Statement, env: Environment, runner
 
 
 def _show_views(command: c.ShowViews, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
-    if command.schema is not None:
-        _schema_in(command.schema, env)
+    catalog, schema = _schema_in(command.schema, env)
     match = hive(command.pattern)
-    views = [v for v in env.session.views.values() if match(v.name)]
+    rows = [(schema, v, False) for v in catalog.views(schema) if match(v)]
+    rows += [("", v.name, True) for v in env.session.views.values() if match(v.name)]
     fields = struct(
         StructField("namespace", STRING, False),
         StructField("viewName", STRING, False),
         StructField("isTemporary", BOOLEAN, False),
     )
-    return rows_of("SHOW", fields, [[""] * len(views), [v.name for v in views], [True] * len(views)])
+    return rows_of("SHOW", fields, [[r[i] for r in rows] for i in range(3)])
 
 
 def _show_columns(command: c.ShowColumns, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
@@ -192,11 +195,15 @@ def _show_columns(command: c.ShowColumns, job: Statement, env: Environment, runn
 
 
 def _show_functions(command: c.ShowFunctions, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
-    if command.schema is not None:
-        _schema_in(command.schema, env)
+    catalog, schema = _schema_in(command.schema, env)
     match = hive(command.pattern)
+    own = (
+        []
+        if command.scope == "SYSTEM"
+        else [f"{catalog.name}.{schema}.{f}" for f in catalog.functions(schema) if match(f)]
+    )
     public = [] if command.scope == "USER" else [n for n in CATALOGUE if n[0].isalpha() and " " not in n]
-    return rows_of("SHOW", strings("function"), [sorted(n for n in public if match(n))])
+    return rows_of("SHOW", strings("function"), [sorted([*own, *(n for n in public if match(n))])])
 
 
 def _show_properties(
@@ -204,7 +211,7 @@ def _show_properties(
 ) -> Answer:
     table = None
     if not views.is_view(command.table, env):
-        table = env.tables.table(command.table.parts, None, command.table.span)
+        table = env.tables.find(command.table.parts, None, command.table.span)
     properties = dict(sorted(table.properties.items())) if table is not None else {}
     if command.key is not None:
         name = command.table if table is None else table.name
@@ -219,14 +226,14 @@ def _show_properties(
 def _described(
     parts: tuple[str, ...], name: c.Name, env: Environment, runner: Runner
 ) -> tuple[tuple[StructField, ...], Any]:
-    """Columns of a table or temporary view; the second is the table, None for a view."""
+    """Columns of a table or view; the second is the table or the lasting view, None for a temporary one."""
     view = env.session.views.get(parts[0].lower()) if len(parts) == 1 else None
     if view is not None:
         return views.columns(view, env, runner), None
     if len(parts) == 2 and parts[0].lower() in ("delta", "parquet") and "/" in parts[1]:
         table = env.tables.path(parts[0].lower(), parts[1], None, name.span)
     else:
-        table = env.tables.table(parts, None, name.span)
+        return (found := env.tables.find(parts, None, name.span)).schema.fields, found
     return table.schema.fields, table
 
 
@@ -241,6 +248,9 @@ def _describe(command: c.DescribeTable, job: Statement, env: Environment, runner
     if command.column is not None:
         return _describe_column(command, fields, table)
     rows: list[tuple[str, str, str | None]] = [(f.name, f.type.simple, f.comment) for f in fields]
+    if isinstance(table, StoredView):
+        rows += _view_details(table) if command.extended else []
+        return rows_of("DESCRIBE", _DESCRIBED, [[r[i] for r in rows] for i in range(3)])
     if table is not None and table.partition_columns:
         by_name = {f.name: f for f in fields}
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
@@ -257,11 +267,55 @@ def _describe(command: c.DescribeTable, job: Statement, env: Environment, runner
             rows.append(("Comment", table.comment, ""))
         rows += [
             ("Location", f"file:{table.location}", ""),
-            ("Provider", "delta" if table.version is not None else "parquet", ""),
+            ("Provider", _provider(table), ""),
         ]
         properties = ",".join(f"{k}={v}" for k, v in sorted(table.properties.items()))
         rows.append(("Table Properties", f"[{properties}]", ""))
     return rows_of("DESCRIBE", _DESCRIBED, [[r[i] for r in rows] for i in range(3)])
+
+
+def _provider(table: Any) -> str:
+    if isinstance(table, StoredTable):
+        return table.format
+    return "delta" if table.version is not None else "parquet"
+
+
+def _view_details(view: StoredView) -> list[tuple[str, str, str | None]]:
+    properties = ", ".join(f"{k}={v}" for k, v in sorted(view.properties.items()))
+    rows = [
+        ("Catalog", view.name.catalog),
+        ("Database", view.name.schema),
+        ("Table", view.name.table),
+        ("Type", "VIEW"),
+        *([("Comment", view.comment)] if view.comment else []),
+        ("View Text", view.query),
+        ("View Schema Mode", "COMPENSATION"),
+        ("View Catalog and Namespace", f"{view.catalog}.{view.schema_name}"),
+        ("View Query Output Columns", f"[{', '.join(view.query_columns)}]"),
+        ("Table Properties", f"[{properties}]"),
+    ]
+    return [("", "", ""), ("# Detailed Table Information", "", ""), *((key, value, "") for key, value in rows)]
+
+
+def _show_create_table(
+    command: c.ShowCreateTable, job: Statement, env: Environment, runner: Runner, emit: Emit
+) -> Answer:
+    view = None if views.is_view(command.table, env) else env.tables.find(command.table.parts, None, command.table.span)
+    if not isinstance(view, StoredView):
+        raise unsupported("SHOW CREATE TABLE of anything but a lasting view", command.table.span)
+    columns = [
+        quote_if_needed(f.name) + (f" COMMENT {quoted_text(f.comment)}" if f.comment else "")
+        for f in view.schema.fields
+    ]
+    name = ".".join(quote_if_needed(n) for n in (view.name.catalog, view.name.schema, view.name.table))
+    text = f"CREATE VIEW {name} (\n  " + ",\n  ".join(columns) + ")\n"
+    if view.comment:
+        text += f"COMMENT {quoted_text(view.comment)}\n"
+    if view.properties:
+        pairs = (f"{quoted_text(k)} = {quoted_text(v)}" for k, v in sorted(view.properties.items()))
+        text += "TBLPROPERTIES (\n  " + ",\n  ".join(pairs) + ")\n"
+    text += f"WITH SCHEMA COMPENSATION\nAS {view.query}\n"
+    return rows_of("SHOW", strings("createtab_stmt"), [[text]])
 
 
 def _describe_column(command: c.DescribeTable, fields: tuple[StructField, ...], table: Any) -> Answer:
@@ -373,8 +427,11 @@ _RULES: dict[type, Rule] = {
     c.DescribeSchema: _describe_schema,
     c.DescribeCatalog: _describe_catalog,
     c.Explain: _explain,
+    c.ShowCreateTable: _show_create_table,
     c.CreateView: views.create_view,
+    c.AlterView: views.alter_view,
     c.DropView: views.drop_view,
+    c.DropFunction: writes.drop_function,
     c.CreateSchema: writes.create_schema,
     c.DropSchema: writes.drop_schema,
     c.CreateTable: writes.create_table,

@@ -21,3 +21,10 @@ def context_of(session: SessionState) -> Context:
         session.user,
         *(session.settings.get(key, "true") == "true" for key in _FLAGS),
     )
+
+
+def meaning_of(context: Context) -> dict[str, str]:
+    """The settings that what a query means may depend on."""
+    flags = (context.group_by_aliases, context.group_by_ordinal, context.order_by_ordinal, context.precision_loss)
+    found = {key: str(flag).lower() for key, flag in zip(_FLAGS, flags, strict=True)}
+    return {TIMEZONE: context.time_zone, **found}

@@ -28,12 +28,13 @@ from gateway.engine.base import (
     Statement,
 )
 from gateway.engine.datafusion import DataFusionEngine
-from gateway.errors import UnsupportedError, unsupported
+from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.planner import Plan, asked_for, handed_over, plan, too_large, uses_definitions
 from gateway.runner import commands, metadata
 from gateway.runner.answer import Answer
-from gateway.runner.context import context_of
+from gateway.runner.context import context_of, meaning_of
 from gateway.runner.definitions import needed
+from gateway.runner.objects import called_function
 from gateway.runner.tables import StatementTables
 from gateway.sql.catalogue import Context
 from gateway.sql.command_nodes import Query
@@ -45,6 +46,8 @@ from gateway.sql.respell import check_allowed
 from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement
 from gateway.sql.tokens import span_of_token
+
+_UNKNOWN_FUNCTION = ("UNRESOLVED_ROUTINE", "UNRESOLVED_TABLE_VALUED_FUNCTION")
 
 
 @dataclass(slots=True)
@@ -104,8 +107,8 @@ class Runner:
     def environment(self, session: SessionState) -> Environment:
         """What a statement of `session` sees."""
         context = context_of(session)
-        zone = context.time_zone
-        tables = StatementTables(self.catalogs, self.paths, session.catalog, session.schema, time_zone=zone)
+        settings = meaning_of(context)
+        tables = StatementTables(self.catalogs, self.paths, session.catalog, session.schema, settings=settings)
         return Environment(session, tables, context, {})
 
     def _statement(self, job: Statement, emit: Emit) -> None:
@@ -117,7 +120,7 @@ class Runner:
             wanted = asked_for(statement, env.setting(ENGINE)) or uses_definitions(statement, used)
             if wanted is not None:
                 raise unsupported(f"Running this statement on Spark ({wanted.reason})", statement.span)
-            self._answer(statement, job, env, started, emit)
+            self._attempt(statement, job, env, started, emit)
         except UnsupportedError as error:
             error.at(span_of_token(statement.tokens[0]))  # the engine's and a table's refusals know no place
             inner = explained(statement)
@@ -130,6 +133,17 @@ class Runner:
             if self.has_spark:
                 check_allowed(statement)
             self.hand_over(error, handover)
+
+    def _attempt(self, statement: Read, job: Statement, env: Environment, started: float, emit: Emit) -> None:
+        """The statement's answer; what fails because of a function that only Spark knows is refused as such."""
+        try:
+            self._answer(statement, job, env, started, emit)
+        except UserError as error:
+            unknown = error.condition in _UNKNOWN_FUNCTION
+            used = called_function(statement, env.tables, env.session.views) if unknown else None
+            if used is None:
+                raise
+            raise unsupported(f"The function `{used}`, which only Spark runs,", error.span) from None
 
     def _route(self, error: UnsupportedError, handover: Handover | None) -> Answer:
         if handover is None or not self.has_spark:

@@ -97,22 +97,25 @@ def _columns_of(rows: list[tuple[Any, ...]], width: int) -> list[list[Any]]:
     return [[row[i] for row in rows] for i in range(width)]
 
 
-def _found(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Iterator[tuple[Catalog, str, str]]:
+def _found(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Iterator[tuple[Catalog, str, str, bool]]:
+    """Tables and views, with whether they are views."""
     schema, table = jdbc(call.schema), jdbc(call.table)
     for catalog in _chosen(call, catalogs):
         for s in catalog.schemas():
             if schema(s):
-                for t in catalog.tables(s):
-                    if table(t):
-                        yield catalog, s, t
+                tables = ((t, False) for t in catalog.tables(s) + catalog.other_tables(s))
+                for name, is_view in sorted([*tables, *((v, True) for v in catalog.views(s))]):
+                    if table(name):
+                        yield catalog, s, name, is_view
 
 
 def _tables(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
     wanted = {t.upper() for t in call.table_types}
     rows: list[tuple[Any, ...]] = []
-    if not wanted or "TABLE" in wanted:
-        for catalog, schema, table in _found(call, catalogs):
-            rows.append((catalog.name, schema, table, "TABLE", _comment(catalog, schema, table), *[None] * 5))
+    for catalog, schema, name, is_view in _found(call, catalogs):
+        kind = "VIEW" if is_view else "TABLE"
+        if not wanted or kind in wanted:
+            rows.append((catalog.name, schema, name, kind, _comment(catalog, schema, name, is_view), *[None] * 5))
     if not wanted or "VIEW" in wanted:
         match = jdbc(call.table)
         if call.catalog is None and jdbc(call.schema)(""):
@@ -121,10 +124,14 @@ def _tables(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
     return rows_of("GET_TABLES", _named(*_TABLE_COLUMNS), _columns_of(rows, len(_TABLE_COLUMNS)))
 
 
-def _comment(catalog: Catalog, schema: str, table: str) -> str:
+def _opened(catalog: Catalog, schema: str, name: str, is_view: bool) -> Any:
+    return catalog.view(schema, name) if is_view else catalog.table(schema, name)
+
+
+def _comment(catalog: Catalog, schema: str, name: str, is_view: bool) -> str:
     """A table's comment; a table that cannot be opened is still listed."""
     try:
-        found = catalog.table(schema, table)
+        found = _opened(catalog, schema, name, is_view)
     except GatewayError:
         return ""
     return (found.comment or "") if found is not None else ""
@@ -134,9 +141,9 @@ def _columns(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
     match = jdbc(call.column)
     rows: list[tuple[Any, ...]] = []
     tables = list(_found(call, catalogs))
-    for catalog, schema, table in tables:
+    for catalog, schema, table, is_view in tables:
         try:
-            found = catalog.table(schema, table)
+            found = _opened(catalog, schema, table, is_view)
         except GatewayError:
             if len(tables) == 1:
                 raise

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,10 @@ import pyarrow as pa
 
 from gateway.catalog.base import Catalog
 from gateway.catalog.local import LocalCatalog
+from gateway.catalog.objects import StoredTable
 from gateway.catalog.paths import AllowedRoots
 from gateway.catalog.samples import open_samples
-from gateway.config.session import (
-    GROUP_BY_ALIASES,
-    GROUP_BY_ORDINAL,
-    ORDER_BY_ORDINAL,
-    PRECISION_LOSS,
-    TIMEZONE,
-    is_tuning,
-)
+from gateway.config.session import is_tuning
 from gateway.delta import log
 from gateway.delta.schema import UnreadableType, parse_schema, struct_of
 from gateway.engine import spill
@@ -33,26 +28,29 @@ from gateway.engine.base import Definition, Emit, Finished, Job, Planned, Sessio
 from gateway.engine.spark import rows
 from gateway.engine.spark.engine import SparkEngine, SparkOptions, SparkSessionSlot, cancelled
 from gateway.engine.spark.errors import as_gateway_error
-from gateway.engine.spark.mirror import MirroredTable
-from gateway.errors import GatewayError, UnsupportedError, UserError
-from gateway.runner import definitions
+from gateway.errors import GatewayError, UnsupportedError, UserError, unsupported
+from gateway.runner import definitions, made
 from gateway.runner.answer import RESULT
 from gateway.runner.context import context_of
+from gateway.runner.registered import SPARK_SETTINGS, Registered, Registrar
 from gateway.sql.bound import Lit
-from gateway.sql.made_view import MadeView, view_of
+from gateway.sql.made_view import MadeView, function_of, view_of
 from gateway.sql.parameters import bound_parameters
-from gateway.sql.respell import SPARK_CATALOG, Mention, Naming, Respelt, database, names_back, respell
+from gateway.sql.respell import (
+    SPARK_CATALOG,
+    Head,
+    Mention,
+    Naming,
+    Respelt,
+    database,
+    names_back,
+    respell,
+    table_format,
+)
 from gateway.sql.statement import Kind, read_statement
 from gateway.sql.statement import Statement as Read
 from gateway.sqltypes import BIGINT, INTERVAL, VARIANT, DataType, StructField, StructType, struct
 
-_PASSED_ON = {
-    TIMEZONE: "spark.sql.session.timeZone",
-    GROUP_BY_ALIASES: GROUP_BY_ALIASES,
-    GROUP_BY_ORDINAL: GROUP_BY_ORDINAL,
-    ORDER_BY_ORDINAL: ORDER_BY_ORDINAL,
-    PRECISION_LOSS: PRECISION_LOSS,
-}
 _AFFECTED = struct(StructField("num_affected_rows", BIGINT))
 _MERGED = struct(
     *(
@@ -81,6 +79,7 @@ class SparkRunner:
         self._allow = tuple(allow_paths)
         self._options = options
         self.catalogs: dict[str, Catalog] = {}
+        self._problems: dict[str, list[GatewayError]] = {}  # by statement: why what it may name is not there
 
     def warm_up(self) -> None:
         """Open the catalogs and start Spark."""
@@ -95,44 +94,72 @@ class SparkRunner:
             SparkOptions(options.master, options.jars, self._scratch, options.memory, options.extra)
         )
         self.engine.start()
+        self.registrar = Registrar(self.catalogs, self.engine.mirror, self._kept, self._named)
 
     def run(self, job: Job, emit: Emit) -> None:
         """Run one statement; see `engine.base.Handler`. Safe from many threads."""
         if not isinstance(job, Statement):
             raise TypeError(f"{type(job).__name__} is not for Spark")
         statement = read_statement(job.text)
-        context = context_of(job.session)
-        parameters = bound_parameters(statement.markers, job.parameters, context)
-        views = frozenset(job.session.views)
-        respelt = self._respelt(statement, job.session.catalog, job.session.schema, parameters, views)
-        if statement.kind is not Kind.QUERY:
-            self._check_targets(respelt)
+        state = job.session
+        views = frozenset(state.views)
         slot = self.engine.slot(_session_key(job), _settings(job))
-        view = view_of(statement)
-        if view is not None:
-            respelt = self._respelt(read_statement(view.query), job.session.catalog, job.session.schema, {}, views)
+        view, function = view_of(statement), function_of(statement)
+        if view is not None and view.temporary:
+            respelt = self._respelt(read_statement(view.query), state.catalog, state.schema, views=views, pins=False)
+            work: Callable[[], None] = partial(self._make_view, job, view, respelt, slot, emit)
+        elif view is not None:
+            place, head = made.view_head(self, job, view)
+            respelt = self._respelt(statement, state.catalog, state.schema, views=views, head=head)
+            work = partial(made.make_view, self, job, view, place, head, respelt, slot, emit)
+        elif function is not None:
+            place, head = made.function_head(self, job, function)
+            respelt = self._respelt(statement, state.catalog, state.schema, head=head)
+            work = partial(made.make_function, self, job, function, place, respelt, slot, emit)
+        else:
+            parameters = bound_parameters(statement.markers, job.parameters, context_of(state))
+            respelt = self._respelt(statement, state.catalog, state.schema, parameters, views)
+            if statement.kind is not Kind.QUERY:
+                self._check_targets(respelt)
+            work = partial(self._run, job, statement, respelt, slot, emit)
         try:
-            with self.engine.job(job.statement_id, job.session.session_id or "default", emit, slot.spark):
-                if view is not None:
-                    self._make_view(job, view, respelt, slot, emit)
-                else:
-                    self._run(job, statement, respelt, slot, emit)
+            with self.engine.job(job.statement_id, state.session_id or "default", emit, slot.spark):
+                work()
         except GatewayError:
             raise
         except Exception as error:
             failure = cancelled(emit, error)
-            raise as_gateway_error(failure, respelt.text, _mapped(respelt), self._named) from error
+            found = as_gateway_error(failure, respelt.text, _mapped(respelt), self._named)
+            raise _cause(found, self._problems.get(job.statement_id, [])) from error
+        finally:
+            self._problems.pop(job.statement_id, None)
 
     # ------------------------------------------------------------------------------------------------- one statement
 
     def _run(self, job: Statement, statement: Read, respelt: Respelt, slot: SparkSessionSlot, emit: Emit) -> None:
         first = statement.keywords[0] if statement.keywords else "SELECT"
+        word = "SELECT" if statement.kind is Kind.QUERY else "_".join(statement.keywords[:2])
+        if statement.kind is not Kind.QUERY and not made.may_run(statement, respelt, self.catalogs):
+            made.finish(job, word, emit, writes=False)
+            return
+        target = next((m for m in respelt.mentions if m.is_target), None)
+        stored = made.stored_table(self.catalogs, target) if target is not None else None
+        if stored is not None and statement.keywords[:2] == ("TRUNCATE", "TABLE"):
+            self._truncate(job, statement, respelt, stored, slot, emit)
+            return
         shape = _WRITES.get(first) if statement.kind is Kind.DML else None
         if shape is not None:
             emit(Planned(first, "spark", job.route, shape, writes=True))
-        with slot.lock:
-            self._prepare(job, slot, respelt)
+        with slot.lock, made.making(statement, respelt, self):
+            self.prepare(job, slot, respelt)
             frame = self._marked(job, slot, respelt.text) if shape is _INSERTED else slot.spark.sql(respelt.text)
+            format_ = table_format(statement) or (stored.format if stored and statement.kind is Kind.DDL else None)
+            if format_ is not None and target is not None:
+                catalog = self.catalogs[target.catalog.lower()]
+                made.keep_table(slot.spark, catalog, target, format_, replaces=stored is not None)
+        if stored is not None and shape is not None:
+            emit(Finished(0))  # nobody counts what goes into files
+            return
         if shape is _INSERTED:
             self._finish_insert(job.statement_id, respelt, emit)
             return
@@ -140,7 +167,6 @@ class SparkRunner:
             self._finish_write(frame, shape, emit)
             return
         schema = self._schema(frame)
-        word = "SELECT" if statement.kind is Kind.QUERY else "_".join(statement.keywords[:2])
         if not schema.fields:
             changes = definitions.changes(statement, slot.spark, slot.definitions, job.session)
             emit(Planned(word, "spark", job.route, RESULT, writes=not changes, is_query=False))
@@ -150,27 +176,46 @@ class SparkRunner:
             frame = frame.limit(job.row_limit)
         emit(Planned(word, "spark", job.route, schema, writes=statement.kind is Kind.DDL))
         count = 0
+        describes = statement.keywords[1:2] == ("FUNCTION",)  # by the name that Spark knows it by
         for batch in self._batches(frame, schema):
-            emit.rows(batch)
+            emit.rows(_renamed(batch, self._named) if describes else batch)
             count += batch.num_rows
         emit(Finished(count))
+
+    def _truncate(
+        self,
+        job: Statement,
+        statement: Read,
+        respelt: Respelt,
+        stored: StoredTable,
+        slot: SparkSessionSlot,
+        emit: Emit,
+    ) -> None:
+        if "PARTITION" in statement.words:
+            raise unsupported(f"TRUNCATE of partitions of a table of the format {stored.format}", statement.span)
+        with slot.lock:
+            self.prepare(job, slot, respelt)
+            made.truncate(stored, slot.spark)
+        made.finish(job, "TRUNCATE_TABLE", emit)
 
     def _make_view(self, job: Statement, view: MadeView, respelt: Respelt, slot: SparkSessionSlot, emit: Emit) -> None:
         """CREATE TEMPORARY VIEW over a query that only Spark knows: checked here, kept by the session as text."""
         state = job.session
-        if view.name.lower() in state.views and not view.replaces:
+        name = view.name[-1]
+        if name.lower() in state.views and not view.replaces:
             raise UserError(
                 "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS",
-                f"Cannot create the temporary view `{view.name}` because it already exists. Choose a different name, drop "
+                f"Cannot create the temporary view `{name}` because it already exists. Choose a different name, drop "
                 "or replace the existing view.",
             )
         with slot.lock:
-            self._prepare(job, slot, respelt)
+            self.prepare(job, slot, respelt)
             self._schema(slot.spark.sql(respelt.text))
-        known = frozenset(v for v in state.views if v != view.name.lower())
-        made = TempView(view.name, view.query, view.columns, state.catalog, state.schema, view.comment, views=known)
+        known = frozenset(v for v in state.views if v != name.lower())
+        columns = tuple(column for column, _ in view.columns)
+        kept = TempView(name, view.query, columns, state.catalog, state.schema, view.comment, views=known)
         emit(Planned("CREATE_VIEW", "spark", job.route, RESULT, is_query=False))
-        emit(Finished(0, changes=(SessionChange("put_view", view.name.lower(), view=made),)))
+        emit(Finished(0, changes=(SessionChange("put_view", name.lower(), view=kept),)))
 
     def _batches(self, frame: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
         if not schema.fields or rows.needs_collecting(schema):
@@ -228,11 +273,13 @@ class SparkRunner:
         statement: Read,
         catalog: str,
         schema: str,
-        parameters: dict[int | str, Lit],
+        parameters: dict[int | str, Lit] | None = None,
         views: frozenset[str] = frozenset(),
+        head: Head | None = None,
+        pins: bool = True,
     ) -> Respelt:
-        naming = Naming(catalog, schema, self._has_schema, self._path, self._location, self._version, views)
-        return respell(statement, naming, parameters)
+        naming = Naming(catalog, schema, self._has_schema, self._path, self._location, self._version, views, pins)
+        return respell(statement, naming, parameters or {}, head)
 
     def _has_schema(self, catalog: str, schema: str) -> bool:
         known = self.catalogs.get(catalog.lower())
@@ -259,34 +306,44 @@ class SparkRunner:
             if mention.is_target and known is not None and known.read_only:
                 raise UserError("UNSUPPORTED_FEATURE", f"The catalog `{known.name}` is read-only.", span=mention.span)
 
-    def _prepare(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt) -> None:
-        """With the slot's lock held: the session sees the tables and views that the statement names."""
+    def prepare(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt) -> None:
+        """With the slot's lock held: the session sees the tables, views and functions that the statement names."""
         state = job.session
+        done = Registered()
         for name in [n for n in slot.views if n not in state.views]:
             slot.spark.sql(f"DROP VIEW IF EXISTS {_quoted(name)}")
             del slot.views[name]
         definitions.prepare(slot.spark, slot.definitions, state, self._definition_text)
-        self._mirror(respelt)
+        self.registrar.register(respelt, done)
         for mention in respelt.mentions:
             view = state.views.get(mention.table.lower())
             if view is not None and not mention.is_target:
-                self._view(job, slot, view)
+                self._view(job, slot, view, done)
+        for name in done.files:  # another session may have written to them
+            slot.spark.sql(f"REFRESH TABLE {name}")
+        self._problems[job.statement_id] = done.problems
         self._use(slot, state.catalog, state.schema)
 
     def _definition_text(self, definition: Definition) -> str:
-        return self._respelt(read_statement(definition.text), definition.catalog, definition.schema, {}).text
+        respelt = self._respelt(read_statement(definition.text), definition.catalog, definition.schema)
+        self.registrar.register(respelt)
+        return respelt.text
 
-    def _view(self, job: Statement, slot: SparkSessionSlot, view: TempView) -> None:
+    def _kept(self, statement: Read, catalog: str, schema: str, head: Head | None) -> Respelt:
+        return self._respelt(statement, catalog, schema, head=head, pins=False)
+
+    def _view(self, job: Statement, slot: SparkSessionSlot, view: TempView, done: Registered) -> None:
         name = view.name.lower()
-        if slot.views.get(name) == view:
-            return
         statement = read_statement(view.query)
-        respelt = self._respelt(statement, view.catalog, view.schema, {}, frozenset(job.session.views))
+        views = frozenset(job.session.views)
+        respelt = self._respelt(statement, view.catalog, view.schema, views=views, pins=False)
+        self.registrar.register(respelt, done)
         for mention in respelt.mentions:
             inner = job.session.views.get(mention.table.lower())
             if inner is not None and inner is not view and (view.views is None or mention.table.lower() in view.views):
-                self._view(job, slot, inner)
-        self._mirror(respelt)
+                self._view(job, slot, inner, done)
+        if slot.views.get(name) == view:
+            return
         self._use(slot, view.catalog, view.schema)
         columns = f"({', '.join(_quoted(c) for c in view.columns)}) " if view.columns else ""
         slot.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(view.name)} {columns}AS {respelt.text}")
@@ -298,14 +355,6 @@ class SparkRunner:
             self.engine.mirror.database(name)
             slot.spark.sql(f"USE {SPARK_CATALOG}.{_quoted(name)}")
             slot.database = name
-
-    def _mirror(self, respelt: Respelt) -> None:
-        tables = []
-        for mention in respelt.mentions:
-            if self._has_schema(mention.catalog, mention.schema):
-                name = database(mention.catalog, mention.schema)
-                tables.append(MirroredTable(name, mention.table, self._folder(mention)))
-        self.engine.mirror.tables(tables)
 
     def _folder(self, mention: Mention) -> str | None:
         """The real folder of a table, None if there is none."""
@@ -333,6 +382,18 @@ def make_spark_runner(
     return SparkRunner(warehouse, samples, allow_paths, options)
 
 
+def _renamed(batch: pa.RecordBatch, named: Callable[[str], str]) -> pa.RecordBatch:
+    """A column of texts with the gateway's names in them."""
+    texts = pa.array([named(text) for text in batch.column(0).to_pylist()], batch.schema.field(0).type)
+    return pa.RecordBatch.from_arrays([texts], schema=batch.schema)
+
+
+def _cause(error: GatewayError, problems: list[GatewayError]) -> GatewayError:
+    """For a name that Spark does not find: why it is not there, if that is known."""
+    unknown = error.condition.startswith(("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_ROUTINE", "UNRESOLVABLE_TABLE_VALUED"))
+    return problems[0].at(error.span) if unknown and problems else error
+
+
 def _inserted_rows(folder: str, statement_id: str) -> int:
     """Rows that the statement's commit says it wrote; it is among the newest."""
     for version in reversed(log.commit_versions(folder)[-_NEWEST_COMMITS:]):
@@ -357,8 +418,8 @@ def _settings(job: Statement) -> dict[str, str]:
     """Spark's settings for those of the gateway's session that it knows."""
     found = {}
     for key, value in job.session.settings.items():
-        if key in _PASSED_ON:
-            found[_PASSED_ON[key]] = value
+        if key in SPARK_SETTINGS:
+            found[SPARK_SETTINGS[key]] = value
         elif is_tuning(key) and key.startswith("spark.sql.") and not key.startswith("spark.sql.codegen."):
             found[key] = value
     return found

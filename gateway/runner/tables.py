@@ -9,7 +9,9 @@ from typing import Any
 
 from gateway.catalog.base import AsOf, BoundTable, Catalog, TableName
 from gateway.catalog.bound import PathTable, bind
+from gateway.catalog.objects import StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
+from gateway.config.session import TIMEZONE
 from gateway.delta.files import open_files
 from gateway.engine.base import TempView
 from gateway.errors import Span, UserError, unsupported
@@ -26,28 +28,50 @@ class StatementTables:
         paths: AllowedRoots,
         catalog: str,
         schema: str,
-        pinned: dict[Any, BoundTable] | None = None,
-        time_zone: str = "",
+        pinned: dict[Any, BoundTable | StoredView] | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self.catalogs = catalogs
         self.paths = paths
         self.catalog = catalog
         self.schema = schema
-        self.pinned: dict[Any, BoundTable] = {} if pinned is None else pinned
-        self.time_zone = time_zone
+        self.pinned: dict[Any, BoundTable | StoredView] = {} if pinned is None else pinned
+        self.settings: Mapping[str, str] = settings or {}
 
-    def table(self, parts: Sequence[str], as_of: Any, span: Span | None) -> BoundTable:
-        """The table that one to three names stand for; TABLE_OR_VIEW_NOT_FOUND with the nearest names."""
+    def table(self, parts: Sequence[str], as_of: Any, span: Span | None) -> BoundTable | StoredView:
+        """What a query can read of the table or view that one to three names stand for.
+
+        Raises UserError TABLE_OR_VIEW_NOT_FOUND with the nearest names, UnsupportedError for what only Spark reads.
+        """
+        found = self.find(parts, as_of, span)
+        if isinstance(found, StoredTable):
+            raise found.refused().at(span)
+        if isinstance(found, StoredView):
+            if found.needs_spark:
+                raise unsupported(f"The query of the view `{found.name}`", span)
+            for key, value in found.settings.items():
+                if self.settings.get(key) != value:
+                    raise unsupported(f"The view `{found.name}`, made under {key} = {value}, under another value", span)
+        return found
+
+    def find(self, parts: Sequence[str], as_of: Any, span: Span | None) -> BoundTable | StoredView:
+        """The table or view of a name; TABLE_OR_VIEW_NOT_FOUND with the nearest names."""
         catalog, schema, table = self.qualified(parts)
         key = (catalog.lower(), schema.lower(), table.lower(), as_of)
         found = self.pinned.get(key)
         if found is None:
             known = self.catalogs.get(catalog.lower())
-            opened = known.table(schema, table, _moment(as_of)) if known is not None else None
-            if opened is None:
+            if known is not None:
+                found = known.table(schema, table, _moment(as_of)) or known.view(schema, table)
+            if found is None:
                 raise self.missing(parts, span)
-            self.pinned[key] = found = opened
+            self.pinned[key] = found
         return found
+
+    def pin(self, view: StoredView) -> None:
+        """Let a view's name mean this one."""
+        name = view.name
+        self.pinned[(name.catalog.lower(), name.schema.lower(), name.table.lower(), None)] = view
 
     def qualified(self, parts: Sequence[str]) -> tuple[str, str, str]:
         """Catalog, schema and table of one to three names."""
@@ -64,7 +88,7 @@ class StatementTables:
         known = self.catalogs.get(catalog.lower())
         hint = ""
         if known is not None:
-            names = known.tables(schema)
+            names = known.tables(schema) + known.other_tables(schema) + known.views(schema)
             near = get_close_matches(table.lower(), [n.lower() for n in names], n=3, cutoff=0.5)
             by_lower = {n.lower(): n for n in names}
             if near:
@@ -81,6 +105,7 @@ class StatementTables:
         key = (format_, path, as_of)
         found = self.pinned.get(key)
         if found is not None:
+            assert not isinstance(found, StoredView)
             return found
         if format_ not in ("delta", "parquet"):
             raise unsupported(f"reading {format_} files by path", span)
@@ -103,12 +128,13 @@ class StatementTables:
 
     def inside(self, view: TempView) -> StatementTables:
         """The same catalogs and pins under the view's names; a view keeps the time zone that it was made under."""
-        if view.time_zone and self.time_zone and view.time_zone != self.time_zone:
+        zone = self.settings.get(TIMEZONE)
+        if view.time_zone and zone and view.time_zone != zone:
             raise unsupported(
                 f"The temporary view `{view.name}`, made in the time zone {view.time_zone} that its text depends on, in the "
-                f"time zone {self.time_zone}"
+                f"time zone {zone}"
             )
-        return StatementTables(self.catalogs, self.paths, view.catalog, view.schema, self.pinned, self.time_zone)
+        return StatementTables(self.catalogs, self.paths, view.catalog, view.schema, self.pinned, self.settings)
 
     def catalog_of(self, name: str, span: Span | None = None) -> Catalog:
         """A catalog by name; NO_SUCH_CATALOG_EXCEPTION."""

@@ -1,13 +1,21 @@
-"""Temporary views of a session: made, described and dropped; their text is bound anew in every statement that uses them."""
+"""Views: made, described and dropped; their text is bound anew in every statement that uses them.
+
+Temporary ones live in the session, lasting ones in the catalog.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gateway.engine.base import Emit, SessionChange, Statement, TempView
+from gateway.catalog.objects import StoredView
+from gateway.config.session import TIMEZONE
+from gateway.engine.base import Emit, Planned, SessionChange, Statement, TempView
 from gateway.errors import GatewayError, UserError, unsupported
-from gateway.runner.answer import Answer, done
+from gateway.runner import objects
+from gateway.runner.answer import RESULT, Answer, done
+from gateway.runner.context import meaning_of
 from gateway.sql import command_nodes as c
 from gateway.sql.commands import parse_statement
 from gateway.sql.compile import compile_query
@@ -35,9 +43,11 @@ def columns(view: TempView, env: Environment, runner: Runner) -> tuple[StructFie
 
 
 def create_view(command: c.CreateView, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
-    """CREATE [OR REPLACE] TEMPORARY VIEW."""
+    """CREATE [OR REPLACE] [TEMPORARY] VIEW."""
+    if env.parameters:
+        raise unsupported("parameter markers in a view", command.query.span)
     if not command.temporary:
-        raise unsupported("CREATE VIEW (only TEMPORARY views)", command.name.span)
+        return _create_lasting(command, env, runner, emit)
     name = command.name.parts[0]
     replaced = name.lower() in env.session.views
     if replaced and not command.replace:
@@ -47,21 +57,9 @@ def create_view(command: c.CreateView, job: Statement, env: Environment, runner:
             "replace the existing view.",
             span=command.name.span,
         )
-    if env.parameters:
-        raise unsupported("parameter markers in a view", command.query.span)
     query, _ = runner.bind(command.query.tree, env)
     given = tuple(v.name for v in command.columns)
-    own = tuple(f.name for f in query.schema.fields)
-    if given and len(given) != len(own):
-        many = len(given) < len(own)
-        raise UserError(
-            f"CREATE_VIEW_COLUMN_ARITY_MISMATCH.{'TOO_MANY' if many else 'NOT_ENOUGH'}_DATA_COLUMNS",
-            f"Cannot create view `{name}`, the reason is {'too many' if many else 'not enough'} data columns: view "
-            f"columns: {_listed(given)}; data columns: {_listed(own)}.",
-            sqlstate="21S01",
-            span=command.name.span,
-        )
-    _check_unique(given or own, command.name)
+    objects.view_columns(f"`{name}`", [(v.name, v.comment) for v in command.columns], query.schema, command.name.span)
     text = command.query.text
     view = TempView(
         name,
@@ -85,20 +83,63 @@ def create_view(command: c.CreateView, job: Statement, env: Environment, runner:
     return done("CREATE_VIEW", SessionChange("put_view", name.lower(), view=view))
 
 
-def _check_unique(names: tuple[str, ...], view: c.Name) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name.lower() in seen:
-            raise UserError(
-                "COLUMN_ALREADY_EXISTS",
-                f"The column `{name.lower()}` already exists. Choose another name or rename the existing column.",
-                span=view.span,
-            )
-        seen.add(name.lower())
+def _create_lasting(command: c.CreateView, env: Environment, runner: Runner, emit: Emit) -> Answer:
+    span = command.name.span
+    place = objects.place_of(env.tables, command.name.parts, "no view can be created", span)
+    view = _bound(place, command, env, runner)  # what is wrong with the query comes first, as in Spark
+    if not objects.may_make_view(place, command.replace, command.if_not_exists, span):
+        return done("CREATE_VIEW")
+    emit(Planned("CREATE_VIEW", "gateway", "a file in the schema's folder", RESULT, writes=True, is_query=False))
+    objects.put_view(place, view, command.replace, command.if_not_exists, span)
+    return Answer("CREATE_VIEW", is_query=False, announced=True)
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(f"`{n}`" for n in names)
+def _bound(place: objects.Place, command: c.CreateView, env: Environment, runner: Runner) -> StoredView:
+    """The view that a statement makes. Raises GatewayError for a query that is wrong, or cannot be one of a view."""
+    hidden = _Temporary(place.quoted, env.session.views)
+    settings = meaning_of(env.context)
+    if not _depends_on_zone(command.query.tree, env, runner):
+        del settings[TIMEZONE]
+    env = replace(env, session=replace(env.session, views=hidden))
+    query, _ = runner.bind(command.query.tree, env)
+    given = [(v.name, v.comment) for v in command.columns]
+    schema = objects.view_columns(place.quoted, given, query.schema, command.name.span)
+    view = StoredView(
+        place.full,
+        command.query.text,
+        schema,
+        tuple(f.name for f in query.schema.fields),
+        env.session.catalog,
+        env.session.schema,
+        command.comment,
+        dict(command.properties),
+        settings,
+        named=bool(given),
+    )
+    if command.replace:  # a view that reads itself is found by reading it under its name, as if it were stored
+        again = runner.environment(env.session)
+        again.tables.pin(view)
+        try:
+            runner.bind(command.query.tree, again)
+        except UserError as error:
+            if error.condition == "RECURSIVE_VIEW":
+                error.span = command.name.span
+            raise
+    return view
+
+
+class _Temporary(dict[str, TempView]):
+    """A session's temporary views, none of which a lasting view may read."""
+
+    def __init__(self, view: str, views: Mapping[str, TempView]) -> None:
+        super().__init__(views)
+        self._view = view
+
+    def get(self, key: str, default: Any = None) -> Any:
+        found = super().get(key)
+        if found is not None:
+            raise objects.temporary_object(self._view, "VIEW", found.name, "VIEW")
+        return default
 
 
 def _depends_on_zone(tree: Any, env: Environment, runner: Runner) -> bool:
@@ -121,16 +162,39 @@ def drop_view(command: c.DropView, job: Statement, env: Environment, runner: Run
     """DROP VIEW."""
     if is_view(command.name, env):
         return done("DROP_VIEW", SessionChange("drop_view", command.name.parts[0].lower()))
-    catalog, schema, table = env.tables.qualified(command.name.parts)
+    name = command.name
+    catalog, schema, view = env.tables.qualified(name.parts)
     known = env.tables.catalogs.get(catalog.lower())
-    if known is not None and table.lower() in {t.lower() for t in known.tables(schema)}:
-        raise UserError(
-            "WRONG_COMMAND_FOR_OBJECT_TYPE",
-            f"The operation DROP VIEW requires a VIEW. But {known.name}.{schema}.{table} is a table. Use DROP TABLE "
-            "instead.",
-            sqlstate="42809",
-            span=command.name.span,
-        )
+    if known is not None and known.view(schema, view) is not None:
+        objects.place_of(env.tables, name.parts, "no view can be dropped", name.span)
+        emit(Planned("DROP_VIEW", "gateway", "removes the view's file", RESULT, writes=True, is_query=False))
+        known.drop(StoredView, schema, view)
+        return Answer("DROP_VIEW", is_query=False, announced=True)
+    if known is not None and known.table(schema, view) is not None:
+        shown = f"{known.name}.{schema}.{view}"
+        raise objects.wrong_kind("DROP VIEW", "VIEW", shown, "TABLE", "DROP TABLE", name.span)
     if command.if_exists:
         return done("DROP_VIEW")
-    raise env.tables.missing(command.name.parts, command.name.span)
+    raise env.tables.missing(name.parts, name.span)
+
+
+def alter_view(command: c.AlterView, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+    """ALTER VIEW … AS query: the view's name, comment and properties stay, its columns are those of the query."""
+    name = command.name
+    if env.parameters:
+        raise unsupported("parameter markers in a view", command.query.span)
+    if is_view(name, env):
+        raise unsupported("ALTER VIEW of a temporary view", name.span)
+    found = env.tables.find(name.parts, None, name.span)
+    place = objects.place_of(env.tables, name.parts, "no view can be altered", name.span)
+    if not isinstance(found, StoredView):
+        raise UserError(
+            "EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE",
+            f"The table {place.quoted} does not support ALTER VIEW ... AS.",
+            span=name.span,
+        )
+    made = c.CreateView(name, command.query, replace=True, comment=found.comment)
+    view = replace(_bound(place, made, env, runner), properties=found.properties)
+    emit(Planned("ALTER_VIEW", "gateway", "a file in the schema's folder", RESULT, writes=True, is_query=False))
+    objects.put_view(place, view, True, False, name.span)
+    return Answer("ALTER_VIEW", is_query=False, announced=True)

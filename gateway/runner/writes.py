@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from gateway.catalog.base import Catalog, TableName
+from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.delta import write
 from gateway.engine.base import Emit, Execution, Planned, SessionChange, Statement
 from gateway.errors import CanceledError, UnsupportedError, UserError, unsupported
 from gateway.planner import plan
+from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done, rows_of
 from gateway.runner.views import is_view
 from gateway.sql import bound as b
@@ -85,17 +87,9 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     _writable(catalog, "no table can be created", command.name)
     if command.location is not None:
         raise unsupported("LOCATION", command.name.span)
-    exists = catalog.table(schema, table) is not None
-    if exists and not command.replace:
-        if command.if_not_exists:
-            return done("CREATE_TABLE")
-        raise UserError(
-            "TABLE_OR_VIEW_ALREADY_EXISTS",
-            f"Cannot create table or view `{catalog.name}`.`{schema}`.`{table}` because it already exists. Choose a "
-            "different name, drop or replace the existing object, or add the IF NOT EXISTS clause to tolerate "
-            "pre-existing objects.",
-            span=command.name.span,
-        )
+    place = objects.Place(catalog, schema, table)
+    if not objects.may_make_table(place, command.replace, command.if_not_exists, command.name.span):
+        return done("CREATE_TABLE")
     path = catalog.table_location(schema, table)
     options: dict[str, Any] = {
         "partition_by": command.partitioned_by,
@@ -153,7 +147,11 @@ def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: R
         return done("DROP_TABLE", SessionChange("drop_view", name.parts[0].lower()))
     catalog_name, schema, table = env.tables.qualified(name.parts)
     catalog = env.tables.catalogs.get(catalog_name.lower())
-    if catalog is None or table.lower() not in {t.lower() for t in catalog.tables(schema)}:
+    if catalog is not None and catalog.view(schema, table) is not None:
+        shown = f"{catalog.name}.{schema}.{table}"
+        raise objects.wrong_kind("DROP TABLE", "EXTERNAL or MANAGED", shown, "VIEW", "DROP VIEW", name.span)
+    tables = catalog.tables(schema) + catalog.other_tables(schema) if catalog is not None else []
+    if catalog is None or table.lower() not in {t.lower() for t in tables}:
         if command.if_exists:
             return done("DROP_TABLE")
         raise env.tables.missing(name.parts, name.span)
@@ -163,15 +161,35 @@ def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: R
     return Answer("DROP_TABLE", is_query=False, announced=True)
 
 
+def drop_function(command: c.DropFunction, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+    """DROP FUNCTION: a lasting one."""
+    name = command.name
+    catalog_name, schema, function = env.tables.qualified(name.parts)
+    catalog = env.tables.catalogs.get(catalog_name.lower())
+    if catalog is None or catalog.function(schema, function) is None:
+        if command.if_exists:
+            return done("DROP_FUNCTION")
+        raise UserError(
+            "ROUTINE_NOT_FOUND",
+            f"The routine `{catalog_name}`.`{schema}`.`{function}` cannot be found. Verify the spelling and correctness of "
+            "the schema and catalog. To tolerate the error on drop use DROP ... IF EXISTS.",
+            span=name.span,
+        )
+    objects.place_of(env.tables, name.parts, "no function can be dropped", name.span)
+    emit(Planned("DROP_FUNCTION", "gateway", "removes the function's file", RESULT, writes=True, is_query=False))
+    catalog.drop(StoredFunction, schema, function)
+    return Answer("DROP_FUNCTION", is_query=False, announced=True)
+
+
 def insert(command: c.Insert, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
     """INSERT INTO … VALUES / SELECT, with ANSI store assignment."""
     if is_view(command.table, env):
-        raise UserError(
-            "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
-            f"'INSERT' expects a table but `{command.table}` is a view.",
-            span=command.table.span,
-        )
-    table = env.tables.table(command.table.parts, None, command.table.span)
+        raise objects.expects_table("INSERT", str(command.table), command.table.span)
+    table = env.tables.find(command.table.parts, None, command.table.span)
+    if isinstance(table, StoredView):
+        raise objects.expects_table("INSERT", str(table.name), command.table.span)
+    if isinstance(table, StoredTable):
+        raise table.refused().at(command.table.span)
     catalog = env.tables.catalog_of(table.name.catalog)
     _writable(catalog, "no rows can be inserted", command.table)
     try:

@@ -176,7 +176,7 @@ class ViewColumn:
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE [OR REPLACE] [TEMPORARY] VIEW [IF NOT EXISTS] name [(columns)] [COMMENT 'c'] AS query."""
+    """CREATE [OR REPLACE] [TEMPORARY] VIEW [IF NOT EXISTS] name [(columns)] [COMMENT 'c'] [TBLPROPERTIES (…)] AS query."""
 
     name: Name
     query: Query
@@ -185,12 +185,34 @@ class CreateView:
     if_not_exists: bool = False
     columns: tuple[ViewColumn, ...] = ()
     comment: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlterView:
+    """ALTER VIEW name AS query."""
+
+    name: Name
+    query: Query
 
 
 @dataclass(frozen=True, slots=True)
 class DropView:
     name: Name
     if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropFunction:
+    name: Name
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreateTable:
+    """SHOW CREATE TABLE name."""
+
+    table: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,5 +265,6 @@ Command = (
     Query | UseCatalog | UseSchema | SetConf | SetTimeZone | Reset
     | ShowCatalogs | ShowSchemas | ShowTables | ShowViews | ShowColumns | ShowFunctions | ShowTblProperties
     | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
-    | CreateView | DropView | CreateSchema | DropSchema | CreateTable | DropTable | Insert
+    | ShowCreateTable | CreateView | AlterView | DropView | DropFunction
+    | CreateSchema | DropSchema | CreateTable | DropTable | Insert
 )  # fmt: skip

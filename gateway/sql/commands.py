@@ -22,6 +22,7 @@ from gateway.sql.command_nodes import (
     SetTimeZone,
     ShowCatalogs,
     ShowColumns,
+    ShowCreateTable,
     ShowFunctions,
     ShowSchemas,
     ShowTables,
@@ -96,6 +97,7 @@ class CommandParser(DefinitionParser):
             "EXPLAIN": self._explain,
             "CREATE": self._create,
             "DROP": self._drop,
+            "ALTER": self._alter,
             "INSERT": self._insert,
         }.get(self.word)
         if rule is None:
@@ -217,6 +219,9 @@ class CommandParser(DefinitionParser):
                 key = self._property_key()
                 self.expect(")")
             result = ShowTblProperties(table, key)
+        elif word == "CREATE" and self.peek() == "TABLE":
+            self.advance(2)
+            result = ShowCreateTable(self._name())
         else:
             self._refuse()
         self._end()

@@ -1,4 +1,4 @@
-"""CREATE and DROP of schemas, tables and views."""
+"""CREATE and DROP of schemas, tables and views, ALTER of views, DROP of functions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import NoReturn
 
 from gateway.errors import UserError, unsupported
 from gateway.sql.command_nodes import (
+    AlterView,
     Command,
     CreateSchema,
     CreateTable,
     CreateView,
+    DropFunction,
     DropSchema,
     DropTable,
     DropView,
@@ -65,19 +67,36 @@ class DefinitionParser(CommandRules):
         if self.word == "USING":
             raise unsupported("CREATE VIEW … USING", self.span(self.index))
         comment: str | None = None
+        properties: tuple[tuple[str, str], ...] = ()
         seen: set[str] = set()
         while self.word != "AS":
             if self.word == "COMMENT":
                 self._once(seen, "COMMENT")
                 self.advance()
                 comment = self.string()
+            elif self.word == "TBLPROPERTIES" and not temporary:
+                self._once(seen, "TBLPROPERTIES")
+                self.advance()
+                properties = self._properties()
+            elif self.words[self.index : self.index + 3] == ["WITH", "SCHEMA", "COMPENSATION"] and not temporary:
+                self._once(seen, "WITH SCHEMA")
+                self.advance(3)
             elif self.word in ("TBLPROPERTIES", "PARTITIONED", "WITH", "DEFAULT", "SCHEMA"):
                 raise unsupported(f"CREATE VIEW … {self.word}", self.span(self.index))
             else:
                 self.fail()
         self.advance()
         query = self._final_query()
-        return CreateView(name, query, temporary, replace, if_not_exists, tuple(columns), comment)
+        return CreateView(name, query, temporary, replace, if_not_exists, tuple(columns), comment, properties)
+
+    def _alter(self) -> AlterView:
+        self.advance()
+        if not self.match("VIEW"):
+            self._refuse()
+        name = self._name()
+        if not self.match("AS"):
+            raise unsupported(f"ALTER VIEW … {self.word}".rstrip(), self.span(0))
+        return AlterView(name, self._final_query())
 
     def _create_schema(self) -> CreateSchema:
         if_not_exists = self._if_not_exists()
@@ -249,7 +268,7 @@ class DefinitionParser(CommandRules):
     def _drop(self) -> Command:
         self.advance()
         word = self.word
-        if word not in SCHEMA_WORDS | {"TABLE", "VIEW"}:
+        if word not in SCHEMA_WORDS | {"TABLE", "VIEW", "FUNCTION"}:
             self._refuse()
         self.advance()
         if_exists = self.match("IF", "EXISTS")
@@ -259,6 +278,8 @@ class DefinitionParser(CommandRules):
             result = DropTable(name, if_exists, self.match("PURGE"))
         elif word == "VIEW":
             result = DropView(name, if_exists)
+        elif word == "FUNCTION":
+            result = DropFunction(name, if_exists)
         else:
             cascade = self.match("CASCADE")
             if not cascade:

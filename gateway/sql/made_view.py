@@ -1,49 +1,150 @@
-"""CREATE TEMPORARY VIEW by its tokens, for a query that the own parser does not know."""
+"""CREATE VIEW, ALTER VIEW and CREATE FUNCTION by their tokens, for what the own parser does not know."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.errors import unsupported
+from gateway.errors import Span, unsupported
 from gateway.sql.statement import Statement
 from gateway.sql.tokens import END, STRING, span_of_token
+
+_TEMPORARY = ("TEMPORARY", "TEMP")
 
 
 @dataclass(frozen=True, slots=True)
 class MadeView:
-    """The parts of the statement; `query` is the text behind AS."""
+    """The parts of the statement; `query` is the text behind AS, which starts at `start`.
 
-    name: str
-    columns: tuple[str, ...]
+    `columns` are (name, comment). `alters` tells ALTER VIEW, which keeps all but the query.
+    """
+
+    name: tuple[str, ...]
+    span: Span
+    temporary: bool
+    columns: tuple[tuple[str, str | None], ...]
     comment: str | None
     query: str
+    start: int
+    replaces: bool = False
+    if_not_exists: bool = False
+    alters: bool = False
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MadeFunction:
+    """CREATE FUNCTION: `text` is what stands behind the name, from `start` on."""
+
+    name: tuple[str, ...]
+    span: Span
+    text: str
+    start: int
     replaces: bool
+    if_not_exists: bool
 
 
 def view_of(statement: Statement) -> MadeView | None:
-    """The view that a statement makes; None for other statements.
+    """The view that a statement makes or alters; None for other statements.
 
-    Raises UnsupportedError for USING and for comments of columns.
+    Raises UnsupportedError for USING, WITH SCHEMA of other kinds than COMPENSATION, and comments of a temporary view's
+    columns.
     """
     words, tokens = statement.words, statement.tokens
+    if words[:2] == ["ALTER", "VIEW"]:
+        name, span, at = _name(statement, 2)
+        if words[at] != "AS" or words[at + 1] == END:
+            raise unsupported(f"ALTER VIEW … {tokens[at].text}".rstrip(), span_of_token(tokens[0]))
+        return MadeView(name, span, False, (), None, *_rest(statement, at + 1), replaces=True, alters=True)
     at = 3 if words[1:3] == ["OR", "REPLACE"] else 1
-    if words[0] != "CREATE" or words[at] not in ("TEMPORARY", "TEMP") or words[at + 1] != "VIEW":
+    temporary = words[at] in _TEMPORARY
+    at += temporary
+    if words[0] != "CREATE" or words[at] != "VIEW":
         return None
-    name = at + 2
-    at = name + 1
-    columns: list[str] = []
+    at += 1
+    if_not_exists = not temporary and words[at : at + 3] == ["IF", "NOT", "EXISTS"]
+    name, span, at = _name(statement, at + 3 * if_not_exists)
+    columns: list[tuple[str, str | None]] = []
     if words[at] == "(":
         at += 1
         while words[at] != ")":
-            columns.append(str(tokens[at].text))
-            if words[at + 1] not in (",", ")"):
-                raise unsupported("a column of a view with more than its name", span_of_token(tokens[at + 1]))
-            at += 2 if words[at + 1] == "," else 1
+            column, comment = str(tokens[at].text), None
+            at += 1
+            if words[at] == "COMMENT" and words[at + 1] == STRING and not temporary:
+                comment, at = str(tokens[at + 1].text), at + 2
+            if words[at] not in (",", ")"):
+                raise unsupported("a column of a view with more than its name", span_of_token(tokens[at]))
+            columns.append((column, comment))
+            at += words[at] == ","
         at += 1
     comment = None
-    if words[at] == "COMMENT" and words[at + 1] == STRING:
-        comment, at = str(tokens[at + 1].text), at + 2
+    properties: tuple[tuple[str, str], ...] = ()
+    while words[at] != "AS":
+        if words[at] == "COMMENT" and words[at + 1] == STRING:
+            comment, at = str(tokens[at + 1].text), at + 2
+        elif words[at] == "TBLPROPERTIES" and words[at + 1] == "(" and not temporary:
+            properties, at = _properties(statement, at + 2)
+        elif words[at : at + 3] == ["WITH", "SCHEMA", "COMPENSATION"] and not temporary:
+            at += 3
+        else:
+            break
     if words[at] != "AS" or words[at + 1] == END:
-        raise unsupported(f"CREATE TEMPORARY VIEW with {tokens[at].text or 'no query'}", span_of_token(tokens[at]))
-    query = statement.text[tokens[at + 1].start : statement.span.stop]
-    return MadeView(str(tokens[name].text), tuple(columns), comment, query, words[1] == "OR")
+        what = "TEMPORARY VIEW" if temporary else "VIEW"
+        raise unsupported(f"CREATE {what} with {tokens[at].text or 'no query'}", span_of_token(tokens[at]))
+    return MadeView(
+        name,
+        span,
+        temporary,
+        tuple(columns),
+        comment,
+        *_rest(statement, at + 1),
+        replaces=words[1] == "OR",
+        if_not_exists=if_not_exists,
+        properties=properties,
+    )
+
+
+def function_of(statement: Statement) -> MadeFunction | None:
+    """The lasting function that a statement makes; None for other statements."""
+    words = statement.words
+    at = 3 if words[1:3] == ["OR", "REPLACE"] else 1
+    if words[0] != "CREATE" or words[at] != "FUNCTION":
+        return None
+    at += 1
+    if_not_exists = words[at : at + 3] == ["IF", "NOT", "EXISTS"]
+    name, span, at = _name(statement, at + 3 * if_not_exists)
+    text, start = _rest(statement, at)
+    return MadeFunction(name, span, text, start, words[1] == "OR", if_not_exists)
+
+
+def _name(statement: Statement, at: int) -> tuple[tuple[str, ...], Span, int]:
+    """The dotted name at a token, its place, and the token behind it."""
+    tokens, words = statement.tokens, statement.words
+    first = at
+    while words[at + 1] == ".":
+        at += 2
+    parts = tuple(str(t.text) for t in tokens[first : at + 1 : 2])
+    return parts, Span(tokens[first].start, tokens[at].end + 1), at + 1
+
+
+def _rest(statement: Statement, at: int) -> tuple[str, int]:
+    start = statement.tokens[at].start
+    return statement.text[start : statement.span.stop], start
+
+
+def _properties(statement: Statement, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    """Keys and values from a token on, and the token behind their bracket."""
+    words, tokens = statement.words, statement.tokens
+    found = []
+    while words[at] not in (")", END):
+        start = at
+        while at == start or words[at] == "." or words[at - 1] == ".":
+            at += 1
+        key = "".join(str(t.text) for t in tokens[start:at])
+        at += words[at] == "="
+        value = str(tokens[at].text)
+        found.append((key, value if words[at] == STRING else value.lower()))
+        at += 1
+        if words[at] not in (",", ")"):
+            raise unsupported("a property of a view that is no literal", span_of_token(tokens[at]))
+        at += words[at] == ","
+    return tuple(found), at + 1

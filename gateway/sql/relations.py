@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
+from gateway.catalog.objects import StoredView
 from gateway.errors import Span, UserError, unsupported
 from gateway.jobs import TempView
 from gateway.sql.binding import Expressions
@@ -49,7 +50,7 @@ class Tables(Protocol):
     """What resolving needs of the catalogs: tables by name and by path, and the parser for views."""
 
     def table(self, parts: Sequence[str], as_of: Any, span: Span | None) -> Any:
-        """The `catalog.base.BoundTable`; raises TABLE_OR_VIEW_NOT_FOUND with the nearest names."""
+        """The `catalog.base.BoundTable` or the `StoredView`; raises TABLE_OR_VIEW_NOT_FOUND with the nearest names."""
 
     def path(self, format_: str, path: str, as_of: Any, span: Span | None) -> Any: ...
 
@@ -168,6 +169,10 @@ class Relations:
         table = self.tables.table(parts, as_of, span)
         name_ = table.name
         qualifier = (name_.catalog.lower(), name_.schema.lower(), name_.table.lower())
+        if isinstance(table, StoredView):
+            if as_of is not None:
+                raise unsupported("time travel on a view", span)
+            return self._stored_view(table, span), qualifier
         return self.scan(table, name_.table), qualifier
 
     def _as_of(self, version: Node) -> tuple[str, Any]:
@@ -237,6 +242,17 @@ class Relations:
             columns = tuple(Col(c.type, c.nullable, self.ids.take(), n) for c, n in zip(exprs, names, strict=True))
             return Project(columns, rel, exprs)
         return rel
+
+    def _stored_view(self, view: StoredView, span: Span | None) -> Rel:
+        """A lasting view: no temporary view is seen in it, and its columns keep the types that it was made with."""
+        text = TempView(str(view.name), view.query, (), view.catalog, view.schema_name, views=frozenset())
+        rel = self._view(text, span)
+        found = columns_of(view, [c.name for c in rel.columns], span)
+        exprs = tuple(coerced(rel.columns[at], f.type) for at, f in zip(found, view.schema.fields, strict=True))
+        columns = tuple(
+            Col(e.type, e.nullable, self.ids.take(), f.name) for e, f in zip(exprs, view.schema.fields, strict=True)
+        )
+        return Project(columns, rel, exprs)
 
     def values(self, node: exp.Values) -> Rel:
         """VALUES rows: columns col1.., each of the rows' least common type."""
@@ -473,6 +489,31 @@ class MergedColumn:
             expr.shown = name
             expr.data = ("merged",)
         return expr
+
+
+def columns_of(view: StoredView, names: Sequence[str], span: Span | None = None) -> list[int]:
+    """Which columns of a query that answers `names` now are those of the view, which was made of `query_columns`.
+
+    Raises UserError INCOMPATIBLE_VIEW_SCHEMA_CHANGE if one is not there any more, or not alone.
+    """
+    made = [n.lower() for n in view.query_columns]
+    now = [n.lower() for n in names]
+    found = []
+    for at, name in enumerate(made):
+        same = [i for i, n in enumerate(now) if n == name]
+        if len(same) != made.count(name):
+            raise UserError(
+                "INCOMPATIBLE_VIEW_SCHEMA_CHANGE",
+                f"The SQL query of view `{view.name.catalog}`.`{view.name.schema}`.`{view.name.table}` has an "
+                f"incompatible schema change and column {view.query_columns[at]} cannot be resolved. Expected "
+                f"{made.count(name)} columns named {view.query_columns[at]} but got "
+                f"[{', '.join(names[i] for i in same)}]. Please try to re-create the view by running: "
+                f"CREATE OR REPLACE VIEW {view.name} AS {view.query}.",
+                sqlstate="51024",
+                span=span,
+            )
+        found.append(same[made[:at].count(name)])
+    return found
 
 
 def _certain(expr: Expr) -> bool:

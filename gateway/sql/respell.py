@@ -17,7 +17,7 @@ from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.sql.bound import Lit
 from gateway.sql.spark_literals import quoted_text, spark_literal
 from gateway.sql.statement import Kind, Statement
-from gateway.sql.tokens import END, QUOTED, STRING, span_of_token
+from gateway.sql.tokens import END, NUMBER, QUOTED, STRING, span_of_token
 
 SPARK_CATALOG = "spark_catalog"
 MAIN = "main"
@@ -40,6 +40,24 @@ _PATH_SIGNS = frozenset("/:")
 # Delta takes a path as text behind these.
 _BEFORE_PATH = frozenset(
     {"VACUUM", "OPTIMIZE", "HISTORY", "DETAIL", "TABLE", "CLONE", "FROM", "JOIN", "INTO", "UPDATE"}
+)
+
+# Formats of tables beside Delta.
+TABLE_FORMATS = frozenset({"PARQUET", "CSV", "JSON", "ORC", "TEXT", "AVRO"})
+# Options of their files, lower case; all others are refused, as some name places or classes.
+_FILE_OPTIONS = frozenset(
+    {
+        *("sep", "delimiter", "encoding", "charset", "quote", "quoteall", "escape", "comment", "header", "inferschema"),
+        *("prefersdate", "preferdate", "enforceschema", "ignoreleadingwhitespace", "ignoretrailingwhitespace"),
+        *("nullvalue", "emptyvalue", "nanvalue", "positiveinf", "negativeinf", "dateformat", "timestampformat"),
+        *("timestampntzformat", "enabledatetimeparsingfallback", "maxcolumns", "maxcharspercolumn", "mode"),
+        *("columnnameofcorruptrecord", "multiline", "chartoescapequoteescaping", "samplingratio", "locale", "linesep"),
+        *("unescapedquotehandling", "compression", "codec", "extension", "timezone", "primitivesasstring"),
+        *("prefersdecimal", "allowcomments", "allowunquotedfieldnames", "allowsinglequotes", "ignorenullfields"),
+        *("allownumericleadingzeros", "allowbackslashescapinganycharacter", "allowunquotedcontrolchars"),
+        *("allownonnumericnumbers", "dropfieldifallnull", "wholetext", "mergeschema", "datetimerebasemode"),
+        *("int96rebasemode", "recordname", "recordnamespace", "orc.compress", "parquet.compression"),
+    }
 )
 
 # Functions that run code of the driver or tell Spark's own idea of the session.
@@ -76,8 +94,25 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
+class Called:
+    """A function that a text calls, or seems to: over-counting is harmless."""
+
+    catalog: str
+    schema: str
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What stands in Spark's text for the user's up to an offset: another way to name what a statement makes."""
+
+    stop: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Respelt:
-    """Text for Spark, the tables in it, and how positions in it map back.
+    """Text for Spark, the tables and functions in it, and how positions in it map back.
 
     `starts` and `origins` are parallel: from the offset `starts[i]` of `text` on, offsets are those of the original from
     `origins[i]` on, if `moves[i]`; else all of the piece stands for that one place.
@@ -88,6 +123,7 @@ class Respelt:
     starts: tuple[int, ...]
     origins: tuple[int, ...]
     moves: tuple[bool, ...]
+    calls: tuple[Called, ...] = ()
 
     def original(self, offset: int) -> int:
         """Offset in the user's text of the one in `text`."""
@@ -106,6 +142,7 @@ class Naming:
         location: where a new table is written; raises UserError for a catalog that is read-only.
         version: the newest version of a table, None if there is no such table.
         views: lower-cased names of temporary views, which hide tables.
+        pins: whether tables that a query names twice are read at one version, which a text that is kept must not say.
     """
 
     catalog: str
@@ -115,6 +152,7 @@ class Naming:
     location: Callable[[str, str, str], str]
     version: Callable[[str, str, str], int | None]
     views: frozenset[str] = frozenset()
+    pins: bool = True
 
 
 def database(catalog: str, schema: str) -> str:
@@ -138,8 +176,10 @@ def names_back(text: str, catalogs: Sequence[str]) -> str:
     return text
 
 
-def respell(statement: Statement, naming: Naming, parameters: Mapping[int | str, Lit]) -> Respelt:
-    """The statement for Spark.
+def respell(
+    statement: Statement, naming: Naming, parameters: Mapping[int | str, Lit], head: Head | None = None
+) -> Respelt:
+    """The statement for Spark, its beginning replaced by `head`.
 
     Raises:
         UnsupportedError: for what must not reach Spark (code, foreign sources), by name and position.
@@ -155,13 +195,51 @@ def respell(statement: Statement, naming: Naming, parameters: Mapping[int | str,
             raise UserError("UNBOUND_SQL_PARAMETER", f"Found the unbound parameter: {shown}.", span=marker.span)
         edits.append((marker.span, spark_literal(literal)))
     mentions: list[Mention] = []
-    for first, last in _chains(statement):
+    calls = []
+    names = _chains(statement)
+    for first, last in called_names(statement):
+        call, prefix = called(statement, first, last, naming)
+        calls.append(call)
+        if prefix is not None and (first, last) not in names:
+            edits.append((prefix, f"{SPARK_CATALOG}.{_quoted(database(call.catalog, call.schema))}."))
+    for first, last in names:
+        if head is not None and statement.tokens[first].start < head.stop:
+            continue
         _one_name(statement, first, last, naming, edits, mentions)
         if mentions and mentions[-1].is_target and _makes_table(statement, first):
             edits.append(_located(statement, last, naming.location(*mentions[-1].name)))
-    if statement.kind is Kind.QUERY:
+    if statement.kind is Kind.QUERY and naming.pins:
         edits += _pins(statement, naming, mentions)
-    return _edited(statement, edits, tuple(mentions))
+    if head is not None:
+        edits = [e for e in edits if e[0].start >= head.stop]
+        edits.append((Span(statement.span.start, head.stop), head.text))
+    return _edited(statement, edits, tuple(mentions), tuple(calls))
+
+
+def called_names(statement: Statement) -> list[tuple[int, int]]:
+    """Token indices, both inclusive, of each dotted name that may be a function's: before a bracket, or behind FUNCTION."""
+    words = statement.words
+    found = []
+    for first, word in enumerate(words):
+        if not _is_name(word) or (first and words[first - 1] == "."):
+            continue
+        last = first
+        while words[last + 1] == "." and _is_name(words[last + 2]):
+            last += 2
+        if words[last + 1] == "(" or (first and "FUNCTION" in words[max(0, first - 2) : first]):
+            found.append((first, last))
+    return found
+
+
+def called(statement: Statement, first: int, last: int, naming: Naming) -> tuple[Called, Span | None]:
+    """The function that a name means, and the piece of the text in front of its last part that names a schema."""
+    tokens = statement.tokens
+    parts = [_text(t) for t in tokens[first : last + 1 : 2]]
+    if len(parts) == 3 and naming.has_schema(parts[0], parts[1]):
+        return Called(*parts), Span(tokens[first].start, tokens[last].start)
+    if len(parts) == 2 and naming.has_schema(naming.catalog, parts[0]):
+        return Called(naming.catalog, *parts), Span(tokens[first].start, tokens[last].start)
+    return Called(naming.catalog, naming.schema, parts[-1]), None
 
 
 def _chains(statement: Statement) -> list[tuple[int, int]]:
@@ -303,6 +381,21 @@ def _makes_table(statement: Statement, index: int) -> bool:
     )
 
 
+def table_format(statement: Statement) -> str | None:
+    """The format of the table that a statement makes, upper case; None for one of Delta, and for other statements."""
+    words = statement.words
+    if words[0] not in ("CREATE", "REPLACE") or "TABLE" not in words[:4]:
+        return None
+    depth = 0
+    for i, word in enumerate(words):
+        depth += (word == "(") - (word == ")")
+        if not depth and word in ("AS", "SELECT"):
+            break
+        if not depth and word == "USING":
+            return words[i + 1] if words[i + 1] in TABLE_FORMATS else None
+    return None
+
+
 def _located(statement: Statement, last: int, location: str) -> tuple[Span, str]:
     """The clauses that make the new table one of Delta in its folder, and where they go."""
     words, tokens = statement.words, statement.tokens
@@ -317,7 +410,7 @@ def _located(statement: Statement, last: int, location: str) -> tuple[Span, str]
             at += 1
             if not depth:
                 break
-    if words[at] == "USING" and words[at + 1] == "DELTA":
+    if words[at] == "USING" and words[at + 1] in ("DELTA", *TABLE_FORMATS):
         at += 2
     else:
         clause = f" USING delta{clause}"
@@ -343,7 +436,7 @@ def check_allowed(statement: Statement) -> None:
             raise unsupported(f"a path behind {word} in a statement for Spark", span_of_token(tokens[i + 1]))
         if word == "AS" and words[i + 1] == STRING and words[0] == "CREATE" and "FUNCTION" in words[:i]:
             raise unsupported("a function made of a Java class", span_of_token(tokens[i + 1]))
-        if word == "OPTIONS" and words[0] in ("CREATE", "REPLACE", "ALTER"):
+        if word == "OPTIONS" and words[0] == "ALTER":
             raise unsupported("OPTIONS of a table", span_of_token(tokens[i]))
         if word == "EXECUTE" and words[i + 1] == "IMMEDIATE":
             raise unsupported("EXECUTE IMMEDIATE", span_of_token(tokens[i]))
@@ -352,8 +445,28 @@ def check_allowed(statement: Statement) -> None:
         if word == "IDENTIFIER" and words[i + 1] == "(":
             raise unsupported("IDENTIFIER() in a statement for Spark", span_of_token(tokens[i]))
         makes = statement.kind is Kind.DDL and words[0] in ("CREATE", "REPLACE") and "SELECT" not in words[:i]
-        if makes and word == "USING" and _is_name(words[i + 1]) and words[i + 1] != "DELTA":
+        if (word == "SERDE" and words[i + 1] == STRING) or (word == "SERDEPROPERTIES" and words[i + 1] == "("):
+            raise unsupported(f"{word} in a statement for Spark", span_of_token(tokens[i]))
+        if makes and word == "OPTIONS" and words[i + 1] == "(":
+            _check_options(statement, i + 2)
+        known = ("DELTA", *TABLE_FORMATS)
+        if makes and word == "USING" and _is_name(words[i + 1]) and words[i + 1] not in known:
             raise unsupported(f"a table of the format {tokens[i + 1].text}", span_of_token(tokens[i + 1]))
+
+
+def _check_options(statement: Statement, at: int) -> None:
+    """Refuse an option of a new table that is none of how its files are written and read (``path`` would be one)."""
+    words, tokens = statement.words, statement.tokens
+    while words[at] not in (")", END):
+        start = at
+        while words[at] not in ("=", ",", ")", "TRUE", "FALSE", STRING, NUMBER, END) or at == start:
+            at += 1
+        name = "".join(_text(t) for t in tokens[start:at])
+        if name.lower() not in _FILE_OPTIONS:
+            raise unsupported(f"the option {name} of a table", span_of_token(tokens[start]))
+        at += 2 if words[at] == "=" else 1
+        if words[at] == ",":
+            at += 1
 
 
 def _beyond_micros(text: str) -> bool:
@@ -371,7 +484,9 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _edited(statement: Statement, edits: list[tuple[Span, str]], mentions: tuple[Mention, ...]) -> Respelt:
+def _edited(
+    statement: Statement, edits: list[tuple[Span, str]], mentions: tuple[Mention, ...], calls: tuple[Called, ...]
+) -> Respelt:
     pieces: list[str] = []
     starts: list[int] = []
     origins: list[int] = []
@@ -393,7 +508,21 @@ def _edited(statement: Statement, edits: list[tuple[Span, str]], mentions: tuple
         add(text, span.start, False)
         at = span.stop
     add(statement.text[at:whole], at, True)
-    return Respelt("".join(pieces), mentions, tuple(starts), tuple(origins), tuple(moves))
+    return Respelt("".join(pieces), mentions, tuple(starts), tuple(origins), tuple(moves), calls)
 
 
-__all__ = ["Mention", "Naming", "Respelt", "UnsupportedError", "check_allowed", "database", "names_back", "respell"]
+__all__ = [
+    "Called",
+    "Head",
+    "Mention",
+    "Naming",
+    "Respelt",
+    "UnsupportedError",
+    "called",
+    "called_names",
+    "check_allowed",
+    "database",
+    "names_back",
+    "respell",
+    "table_format",
+]

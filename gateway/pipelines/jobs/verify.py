@@ -45,7 +45,7 @@ def query_of(text: str, catalogs: Catalogs) -> str:
     catalog = parts[0].lower() if len(parts) == 3 else CATALOG
     if len(parts) not in (2, 3) or catalog not in catalogs:
         raise ConfigError("verify", f"'{text}' is not a table's name: [main.]schema.table")
-    if catalogs[catalog].table(parts[-2], parts[-1]) is None:
+    if catalogs[catalog].table_folder(parts[-2], parts[-1]) is None:
         raise ConfigError("verify", f"there is no Delta table {text} in {catalogs[catalog].root}")
     return "SELECT * FROM " + ".".join(quoted(p) for p in parts)
 

@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from gateway.errors import GatewayError, Span, UnsupportedError, UserError
 from gateway.sql.command_nodes import (
+    AlterView,
     CreateSchema,
     CreateTable,
     CreateView,
@@ -14,6 +15,7 @@ from gateway.sql.command_nodes import (
     DescribeQuery,
     DescribeSchema,
     DescribeTable,
+    DropFunction,
     DropSchema,
     DropTable,
     DropView,
@@ -26,6 +28,7 @@ from gateway.sql.command_nodes import (
     SetTimeZone,
     ShowCatalogs,
     ShowColumns,
+    ShowCreateTable,
     ShowFunctions,
     ShowSchemas,
     ShowTables,
@@ -120,6 +123,14 @@ def fields(command: Any) -> dict[str, Any]:
                 "columns": (ViewColumn("a", "x"), ViewColumn("b")), "query": "SELECT 1, 2",
             },
         ),
+        ("ALTER VIEW a.v AS SELECT 1", AlterView, {"name": "a.v", "query": "SELECT 1"}),
+        ("DROP FUNCTION IF EXISTS a.b.f", DropFunction, {"name": "a.b.f", "if_exists": True}),
+        ("SHOW CREATE TABLE a.v", ShowCreateTable, {"table": "a.v"}),
+        (
+            "CREATE VIEW v TBLPROPERTIES ('a' = 'b') COMMENT 'c' WITH SCHEMA COMPENSATION AS SELECT 1",
+            CreateView,
+            {"name": "v", "comment": "c", "properties": (("a", "b"),), "query": "SELECT 1"},
+        ),
         (
             "CREATE VIEW IF NOT EXISTS a.b.v AS (SELECT 1)",
             CreateView,
@@ -211,12 +222,11 @@ def test_explain_holds_the_inner_statement(text: str, mode: str, kind: type) -> 
         ("EXECUTE IMMEDIATE 'SELECT 1'", "EXECUTE IMMEDIATE"),
         ("DECLARE x INT", "DECLARE"),
         ("SET VARIABLE x = 1", "SET VARIABLE"),
-        ("SHOW CREATE TABLE t", "SHOW CREATE TABLE"),
         ("SHOW PARTITIONS t", "SHOW PARTITIONS"),
         ("DESCRIBE HISTORY t", "DESCRIBE HISTORY"),
         ("DESC FUNCTION f", "DESC FUNCTION"),
         ("DROP TEMPORARY VARIABLE x", "DROP TEMPORARY VARIABLE"),
-        ("DROP FUNCTION f", "DROP FUNCTION"),
+        ("ALTER VIEW v RENAME TO w", "ALTER VIEW"),
         ("CREATE FUNCTION f() RETURNS INT RETURN 1", "CREATE FUNCTION"),
         ("CREATE GLOBAL TEMPORARY VIEW v AS SELECT 1", "CREATE GLOBAL TEMPORARY VIEW"),
         ("CREATE TEMPORARY VIEW v USING csv", "USING"),

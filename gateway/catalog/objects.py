@@ -1,0 +1,242 @@
+"""What Delta cannot hold: views, SQL functions and tables of other formats, each one small JSON file of a schema's folder.
+
+A file ``<schema>/_objects/<name>.<kind>.json`` is written to a draft and moved into place, so that processes neither read
+halves nor lose each other's objects. File names are lower case; the spelling of a name is inside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeVar
+
+from gateway.catalog.base import TableName
+from gateway.delta.schema import CHAR_VARCHAR, holds_char, parse_schema, struct_of
+from gateway.errors import ServerError, UnsupportedError
+from gateway.sqltypes import (
+    STRING,
+    ArrayType,
+    CharType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    array,
+    map_of,
+    struct,
+)
+
+FOLDER = "_objects"
+DRAFT = ".draft-"
+_FORMAT = 1  # of the files
+
+
+@dataclass(frozen=True, slots=True)
+class StoredView:
+    """A view: its query's text and what it was made under.
+
+    Attributes:
+        schema: the view's columns, with the types that they had when it was made.
+        query_columns: the names of the query's columns then, which the view's columns are found by.
+        catalog, schema_name: current names when it was made.
+        settings: settings of the session that the query's meaning depends on.
+        needs_spark: whether only the second engine knew its query.
+    """
+
+    name: TableName
+    query: str
+    schema: StructType
+    query_columns: tuple[str, ...]
+    catalog: str
+    schema_name: str
+    comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    needs_spark: bool = False
+    named: bool = False  # its columns were given a list of names
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFunction:
+    """A SQL function: `text` is what stands behind its name in the statement that made it."""
+
+    name: TableName
+    text: str
+    catalog: str
+    schema_name: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """A table of another format than Delta: a `BoundTable` that only the second engine reads.
+
+    `definition` is Spark's CREATE TABLE statement behind the table's name, without its place.
+    """
+
+    name: TableName
+    location: str
+    format: str
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    definition: str
+    comment: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def version(self) -> int | None:
+        return None
+
+    @property
+    def num_rows(self) -> int | None:
+        return None
+
+    def scan(self, columns: Sequence[str], predicates: Sequence[Any], *, floats_compared: bool = True) -> Any:
+        """Raises UnsupportedError."""
+        raise self.refused()
+
+    def refused(self) -> UnsupportedError:
+        """What the embedded engine says."""
+        return UnsupportedError(
+            "UNSUPPORTED_FEATURE", f"The table `{self.name}` has the format {self.format}, which is not read here."
+        )
+
+
+AnyStored = StoredView | StoredFunction | StoredTable
+Stored = TypeVar("Stored", StoredView, StoredFunction, StoredTable)
+KINDS: dict[type, str] = {StoredView: "view", StoredFunction: "function", StoredTable: "table"}
+
+
+def names(folder: str, kind: type) -> list[str]:
+    """Lower-case names of a schema's objects of a kind."""
+    ending = f".{KINDS[kind]}.json"
+    try:
+        entries = os.listdir(os.path.join(folder, FOLDER))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(e.removesuffix(ending) for e in entries if e.endswith(ending) and not e.startswith("."))
+
+
+def read(folder: str, kind: type[Stored], name: str, full: TableName) -> Stored | None:
+    """The object `name` of the schema's `folder`; `full` has the catalog's and the schema's spelling."""
+    path = _path(folder, kind, name)
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError as error:
+        raise ServerError("INTERNAL_ERROR", f"The file {path} is damaged.") from error
+    if not isinstance(found, dict) or found.pop("format_version", None) != _FORMAT:
+        raise ServerError("INTERNAL_ERROR", f"The file {path} was written by another version of the gateway.")
+    found["name"] = TableName(full.catalog, full.schema, found["name"])
+    if "schema" in found:
+        found["schema"] = struct_of(parse_schema(found["schema"]))
+    for key in ("query_columns", "partition_columns"):
+        if key in found:
+            found[key] = tuple(found[key])
+    if kind is StoredTable:
+        found["location"] = os.path.join(folder, found["location"])
+    made: Stored = kind(**found)
+    return made
+
+
+def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
+    """Store an object; False, and nothing done, if there is one of that name and kind and `replacing` is False."""
+    kind = type(stored)
+    record = {key: value for key, value in _plain(stored).items() if value not in (None, {}, False)}
+    record |= {"format_version": _FORMAT, "name": stored.name.table}
+    os.makedirs(os.path.join(folder, FOLDER), exist_ok=True)
+    path = _path(folder, kind, stored.name.table)
+    draft = os.path.join(folder, FOLDER, f"{DRAFT}{uuid.uuid4().hex}")
+    with open(draft, "w", encoding="utf-8") as file:
+        json.dump(record, file, indent=1, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())
+    if replacing:
+        os.replace(draft, path)
+        return True
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(draft)
+    return True
+
+
+def _plain(stored: Any) -> dict[str, Any]:
+    if isinstance(stored, StoredFunction):
+        return asdict(stored)
+    plain = {key: getattr(stored, key) for key in stored.__dataclass_fields__}
+    plain["schema"] = _json(stored.schema)
+    if isinstance(stored, StoredTable):
+        plain["location"] = os.path.basename(stored.location)
+    return plain
+
+
+def _json(schema: StructType) -> Any:
+    """Spark's JSON, in which CHAR and VARCHAR are strings with the type beside them."""
+    found = struct(*(StructField(f.name, _without_char(f.type), f.nullable, f.comment) for f in schema.fields)).json()
+    for spec, f in zip(found["fields"], schema.fields, strict=True):
+        if holds_char(f.type):
+            spec["metadata"][CHAR_VARCHAR] = f.type.simple
+    return found
+
+
+def _without_char(data_type: DataType) -> DataType:
+    match data_type:
+        case CharType():
+            return STRING
+        case StructType():
+            return struct(*(replace(f, type=_without_char(f.type)) for f in data_type.fields))
+        case ArrayType():
+            return array(_without_char(data_type.element), data_type.contains_null)
+        case MapType():
+            key, value = _without_char(data_type.key), _without_char(data_type.value)
+            return map_of(key, value, data_type.value_contains_null)
+    return data_type
+
+
+def remove(folder: str, kind: type, name: str) -> bool:
+    """Remove an object; whether there was one."""
+    try:
+        os.unlink(_path(folder, kind, name))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def has_any(folder: str) -> bool:
+    """Whether a schema has objects of any kind."""
+    return any(names(folder, kind) for kind in KINDS)
+
+
+def sweep(folder: str, oldest: float) -> None:
+    """Remove drafts from before `oldest` (seconds since the epoch) that killed processes left."""
+    drafts = os.path.join(folder, FOLDER)
+    if not os.path.isdir(drafts):
+        return
+    with os.scandir(drafts) as entries:
+        stale = [e.path for e in entries if e.name.startswith(DRAFT) and e.stat().st_mtime < oldest]
+    for path in stale:
+        with contextlib.suppress(FileNotFoundError):  # another process may be sweeping too
+            os.unlink(path)
+
+
+def identity(folder: str, kind: type, name: str) -> object:
+    """Changes with the object; None if there is none."""
+    try:
+        found = os.stat(_path(folder, kind, name))
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+def _path(folder: str, kind: type, name: str) -> str:
+    return os.path.join(folder, FOLDER, f"{name.lower()}.{KINDS[kind]}.json")

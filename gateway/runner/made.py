@@ -1,0 +1,286 @@
+"""Lasting views, SQL functions and tables of other formats, made on Spark: tried there, then kept by the catalog."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from gateway.catalog.base import Catalog
+from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
+from gateway.delta.schema import parse_schema, struct_of
+from gateway.engine.base import Emit, Finished, Planned, Statement
+from gateway.engine.spark.engine import SparkSessionSlot
+from gateway.errors import ServerError, UserError, unsupported
+from gateway.runner import objects
+from gateway.runner.answer import RESULT
+from gateway.runner.context import context_of, meaning_of
+from gateway.runner.registered import spark_name
+from gateway.runner.tables import StatementTables
+from gateway.sql.made_view import MadeFunction, MadeView
+from gateway.sql.respell import Head, Mention, Respelt, database, table_format
+from gateway.sql.statement import Statement as Read
+from gateway.sql.statement import read_statement
+from gateway.sql.tokens import END, STRING
+from gateway.sqltypes import StructType
+
+if TYPE_CHECKING:
+    from gateway.runner.spark import SparkRunner
+
+# Folders of tables of other formats that are being made.
+_MAKING: set[str] = set()
+_LOCK = threading.Lock()
+
+
+def tables_of(runner: SparkRunner, job: Statement) -> StatementTables:
+    """Names as the job's session sees them."""
+    return StatementTables(runner.catalogs, runner.paths, job.session.catalog, job.session.schema)
+
+
+def finish(job: Statement, word: str, emit: Emit, writes: bool = True) -> None:
+    """Tell the end of a statement without rows."""
+    emit(Planned(word, "spark", job.route, RESULT, writes=writes, is_query=False))
+    emit(Finished(0))
+
+
+# ----------------------------------------------------------------------------------------------------------------- views
+
+
+def view_head(runner: SparkRunner, job: Statement, view: MadeView) -> tuple[objects.Place, Head]:
+    """Where a lasting view goes, and how Spark's statement for it begins. Raises UserError as CREATE and ALTER VIEW do."""
+    place = objects.place_of(tables_of(runner, job), view.name, "no view can be created", view.span)
+    if view.alters:
+        kind = place.kind
+        if not kind:
+            raise tables_of(runner, job).missing(view.name, view.span)
+        if kind == "table":
+            text = f"The table {place.quoted} does not support ALTER VIEW ... AS."
+            raise UserError("EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE", text, span=view.span)
+    names = ", ".join("`" + name.replace("`", "``") + "`" for name, _ in view.columns)
+    columns = f"({names}) " if names else ""
+    return place, Head(view.start, f"CREATE OR REPLACE VIEW {spark_name(place.full)} {columns}AS ")
+
+
+def make_view(
+    runner: SparkRunner,
+    job: Statement,
+    view: MadeView,
+    place: objects.Place,
+    head: Head,
+    respelt: Respelt,
+    slot: SparkSessionSlot,
+    emit: Emit,
+) -> None:
+    """CREATE VIEW, ALTER VIEW … AS."""
+    if read_statement(job.text).markers:
+        raise unsupported("parameter markers in a view", view.span)
+    with slot.lock:
+        runner.prepare(job, slot, respelt)
+        frame = slot.spark.sql(respelt.text[len(head.text) :])
+        own = struct_of(parse_schema(frame.schema.jsonValue()))
+        schema = objects.view_columns(place.quoted, view.columns, own, view.span)
+        if not objects.may_make_view(place, view.replaces, view.if_not_exists, view.span):
+            return finish(job, "CREATE_VIEW", emit, writes=False)
+        try:
+            slot.spark.sql(respelt.text)  # which finds temporary objects and cycles
+        finally:
+            runner.engine.mirror.forget("VIEW", *spark_parts(place))
+    old: StoredView | None = place.catalog.view(place.schema, place.name) if view.alters else None
+    made = StoredView(
+        place.full,
+        view.query,
+        schema,
+        tuple(f.name for f in own.fields),
+        job.session.catalog,
+        job.session.schema,
+        old.comment if old is not None else view.comment,
+        old.properties if old is not None else dict(view.properties),
+        meaning_of(context_of(job.session)),
+        needs_spark=True,
+        named=bool(view.columns),
+    )
+    emit(
+        Planned("ALTER_VIEW" if view.alters else "CREATE_VIEW", "spark", job.route, RESULT, writes=True, is_query=False)
+    )
+    objects.put_view(place, made, view.replaces, view.if_not_exists, view.span)
+    emit(Finished(0))
+
+
+def spark_parts(place: objects.Place) -> tuple[str, str]:
+    """Database and name in Spark."""
+    return database(place.catalog.name, place.schema), place.name
+
+
+# ------------------------------------------------------------------------------------------------------------- functions
+
+
+def function_head(runner: SparkRunner, job: Statement, function: MadeFunction) -> tuple[objects.Place, Head]:
+    """Where a function goes, and how Spark's statement for it begins."""
+    place = objects.place_of(tables_of(runner, job), function.name, "no function can be created", function.span)
+    return place, Head(function.start, f"CREATE OR REPLACE FUNCTION {spark_name(place.full)} ")
+
+
+def make_function(
+    runner: SparkRunner,
+    job: Statement,
+    function: MadeFunction,
+    place: objects.Place,
+    respelt: Respelt,
+    slot: SparkSessionSlot,
+    emit: Emit,
+) -> None:
+    """CREATE FUNCTION."""
+    if read_statement(job.text).markers:
+        raise unsupported("parameter markers in a function", function.span)
+    if not objects.may_make_function(place, function.replaces, function.if_not_exists, function.span):
+        return finish(job, "CREATE_FUNCTION", emit, writes=False)
+    with slot.lock:
+        runner.prepare(job, slot, respelt)
+        try:
+            slot.spark.sql(respelt.text)
+        finally:
+            runner.engine.mirror.forget("FUNCTION", *spark_parts(place))
+    settings = meaning_of(context_of(job.session))
+    made = StoredFunction(place.full, function.text, job.session.catalog, job.session.schema, settings)
+    emit(Planned("CREATE_FUNCTION", "spark", job.route, RESULT, writes=True, is_query=False))
+    if not place.catalog.put(made, function.replaces) and not function.if_not_exists:
+        raise objects.function_exists(place, function.span)
+    emit(Finished(0))
+
+
+# ------------------------------------------------------------------------------------------------ tables of other formats
+
+
+def stored_table(catalogs: dict[str, Catalog], mention: Mention) -> StoredTable | None:
+    """The table of another format that a name means."""
+    catalog = catalogs.get(mention.catalog.lower())
+    if catalog is None or catalog.table_folder(mention.schema, mention.table) is not None:
+        return None
+    found = catalog.table(mention.schema, mention.table)
+    return found if isinstance(found, StoredTable) else None
+
+
+def may_run(statement: Read, respelt: Respelt, catalogs: dict[str, Catalog]) -> bool:
+    """Whether a statement that writes is to run; False if CREATE TABLE IF NOT EXISTS has nothing to do.
+
+    Raises UserError for a view that is written to or in the place of a new table; UnsupportedError for what Spark would do
+    to a name behind the catalog's back.
+    """
+    target = next((m for m in respelt.mentions if m.is_target), None)
+    catalog = catalogs.get(target.catalog.lower()) if target is not None else None
+    if target is None or catalog is None or not catalog.has_schema(target.schema):
+        return True
+    place = objects.Place(catalog, target.schema, target.table)
+    words = statement.words
+    makes = words[0] in ("CREATE", "REPLACE") and "TABLE" in words[:4]
+    if not makes:
+        if catalog.table_folder(target.schema, target.table) is None and place.kind == "view":
+            raise objects.expects_table(" ".join(statement.keywords[:1]), place.quoted, target.span)
+        return True
+    replaces = words[0] == "REPLACE" or words[1] == "OR"
+    other = table_format(statement)
+    if "LIKE" in words[: target.last + 2] and any(stored_table(catalogs, m) for m in respelt.mentions):
+        raise unsupported("CREATE TABLE … LIKE a table of another format than Delta", target.span)
+    if other is not None and replaces:
+        raise unsupported("CREATE OR REPLACE TABLE of another format than Delta", target.span)
+    if other is None and (not place.kind or catalog.table_folder(target.schema, target.table) is not None):
+        return True
+    return objects.may_make_table(place, replaces, words[words.index("TABLE") + 1] == "IF", target.span)
+
+
+@contextmanager
+def making(statement: Read, respelt: Respelt, runner: SparkRunner) -> Iterator[None]:
+    """Around CREATE TABLE of another format: into a folder that is new, gone again if it fails."""
+    if table_format(statement) is None:
+        yield
+        return
+    target = next(m for m in respelt.mentions if m.is_target)
+    catalog = runner.catalogs[target.catalog.lower()]
+    place = objects.Place(catalog, target.schema, target.table)
+    folder = catalog.table_location(target.schema, target.table)
+    with _LOCK:
+        if folder in _MAKING:
+            raise objects.already_exists(place, target.span)
+        _MAKING.add(folder)
+    try:
+        if os.path.isdir(folder) and os.listdir(folder):
+            text = (
+                f"Cannot name the managed table as {place.quoted}, as its associated location already exists. Please pick a "
+                "different table name, or remove the existing location first."
+            )
+            raise UserError("LOCATION_ALREADY_EXISTS", text, sqlstate="42710", span=target.span)
+        try:
+            yield
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            runner.engine.mirror.forget("TABLE", *spark_parts(place))
+            raise
+    finally:
+        with _LOCK:
+            _MAKING.discard(folder)
+
+
+def keep_table(spark: Any, catalog: Catalog, mention: Mention, format_: str, replaces: bool) -> None:
+    """Keep what Spark knows of a table of another format, which has just been made or altered there."""
+    place = objects.Place(catalog, catalog_spelling(catalog, mention.schema), mention.table)
+    name = spark_name(place.full)
+    location = catalog.table_location(place.schema, place.name)
+    os.makedirs(location, exist_ok=True)
+    frame = spark.table(name)
+    columns = spark.catalog.listColumns(name)
+    rows = spark.sql(f"SHOW TBLPROPERTIES {name}").collect()
+    table = spark.catalog.getTable(name)
+    stored = StoredTable(
+        place.full,
+        location,
+        format_.lower(),
+        _schema(frame),
+        tuple(c.name for c in columns if c.isPartition),
+        definition_of(spark.sql(f"SHOW CREATE TABLE {name}").collect()[0][0]),
+        table.description,
+        {row[0]: row[1] for row in rows},
+    )
+    if not catalog.put(stored, replaces):
+        raise objects.already_exists(place, mention.span)
+
+
+def catalog_spelling(catalog: Catalog, schema: str) -> str:
+    """A schema's name as its catalog spells it."""
+    return next((s for s in catalog.schemas() if s.lower() == schema.lower()), schema)
+
+
+def _schema(frame: Any) -> StructType:
+    return struct_of(parse_schema(frame.schema.jsonValue()))
+
+
+def definition_of(text: str) -> str:
+    """What stands behind the name in the answer of SHOW CREATE TABLE, without LOCATION."""
+    statement = read_statement(text)
+    words, tokens = statement.words, statement.tokens
+    at = 2
+    while words[at + 1] == ".":
+        at += 2
+    start = tokens[at].end + 1
+    depth = 0
+    for i, word in enumerate(words):
+        depth += (word == "(") - (word == ")")
+        if not depth and word == "LOCATION" and words[i + 1] == STRING:
+            behind = tokens[i + 1].end + 1
+            return (text[start : tokens[i].start].rstrip() + text[behind : statement.span.stop]).strip()
+    if END in (words[0], words[at]):
+        raise ServerError("INTERNAL_ERROR", f"Spark describes a table by {text[:200]!r}.")
+    return text[start : statement.span.stop].strip()
+
+
+def truncate(table: StoredTable, spark: Any) -> None:
+    """Remove a table's files: Spark refuses TRUNCATE of tables whose place is given."""
+    for entry in os.listdir(table.location):
+        path = os.path.join(table.location, entry)
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+    spark.sql(f"REFRESH TABLE {spark_name(table.name)}")

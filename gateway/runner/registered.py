@@ -1,0 +1,211 @@
+"""What a statement for Spark names, registered there before it runs, with what that names in turn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.catalog.base import Catalog, TableName
+from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
+from gateway.config.session import GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS, TIMEZONE
+from gateway.delta.schema import parse_schema
+from gateway.engine.spark.errors import as_gateway_error
+from gateway.engine.spark.mirror import Mirror, MirroredObject, MirroredTable
+from gateway.errors import CanceledError, GatewayError, unsupported
+from gateway.sql.made_view import function_of
+from gateway.sql.relations import columns_of
+from gateway.sql.respell import Head, Respelt, database
+from gateway.sql.spark_literals import quoted_text
+from gateway.sql.statement import Statement as Read
+from gateway.sql.statement import read_statement
+
+#: Settings of a session under which a text may mean something else, with Spark's names.
+SPARK_SETTINGS = {
+    TIMEZONE: "spark.sql.session.timeZone",
+    GROUP_BY_ALIASES: GROUP_BY_ALIASES,
+    GROUP_BY_ORDINAL: GROUP_BY_ORDINAL,
+    ORDER_BY_ORDINAL: ORDER_BY_ORDINAL,
+    PRECISION_LOSS: PRECISION_LOSS,
+}
+_DEFAULTS = {key: "UTC" if key == TIMEZONE else "true" for key in SPARK_SETTINGS}
+# (statement, catalog, schema, head) -> the text that is kept, for Spark
+Respell = Callable[[Read, str, str, Head | None], Respelt]
+
+
+@dataclass(slots=True)
+class Registered:
+    """What one statement needs, by now registered.
+
+    Attributes:
+        files: Spark's names of tables of other formats, whose lists of files a session keeps until told otherwise.
+        problems: why something that the statement may mean is not there.
+    """
+
+    files: list[str] = field(default_factory=list)
+    problems: list[GatewayError] = field(default_factory=list)
+    seen: set[tuple[str, ...]] = field(default_factory=set)
+
+
+class Registrar:
+    """Registers in `mirror` what texts name in `catalogs`; `respell` and `named` are the runner's."""
+
+    def __init__(
+        self, catalogs: Mapping[str, Catalog], mirror: Mirror, respell: Respell, named: Callable[[str], str]
+    ) -> None:
+        self._catalogs = catalogs
+        self._mirror = mirror
+        self._respell = respell
+        self._named = named
+
+    def register(self, respelt: Respelt, done: Registered | None = None) -> Registered:
+        """Everything that a text names. Raises GatewayError only for names that Spark cannot take."""
+        done = done or Registered()
+        tables = []
+        for mention in respelt.mentions:
+            key = ("relation", *(part.lower() for part in mention.name))
+            catalog = self._catalogs.get(mention.catalog.lower())
+            if key in done.seen or catalog is None or not catalog.has_schema(mention.schema):
+                continue
+            done.seen.add(key)
+            name = TableName(catalog.name, mention.schema, mention.table)
+            folder = catalog.table_folder(mention.schema, mention.table)
+            if folder is None and self._other(catalog, name, done):
+                continue
+            real = os.path.realpath(folder) if folder is not None else None
+            tables.append(MirroredTable(database(catalog.name, mention.schema), mention.table, real))
+        self._mirror.tables(tables)
+        for call in respelt.calls:
+            key = ("function", call.catalog.lower(), call.schema.lower(), call.function.lower())
+            catalog = self._catalogs.get(call.catalog.lower())
+            if key not in done.seen and catalog is not None:
+                done.seen.add(key)
+                self._function(catalog, TableName(catalog.name, call.schema, call.function), done)
+        return done
+
+    def _other(self, catalog: Catalog, name: TableName, done: Registered) -> bool:
+        """A table of another format or a view of that name; whether there is one."""
+        state = catalog.identity(StoredTable, name.schema, name.table)
+        if state is not None:
+            table = catalog.table(name.schema, name.table)
+            if isinstance(table, StoredTable):
+                before = len(done.problems)
+                self._put("TABLE", table.name, state, "", {}, self._maker(table), done)
+                if len(done.problems) == before:
+                    done.files.append(spark_name(table.name))
+                return True
+        state = catalog.identity(StoredView, name.schema, name.table)
+        view: StoredView | None = catalog.view(name.schema, name.table) if state is not None else None
+        if view is None:
+            return False
+        with _Kept(done):
+            respelt = self._respell(read_statement(view.query), view.catalog, view.schema_name, None)
+            self.register(respelt, done)
+            current = database(view.catalog, view.schema_name)
+            self._put("VIEW", view.name, state, current, view.settings, self._view_maker(view, respelt), done)
+        return True
+
+    def _function(self, catalog: Catalog, name: TableName, done: Registered) -> None:
+        state = catalog.identity(StoredFunction, name.schema, name.table)
+        where = database(name.catalog, name.schema)
+        if state is None:
+            self._mirror.no_function(where, name.table)
+            return
+        function: StoredFunction | None = catalog.function(name.schema, name.table)
+        if function is None:
+            return
+        with _Kept(done):
+            statement = read_statement(f"CREATE FUNCTION {_quoted(name.table)} {function.text}")
+            made = function_of(statement)
+            assert made is not None
+            head = Head(made.start, f"CREATE FUNCTION {spark_name(name)} ")
+            respelt = self._respell(statement, function.catalog, function.schema_name, head)
+            self.register(respelt, done)
+            current = database(function.catalog, function.schema_name)
+
+            def make(session: Any, spelt: str) -> None:
+                session.sql(respelt.text)
+
+            self._put("FUNCTION", name, state, current, function.settings, make, done)
+
+    def _put(
+        self,
+        kind: str,
+        name: TableName,
+        state: object,
+        current: str,
+        settings: Mapping[str, str],
+        make: Callable[[Any, str], None],
+        done: Registered,
+    ) -> None:
+        spark = {SPARK_SETTINGS[key]: settings.get(key, default) for key, default in _DEFAULTS.items()}
+        where = database(name.catalog, name.schema)
+        with _Kept(done, self._named):
+            self._mirror.put(MirroredObject(kind, where, name.table, state, current or where, spark, make))
+
+    def _maker(self, table: StoredTable) -> Callable[[Any, str], None]:
+        def make(session: Any, name: str) -> None:
+            location = quoted_text(f"file:{os.path.realpath(table.location)}")
+            session.sql(f"CREATE TABLE {name} {table.definition} LOCATION {location}")
+
+        return make
+
+    def _view_maker(self, view: StoredView, respelt: Respelt) -> Callable[[Any, str], None]:
+        """Registers a view whose columns have the types that are kept: Spark keeps those of the moment."""
+
+        def make(session: Any, name: str) -> None:
+            frame = session.sql(respelt.text)
+            now = parse_schema(frame.schema.jsonValue())
+            found = columns_of(view, [c.name for c in now])
+            kept = view.schema.fields
+            columns = ", ".join(
+                _quoted(f.name) + (f" COMMENT {quoted_text(f.comment)}" if f.comment else "") for f in kept
+            )
+            text = respelt.text
+            alike = len(now) == len(kept) and all(
+                at == i and now[at].type == f.type for i, (at, f) in enumerate(zip(found, kept, strict=True))
+            )
+            if not alike:
+                names = [now[at].name.lower() for at in found]
+                if len(set(names)) != len(names):
+                    raise unsupported(f"The view `{view.name}`, whose query has changed and names columns alike,")
+                casts = (f"CAST({_quoted(now[at].name)} AS {f.type.sql})" for at, f in zip(found, kept, strict=True))
+                pairs = (f"{cast} AS {_quoted(f.name)}" for cast, f in zip(casts, kept, strict=True))
+                text = f"SELECT {', '.join(pairs)} FROM ({text})"
+            session.sql(f"CREATE VIEW {name} ({columns}) AS {text}")
+
+        return make
+
+
+class _Kept:
+    """Keeps an error as one of `done.problems` instead of raising it."""
+
+    def __init__(self, done: Registered, named: Callable[[str], str] = str) -> None:
+        self._done = done
+        self._named = named
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        found = error
+        if not isinstance(error, GatewayError):
+            found = as_gateway_error(error, "", lambda offset: offset, self._named)
+            found.span = None
+        assert isinstance(found, GatewayError)
+        if found.retryable or isinstance(found, CanceledError):  # Spark is lost: no fault of what is registered
+            return False
+        self._done.problems.append(found)
+        return True
+
+
+def spark_name(name: TableName) -> str:
+    """The full name that Spark knows an object by."""
+    return f"spark_catalog.{_quoted(database(name.catalog, name.schema))}.{_quoted(name.table.lower())}"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
