@@ -257,7 +257,7 @@ class SparkRunner:
     def _schema(self, frame: Any) -> StructType:
         columns = parse_schema(frame.schema.jsonValue())
         shown: dict[DataType, DataType] = {UnreadableType("VARIANT"): VARIANT, UnreadableType("INTERVAL"): INTERVAL}
-        columns = tuple(replace(c, type=shown.get(c.type, c.type)) for c in columns)
+        columns = tuple(replace(c, name=self._named(c.name), type=shown.get(c.type, c.type)) for c in columns)
         for column in columns:
             if _is_unreadable(column.type):
                 raise UnsupportedError(
