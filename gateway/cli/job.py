@@ -158,6 +158,7 @@ def _generate(arguments: argparse.Namespace, config: Config, say: Say) -> Report
 
 def _ingest(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
     from gateway.pipelines.jobs.ingest import Wishes, ingest_files, preview
+    from gateway.pipelines.jobs.ledger import ledger_folder, read_plans
     from gateway.pipelines.jobs.places import locate
     from gateway.pipelines.jobs.session import spark_session
     from gateway.pipelines.jobs.sources import find
@@ -177,7 +178,8 @@ def _ingest(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
         raise ConfigError("source", "is missing: gateway job ingest SOURCE TABLE, or --jdbc URL")
     found = find(sources, arguments.format)
     place.check_free()
-    if not found.files and not arguments.forget:
+    pending = any(plan["done"] is None for plan in read_plans(ledger_folder(config.warehouse, place)))
+    if not found.files and not pending and not arguments.forget:
         return Report({}, [*found.notes, f"no files in {', '.join(sources)}: 0 rows loaded into {place.name}"])
     with spark_session(config, say) as spark:
         if arguments.dry_run:

@@ -240,8 +240,8 @@ def test_a_killed_load_is_finished_and_nothing_is_there_twice(run: Run, tmp_path
     command = [sys.executable, "-m", "gateway", "job", *words, "--spark", "local[1]", "--quiet", *flags]
     environment = {**clean_environment(), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment) as process:
-        # Killed between the commits: the bad records are in quarantine, the good ones are being written.
-        until(lambda: (tmp_path / "wh/s/t_quarantine/_delta_log" / f"{0:020}.json").exists(), process)
+        # Killed between the commits: the good records are in the table, the bad ones are being written.
+        until(lambda: (tmp_path / "wh/s/t/_delta_log" / f"{0:020}.json").exists(), process)
         process.kill()
     write(inbox / "2.csv", "id,name\n-1,late\n")
     code, report, err = run(*words)
@@ -250,6 +250,32 @@ def test_a_killed_load_is_finished_and_nothing_is_there_twice(run: Run, tmp_path
     assert report["summary"] == [{"table": "s.t", "files": 2, "loaded": 20_001, "quarantined": 1}]
     assert sorted(rows(tmp_path / "wh/s/t")["id"].to_pylist()) == list(range(-1, 20_000))
     assert rows(tmp_path / "wh/s/t_quarantine")["raw"].to_pylist() == ["bad,x"]
+
+
+def test_what_a_constraint_refuses_is_loaded_once_it_is_right(run: Run, spark: Any, tmp_path: Path) -> None:
+    table, quarantine = tmp_path / "wh/s/t", tmp_path / "wh/s/t_quarantine"
+    columns = "id INT, word VARCHAR(3), twice INT GENERATED ALWAYS AS (id * 2)"
+    spark.sql(f"CREATE TABLE delta.`{table}` ({columns}) USING delta")
+    source = write(tmp_path / "in.csv", "id,word\n1,long word\n2,b\nx,c\n")
+    for _ in range(2):
+        code, _, err = run("ingest", str(source), "s.t")
+        assert code == 2 and "exceeds char/varchar type length" in err
+    assert len(rows(table)) == 0 and not quarantine.exists()
+    write(source, "id,word\n1,a\n2,b\nx,c\n")
+    code, report, err = run("ingest", str(source), "s.t")
+    assert (code, report["summary"][0]["loaded"], report["summary"][0]["quarantined"]) == (0, 2, 1), err
+    assert rows(table).sort_by("id").to_pydict() == {"id": [1, 2], "word": ["a", "b"], "twice": [2, 4]}
+    # A line that Spark would read only the start of.
+    code, _, err = run("ingest", str(write(tmp_path / "in.json", '{"id": 1} \n{"id": 3}{"id": 4}\n')), "s.u")
+    assert code == 2 and 'more than one JSON object: {"id": 3}{"id": 4}' in err
+    # Names of the quarantine and the ledger that are something else.
+    spark.range(1).write.format("delta").save(str(tmp_path / "wh/s/v_quarantine"))
+    code, _, err = run("ingest", str(source), "s.v")
+    assert code == 2 and "s.v_quarantine is needed for bad records" in err
+    shutil.rmtree(tmp_path / "wh/.ingest/s/t")
+    code, _, err = run("ingest", str(source), "s.t")
+    assert code == 2 and "was loaded with another ledger" in err
+    shutil.rmtree(table)
 
 
 def until(done: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
@@ -363,10 +389,13 @@ def test_tables_are_looked_after(run: Run, spark: Any, tmp_path: Path) -> None:
         (["cluster", "s.t", "--by", "nope"], "nope"),
         (["compact", "s.missing"], "does not exist"),
         (["vacuum", "s.t", "--retain", "1"], "--force"),
-        (["widen-types", "s.t", "id", "STRING"], "DELTA"),
+        (["widen-types", "s.t", "id", "STRING"], "column id of s.t is INT, which cannot become STRING"),
+        (["widen-types", "s.t", "nope", "BIGINT"], "has no column 'nope'"),
+        (["widen-types", "s.t", "id", "BIG INT"], "is not a list of columns"),
     ):
         code, _, err = run("maintain", *words)
         assert code == 2 and text in err, (words, err)
+    assert "typeWidening" not in (folder / "_delta_log" / f"{4:020}.json").read_text()
     # Nothing is old enough; by force everything that is not in the newest version goes, after a look.
     line, notes = did("vacuum", "s.t")
     assert (line["on disk"], notes) == (line["on disk after"], ["removed 0 files and folders of s.t"])

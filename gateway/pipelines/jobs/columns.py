@@ -123,3 +123,40 @@ def is_lossless(source: Any, target: Any) -> bool:
     if b == "string":
         return a.startswith(("char", "varchar"))
     return a == "date" and b == "timestamp_ntz"
+
+
+def can_widen(source: Any, target: Any) -> bool:
+    """Whether Delta changes a column of type `source` to `target` without rewriting its files."""
+    a, b = str(source.simpleString()), str(target.simpleString())
+    if a == b:
+        return False
+    if a in _INTEGRALS and b in _INTEGRALS:
+        return _INTEGRALS[a] < _INTEGRALS[b]
+    if b == "double":
+        return a in _EXACT_IN_DOUBLE
+    if b.startswith("decimal"):
+        if a in _INTEGRALS:
+            return int(target.precision - target.scale) >= (20 if a == "bigint" else 10)
+        return a.startswith("decimal") and is_lossless(source, target)
+    return a == "date" and b == "timestamp_ntz"
+
+
+def type_at(schema: Any, parts: list[str]) -> Any:
+    """The type of a column or nested field (of arrays ``element``, of maps ``key`` and ``value``); None if there is none."""
+    kind = schema
+    for part in parts:
+        match kind.typeName(), part.lower():
+            case "struct", name:
+                field = by_name(kind).get(name)
+                kind = None if field is None else field.dataType
+            case "array", "element":
+                kind = kind.elementType
+            case "map", "key":
+                kind = kind.keyType
+            case "map", "value":
+                kind = kind.valueType
+            case _:
+                kind = None
+        if kind is None:
+            return None
+    return kind

@@ -1,8 +1,9 @@
 """Files into a Delta table, each once, whatever is killed when; bad records into a quarantine table beside it.
 
 A run finishes the batch that an earlier one left planned, then plans and writes the files that no batch has (see `ledger`).
-The schema is the table's; new columns are added on request. What does not fit is written to ``<table>_quarantine`` first, with
-its text, file and reason, in a commit of the same number.
+The schema is the table's; new columns are added on request. What does not fit is written to ``<table>_quarantine``, with its
+text, file and reason, in a commit of the same number. A batch whose rows a constraint of the table refuses is abandoned: no row
+of it is anywhere, and its files count as new.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.errors import ConfigError, ServerError
+from gateway.errors import ConfigError, GatewayError, ServerError
 from gateway.pipelines.jobs.columns import merged, parse_schema
-from gateway.pipelines.jobs.ledger import Ledger, committed, ledger_folder, opened, read_plans
+from gateway.pipelines.jobs.ledger import Ledger, committed, is_abandoned, ledger_folder, opened, read_plans
 from gateway.pipelines.jobs.places import Place, literal
 from gateway.pipelines.jobs.records import COLUMN, FILE, RAW, REASON, Files, check_castable
 from gateway.pipelines.jobs.report import Report, Say, rows_table
@@ -26,6 +27,8 @@ QUARANTINE = "_quarantine"
 PROPERTY = "gateway.ingest"  # of a table that is loaded: the id of its ledger
 REFUSE, TO_QUARANTINE = "refuse", "quarantine"
 _FILES_PER_BATCH = 10_000
+# SQLSTATE classes of rows that a constraint of the table refuses, whenever they are written.
+_REFUSED_ROWS = ("22", "23")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ def ingest_files(spark: Any, found: Found, place: Place, warehouse: Path, wishes
     with opened(ledger_folder(warehouse, place), forget=wishes.forget) as ledger, spark_errors("ingest"):
         plans = ledger.plans()
         check_history(spark, place, ledger, plans, wishes.forget)
+        check_quarantine(spark, place)
         counts = Counts()
         for plan in plans:
             if plan["done"] is None:
@@ -133,6 +137,16 @@ def report(place: Place, counts: Counts, notes: list[str]) -> Report:
 # ---- what is new
 
 
+def check_quarantine(spark: Any, place: Place) -> None:
+    """Raise ConfigError if the quarantine's name is that of another table."""
+    beside = place.beside(QUARANTINE)
+    beside.check_free()
+    if beside.exists:
+        names = set(spark.read.format("delta").load(str(beside.folder)).columns)
+        if names != {"raw", "file", "reason", "loaded_at"}:
+            raise ConfigError("table", f"{beside.name} is needed for bad records, but is a table of another kind")
+
+
 def check_history(spark: Any, place: Place, ledger: Ledger, plans: Sequence[dict[str, Any]], forget: bool) -> None:
     """Raise ConfigError if ledger and table do not belong together: one of them was removed."""
     advice = "--forget starts anew and loads everything again"
@@ -154,7 +168,8 @@ def table_properties(spark: Any, place: Place) -> dict[str, str]:
 
 
 def _new_files(found: Found, plans: Sequence[dict[str, Any]], notes: list[str]) -> list[SourceFile]:
-    known = {path: SourceFile(path, size, changed) for plan in plans for path, size, changed in plan.get("files", ())}
+    kept = [plan for plan in plans if not is_abandoned(plan)]
+    known = {path: SourceFile(path, size, changed) for plan in kept for path, size, changed in plan.get("files", ())}
     other = [f.path for f in found.files if f.path in known and known[f.path] != f]
     if other:
         notes.append(
@@ -166,7 +181,12 @@ def _new_files(found: Found, plans: Sequence[dict[str, Any]], notes: list[str]) 
 def _target_schema(
     spark: Any, format: str, files: Sequence[SourceFile], place: Place, wishes: Wishes, counts: Counts
 ) -> Any:
-    """The columns that the table has after the load. Raises ConfigError."""
+    """The columns to load: those of the files, with the table's types. Raises ConfigError.
+
+    Columns that no file has are left out, so that Delta fills them: generated ones, and those with a default.
+    """
+    from pyspark.sql.types import StructType
+
     reading = Files(spark, format, files, wishes.options)
     given = parse_schema(wishes.schema) if wishes.schema is not None else None
     if given is not None:
@@ -177,10 +197,11 @@ def _target_schema(
         found = given if given is not None else reading.schema()
         counts.new_columns += [f.name for f in found.fields]
         return found
+    names = reading.header_names()
     if given is not None:
         found = given
-    elif format == CSV and not reading.new_columns(table):
-        return table  # their values are read with its types
+    elif names is not None and not reading.new_columns(table):
+        return StructType([f for f in table.fields if f.name.lower() in names])  # read with the table's types
     else:
         found = reading.schema()
     both, news = merged(table, found)
@@ -190,7 +211,8 @@ def _target_schema(
     if format not in (CSV, JSON):
         check_castable(found, both, f"{files[0].path}, …")
     counts.new_columns += news
-    return both
+    here = {f.name.lower() for f in found.fields}
+    return StructType([f for f in both.fields if f.name.lower() in here])
 
 
 # ---- one batch
@@ -205,6 +227,8 @@ def _frame(spark: Any, what: Mapping[str, Any]) -> Any:
 
 def _survey(spark: Any, what: Mapping[str, Any], place: Place, say: Say) -> dict[str, int]:
     say("checking the values")
+    files = [SourceFile(*f) for f in what["files"]]
+    Files(spark, what["format"], files, what["options"]).check_lines()
     return survey(_frame(spark, what), what["conflicts"], place)
 
 
@@ -247,6 +271,15 @@ def write_plan(
     from pyspark.sql import functions as f
 
     batch, beside = plan["batch"], place.beside(QUARANTINE)
+    if plan["good"]:
+        say(f"batch {batch}: writing {place.name}")
+        try:
+            with spark_errors("ingest"):
+                _write(frame.where(f.col(REASON).isNull()).drop(RAW, REASON, COLUMN, FILE), place, ledger, batch)
+        except GatewayError as error:
+            if error.sqlstate.startswith(_REFUSED_ROWS):
+                ledger.abandon(batch)
+            raise
     if plan["bad"]:
         say(f"batch {batch}: writing {beside.name}")
         bad = frame.where(f.col(REASON).isNotNull()).select(
@@ -256,9 +289,6 @@ def write_plan(
             f.current_timestamp().alias("loaded_at"),
         )
         _write(bad, beside, ledger, batch)
-    if plan["good"]:
-        say(f"batch {batch}: writing {place.name}")
-        _write(frame.where(f.col(REASON).isNull()).drop(RAW, REASON, COLUMN, FILE), place, ledger, batch)
     if place.exists and table_properties(spark, place).get(PROPERTY) != ledger.id:
         spark.sql(f"ALTER TABLE {place.sql} SET TBLPROPERTIES ({literal(PROPERTY)} = {literal(ledger.id)})")
     _finish(place, ledger, plan, counts)

@@ -21,11 +21,12 @@ from gateway.pipelines.jobs.ingest import (
     Counts,
     Wishes,
     check_history,
+    check_quarantine,
     report,
     survey,
     write_plan,
 )
-from gateway.pipelines.jobs.ledger import Ledger, ledger_folder, opened, read_plans
+from gateway.pipelines.jobs.ledger import Ledger, is_abandoned, ledger_folder, opened, read_plans
 from gateway.pipelines.jobs.places import Place, literal, quoted
 from gateway.pipelines.jobs.records import FILE, check_castable, sql_of, typed
 from gateway.pipelines.jobs.report import Report, Say, rows_table
@@ -121,6 +122,7 @@ def ingest_jdbc(
             return _preview(place, schema, f"would load the rows with {column.name} above {above}" if above else "")
         with opened(folder, forget=wishes.forget) as ledger:
             check_history(spark, place, ledger, ledger.plans(), wishes.forget)
+            check_quarantine(spark, place)
             for plan in ledger.plans():
                 if plan["done"] is None:
                     if plan.get("source") != key:
@@ -136,7 +138,7 @@ def ingest_jdbc(
 
 def _last(plans: list[dict[str, Any]], key: str) -> str | None:
     """The text of the highest cursor that is loaded or planned."""
-    found = [str(plan["high"]) for plan in plans if plan.get("source") == key]
+    found = [str(plan["high"]) for plan in plans if plan.get("source") == key and not is_abandoned(plan)]
     return found[-1] if found else None
 
 

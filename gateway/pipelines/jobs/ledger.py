@@ -58,6 +58,10 @@ class Ledger:
         """Note that a batch is in its tables."""
         self._write(f"{batch:0{_DIGITS}d}.done.json", {**what, "finished": True})
 
+    def abandon(self, batch: int) -> None:
+        """Note that a batch is in no table and never will be; its number stays used."""
+        self._write(f"{batch:0{_DIGITS}d}.done.json", {"abandoned": True})
+
     def _write(self, name: str, what: dict[str, Any]) -> None:
         draft = self.folder / f".{name}.{os.getpid()}"
         with draft.open("w", encoding="utf-8") as file:
@@ -88,6 +92,11 @@ def read_plans(folder: Path) -> list[dict[str, Any]]:
     """The plans of the ledger in `folder`, see `Ledger.plans`; none if there is no ledger. Nothing is made."""
     names = sorted(p.name for p in folder.glob("*.plan.json"))
     return [{**_read(folder / n), "done": _read(folder / n.replace(".plan.", ".done.")) or None} for n in names]
+
+
+def is_abandoned(plan: dict[str, Any]) -> bool:
+    """Whether the batch of a plan was given up."""
+    return bool((plan["done"] or {}).get("abandoned"))
 
 
 def ledger_folder(warehouse: Path, place: Place) -> Path:

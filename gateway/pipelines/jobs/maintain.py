@@ -18,8 +18,10 @@ from gateway.delta import log
 from gateway.delta.features import Protocol, check_readable, check_writable
 from gateway.engine.spark.session import is_connect
 from gateway.errors import ConfigError, GatewayError, ServerError, unsupported
+from gateway.pipelines.jobs.columns import can_widen, parse_schema, type_at
 from gateway.pipelines.jobs.ledger import ledger_folder, opened, read_plans
 from gateway.pipelines.jobs.places import Place, literal, quoted, split_name
+from gateway.pipelines.jobs.records import sql_of
 from gateway.pipelines.jobs.report import Report, Say, rows_table
 from gateway.pipelines.jobs.session import spark_errors
 
@@ -103,8 +105,10 @@ def maintain(
     lines, notes = [], []
     for place in places:
         with spark_errors(f"{task.action} {place.name}"):
+            if task.action == WIDEN:
+                _check_wider(spark, task, place)
             before = _figures(spark, place)
-            notes += _forecast(task, place)
+            notes += forecast(task, place)
             if task.action == VACUUM:
                 notes.append(_vacuum(spark, task, place, warehouse, say, dry_run))
             elif dry_run:
@@ -180,10 +184,21 @@ def _data_files(folder: Path) -> Iterator[tuple[str, int]]:
                 yield path, os.path.getsize(path)
 
 
+def _check_wider(spark: Any, task: Task, place: Place) -> None:
+    """Raise ConfigError unless the column can be changed; asked first, as the table's protocol cannot be changed back."""
+    found = type_at(spark.read.format("delta").load(str(place.folder)).schema, split_name(task.column))
+    if found is None:
+        raise ConfigError("column", f"{place.name} has no column '{task.column}'")
+    target = parse_schema(f"c {task.type}").fields[0].dataType
+    if not can_widen(found, target):
+        kinds = f"{sql_of(found)}, which cannot become {sql_of(target)} without a rewrite"
+        raise ConfigError("type", f"column {task.column} of {place.name} is {kinds}")
+
+
 # ---- protocol
 
 
-def _forecast(task: Task, place: Place) -> list[str]:
+def forecast(task: Task, place: Place) -> list[str]:
     """What the change of the protocol means for the gateway without Spark."""
     adds = _ADDS.get(task.action, _LIQUID if task.liquid else ())
     before = log.protocol_in_commits(str(place.folder))

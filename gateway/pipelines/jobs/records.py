@@ -19,11 +19,12 @@ from typing import Any, TextIO
 from gateway.errors import ConfigError
 from gateway.pipelines.jobs.columns import by_name, check_names, is_lossless, widest
 from gateway.pipelines.jobs.places import literal, quoted
-from gateway.pipelines.jobs.sources import CSV, PARQUET, SourceFile
+from gateway.pipelines.jobs.sources import CSV, JSON, PARQUET, SourceFile, file_of
 
 RAW, REASON, COLUMN, FILE = "__gateway_raw", "__gateway_reason", "__gateway_column", "__gateway_file"
 _OWN = (RAW, REASON, COLUMN, FILE)
 _SHOWN = 100  # characters of a bad value in a reason
+_KEEP = "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', 'c')"
 _PATTERN = frozenset("*?[]{}\\")
 
 Options = Mapping[str, str]
@@ -69,6 +70,12 @@ class Files:
         for field in found.fields:
             field.dataType = _no_void(field.dataType)
         return found
+
+    def header_names(self) -> set[str] | None:
+        """Lower-case names of all columns of CSV files with headers; None for other files."""
+        if self.format != CSV or not self._has_header():
+            return None
+        return {name.lower() for group in self._groups() for name in self._header(group[0])}
 
     def new_columns(self, schema: Any) -> dict[str, str]:
         """Columns in the headers of CSV files that `schema` lacks, with a file that has them."""
@@ -131,6 +138,20 @@ class Files:
             raise ConfigError("source", f"{file.path} cannot be read as CSV: {error}") from error
         check_names(record or [""], file.path)
         return record
+
+    def check_lines(self) -> None:
+        """Raise ConfigError for a JSON line that goes on behind its object: Spark would leave out the rest in silence."""
+        if self.format != JSON or not self._lower.keys().isdisjoint(("multiline", "encoding", "charset", "linesep")):
+            return
+        lines = self._spark.read.format("text").option("__globPaths__", "false").load([f.uri for f in self.files])
+        read, whole = (
+            f"from_json({t}, 'v STRING, c STRING', {_KEEP})" for t in ("value", "concat('{\"v\":', value, '}')")
+        )
+        found = lines.where(f"ltrim(value) LIKE '{{%' AND {read}.c IS NULL AND {whole}.c IS NOT NULL")
+        for row in found.selectExpr("_metadata.file_path AS path", f"left(value, {_SHOWN}) AS line").limit(1).collect():
+            raise ConfigError(
+                "source", f"{file_of(row['path'])} has a line with more than one JSON object: {row['line']}"
+            )
 
     # ---- rows
 

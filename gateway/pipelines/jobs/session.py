@@ -12,13 +12,15 @@ from gateway.config import Config
 from gateway.engine.spark import session, setup
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.properties import read_properties
-from gateway.errors import ConfigError, GatewayError
+from gateway.errors import ConfigError, GatewayError, ServerError
 from gateway.observability import mask
 from gateway.pipelines.jobs.report import Say
 
 LOCAL = "local[*]"
 # Spark's own lines on standard error; what fails is reported by the job.
 _QUIET = {"spark.log.level": "FATAL"}
+# SQLSTATE class of commits that another writer was faster than.
+_CONFLICTS = "2D"
 
 
 @contextmanager
@@ -78,6 +80,8 @@ def spark_errors(doing: str) -> Iterator[None]:
         # The JVM's own exceptions, or a server that was lost.
         if isinstance(error, PySparkException) or type(error).__module__.partition(".")[0] in ("py4j", "grpc"):
             found = as_gateway_error(error, "", lambda offset: offset, lambda text: text)
+            if found.sqlstate.startswith(_CONFLICTS):
+                found = ServerError(found.condition, found.message, sqlstate=found.sqlstate, retryable=True)
             found.message = f"{doing}: {mask(' '.join(found.message.split()))}"
             raise found from error
         raise
