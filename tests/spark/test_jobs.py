@@ -12,7 +12,9 @@ import subprocess
 import sys
 import time
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,7 @@ from gateway.cli.embedded import running_gateway
 from gateway.cli.main import make_parser
 from gateway.config import Config
 from gateway.engine.spark import setup
-from gateway.pipelines.jobs import session
+from gateway.pipelines.jobs import session, tpch
 from gateway.pipelines.jobs.report import Report
 from gateway.pipelines.jobs.verify import verify
 from tests.fix_server import clean_environment
@@ -124,6 +126,28 @@ def test_all_types_are_equal_on_both_engines_and_the_same_again(run: Run, tmp_pa
     )
     code, _, err = run("generate", "all-types")
     assert (code, "exists already" in err) == (2, True)
+
+
+def test_events_are_skewed_late_and_twice_and_the_same_again(run: Run, tmp_path: Path) -> None:
+    for name in ("s.one", "s.again"):
+        assert run("generate", "events", "--scale", "0.005", "--into", name)[0] == 0
+    one, again = (rows(tmp_path / "wh/s" / name) for name in ("one", "again"))
+    order = [("event_id", "ascending"), ("arrived_at", "ascending")]
+    assert one.num_rows == 5000 and one.sort_by(order).to_pylist() == again.sort_by(order).to_pylist()
+    users = Counter(one["user_id"].to_pylist())
+    assert users[1] > 10 * users.most_common()[20][1]
+    assert 20 < 5000 - len(set(one["event_id"].to_pylist())) < 100
+    late = [b - a for a, b in zip(one["happened_at"].to_pylist(), one["arrived_at"].to_pylist(), strict=True)]
+    assert 20 < sum(d > timedelta(hours=1) for d in late) < 100 and min(late) >= timedelta(0)
+
+
+def test_tpch_without_the_official_generator(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tpch, "find_generator", lambda: None)
+    code, report, err = run("generate", "tpch", "--scale", "0.001")
+    assert code == 0 and "pip install tpchgen-cli" in report["notes"][0], err
+    assert {line["table"]: line["rows"] for line in report["summary"]}["tpch.nation"] == 25
+    code, _, err = run("generate", "tpch", "--scale", "2", "--into", "big")
+    assert code == 2 and "pip install tpchgen-cli" in err
 
 
 # ---- ingest

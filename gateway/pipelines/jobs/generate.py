@@ -21,7 +21,7 @@ from gateway.pipelines.jobs.places import Place, locate
 from gateway.pipelines.jobs.report import Report, Say, rows_table
 from gateway.pipelines.jobs.session import spark_errors
 from gateway.pipelines.jobs.tpch import TABLES as TPCH_TABLES
-from gateway.pipelines.jobs.tpch import tpch_frames
+from gateway.pipelines.jobs.tpch import check_scale, tpch_frames
 
 TPCH, ALL_TYPES, EVENTS = "tpch", "all-types", "events"
 KINDS = (TPCH, ALL_TYPES, EVENTS)
@@ -43,6 +43,8 @@ def check(kind: str, tables: list[Place], scale: float, seed: int | None, replac
         raise ConfigError("scale", f"{scale:g} is not between 0 and 100000")
     if kind == TPCH and seed is not None:
         raise ConfigError("seed", "has no effect on tpch, whose data are fixed")
+    if kind == TPCH:
+        check_scale(scale)
     for place in tables:
         place.check_free()
         if place.exists and not replace:

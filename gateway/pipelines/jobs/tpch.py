@@ -19,6 +19,7 @@ from gateway.pipelines.jobs.report import Say
 
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 GENERATOR = "tpchgen-cli"
+_ADVICE = f"for the official TPC-H data: pip install {GENERATOR}"
 LARGEST_OWN = 1.0  # the samples' rows are made in memory
 
 
@@ -28,19 +29,22 @@ def find_generator() -> str | None:
     return str(beside) if beside.is_file() else shutil.which(GENERATOR)
 
 
+def check_scale(scale: float) -> None:
+    """Raise ConfigError for a scale over `LARGEST_OWN` without tpchgen-cli."""
+    if scale > LARGEST_OWN and find_generator() is None:
+        raise ConfigError("scale", f"{scale:g} needs {GENERATOR}, which is not installed ({_ADVICE})")
+
+
 @contextmanager
 def tpch_frames(spark: Any, scale: float, scratch: Path, say: Say, notes: list[str]) -> Iterator[Callable[[str], Any]]:
     """A function from the name of a table to its DataFrame; `notes` is told where the rows come from.
 
-    Raises ConfigError without tpchgen-cli at a scale over `LARGEST_OWN`, ServerError if it fails.
+    Raises ServerError if tpchgen-cli fails. See `check_scale`.
     """
     generator = find_generator()
     if generator is None:
-        advice = f"for the official TPC-H data: pip install {GENERATOR}"
-        if scale > LARGEST_OWN:
-            raise ConfigError("scale", f"{scale:g} needs {GENERATOR}, which is not installed ({advice})")
         notes.append(
-            f"{GENERATOR} is not installed: the rows follow TPC-H's schema and rules but are not official; {advice}"
+            f"{GENERATOR} is not installed: the rows follow TPC-H's schema and rules but are not official; {_ADVICE}"
         )
         own = tpch(scale)
         yield lambda name: spark.createDataFrame(pa.table({n: values for n, (_, values) in own[name].items()}))
