@@ -29,7 +29,7 @@ from gateway.engine.router import RoutedPool
 from gateway.engine.shared import SharedLimits, SharedPool
 from gateway.engine.spark import setup as spark_setup
 from gateway.engine.spark.properties import read_properties
-from gateway.engine.spark.session import is_connect
+from gateway.engine.spark.session import ENDS, is_connect
 from gateway.errors import ConfigError
 from gateway.observability import log
 
@@ -142,7 +142,7 @@ class Gateway:
         )
         self._spark: SharedPool | None = None
         if config.spark is not None:
-            self._spark = SharedPool(spark_factory(config), SharedLimits(spool_limit=config.spool_limit))
+            self._spark = SharedPool(spark_factory(config), SharedLimits(spool_limit=config.spool_limit), ends=ENDS)
         try:
             self._pool.start(self._first)
             self._assemble(authenticator)

@@ -87,6 +87,11 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class Writing:
+    """From now on the statement may change a table: it must never be run twice. For what is planned only afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
 class Handover:
     """The statement is one for another engine: which, and why."""
 
@@ -105,7 +110,7 @@ class Failed:
     handover: Handover | None = None
 
 
-Event = Planned | Rows | Progress | Waiting | Finished | Failed
+Event = Planned | Rows | Progress | Waiting | Writing | Finished | Failed
 
 
 class HandedOverError(Exception):
@@ -209,4 +214,5 @@ __all__ = [
     "TempView",
     "UdfSpec",
     "Waiting",
+    "Writing",
 ]

@@ -15,7 +15,18 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from gateway.engine.base import Emit, Failed, Finished, Job, MetadataCall, Planned, Progress, Rows, SessionChange
+from gateway.engine.base import (
+    Emit,
+    Failed,
+    Finished,
+    Job,
+    MetadataCall,
+    Planned,
+    Progress,
+    Rows,
+    SessionChange,
+    Writing,
+)
 from gateway.engine.pool import Sink
 from gateway.errors import CanceledError, GatewayError, ServerError, UserError
 from gateway.sqltypes import BIGINT, STRING, StructField, struct
@@ -48,6 +59,10 @@ def _write(run: _Run) -> None:
     run.emit(Planned("INSERT", "fake", "told so", SCHEMA, writes=True, is_query=False))
 
 
+def _writing(run: _Run) -> None:
+    run.emit(Writing())
+
+
 def _rows(run: _Run, count: str, size: str = str(_BATCH_ROWS), width: str = "0") -> None:
     stop = run.rows + int(count)
     while run.rows < stop:
@@ -71,6 +86,10 @@ def _busy(run: _Run, seconds: str) -> None:
 
 def _die(run: _Run) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _exit(run: _Run, code: str) -> None:
+    os._exit(int(code))
 
 
 def _die_once(run: _Run, path: str) -> None:
@@ -118,11 +137,13 @@ def _show(run: _Run) -> None:
 STEPS: dict[str, Callable[..., None]] = {
     "plan": _plan,
     "write": _write,
+    "writing": _writing,
     "unplanned": lambda run: None,
     "rows": _rows,  # count, rows per batch, width of the text
     "sleep": _sleep,  # seconds; stops when asked
     "busy": _busy,  # seconds; never asks
     "die": _die,
+    "exit": _exit,  # exit code
     "die_once": _die_once,  # path of a mark
     "allocate": _allocate,  # MiB
     "fail": _fail,

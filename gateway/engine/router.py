@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from gateway import observability
-from gateway.engine.base import Event, Failed, Handover, Job, Planned, Rows, Statement
+from gateway.engine.base import Event, Failed, Handover, Job, Planned, Rows, Statement, Writing
 from gateway.engine.pool import Sink, WorkerPool
 from gateway.engine.shared import SharedPool
-from gateway.errors import GatewayError, ResourceError
+from gateway.errors import CanceledError, GatewayError, ResourceError
 
 _MEMORY = "RESOURCE_EXHAUSTED"
 
@@ -65,22 +65,23 @@ class RoutedRun:
             run.cancel(verdict)
 
     def cancel(self, error: GatewayError | None = None) -> None:
-        """End the job wherever it is. Idempotent."""
+        """End the job wherever it is, now or as soon as an engine has it. Idempotent."""
         with self._lock:
-            self._verdict = self._verdict or error
+            verdict = self._verdict = self._verdict or error or _cancelled()
             run = self._run
         if run is not None:
-            run.cancel(error)
+            run.cancel(verdict)
 
     def event(self, event: Event) -> None:
         """Pass on an event, or give the job to the second engine."""
-        if isinstance(event, Rows) or (isinstance(event, Planned) and event.writes):
+        if isinstance(event, (Rows, Writing)) or (isinstance(event, Planned) and event.writes):
             self._final = True
         if isinstance(event, Failed):
             handover = self._handover(event)
             if handover is not None:
                 self._hand_over(handover)
                 return
+            event = Failed(self._verdict or event.error)
         self._sink.event(event)
 
     def spool_descriptor(self) -> int:
@@ -112,3 +113,7 @@ class RoutedRun:
             verdict = self._verdict
         if verdict is not None:
             run.cancel(verdict)
+
+
+def _cancelled() -> CanceledError:
+    return CanceledError("OPERATION_CANCELED", "The statement was cancelled.")

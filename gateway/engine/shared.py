@@ -1,8 +1,9 @@
 """One process that runs many jobs side by side: Spark's driver. Started at the first job, kept, replaced when it is lost.
 
 Unlike `pool`, a kill costs all its jobs: it is the last resort, for a job that does not stop when asked. Jobs wait in order
-while the process starts and while `PoolLimits`' number of threads is busy; what runs when it is lost fails with a retryable
-error, what waits is served by the next process.
+while the process starts and while `SharedLimits.threads` jobs run; what runs when it is lost fails with a retryable error,
+what waits is served by the next process. Every job begins with `Waiting`, so that whoever counts slots of another engine can
+give its slot to others, and goes on with `Progress` when a thread takes it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ import pickle
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gateway import observability
-from gateway.engine.base import Failed, Finished, Handler, Job, Planned, Waiting
+from gateway.engine.base import Event, Failed, Finished, Handler, Job, Planned, Progress, Waiting, Writing
 from gateway.engine.channel import CancelJob, JobEvent, NotReady, Ready, RunJob, SpoolGiven, SpoolWanted, Start
 from gateway.engine.pool import Sink
 from gateway.engine.process import WorkerProcess
-from gateway.errors import CanceledError, GatewayError, ServerError
+from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,13 @@ class SharedLimits:
 
     Attributes:
         threads: jobs that run at once.
+        queue: jobs that may wait; more are refused.
         grace: time between the request to stop a job and the end of the process.
         start: a process that is not ready after this long is given up.
     """
 
     threads: int = 8
+    queue: int = 1000
     spool_limit: int = 20 << 30
     inline_bytes: int = 256 << 10
     grace: float = 5.0
@@ -44,7 +47,7 @@ class SharedLimits:
 class SharedRun:
     """A submitted job; `cancel` ends it early. All else is the pool's business."""
 
-    __slots__ = ("cancelled_at", "job", "over", "pool", "run_id", "sink", "verdict", "writes")
+    __slots__ = ("cancelled_at", "job", "lock", "over", "pool", "run_id", "sink", "verdict", "writes")
 
     def __init__(self, pool: SharedPool, run_id: int, job: Job, sink: Sink) -> None:
         self.pool = pool
@@ -55,6 +58,7 @@ class SharedRun:
         self.verdict: GatewayError | None = None
         self.cancelled_at: float | None = None
         self.over = False
+        self.lock = threading.RLock()  # one event at a time; again by a sink that cancels what it is told of
 
     def cancel(self, error: GatewayError | None = None) -> None:
         """Ask the job to stop; the sink then gets Failed with `error`. Idempotent."""
@@ -68,16 +72,23 @@ class SharedPool:
         handler_factory: makes the handler inside the process; must be picklable.
         limits: see `SharedLimits`.
         name: the engine's name for people and in metrics.
+        ends: what exit codes of the process mean, for people.
     """
 
     def __init__(
-        self, handler_factory: Callable[[], Handler], limits: SharedLimits | None = None, name: str = "spark"
+        self,
+        handler_factory: Callable[[], Handler],
+        limits: SharedLimits | None = None,
+        name: str = "spark",
+        ends: Mapping[int, str] | None = None,
     ) -> None:
         self._limits = limits or SharedLimits()
         self._start_message = Start(
             handler_factory, self._limits.spool_limit, self._limits.inline_bytes, max(2, self._limits.threads)
         )
         self._name = name
+        self._title = name.capitalize()
+        self._ends = {f"exit code {code}": text for code, text in (ends or {}).items()}
         self._ids = itertools.count(1)
         self._changed = threading.Condition()
         self._process: WorkerProcess | None = None
@@ -102,18 +113,25 @@ class SharedPool:
             self._want_process()
 
     def submit(self, job: Job, sink: Sink) -> SharedRun:
-        """Run `job` when the process is ready and has a free thread; `sink` gets its events."""
+        """Run `job` when the process is ready and has a free thread; `sink` gets its events.
+
+        Raises ServerError after `stop`, ResourceError if too many wait already.
+        """
         run = SharedRun(self, next(self._ids), job, sink)
+        starts = not self._ready
+        what = f"{self._title} to start" if starts else f"a free thread of {self._title}"
+        self._tell(run, Waiting(f"Waiting for {what}"))  # before anybody else can tell it anything
         with self._changed:
             if self._stopped.is_set():
                 raise _shutdown()
+            if len(self._waiting) >= self._limits.queue:
+                raise ResourceError(
+                    "RESOURCE_EXHAUSTED",
+                    f"{self._limits.queue} statements wait for {self._title} already: try again later.",
+                    retryable=True,
+                )
             self._waiting.append(run)
-            waits = None if self._ready else f"Waiting for {self._name.capitalize()} to start"
-            if waits is None and len(self._running) >= self._limits.threads:
-                waits = f"Waiting for a free thread of {self._name.capitalize()}"
             self._want_process()
-        if waits is not None:
-            sink.event(Waiting(waits))
         self._dispatch()
         return run
 
@@ -182,6 +200,7 @@ class SharedPool:
                     return
                 run = self._waiting.popleft()
                 self._running[run.run_id] = run
+            self._tell(run, Progress(None, f"Running on {self._title}"))
             self._send_job(process, run)
 
     def _send_job(self, process: WorkerProcess, run: SharedRun) -> None:
@@ -207,14 +226,27 @@ class SharedPool:
         self._dispatch()
         self._finish(run, event)
 
-    def _finish(self, run: SharedRun, event: Finished | Failed) -> None:
-        with self._changed:
+    def _tell(self, run: SharedRun, event: Event) -> None:
+        """Give the sink an event, unless the job is over; a sink that fails ends its own job alone."""
+        with run.lock:
             if run.over:
                 return
-            run.over = True
-        if run.cancelled_at is not None:
+            try:
+                run.sink.event(event)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the jobs of others go on
+                observability.log(
+                    "engine's answer not taken", "error", statement_id=run.job.statement_id, error=repr(error)
+                )
+                known = isinstance(error, GatewayError)
+                text = "The engine's answer could not be taken in."
+                self.cancel(run, error if known else ServerError("INTERNAL_ERROR", text))  # type: ignore[arg-type]
+
+    def _finish(self, run: SharedRun, event: Finished | Failed) -> None:
+        if run.cancelled_at is not None and not run.over:
             observability.histogram("cancel_seconds", time.monotonic() - run.cancelled_at)
-        run.sink.event(event if run.verdict is None else Failed(run.verdict))
+        with run.lock:
+            self._tell(run, event if run.verdict is None else Failed(run.verdict))
+            run.over = True
 
     # ------------------------------------------------------------------------------------------ the process and its end
 
@@ -239,6 +271,7 @@ class SharedPool:
                 self._process = process
                 if self._stopped.is_set():
                     process.kill()
+                self._changed.notify_all()  # its start is watched from now on
             observability.log("engine starts", engine=self._name, pid=process.pid)
             self._read_events(process)
 
@@ -276,9 +309,9 @@ class SharedPool:
         elif isinstance(message.event, (Finished, Failed)):
             self._ended(run, message.event)
         else:
-            if isinstance(message.event, Planned):
-                run.writes = message.event.writes
-            run.sink.event(message.event)
+            if isinstance(message.event, Writing) or (isinstance(message.event, Planned) and message.event.writes):
+                run.writes = True
+            self._tell(run, message.event)
 
     def _give_spool(self, process: WorkerProcess, run: SharedRun) -> None:
         try:
@@ -292,6 +325,7 @@ class SharedPool:
             os.close(descriptor)
 
     def _on_death(self, process: WorkerProcess | None, how: str) -> None:
+        how = self._ends.get(how, how)
         with self._changed:
             started, self._ready, self._process = self._ready, False, None
             lost = list(self._running.values())
@@ -312,7 +346,7 @@ class SharedPool:
             self._finish(run, Failed(self._cannot_start(reason or how)))
 
     def _lost(self, run: SharedRun, how: str) -> ServerError:
-        text = f"{self._name.capitalize()} was lost ({how}) while running this statement"
+        text = f"{self._title} was lost ({how}) while running this statement"
         if run.writes:
             text += "; its write may or may not have been committed: check before sending it again."
         else:
@@ -320,7 +354,7 @@ class SharedPool:
         return ServerError("WORKER_LOST", text, retryable=True)
 
     def _cannot_start(self, reason: str) -> ServerError:
-        return ServerError("WORKER_LOST", f"{self._name.capitalize()} cannot be started: {reason}", retryable=True)
+        return ServerError("WORKER_LOST", f"{self._title} cannot be started: {reason}", retryable=True)
 
     # --------------------------------------------------------------------------------------------- the watch's thread
 

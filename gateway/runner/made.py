@@ -77,17 +77,16 @@ def make_view(
     """CREATE VIEW, ALTER VIEW … AS."""
     if read_statement(job.text).markers:
         raise unsupported("parameter markers in a view", view.span)
-    with slot.lock:
-        runner.prepare(job, slot, respelt)
-        frame = slot.spark.sql(respelt.text[len(head.text) :])
-        own = struct_of(parse_schema(frame.schema.jsonValue()))
-        schema = objects.view_columns(place.quoted, view.columns, own, view.span)
-        if not objects.may_make_view(place, view.replaces, view.if_not_exists, view.span):
-            return finish(job, "CREATE_VIEW", emit, writes=False)
-        try:
-            slot.spark.sql(respelt.text)  # which finds temporary objects and cycles
-        finally:
-            runner.engine.mirror.forget("VIEW", *spark_parts(place))
+    runner.prepare(job, slot, respelt, emit)
+    frame = slot.spark.sql(respelt.text[len(head.text) :])
+    own = struct_of(parse_schema(frame.schema.jsonValue()))
+    schema = objects.view_columns(place.quoted, view.columns, own, view.span)
+    if not objects.may_make_view(place, view.replaces, view.if_not_exists, view.span):
+        return finish(job, "CREATE_VIEW", emit, writes=False)
+    try:
+        slot.spark.sql(respelt.text)  # which finds temporary objects and cycles
+    finally:
+        runner.engine.mirror.forget("VIEW", *spark_parts(place))
     old: StoredView | None = place.catalog.view(place.schema, place.name) if view.alters else None
     made = StoredView(
         place.full,
@@ -137,12 +136,11 @@ def make_function(
         raise unsupported("parameter markers in a function", function.span)
     if not objects.may_make_function(place, function.replaces, function.if_not_exists, function.span):
         return finish(job, "CREATE_FUNCTION", emit, writes=False)
-    with slot.lock:
-        runner.prepare(job, slot, respelt)
-        try:
-            slot.spark.sql(respelt.text)
-        finally:
-            runner.engine.mirror.forget("FUNCTION", *spark_parts(place))
+    runner.prepare(job, slot, respelt, emit)
+    try:
+        slot.spark.sql(respelt.text)
+    finally:
+        runner.engine.mirror.forget("FUNCTION", *spark_parts(place))
     settings = meaning_of(context_of(job.session))
     made = StoredFunction(place.full, function.text, job.session.catalog, job.session.schema, settings)
     emit(Planned("CREATE_FUNCTION", "spark", job.route, RESULT, writes=True, is_query=False))

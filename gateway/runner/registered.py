@@ -11,6 +11,7 @@ from gateway.catalog.base import Catalog, TableName
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.config.session import GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS, TIMEZONE
 from gateway.delta.schema import parse_schema
+from gateway.engine.base import Emit
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.mirror import Mirror, MirroredObject, MirroredTable
 from gateway.errors import CanceledError, GatewayError, unsupported
@@ -41,11 +42,13 @@ class Registered:
     Attributes:
         files: Spark's names of tables of other formats, whose lists of files a session keeps until told otherwise.
         problems: why something that the statement may mean is not there.
+        emit: the statement's, whose cancel ends waiting for a turn.
     """
 
     files: list[str] = field(default_factory=list)
     problems: list[GatewayError] = field(default_factory=list)
     seen: set[tuple[str, ...]] = field(default_factory=set)
+    emit: Emit | None = None
 
 
 class Registrar:
@@ -75,7 +78,7 @@ class Registrar:
                 continue
             real = os.path.realpath(folder) if folder is not None else None
             tables.append(MirroredTable(database(catalog.name, mention.schema), mention.table, real))
-        self._mirror.tables(tables)
+        self._mirror.tables(tables, done.emit)
         for call in respelt.calls:
             key = ("function", call.catalog.lower(), call.schema.lower(), call.function.lower())
             catalog = self._catalogs.get(call.catalog.lower())
@@ -142,7 +145,7 @@ class Registrar:
         spark = {SPARK_SETTINGS[key]: settings.get(key, default) for key, default in _DEFAULTS.items()}
         where = database(name.catalog, name.schema)
         with _Kept(done, self._named):
-            self._mirror.put(MirroredObject(kind, where, name.table, state, current or where, spark, make))
+            self._mirror.put(MirroredObject(kind, where, name.table, state, current or where, spark, make), done.emit)
 
     def _maker(self, table: StoredTable) -> Callable[[Any, str], None]:
         def make(session: Any, name: str) -> None:

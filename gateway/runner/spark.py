@@ -5,6 +5,7 @@ The user's own text goes to Spark; only names of tables and parameter markers ar
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -20,11 +21,11 @@ from gateway.catalog.local import LocalCatalog
 from gateway.catalog.objects import StoredTable
 from gateway.catalog.paths import AllowedRoots
 from gateway.catalog.samples import open_samples
-from gateway.config.session import is_tuning
+from gateway.config.session import TIMEZONE, is_tuning
 from gateway.delta import log
 from gateway.delta.schema import UnreadableType, parse_schema, struct_of
 from gateway.engine import spill
-from gateway.engine.base import Definition, Emit, Finished, Job, Planned, SessionChange, Statement, TempView
+from gateway.engine.base import Definition, Emit, Finished, Job, Planned, SessionChange, Statement, TempView, Writing
 from gateway.engine.spark import rows
 from gateway.engine.spark.engine import SparkEngine, SparkOptions, SparkSessionSlot, cancelled
 from gateway.engine.spark.errors import as_gateway_error
@@ -60,9 +61,14 @@ _MERGED = struct(
 )
 _INSERTED = struct(StructField("num_affected_rows", BIGINT), StructField("num_inserted_rows", BIGINT))
 # What Databricks answers for statements that write; told before they run, so that a loss of the engine is judged rightly.
+_FILES_BY_PATH = "spark.sql.runSQLOnFiles"
 _COMMIT_MARK = "spark.databricks.delta.commitInfo.userMetadata"
 _NEWEST_COMMITS = 100
 _WRITES: dict[str, StructType] = {"DELETE": _AFFECTED, "UPDATE": _AFFECTED, "MERGE": _MERGED, "INSERT": _INSERTED}
+
+
+# What runs on a session once a statement is respelt.
+Work = Callable[[SparkSessionSlot, Emit], None]
 
 
 class SparkRunner:
@@ -101,35 +107,45 @@ class SparkRunner:
         if not isinstance(job, Statement):
             raise TypeError(f"{type(job).__name__} is not for Spark")
         statement = read_statement(job.text)
+        statement = read_statement(job.text)
         state = job.session
         views = frozenset(state.views)
-        slot = self.engine.slot(_session_key(job), _settings(job))
         view, function = view_of(statement), function_of(statement)
+        begin = 0  # of what Spark is sent, in the user's text
         if view is not None and view.temporary:
+            begin = statement.span.stop - len(view.query)
             respelt = self._respelt(read_statement(view.query), state.catalog, state.schema, views=views, pins=False)
-            work: Callable[[], None] = partial(self._make_view, job, view, respelt, slot, emit)
+            work: Work = partial(self._make_view, job, view, respelt)
         elif view is not None:
             place, head = made.view_head(self, job, view)
             respelt = self._respelt(statement, state.catalog, state.schema, views=views, head=head)
-            work = partial(made.make_view, self, job, view, place, head, respelt, slot, emit)
+            work = partial(made.make_view, self, job, view, place, head, respelt)
         elif function is not None:
             place, head = made.function_head(self, job, function)
             respelt = self._respelt(statement, state.catalog, state.schema, head=head)
-            work = partial(made.make_function, self, job, function, place, respelt, slot, emit)
+            work = partial(made.make_function, self, job, function, place, respelt)
         else:
             parameters = bound_parameters(statement.markers, job.parameters, context_of(state))
             respelt = self._respelt(statement, state.catalog, state.schema, parameters, views)
             if statement.kind is not Kind.QUERY:
                 self._check_targets(respelt)
-            work = partial(self._run, job, statement, respelt, slot, emit)
+            work = partial(self._run, job, statement, respelt)
+        settings = _settings(job)
+        # Off, unless the text was searched for paths and some were found: no way to read files past the allowed roots.
+        settings[_FILES_BY_PATH] = str(respelt.reads_paths or self._views_read_paths(job, respelt)).lower()
         try:
-            with self.engine.job(job.statement_id, state.session_id or "default", emit, slot.spark):
-                work()
+            with (
+                self.engine.slot(_session_key(job, settings), settings) as slot,
+                self.engine.job(job.statement_id, state.session_id or "default", state.user, emit, slot.spark),
+            ):
+                work(slot, emit)
         except GatewayError:
             raise
         except Exception as error:
+            self.engine.end_if_lost(error)
             failure = cancelled(emit, error)
-            found = as_gateway_error(failure, respelt.text, _mapped(respelt), self._named)
+            origin = respelt.original
+            found = as_gateway_error(failure, respelt.text, lambda at: begin + origin(at), self._named)
             raise _cause(found, self._problems.get(job.statement_id, [])) from error
         finally:
             self._problems.pop(job.statement_id, None)
@@ -150,8 +166,10 @@ class SparkRunner:
         shape = _WRITES.get(first) if statement.kind is Kind.DML else None
         if shape is not None:
             emit(Planned(first, "spark", job.route, shape, writes=True))
-        with slot.lock, made.making(statement, respelt, self):
-            self.prepare(job, slot, respelt)
+        self.prepare(job, slot, respelt, emit)
+        if target is not None:
+            emit(Writing())
+        with made.making(statement, respelt, self):
             frame = self._marked(job, slot, respelt.text) if shape is _INSERTED else slot.spark.sql(respelt.text)
             format_ = table_format(statement) or (stored.format if stored and statement.kind is Kind.DDL else None)
             if format_ is not None and target is not None:
@@ -193,9 +211,8 @@ class SparkRunner:
     ) -> None:
         if "PARTITION" in statement.words:
             raise unsupported(f"TRUNCATE of partitions of a table of the format {stored.format}", statement.span)
-        with slot.lock:
-            self.prepare(job, slot, respelt)
-            made.truncate(stored, slot.spark)
+        self.prepare(job, slot, respelt, emit)
+        made.truncate(stored, slot.spark)
         made.finish(job, "TRUNCATE_TABLE", emit)
 
     def _make_view(self, job: Statement, view: MadeView, respelt: Respelt, slot: SparkSessionSlot, emit: Emit) -> None:
@@ -208,18 +225,22 @@ class SparkRunner:
                 f"Cannot create the temporary view `{name}` because it already exists. Choose a different name, drop "
                 "or replace the existing view.",
             )
-        with slot.lock:
-            self.prepare(job, slot, respelt)
-            self._schema(slot.spark.sql(respelt.text))
-        known = frozenset(v for v in state.views if v != name.lower())
-        columns = tuple(column for column, _ in view.columns)
-        kept = TempView(name, view.query, columns, state.catalog, state.schema, view.comment, views=known)
+        self.prepare(job, slot, respelt, emit)
+        self._schema(slot.spark.sql(respelt.text))
+        kept = TempView(
+            name,
+            view.query,
+            tuple(column for column, _ in view.columns),
+            state.catalog,
+            state.schema,
+            view.comment,
+            views=frozenset(v for v in state.views if v != name.lower()),
+            time_zone=context_of(state).time_zone,
+        )
         emit(Planned("CREATE_VIEW", "spark", job.route, RESULT, is_query=False))
         emit(Finished(0, changes=(SessionChange("put_view", name.lower(), view=kept),)))
 
     def _batches(self, frame: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
-        if not schema.fields or rows.needs_collecting(schema):
-            return rows.collected(frame, schema)
         if self.engine.is_connect:
             return rows.streamed(frame, schema)
         if not rows.needs_writing(schema) and rows.is_small(frame):
@@ -306,23 +327,33 @@ class SparkRunner:
             if mention.is_target and known is not None and known.read_only:
                 raise UserError("UNSUPPORTED_FEATURE", f"The catalog `{known.name}` is read-only.", span=mention.span)
 
-    def prepare(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt) -> None:
-        """With the slot's lock held: the session sees the tables, views and functions that the statement names."""
+    def prepare(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, emit: Emit) -> None:
+        """The slot sees what the statement names. Failures have no position: they are of other texts."""
+        try:
+            self._bring(job, slot, respelt, emit)
+        except GatewayError:
+            raise
+        except Exception as error:
+            self.engine.end_if_lost(error)
+            failure = as_gateway_error(error, "", lambda offset: 0, self._named)
+            failure.span = None
+            raise failure from error
+
+    def _bring(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, emit: Emit) -> None:
         state = job.session
-        done = Registered()
+        done = Registered(emit=emit)
         for name in [n for n in slot.views if n not in state.views]:
-            slot.spark.sql(f"DROP VIEW IF EXISTS {_quoted(name)}")
-            del slot.views[name]
+            _drop_view(slot, name)
         definitions.prepare(slot.spark, slot.definitions, state, self._definition_text)
         self.registrar.register(respelt, done)
-        for mention in respelt.mentions:
-            view = state.views.get(mention.table.lower())
-            if view is not None and not mention.is_target:
-                self._view(job, slot, view, done)
+        named = {m.table.lower() for m in respelt.mentions if not m.is_target}
+        for _ in range(2):  # making one may drop another that it must not mean
+            for name in sorted(named & state.views.keys()):
+                self._view(job, slot, state.views[name], done)
         for name in done.files:  # another session may have written to them
             slot.spark.sql(f"REFRESH TABLE {name}")
         self._problems[job.statement_id] = done.problems
-        self._use(slot, state.catalog, state.schema)
+        self._use(slot, state.catalog, state.schema, emit)
 
     def _definition_text(self, definition: Definition) -> str:
         respelt = self._respelt(read_statement(definition.text), definition.catalog, definition.schema)
@@ -333,26 +364,46 @@ class SparkRunner:
         return self._respelt(statement, catalog, schema, head=head, pins=False)
 
     def _view(self, job: Statement, slot: SparkSessionSlot, view: TempView, done: Registered) -> None:
+        """Make a view, unless the slot has it, over tables and views as they are now."""
+        assert done.emit is not None
         name = view.name.lower()
-        statement = read_statement(view.query)
-        views = frozenset(job.session.views)
-        respelt = self._respelt(statement, view.catalog, view.schema, views=views, pins=False)
+        respelt = self._view_text(job, view)
         self.registrar.register(respelt, done)
-        for mention in respelt.mentions:
-            inner = job.session.views.get(mention.table.lower())
-            if inner is not None and inner is not view and (view.views is None or mention.table.lower() in view.views):
-                self._view(job, slot, inner, done)
-        if slot.views.get(name) == view:
+        for inner in _views_in(job, view, respelt):
+            self._view(job, slot, inner, done)
+        if slot.views.get(name) == (view, respelt.text):
             return
-        self._use(slot, view.catalog, view.schema)
+        meant = {inner.name.lower() for inner in _views_in(job, view, respelt)}
+        for hidden in {m.table.lower() for m in respelt.mentions} & slot.views.keys() - meant:
+            _drop_view(slot, hidden)  # made later than this one, which means a table by that name
+        self._use(slot, view.catalog, view.schema, done.emit)
         columns = f"({', '.join(_quoted(c) for c in view.columns)}) " if view.columns else ""
-        slot.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(view.name)} {columns}AS {respelt.text}")
-        slot.views[name] = view
+        with _zone_of(slot, job, view):
+            slot.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(view.name)} {columns}AS {respelt.text}")
+        slot.views[name] = view, respelt.text
 
-    def _use(self, slot: SparkSessionSlot, catalog: str, schema: str) -> None:
+    def _view_text(self, job: Statement, view: TempView) -> Respelt:
+        views = frozenset(job.session.views)
+        return self._respelt(read_statement(view.query), view.catalog, view.schema, views=views, pins=False)
+
+    def _views_read_paths(self, job: Statement, respelt: Respelt) -> bool:
+        """Whether a view that the text may mean names files by path."""
+        seen = set()
+        todo = [v for m in respelt.mentions if (v := job.session.views.get(m.table.lower())) is not None]
+        while todo:
+            view = todo.pop()
+            if view.name.lower() not in seen:
+                seen.add(view.name.lower())
+                inner = self._view_text(job, view)
+                if inner.reads_paths:
+                    return True
+                todo += _views_in(job, view, inner)
+        return False
+
+    def _use(self, slot: SparkSessionSlot, catalog: str, schema: str, emit: Emit) -> None:
         name = database(catalog, schema)
         if slot.database != name:
-            self.engine.mirror.database(name)
+            self.engine.mirror.database(name, emit)
             slot.spark.sql(f"USE {SPARK_CATALOG}.{_quoted(name)}")
             slot.database = name
 
@@ -408,10 +459,35 @@ def _is_unreadable(type_: DataType) -> bool:
     return isinstance(type_, UnreadableType) or any(_is_unreadable(c) for c in type_.children())
 
 
-def _session_key(job: Statement) -> tuple[object, ...]:
+def _views_in(job: Statement, view: TempView, respelt: Respelt) -> list[TempView]:
+    """The session's views that the text of a view may mean."""
+    names = {mention.table.lower() for mention in respelt.mentions} - {view.name.lower()}
+    known = job.session.views
+    return [known[n] for n in sorted(names) if n in known and (view.views is None or n in view.views)]
+
+
+def _drop_view(slot: SparkSessionSlot, name: str) -> None:
+    slot.spark.sql(f"DROP VIEW IF EXISTS {_quoted(name)}")
+    del slot.views[name]
+
+
+@contextlib.contextmanager
+def _zone_of(slot: SparkSessionSlot, job: Statement, view: TempView) -> Iterator[None]:
+    """The time zone that a view was made under, which Spark's views keep."""
+    zone = _settings(job).get(SPARK_SETTINGS[TIMEZONE], "UTC")
+    if view.time_zone:
+        slot.spark.conf.set(SPARK_SETTINGS[TIMEZONE], view.time_zone)
+    try:
+        yield
+    finally:
+        if view.time_zone:
+            slot.spark.conf.set(SPARK_SETTINGS[TIMEZONE], zone)
+
+
+def _session_key(job: Statement, settings: dict[str, str]) -> tuple[object, ...]:
     """Statements with equal keys may share a Spark session: what it holds then means the same to both."""
     state = job.session
-    return (state.session_id, state.catalog, state.schema, tuple(sorted(_settings(job).items())))
+    return (state.session_id, state.catalog, state.schema, tuple(sorted(settings.items())))
 
 
 def _settings(job: Statement) -> dict[str, str]:
@@ -423,22 +499,6 @@ def _settings(job: Statement) -> dict[str, str]:
         elif is_tuning(key) and key.startswith("spark.sql.") and not key.startswith("spark.sql.codegen."):
             found[key] = value
     return found
-
-
-def _mapped(respelt: Respelt) -> Any:
-    """Offsets of Spark, in UTF-16 units, to those of the user's text."""
-    text = respelt.text
-    if text.isascii() or max(text) < "\U00010000":
-        return respelt.original
-
-    def original(units: int) -> int:
-        count = offset = 0
-        while offset < len(text) and count < units:
-            count += 2 if text[offset] >= "\U00010000" else 1
-            offset += 1
-        return respelt.original(offset)
-
-    return original
 
 
 def _quoted(name: str) -> str:

@@ -16,13 +16,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from gateway.engine.base import Event, Finished, Job, Planned, Progress, Rows, Waiting
+from gateway.engine.base import Event, Finished, Job, Planned, Progress, Rows, Waiting, Writing
 from gateway.errors import CanceledError, GatewayError, ServerError, from_wire
 from gateway.results.spool import Spool
 from gateway.service.admission import Place
@@ -137,6 +137,7 @@ class Operation:
         self._spool_directory = spool_directory
         self._changed = threading.Condition()
         self._time_zone = ""
+        self._writes = False
         self._run: Run | None = None
         self._spool: Spool | None = None
         self._fetching = threading.Lock()
@@ -178,7 +179,7 @@ class Operation:
             waited = self.state in (State.INITIALIZED, State.PENDING)
             if self.state in ENDS or not self._move(state, error):
                 return False
-            if self.planned is not None and self.planned.writes:
+            if self._writes:
                 error.message = f"{error.message.rstrip('.')}; its write may or may not have been committed."
             run = self._run
         self._free()
@@ -266,6 +267,9 @@ class Operation:
             self.progress = event
         elif isinstance(event, Waiting):
             self._wait_for_engine(event)
+        elif isinstance(event, Writing):
+            self._resume()
+            self._writes = True
         else:
             try:
                 if isinstance(event, Finished):
@@ -303,13 +307,16 @@ class Operation:
         with self._changed:
             if self.state in ENDS:
                 return
-            changed = self.planned is not None and self.planned.schema != planned.schema
+            self._writes |= planned.writes
+            changed = self.planned is not None and _shape(self.planned.schema) != _shape(planned.schema)
+            if self.planned is not None:  # the shape that clients were told stays, whoever delivers it
+                self.planned = replace(planned, schema=self.planned.schema)
             if self._spool is None:
                 self.planned = planned
                 self.times.planned = self._clock()
                 self._spool = Spool(arrow_schema(planned.schema), self._spool_directory, self.purpose.row_limit)
                 self._changed.notify_all()
-        if changed:  # run again on another process, while somebody changed a table
+        if changed:  # run again by another process or engine, while somebody changed a table
             text = "The engine process was lost, and the result has another shape by now."
             self.stop(State.ERROR, ServerError("WORKER_LOST", text, retryable=True))
 
@@ -442,6 +449,11 @@ class Operation:
 
 def _closed() -> GatewayError:
     return CanceledError("OPERATION_CANCELED", "The operation was closed.")
+
+
+def _shape(schema: StructType) -> list[tuple[str, str]]:
+    """What two engines must agree on: names and types; whether a value may be NULL they know differently well."""
+    return [(f.name, f.type.simple) for f in schema.fields]
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

@@ -27,20 +27,39 @@ _FOREIGN = "__"  # before and between the names of a database that stands for a 
 _BEFORE_TABLE = frozenset(
     {"FROM", "JOIN", "INTO", "UPDATE", "TABLE", "OVERWRITE", "USING", "HISTORY", "DETAIL", "OPTIMIZE"}
 )
-_BEFORE_TABLE |= {"VACUUM", "EXISTS", "DESCRIBE", "DESC", "REORG", "EXTENDED", "FORMATTED"}
+_BEFORE_TABLE |= {"VACUUM", "EXISTS", "DESCRIBE", "DESC", "REORG", "EXTENDED", "FORMATTED", "RESTORE", "PARTITIONS"}
 # A name behind one of these words, in a statement that writes, is what it writes to.
-_BEFORE_TARGET = frozenset({"INTO", "UPDATE", "TABLE", "OVERWRITE", "OPTIMIZE", "VACUUM", "REORG", "EXISTS"})
+_BEFORE_TARGET = frozenset({"INTO", "UPDATE", "OVERWRITE", "OPTIMIZE", "VACUUM", "REORG", "RESTORE"})
+_BEFORE_TARGET_TABLE = frozenset(
+    {"INTO", "OVERWRITE", "ALTER", "TRUNCATE", "CREATE", "REPLACE", "ANALYZE", "RESTORE", "REORG"}
+)
+# Functions whose arguments may hold a FROM.
+_FROM_INSIDE = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY", "POSITION"})
 # Where a FROM clause that a comma belongs to would end.
-_CLAUSES = frozenset(
-    {"SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "ON", "SET", "VALUES", "WINDOW", "BY", "AS"}
-)
+_CLAUSES = frozenset({"SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "SET", "VALUES", "WINDOW", "BY", "|>"})
 _PATH_FORMATS = frozenset({"DELTA", "PARQUET", "CSV", "JSON", "TEXT", "ORC", "AVRO", "BINARYFILE", "XML"})
-
-_PATH_SIGNS = frozenset("/:")
-# Delta takes a path as text behind these.
-_BEFORE_PATH = frozenset(
-    {"VACUUM", "OPTIMIZE", "HISTORY", "DETAIL", "TABLE", "CLONE", "FROM", "JOIN", "INTO", "UPDATE"}
+# Words of Delta's commands that take a path as a string; VACUUM removes files.
+_BEFORE_PATH = frozenset({"OPTIMIZE", "VACUUM", "DETAIL", "HISTORY", "REORG", "TABLE", "CLONE"})
+# Statements of scripts that would change what later statements of the Spark session mean, or places that no name tells.
+_REFUSED_IN_SCRIPTS = frozenset(
+    {
+        "ADD",
+        "ALTER",
+        "CACHE",
+        "CALL",
+        "CLEAR",
+        "CONVERT",
+        "COPY",
+        "CREATE",
+        "DROP",
+        "GENERATE",
+        "LOAD",
+        "MSCK",
+        "REFRESH",
+    }
+    | {"REPAIR", "RESET", "UNCACHE", "USE"}
 )
+_BEFORE_STATEMENT = frozenset({";", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ATOMIC"})
 
 # Formats of tables beside Delta.
 TABLE_FORMATS = frozenset({"PARQUET", "CSV", "JSON", "ORC", "TEXT", "AVRO"})
@@ -115,7 +134,8 @@ class Respelt:
     """Text for Spark, the tables and functions in it, and how positions in it map back.
 
     `starts` and `origins` are parallel: from the offset `starts[i]` of `text` on, offsets are those of the original from
-    `origins[i]` on, if `moves[i]`; else all of the piece stands for that one place.
+    `origins[i]` on, if `moves[i]`; else all of the piece stands for that one place. `reads_paths` says that files are
+    named by path, which Spark must otherwise not do.
     """
 
     text: str
@@ -124,6 +144,7 @@ class Respelt:
     origins: tuple[int, ...]
     moves: tuple[bool, ...]
     calls: tuple[Called, ...] = ()
+    reads_paths: bool = False
 
     def original(self, offset: int) -> int:
         """Offset in the user's text of the one in `text`."""
@@ -164,14 +185,16 @@ def database(catalog: str, schema: str) -> str:
 
 def names_back(text: str, catalogs: Sequence[str]) -> str:
     """An error's text with the gateway's names for Spark's."""
+    for catalog in catalogs:
+        if catalog.lower() == MAIN:
+            continue
+        foreign = f"{_FOREIGN}{catalog}{_FOREIGN}"
+        for inner in ("`", ""):
+            for outer in ("`", ""):
+                own = f"{outer}{SPARK_CATALOG}{outer}.{inner}{foreign}"
+                text = text.replace(own, f"{outer}{catalog}{outer}.{inner}")
+            text = text.replace(f"{inner}{foreign}", f"{inner}{catalog}{inner}.{inner}")
     for quote in ("`", ""):
-        for catalog in catalogs:
-            if catalog.lower() != MAIN:
-                foreign = f"{_FOREIGN}{catalog}{_FOREIGN}"
-                text = text.replace(
-                    f"{quote}{SPARK_CATALOG}{quote}.{quote}{foreign}", f"{quote}{catalog}{quote}.{quote}"
-                )
-                text = text.replace(f"{quote}{foreign}", quote)
         text = text.replace(f"{quote}{SPARK_CATALOG}{quote}.", f"{quote}{MAIN}{quote}.")
     return text
 
@@ -183,7 +206,7 @@ def respell(
 
     Raises:
         UnsupportedError: for what must not reach Spark (code, foreign sources), by name and position.
-        UserError: PATH_NOT_ALLOWED; UNBOUND_SQL_PARAMETER.
+        UserError: PATH_NOT_ALLOWED; UNBOUND_SQL_PARAMETER; TABLE_OR_VIEW_NOT_FOUND for names that are no schema's here.
     """
     check_allowed(statement)
     edits: list[tuple[Span, str]] = []
@@ -195,6 +218,7 @@ def respell(
             raise UserError("UNBOUND_SQL_PARAMETER", f"Found the unbound parameter: {shown}.", span=marker.span)
         edits.append((marker.span, spark_literal(literal)))
     mentions: list[Mention] = []
+    reads_paths = False
     calls = []
     names = _chains(statement)
     for first, last in called_names(statement):
@@ -205,15 +229,19 @@ def respell(
     for first, last in names:
         if head is not None and statement.tokens[first].start < head.stop:
             continue
-        _one_name(statement, first, last, naming, edits, mentions)
-        if mentions and mentions[-1].is_target and _makes_table(statement, first):
+        if _is_path(statement, first, last, naming):
+            edits.append(_path_edit(statement, first, last, naming))
+            reads_paths = True
+            continue
+        mentions.append(_mention(statement, first, last, naming, edits))
+        if mentions[-1].is_target and _makes_table(statement, first):
             edits.append(_located(statement, last, naming.location(*mentions[-1].name)))
     if statement.kind is Kind.QUERY and naming.pins:
         edits += _pins(statement, naming, mentions)
     if head is not None:
         edits = [e for e in edits if e[0].start >= head.stop]
         edits.append((Span(statement.span.start, head.stop), head.text))
-    return _edited(statement, edits, tuple(mentions), tuple(calls))
+    return _edited(statement, edits, tuple(mentions), tuple(calls), reads_paths)
 
 
 def called_names(statement: Statement) -> list[tuple[int, int]]:
@@ -265,25 +293,33 @@ def _is_name(word: str) -> bool:
     return word == QUOTED or word[:1].isalpha() or word[:1] == "_"
 
 
-def _one_name(
-    statement: Statement,
-    first: int,
-    last: int,
-    naming: Naming,
-    edits: list[tuple[Span, str]],
-    mentions: list[Mention],
-) -> None:
+def _is_path(statement: Statement, first: int, last: int, naming: Naming) -> bool:
+    """Whether a dotted name is a format and a path. A column of a table called like a format may hold no slash."""
+    tokens = statement.tokens
+    if last != first + 2 or _text(tokens[first]).upper() not in _PATH_FORMATS:
+        return False
+    if naming.has_schema(naming.catalog, _text(tokens[first])):
+        return False
+    table = _is_target(statement, first) or _names_table(statement, first)
+    return table or (statement.words[last] == QUOTED and "/" in _text(tokens[last]))
+
+
+def _path_edit(statement: Statement, first: int, last: int, naming: Naming) -> tuple[Span, str]:
+    span = span_of_token(statement.tokens[last])
+    if _is_target(statement, first):
+        raise unsupported("writing to a path", span)
+    try:
+        return span, _quoted(naming.path(_text(statement.tokens[last])))
+    except UserError as error:
+        raise error.at(span) from None
+
+
+def _mention(statement: Statement, first: int, last: int, naming: Naming, edits: list[tuple[Span, str]]) -> Mention:
+    """The table that a dotted name stands for, or would if it is one; adds the edit that it needs."""
     tokens = statement.tokens
     parts = [_text(t) for t in tokens[first : last + 1 : 2]]
     target = _is_target(statement, first)
     is_table = target or _names_table(statement, first)
-    if len(parts) == 2 and statement.words[last] == QUOTED and not _PATH_SIGNS.isdisjoint(parts[1]):
-        if parts[0].upper() not in _PATH_FORMATS:
-            raise unsupported(f"reading {parts[0]} by path", span_of_token(tokens[first]))
-        if target:
-            raise unsupported("writing to a path", span_of_token(tokens[last]))
-        edits.append((span_of_token(tokens[last]), _quoted(naming.path(parts[1]))))
-        return
     catalog, schema, used = naming.catalog, naming.schema, 0
     if len(parts) >= 3 and naming.has_schema(parts[0], parts[1]):
         catalog, schema, used = parts[0], parts[1], 2
@@ -291,23 +327,50 @@ def _one_name(
         schema, used = parts[0], 1
     end = min(last, first + 2 * used)
     span = Span(tokens[first].start, tokens[end].end + 1)
-    relation = is_table and not target and end == last
-    mentions.append(Mention(catalog, schema, parts[used], target, span, end, relation))
+    if is_table and used != len(parts) - 1:
+        # Spark would look in its own databases, where another catalog's schema may have that name.
+        shown = ".".join(_quoted(part) for part in parts)
+        raise UserError(
+            "TABLE_OR_VIEW_NOT_FOUND",
+            f"The table or view {shown} cannot be found. Verify the spelling and correctness of the schema and catalog.",
+            span=Span(tokens[first].start, tokens[last].end + 1),
+        )
     foreign = catalog.lower() != MAIN
     if used == 2 or (used == 1 and foreign and (is_table or len(parts) > 2)):
         stop = tokens[first + 2 * (used - 1)].end + 1
         spelt = f"{SPARK_CATALOG}.{_quoted(database(catalog, schema))}"
         edits.append((Span(tokens[first].start, stop), spelt))
+    relation = is_table and not target and end == last
+    return Mention(catalog, schema, parts[used], target, span, end, relation)
 
 
 def _names_table(statement: Statement, index: int) -> bool:
     """Whether the name that starts at token `index` stands where a table is named."""
     words = statement.words
     before = words[index - 1] if index else END
+    if before == "FROM":
+        return _is_clause(words, index - 1)
     if before in _BEFORE_TABLE:
         return True
+    if before == "(":  # FROM (a JOIN b …), JOIN (a)
+        outer = words[index - 2] if index > 1 else END
+        return outer in ("FROM", "JOIN", ",", "(") and _names_table(statement, index - 1)
     if before != ",":
         return False
+    at = _opening(words, index - 1, _CLAUSES)
+    return words[at] == "FROM" and _is_clause(words, at)
+
+
+def _is_clause(words: Sequence[str], index: int) -> bool:
+    """Whether the FROM at `index` opens a clause: it may also stand in a function's arguments or in a comparison."""
+    if index and words[index - 1] == "DISTINCT" and index > 1 and words[index - 2] in ("IS", "NOT"):
+        return False
+    at = _opening(words, index, frozenset({"SELECT", "DELETE"}))
+    return words[at] != "(" or at == 0 or words[at - 1] not in _FROM_INSIDE
+
+
+def _opening(words: Sequence[str], index: int, stops: frozenset[str]) -> int:
+    """Index of the nearest FROM, word of `stops` or open bracket before `index` outside of closed brackets; 0 if none."""
     depth = 0
     for at in range(index - 1, -1, -1):
         word = words[at]
@@ -315,13 +378,11 @@ def _names_table(statement: Statement, index: int) -> bool:
             depth += 1
         elif word == "(":
             if not depth:
-                return False
+                return at
             depth -= 1
-        elif not depth and word == "FROM":
-            return True
-        elif not depth and word in _CLAUSES and word != "AS":
-            return False
-    return False
+        elif not depth and (word == "FROM" or word in stops):
+            return at
+    return 0
 
 
 def _is_target(statement: Statement, index: int) -> bool:
@@ -329,9 +390,12 @@ def _is_target(statement: Statement, index: int) -> bool:
         return False
     words = statement.words
     before = words[index - 1]
+    outer = words[index - 2] if index > 1 else END
     if before in _BEFORE_TARGET:
-        return True
-    return before == "FROM" and index > 1 and words[index - 2] == "DELETE"
+        return not (before == "RESTORE" and words[index] == "TABLE")
+    if before == "TABLE":
+        return outer in _BEFORE_TARGET_TABLE
+    return (before == "FROM" and outer == "DELETE") or (before == "EXISTS" and outer in ("IF", "NOT"))
 
 
 def _pins(statement: Statement, naming: Naming, mentions: list[Mention]) -> list[tuple[Span, str]]:
@@ -372,7 +436,7 @@ def _common_tables(statement: Statement) -> set[str]:
 def _makes_table(statement: Statement, index: int) -> bool:
     """Whether the name at token `index` is that of a table which the statement makes."""
     words = statement.words
-    if words[0] not in ("CREATE", "REPLACE"):
+    if words[0] not in ("CREATE", "REPLACE") or words[index : index + 2] == ["IF", "NOT"]:
         return False
     return words[1:index] in (
         ["TABLE"],
@@ -422,35 +486,41 @@ def check_allowed(statement: Statement) -> None:
     """Raise UnsupportedError for what must not reach Spark: code, foreign sources, what would tell its own session."""
     words, tokens = statement.words, statement.tokens
     for i, word in enumerate(words):
-        reason = _REFUSED_FUNCTIONS.get(word)
-        if reason is not None and words[i - 1 if i else i] != ".":
-            called = words[i + 1] == "("
-            if called or (word in _BARE_FUNCTIONS and words[i + 1] != "." and words[i - 1] != "AS"):
-                text = f"{tokens[i].text}() in a statement for Spark, where it {reason}"
-                raise unsupported(text, span_of_token(tokens[i]))
-        if word == "USING" and words[i + 1] == STRING:
-            raise unsupported("TRANSFORM … USING a script", span_of_token(tokens[i]))
-        if word in ("LOCATION", "DIRECTORY", "JAR", "FILE", "ARCHIVE") and words[i + 1] == STRING:
-            raise unsupported(f"{word} in a statement for Spark", span_of_token(tokens[i]))
-        if word in _BEFORE_PATH and words[i + 1] == STRING:
-            raise unsupported(f"a path behind {word} in a statement for Spark", span_of_token(tokens[i + 1]))
-        if word == "AS" and words[i + 1] == STRING and words[0] == "CREATE" and "FUNCTION" in words[:i]:
-            raise unsupported("a function made of a Java class", span_of_token(tokens[i + 1]))
-        if word == "OPTIONS" and words[0] == "ALTER":
-            raise unsupported("OPTIONS of a table", span_of_token(tokens[i]))
-        if word == "EXECUTE" and words[i + 1] == "IMMEDIATE":
-            raise unsupported("EXECUTE IMMEDIATE", span_of_token(tokens[i]))
-        if word in _TIME_LITERALS and words[i + 1] == STRING and _beyond_micros(tokens[i + 1].text):
-            raise unsupported("a literal with digits beyond microseconds", span_of_token(tokens[i + 1]))
-        if word == "IDENTIFIER" and words[i + 1] == "(":
-            raise unsupported("IDENTIFIER() in a statement for Spark", span_of_token(tokens[i]))
+        before, behind = words[i - 1] if i else END, words[i + 1] if i + 1 < len(words) else END
+        what = None
+        name = _text(tokens[i]).upper() if word == QUOTED else word
+        reason = _REFUSED_FUNCTIONS.get(name)
+        if reason is not None and (behind == "(" or (word in _BARE_FUNCTIONS and _stands_alone(before, behind))):
+            what = f"{tokens[i].text}() in a statement for Spark, where it {reason},"
+        elif word == "USING" and _is_string(behind):
+            what = "TRANSFORM … USING a script"
+        elif word in ("LOCATION", "INPATH", "JAR", "FILE", "ARCHIVE") and _is_string(behind):
+            what = f"{word} in a statement for Spark"
+        elif word == "DIRECTORY" and before in ("OVERWRITE", "LOCAL"):
+            what = "DIRECTORY in a statement for Spark"
+        elif word in _BEFORE_PATH and _is_string(behind):
+            what = f"{word} with a path in a statement for Spark"
+        elif word == "IDENTIFIER" and behind == "(":
+            what = "IDENTIFIER() in a statement for Spark"
+        elif word == "AS" and _is_string(behind) and words[0] == "CREATE" and _makes_function(words[:i]):
+            what = "CREATE FUNCTION of a class"
+        elif word == "OPTIONS" and words[0] == "ALTER":
+            what = "OPTIONS of a table"
+        elif (word == "SERDE" and _is_string(behind)) or (word == "SERDEPROPERTIES" and behind == "("):
+            what = f"{word} in a statement for Spark"
+        elif word == "EXECUTE" and behind == "IMMEDIATE":
+            what = "EXECUTE IMMEDIATE in a statement for Spark"
+        elif word in _TIME_LITERALS and behind == STRING and _beyond_micros(tokens[i + 1].text):
+            what = "a literal with digits beyond microseconds"
+        elif statement.kind is Kind.SCRIPT and before in _BEFORE_STATEMENT:
+            what = _refused_in_script(words, i)
+        if what is not None:
+            raise unsupported(what, span_of_token(tokens[i]))
         makes = statement.kind is Kind.DDL and words[0] in ("CREATE", "REPLACE") and "SELECT" not in words[:i]
-        if (word == "SERDE" and words[i + 1] == STRING) or (word == "SERDEPROPERTIES" and words[i + 1] == "("):
-            raise unsupported(f"{word} in a statement for Spark", span_of_token(tokens[i]))
-        if makes and word == "OPTIONS" and words[i + 1] == "(":
+        if makes and word == "OPTIONS" and behind == "(":
             _check_options(statement, i + 2)
         known = ("DELTA", *TABLE_FORMATS)
-        if makes and word == "USING" and _is_name(words[i + 1]) and words[i + 1] not in known:
+        if makes and word == "USING" and _is_name(behind) and _text(tokens[i + 1]).upper() not in known:
             raise unsupported(f"a table of the format {tokens[i + 1].text}", span_of_token(tokens[i + 1]))
 
 
@@ -476,6 +546,32 @@ def _beyond_micros(text: str) -> bool:
     return "." in text and bool(digits[6:].strip("0"))
 
 
+def _makes_function(head: Sequence[str]) -> bool:
+    return "FUNCTION" in head[:5] and "RETURN" not in head
+
+
+def _stands_alone(before: str, behind: str) -> bool:
+    return before not in (".", "AS") and behind != "."
+
+
+def _is_string(word: str) -> bool:
+    """A string, or a parameter marker that becomes one."""
+    return word in (STRING, "?", ":")
+
+
+def _refused_in_script(words: Sequence[str], index: int) -> str | None:
+    """What of a script's statement must not reach Spark."""
+    word, behind = words[index], words[index + 1 : index + 4]
+    if word in _REFUSED_IN_SCRIPTS:
+        return f"{word} in a script"
+    # Variables are set by their bare name; all that has dots may be a setting of Spark.
+    if word == "SET" and (
+        behind[:1] == [QUOTED] or behind[1:2] == ["."] or behind[:1] in (["TIME"], ["CATALOG"], ["PATH"])
+    ):
+        return "SET of anything but a variable in a script"
+    return None
+
+
 def _text(token: Token) -> str:
     return str(token.text)
 
@@ -485,7 +581,11 @@ def _quoted(name: str) -> str:
 
 
 def _edited(
-    statement: Statement, edits: list[tuple[Span, str]], mentions: tuple[Mention, ...], calls: tuple[Called, ...]
+    statement: Statement,
+    edits: list[tuple[Span, str]],
+    mentions: tuple[Mention, ...],
+    calls: tuple[Called, ...],
+    reads_paths: bool,
 ) -> Respelt:
     pieces: list[str] = []
     starts: list[int] = []
@@ -508,7 +608,7 @@ def _edited(
         add(text, span.start, False)
         at = span.stop
     add(statement.text[at:whole], at, True)
-    return Respelt("".join(pieces), mentions, tuple(starts), tuple(origins), tuple(moves), calls)
+    return Respelt("".join(pieces), mentions, tuple(starts), tuple(origins), tuple(moves), calls, reads_paths)
 
 
 __all__ = [

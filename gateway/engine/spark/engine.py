@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gateway import observability
 from gateway.engine.base import Definition, Emit, Progress
 from gateway.engine.spark import session as sessions
 from gateway.engine.spark import setup
@@ -19,13 +20,13 @@ from gateway.engine.spark.errors import is_lost
 from gateway.engine.spark.mirror import Mirror
 from gateway.errors import CanceledError, GatewayError
 
-# Exit codes of the process, which the pool turns into words.
-JVM_ENDED, JVM_HUNG = 71, 72
 _SILENCE_SECONDS = 12.0  # a JVM that says nothing for this long is given up
 _WATCH_SECONDS = 0.2
 _IDLE_SECONDS = 1.0
 _PROGRESS_SECONDS = 1.0
 _KEPT_SESSIONS = 64
+_EXIT_SECONDS = 3.0  # between the end of a JVM's sockets and its own
+_OUT_OF_MEMORY = 52  # Spark's exit code for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,10 @@ class SparkOptions:
 
 
 class SparkSessionSlot:
-    """A Spark session of a gateway session: `spark`, a lock for what changes it, its views and current database."""
+    """A Spark session of one statement after the other: `spark`, and what it was brought to: views, current database …"""
 
     def __init__(self, spark: Any) -> None:
         self.spark = spark
-        self.lock = threading.Lock()
         self.views: dict[str, object] = {}
         self.definitions: dict[str, Definition] = {}
         self.database = ""
@@ -60,6 +60,7 @@ class _Running:
         self.lock = threading.Lock()
         self.over = False
         self.told = 0.0
+        self.fraction = 0.0  # never goes back, though later stages add tasks
 
 
 class SparkEngine:
@@ -72,7 +73,7 @@ class SparkEngine:
         self.is_connect = sessions.is_connect(options.master)
         self._root: Any = None
         self._mirror: Mirror | None = None
-        self._slots: OrderedDict[object, SparkSessionSlot] = OrderedDict()
+        self._free: list[tuple[object, SparkSessionSlot]] = []  # the most recently used last
         self._lock = threading.Lock()
         self._running: dict[str, _Running] = {}
         self._alive = time.monotonic()
@@ -104,29 +105,46 @@ class SparkEngine:
         assert self._mirror is not None
         return self._mirror
 
-    def slot(self, key: object, settings: Mapping[str, str]) -> SparkSessionSlot:
-        """The Spark session for `key`, made with `settings`; those used least recently are let go."""
+    @contextlib.contextmanager
+    def slot(self, key: object, settings: Mapping[str, str]) -> Iterator[SparkSessionSlot]:
+        """A Spark session that nobody else uses meanwhile: one that served `key` before, else a new one with `settings`."""
+        slot = self._take(key) or self._new_slot(settings)
+        try:
+            yield slot
+        finally:
+            with self._lock:
+                self._free.append((key, slot))
+                surplus = self._free.pop(0)[1] if len(self._free) > _KEPT_SESSIONS else None
+            if surplus is not None and self.is_connect:
+                surplus.spark.stop()
+
+    def _take(self, key: object) -> SparkSessionSlot | None:
         with self._lock:
-            found = self._slots.get(key)
-            if found is None:
-                spark = sessions.connect(self.options.master) if self.is_connect else self._root.newSession()
-                for name, value in settings.items():
-                    spark.conf.set(name, value)
-                found = self._slots[key] = SparkSessionSlot(spark)
-                if len(self._slots) > _KEPT_SESSIONS:
-                    self._slots.popitem(last=False)
-            self._slots.move_to_end(key)
-            return found
+            for i in range(len(self._free) - 1, -1, -1):
+                if self._free[i][0] == key:
+                    return self._free.pop(i)[1]
+        return None
+
+    def _new_slot(self, settings: Mapping[str, str]) -> SparkSessionSlot:
+        spark = sessions.connect(self.options.master) if self.is_connect else self._root.newSession()
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        return SparkSessionSlot(spark)
 
     @contextlib.contextmanager
-    def job(self, statement_id: str, pool: str, emit: Emit, spark: Any) -> Iterator[None]:
-        """All jobs that this thread starts meanwhile belong to the statement: cancelled with it, counted for its progress."""
+    def job(self, statement_id: str, pool: str, user: str, emit: Emit, spark: Any) -> Iterator[None]:
+        """All jobs that this thread starts meanwhile belong to the statement: cancelled with it, counted for its progress.
+
+        `pool` is the one of Spark's fair scheduler, `user` whom functions tell.
+        """
         if self.is_connect:
             spark.addTag(statement_id)
         else:
             context = self._root.sparkContext
             context.setJobGroup(statement_id, "statement", True)
             context.setLocalProperty("spark.scheduler.pool", pool)
+            # A column may be called user, so that the name alone can't be refused where it means the function.
+            self._root._jvm.org.apache.spark.sql.catalyst.CurrentUserContext.CURRENT_USER().set(user)  # noqa: SLF001
         running = _Running(statement_id, emit, spark)
         self._running[statement_id] = running
         try:
@@ -150,10 +168,21 @@ class SparkEngine:
                 self._alive = time.monotonic()
                 for running in list(self._running.values()):
                     self._look_at(running)
-            except Exception as error:
-                if not is_lost(error):
-                    raise
-                os._exit(JVM_ENDED)
+            except Exception as error:  # noqa: BLE001 - one look that fails must not be the last
+                self.end_if_lost(error)
+                observability.log("Spark's progress is not known", "warning", error=repr(error)[:500])
+
+    def end_if_lost(self, error: BaseException) -> None:
+        """End the process if Spark is gone: its jobs are lost, and the next process starts or connects anew."""
+        if is_lost(error):
+            os._exit(sessions.SERVER_GONE if self.is_connect else self._jvm_end())
+
+    def _jvm_end(self) -> int:
+        process = self._root.sparkContext._gateway.proc  # noqa: SLF001 (pyspark has no public name)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if process.wait(_EXIT_SECONDS) == _OUT_OF_MEMORY:
+                return sessions.JVM_MEMORY
+        return sessions.JVM_ENDED
 
     def _look_at(self, running: _Running) -> None:
         with running.lock:
@@ -164,7 +193,7 @@ class SparkEngine:
                 self._cancel(running)  # again and again: a statement may start another job after the first was stopped
             elif now - running.told >= _PROGRESS_SECONDS:
                 running.told = now
-                progress = None if self.is_connect else self._progress(running.statement_id)
+                progress = None if self.is_connect else self._progress(running)
                 if progress is not None:
                     with contextlib.suppress(GatewayError):  # cancelled just now
                         running.emit(progress)
@@ -175,24 +204,27 @@ class SparkEngine:
         else:
             self._root.sparkContext.cancelJobGroup(running.statement_id)
 
-    def _progress(self, statement_id: str) -> Progress | None:
+    def _progress(self, running: _Running) -> Progress | None:
         tracker = self._root.sparkContext.statusTracker()
         done = total = 0
-        for job in tracker.getJobIdsForGroup(statement_id):
+        for job in tracker.getJobIdsForGroup(running.statement_id):
             info = tracker.getJobInfo(job)
             for stage in info.stageIds if info is not None else ():
                 found = tracker.getStageInfo(stage)
                 if found is not None:
                     done += found.numCompletedTasks
                     total += found.numTasks
-        return Progress(done / total, f"{done} of {total} tasks") if total else None
+        if not total:
+            return None
+        running.fraction = max(running.fraction, done / total)
+        return Progress(running.fraction, f"{done} of {total} tasks")
 
     def _check_life(self) -> None:
         """Ends the process when the watch got no answer for too long; touches nothing that could hang."""
         while True:
             time.sleep(1.0)
             if time.monotonic() - self._alive > _SILENCE_SECONDS:
-                os._exit(JVM_HUNG)
+                os._exit(sessions.JVM_HUNG)
 
 
 def cancelled(emit: Emit, error: BaseException) -> BaseException:

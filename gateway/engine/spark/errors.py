@@ -8,18 +8,30 @@ from typing import Any
 
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, Span, UnsupportedError, UserError
 
-_LOST = ("Connection refused", "Connection reset", "Answer from Java side is empty", "StatusCode.UNAVAILABLE")
 _NO_MEMORY = ("OutOfMemoryError", "Total size of serialized results")
+_NO_SPACE = ("No space left on device", "Disk quota exceeded")
+# What py4j and Python raise when the other end of the socket is gone, and pyspark when a Connect server is.
+_NETWORK = frozenset({"Py4JNetworkError", "ConnectionError", "EOFError", "RetriesExceeded"})
 _RESOURCE_CLASSES = ("53", "54", "57")
 _LONGEST_CHAIN = 8
+_UNAVAILABLE = "StatusCode.UNAVAILABLE"
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _SERVER_CLASSES = ("XX", "58", "08", "KD")
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the JVM or the Connect server is gone."""
-    kind = type(error).__name__
-    return kind in ("Py4JNetworkError", "ConnectionRefusedError", "EOFError") or any(t in str(error) for t in _LOST)
+    """Whether the JVM or the Connect server is gone, or has forgotten its sessions. Never judged by a statement's own text."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if "Py4JJavaError" in names:
+        return False  # the JVM has answered
+    if names & _NETWORK:
+        return True
+    if "PySparkException" in names:
+        condition = error.getCondition() or ""  # type: ignore[attr-defined]
+        return condition.startswith("INVALID_HANDLE.") or (not condition and _UNAVAILABLE in str(error))
+    if "RpcError" in names:
+        return _UNAVAILABLE in str(error)
+    return type(error).__name__ == "Py4JError" and "Trace:" not in str(error)  # an empty answer
 
 
 def as_gateway_error(
@@ -29,13 +41,16 @@ def as_gateway_error(
 
     Args:
         text: what Spark was sent.
-        original: maps an offset of the text that Spark was sent, in UTF-16 units, to one of the user's text.
+        original: maps an offset of the text that Spark was sent to one of the user's text. Spark's parser counts code points.
         names: puts the gateway's names of tables in the place of Spark's.
     """
     if isinstance(error, GatewayError):
         return error
     if is_lost(error):
         return ServerError("WORKER_LOST", "Spark was lost while running this statement; send it again.", retryable=True)
+    shortage = _shortage(error)
+    if shortage is not None:
+        return shortage
     condition, sqlstate, message, span = _facts(_told(error), text, original)
     if condition == "OPERATION_CANCELED":
         return CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
@@ -49,6 +64,33 @@ def as_gateway_error(
     elif sqlstate.startswith(_SERVER_CLASSES):
         kind = ServerError
     return kind(condition, names(message), sqlstate=sqlstate, span=span)
+
+
+def _shortage(error: BaseException) -> ResourceError | None:
+    """What a failure is if memory or disk is at its bottom, under whatever condition it comes."""
+    texts = _texts(error)
+    if any(word in text for text in texts for word in _NO_MEMORY):
+        return ResourceError("RESOURCE_EXHAUSTED", "Spark has not enough memory for this statement.")
+    if any(word in text for text in texts for word in _NO_SPACE):
+        text = "Spark's scratch folder, or the disk that it writes to, has no space left for this statement."
+        return ResourceError("RESOURCE_EXHAUSTED", text, sqlstate="53100")
+    return None
+
+
+def _texts(error: Any) -> list[str]:
+    """The messages of an exception's causes in the JVM; its own text only if Spark gave it no condition."""
+    from pyspark.errors import PySparkException
+
+    named = isinstance(error, PySparkException) and bool(error.getCondition())
+    texts = [] if named else [str(error)]
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    java = java.getCause() if java is not None and named else java
+    for _ in range(_LONGEST_CHAIN):
+        if java is None:
+            break
+        texts.append(str(java.toString()))
+        java = java.getCause()
+    return texts
 
 
 def _told(error: Any) -> Any:
@@ -112,13 +154,8 @@ def _span(error: BaseException, text: str, original: Callable[[int], int]) -> Sp
         return None
     line, column = position
     before = text.split("\n")[: line - 1]
-    begin = original(sum(_units(each) + 1 for each in before) + column)
+    begin = original(sum(len(each) + 1 for each in before) + column)
     return Span(begin, begin + 1)
-
-
-def _units(text: str) -> int:
-    """Length in UTF-16 units, in which Java counts."""
-    return len(text.encode("utf-16-le")) // 2
 
 
 def _without_stack(message: str) -> str:
@@ -132,8 +169,6 @@ def _without_stack(message: str) -> str:
 
 def _unnamed(error: BaseException, names: Callable[[str], str]) -> GatewayError:
     text = str(error)
-    if any(word in text for word in _NO_MEMORY):
-        return ResourceError("RESOURCE_EXHAUSTED", "Spark has not enough memory for this statement.")
     told = [line.strip() for line in text.splitlines() if "Exception" in line or "Error" in line]
     line = (told or [text.strip().split("\n")[0] or type(error).__name__])[0]
     return ServerError("INTERNAL_ERROR", f"Spark failed: {names(line)[:500]}")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.errors import unsupported
+from gateway.engine.base import Emit
+from gateway.errors import CanceledError, unsupported
+
+_TURN_SECONDS = 0.2
 
 # What Spark is told before it registers something: partitions are found in folders, queries of views may be any.
 _SETTINGS = {
@@ -57,18 +61,18 @@ class Mirror:
         self._relations: dict[tuple[str, str], tuple[str, object]] = {}  # (kind or folder, state)
         self._functions: dict[tuple[str, str], tuple[str, object]] = {}
 
-    def database(self, name: str) -> None:
+    def database(self, name: str, emit: Emit | None = None) -> None:
         """Make sure that Spark has the database. Raises UnsupportedError for a name that Spark cannot take."""
-        with self._lock:
+        with self._turn(emit):
             self._database(name)
 
-    def tables(self, tables: list[MirroredTable]) -> None:
+    def tables(self, tables: list[MirroredTable], emit: Emit | None = None) -> None:
         """Make sure that Spark sees these tables as they are on disk now."""
-        with self._lock:
-            for table in tables:
+        for table in tables:
+            with self._turn(emit):
                 self._table(table)
 
-    def put(self, wanted: MirroredObject) -> None:
+    def put(self, wanted: MirroredObject, emit: Emit | None = None) -> None:
         """Make sure that Spark sees a view, a function or a table of another format as it is now.
 
         Raises what making it raises; then Spark knows nothing of that name.
@@ -76,7 +80,7 @@ class Mirror:
         key = (wanted.database, wanted.name.lower())
         space = self._functions if wanted.kind == "FUNCTION" else self._relations
         state = (wanted.kind, wanted.state)
-        with self._lock:
+        with self._turn(emit):
             if space.get(key) == state:
                 return
             name = _full(key)
@@ -103,11 +107,22 @@ class Mirror:
         with self._lock:
             self._drop(self._functions, (database, name.lower()))
 
+    @contextlib.contextmanager
+    def _turn(self, emit: Emit | None) -> Iterator[None]:
+        """One statement at a time; a cancelled one does not wait for its turn."""
+        while not self._lock.acquire(timeout=_TURN_SECONDS):
+            if emit is not None and emit.cancelled:
+                raise CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
     def _database(self, name: str) -> None:
         if name in self._databases:
             return
-        if not name.isascii() or not all(c.isalnum() or c == "_" for c in name):
-            raise unsupported(f"Spark on the schema `{name}` (letters, digits and _ are fine)")
+        if not _is_plain(name):
+            raise unsupported(f"Spark on the schema `{name}` (ASCII letters, digits and _ are fine)")
         self._session.sql(f"CREATE DATABASE IF NOT EXISTS spark_catalog.`{name}`")
         self._databases.add(name)
 
@@ -119,6 +134,8 @@ class Mirror:
             return
         self._drop(self._relations, key)
         if state is not None and table.folder is not None:
+            if not _is_plain(table.name):
+                raise unsupported(f"Spark on the table `{table.name}` (ASCII letters, digits and _ are fine)")
             self._database(table.database)
             location = f"file:{table.folder}".replace("\\", "\\\\").replace("'", "\\'")
             self._session.sql(f"CREATE TABLE IF NOT EXISTS {_full(key)} USING delta LOCATION '{location}'")
@@ -147,10 +164,22 @@ def _full(key: tuple[str, str]) -> str:
     return f"spark_catalog.`{key[0]}`.`{key[1].replace('`', '``')}`"
 
 
+def _is_plain(name: str) -> bool:
+    return name.isascii() and all(c.isalnum() or c == "_" for c in name)
+
+
 def _identity(folder: str) -> object:
-    """Changes when the table of a folder is another one."""
+    """Changes when the table of a folder is another one: its log, and the oldest commit, whose file is never written again.
+
+    The log's folder alone does not tell: a file system may give its number to the next one.
+    """
+    log = os.path.join(folder, "_delta_log")
     try:
-        log = os.stat(os.path.join(folder, "_delta_log"))
+        made = os.stat(log)
     except OSError:
         return None
-    return log.st_dev, log.st_ino
+    try:
+        first = os.stat(os.path.join(log, f"{0:020}.json"))
+    except OSError:
+        first = None  # cleaned up
+    return made.st_dev, made.st_ino, first and (first.st_ino, first.st_mtime_ns, first.st_size)

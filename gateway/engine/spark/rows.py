@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gateway.errors import ServerError
-from gateway.sqltypes import INTERVAL, VARIANT, DataType, IntervalType, StructType
+from gateway.sqltypes import (
+    INT,
+    INTERVAL,
+    STRING,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    IntervalType,
+    MapType,
+    StructType,
+)
 
 SMALL_ROWS = 10_000
 SMALL_BYTES = 16 << 20  # as Spark estimates a plan's result
@@ -60,32 +72,51 @@ def streamed(frame: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
             yield _as_ours(item, schema)
 
 
-def needs_collecting(schema: StructType) -> bool:
-    """Whether a column has no form in Parquet."""
-    return any(_holds(f.type, lambda t: t.name == "VOID") for f in schema.fields)
-
-
 def needs_writing(schema: StructType) -> bool:
     """Whether a column has no form in Arrow as Spark makes it: months inside of a nested value."""
     return any(_holds(c, _is_months) for f in schema.fields for c in f.type.children())
 
 
 def _positional(frame: Any, schema: StructType) -> Any:
-    """Columns named c0, c1 …: names may repeat, and hold what Parquet does not take."""
+    """Columns named c0, c1 …, in types that Arrow and Parquet have: names may repeat, or be none that Parquet takes."""
     renamed = frame.toDF(*(f"c{i}" for i in range(len(schema.fields))))
-    shown = [_shown(f"c{i}", f.type) for i, f in enumerate(schema.fields)]
-    if shown == renamed.columns:
+    if all(_carried(f.type) == f.type for f in schema.fields):
         return renamed
-    return renamed.selectExpr(*(f"{text} AS c{i}" for i, text in enumerate(shown)))
+    return renamed.selectExpr(*(_carrying(f"c{i}", f.type) for i, f in enumerate(schema.fields)))
 
 
-def _shown(column: str, type_: DataType) -> str:
-    """The column, or what stands for it: Arrow in Python has no interval of months, and nothing of these others."""
+def _carrying(column: str, type_: DataType) -> str:
+    carried = _carried(type_)
+    if carried == type_:
+        return column
     if _is_months(type_):
-        return f"cast(cast({column} AS interval month) AS int)"
+        return f"cast(cast({column} as interval month) as int) as {column}"
     if type_ == VARIANT:
-        return f"to_json({column})"
-    return f"cast({column} AS string)" if type_ == INTERVAL else column
+        return f"to_json({column}) as {column}"
+    return f"cast({column} as {carried.sql}) as {column}"
+
+
+def _carried(type_: DataType) -> DataType:
+    """The type in which values travel.
+
+    Months as INT, since Arrow in Python has no interval of months; VOID as STRING, which Parquet needs; VARIANT and
+    INTERVAL of no family as their text; fields that may be NULL, since pyarrow takes none that may not inside of a NULL.
+    """
+    if _is_months(type_):
+        return INT
+    return STRING if type_ in (VARIANT, INTERVAL) else _nullable(type_)
+
+
+def _nullable(type_: DataType) -> DataType:
+    if type_ == VOID:
+        return STRING
+    if isinstance(type_, ArrayType):
+        return replace(type_, element=_nullable(type_.element))
+    if isinstance(type_, MapType):
+        return replace(type_, key=_nullable(type_.key), value=_nullable(type_.value))
+    if isinstance(type_, StructType):
+        return replace(type_, fields=tuple(replace(f, type=_nullable(f.type), nullable=True) for f in type_.fields))
+    return type_
 
 
 def _is_months(type_: DataType) -> bool:
@@ -121,18 +152,26 @@ def _array(array: pa.Array, type_: DataType) -> pa.Array:
 def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Nested types piece by piece: fields are matched by position, since names in them may repeat."""
     found = array.type
+    if pa.types.is_null(wanted):
+        return pa.nulls(len(array))
     if pa.types.is_struct(wanted) and pa.types.is_struct(found):
         children = [_cast(array.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
         return pa.StructArray.from_arrays(children, fields=list(wanted), mask=array.is_null()) if children else array
     if pa.types.is_list(wanted) and (pa.types.is_list(found) or pa.types.is_large_list(found)):
-        offsets = array.offsets.cast(pa.int32())
-        return pa.ListArray.from_arrays(offsets, _cast(array.values, wanted.value_type), type=wanted, mask=_mask(array))
+        values = _cast(array.values, wanted.value_type)
+        return pa.ListArray.from_arrays(_offsets(array), values, type=wanted, mask=_mask(array))
     if pa.types.is_map(wanted) and pa.types.is_map(found):
         keys, items = _cast(array.keys, wanted.key_type), _cast(array.items, wanted.item_type)
-        return pa.MapArray.from_arrays(array.offsets, keys, items, type=wanted, mask=_mask(array))
+        return pa.MapArray.from_arrays(_offsets(array), keys, items, type=wanted, mask=_mask(array))
     if pa.types.is_duration(found):
         return array.cast(pa.duration("us")).cast(wanted)
     return array.cast(wanted)
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """Offsets that are no slice of others: pyarrow takes no mask beside such."""
+    offsets = array.offsets.cast(pa.int32())
+    return pa.array(offsets.to_numpy()) if offsets.offset else offsets
 
 
 def _mask(array: pa.Array) -> pa.Array | None:

@@ -12,6 +12,15 @@ from typing import Any
 from gateway.errors import ConfigError
 
 CONNECT = "sc://"
+_RETRIES = 5  # some 5 s: pyspark's own 15 take ten minutes
+# Exit codes of the process that owns Spark, and their meaning.
+JVM_ENDED, JVM_HUNG, JVM_MEMORY, SERVER_GONE = 71, 72, 73, 74
+ENDS: Mapping[int, str] = {
+    JVM_ENDED: "its JVM ended",
+    JVM_HUNG: "it did not answer",
+    JVM_MEMORY: "its JVM ran out of memory: see --spark-memory",
+    SERVER_GONE: "its Connect server is gone",
+}
 # Logged by PySpark itself as a line of JSON with the whole Java stack trace for every failing statement.
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -114,14 +123,16 @@ def start(master: str, configuration: Mapping[str, str], app: str = "delta-sql-g
         raise
 
 
-def connect(url: str, app: str = "delta-sql-gateway") -> Any:
+def connect(url: str) -> Any:
     """A session of a Connect server (``sc://host:port``). Raises ConfigError if it does not answer."""
     from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
     quieten()
     try:
-        session = SparkSession.builder.remote(url).appName(app).create()
+        session = SparkSession.builder.remote(url).create()
+        session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
         for key, value in SEMANTICS.items():
             session.conf.set(key, value)
     except (PySparkException, OSError, ValueError) as error:

@@ -1,10 +1,22 @@
 import itertools
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gateway.engine.base import Failed, Finished, Job, Planned, Progress, Rows, SessionChange, SessionState, Statement
+from gateway.engine.base import (
+    Failed,
+    Finished,
+    Job,
+    Planned,
+    Progress,
+    Rows,
+    SessionChange,
+    SessionState,
+    Statement,
+    Waiting,
+)
 from gateway.engine.fake import SCHEMA, batch
 from gateway.errors import CanceledError, GatewayError, ServerError, UserError
 from gateway.service.api import Orientation, Principal, State
@@ -273,6 +285,36 @@ def test_a_second_run_with_another_shape_fails(tmp_path: Path) -> None:
     operation.event(Planned("SELECT", "fake", "", struct(StructField("x", BIGINT))))
     assert operation.state is State.ERROR and operation.error is not None and operation.error.retryable
     assert len(run.cancelled) == 1
+
+
+def test_another_engine_may_know_better_what_is_null(tmp_path: Path) -> None:
+    operation, _, _ = running(tmp_path)
+    strict = struct(*(StructField(f.name, f.type, False) for f in SCHEMA.fields))
+    operation.event(Planned("SELECT", "spark", "", strict))
+    assert operation.state is State.RUNNING
+    assert operation.planned is not None and operation.planned.engine == "spark" and operation.planned.schema == SCHEMA
+    operation.event(rows(0, 3))
+    operation.event(Finished(3))
+    assert page(operation)[1] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("goes_on", [Progress(None, "Running on Spark"), planned(), Finished(0)])
+def test_what_waits_for_another_engine_is_pending_and_gives_its_slot_back(tmp_path: Path, goes_on: Any) -> None:
+    operation, listener, _ = running(tmp_path)
+    operation.event(Waiting("Waiting for Spark to start"))
+    status = operation.status()
+    assert status.state is State.PENDING and status.progress_text == "Waiting for Spark to start"
+    assert listener.stops == [operation] and not listener.ends
+    operation.event(goes_on)
+    assert operation.state is (State.FINISHED if isinstance(goes_on, Finished) else State.RUNNING)
+
+
+def test_waiting_after_the_end_changes_nothing(tmp_path: Path) -> None:
+    operation, _, run = running(tmp_path)
+    operation.event(Waiting("Waiting for Spark to start"))
+    assert operation.stop(State.CANCELED, CanceledError("OPERATION_CANCELED", "x")) and len(run.cancelled) == 1
+    operation.event(Waiting("Waiting for Spark to start"))
+    assert operation.state is State.CANCELED
 
 
 def test_an_end_without_a_plan_is_our_fault(tmp_path: Path) -> None:

@@ -1,0 +1,185 @@
+"""A live gateway with Spark as its second engine, shared by all tests of a process."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.engine.spark import setup
+from tests.fix_server import Connect, Server, connect_to, start_server
+
+SPARK_SECONDS = 300.0
+
+
+def missing() -> str | None:
+    """Why no Spark can be started here; None if one can."""
+    if importlib.util.find_spec("pyspark") is None:
+        return "pyspark is not installed"
+    found = [problem.detail for problem in setup.problems(setup.default_folder())]
+    return "; ".join(found) or None
+
+
+@pytest.fixture(scope="session")
+def spark_here() -> None:
+    """Skips the test where Java, pyspark or the Delta jars are missing."""
+    reason = missing()
+    if reason is not None:
+        pytest.skip(f"no Spark here: {reason}")
+
+
+def start_with_spark(folder: Path, *flags: str, master: str = "local[2]") -> Server:
+    """A gateway with Spark; Spark itself starts with the first statement that needs it."""
+    return start_server(folder, "--spark", master, "--memory-limit", "1GiB", *flags)
+
+
+@pytest.fixture(scope="session")
+def spark_server(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One gateway with Spark for all tests of a process."""
+    folder = tmp_path_factory.mktemp("spark")
+    (folder / "files").mkdir()
+    running = start_with_spark(folder, "--allow-path", str(folder / "files"))
+    yield running
+    code = running.stop()
+    log = running.log.read_text()
+    assert code == 0, f"gateway serve ended with {code}:\n{log[-4000:]}"
+    assert "\tat " not in log and "Caused by:" not in log, "a Java stack trace in the gateway's log"
+
+
+@pytest.fixture
+def spark_connect(spark_server: Server) -> Iterator[Connect]:
+    """Opens connections to `spark_server` that are closed after the test."""
+    opened: list[Any] = []
+
+    def open_one(**arguments: Any) -> Any:
+        opened.append(connect_to(spark_server, **arguments))
+        return opened[-1]
+
+    yield open_one
+    for connection in opened:
+        connection.close()
+
+
+class Sql:
+    """A connection that runs statements on the engine that the method says."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.engine = ""
+
+    def auto(self, text: str, *parameters: Any, **named: Any) -> list[tuple[Any, ...]]:
+        """Rows of a statement on the engine that the gateway chooses."""
+        return self._run("auto", text, parameters, named)
+
+    def spark(self, text: str, *parameters: Any, **named: Any) -> list[tuple[Any, ...]]:
+        """Rows of a statement on Spark."""
+        return self._run("spark", text, parameters, named)
+
+    def embedded(self, text: str, *parameters: Any, **named: Any) -> list[tuple[Any, ...]]:
+        """Rows of a statement on the embedded engine."""
+        return self._run("datafusion", text, parameters, named)
+
+    def _run(self, engine: str, text: str, positional: tuple[Any, ...], named: dict[str, Any]) -> list[tuple[Any, ...]]:
+        with self.connection.cursor() as cursor:
+            if engine != self.engine:
+                cursor.execute(f"SET gateway.engine = {engine}")
+                self.engine = engine
+            cursor.execute(text, list(positional) or named or None)
+            return [tuple(row) for row in cursor.fetchall()]
+
+
+@pytest.fixture
+def sql(spark_connect: Connect) -> Sql:
+    """Statements on a new connection."""
+    return Sql(spark_connect())
+
+
+def eventually(condition: Callable[[], object], seconds: float) -> float:
+    """Wait for `condition`; how long it took, in seconds."""
+    start = time.monotonic()
+    while not condition():
+        if time.monotonic() - start > seconds:
+            raise AssertionError(f"did not happen within {seconds} seconds")
+        time.sleep(0.05)
+    return time.monotonic() - start
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """Processes below `pid` that are alive: process id to command line."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue  # it has just ended
+            if fields[0] != "Z":
+                children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found: dict[int, str] = {}
+    todo = [pid]
+    while todo:
+        for child in children.get(todo.pop(), []):
+            try:
+                found[child] = Path(f"/proc/{child}/cmdline").read_text().replace("\0", " ")
+            except OSError:
+                continue
+            todo.append(child)
+    return found
+
+
+def jvm_of(server: Server) -> int | None:
+    """The process id of the gateway's JVM, None if it has none."""
+    java = [pid for pid, line in descendants(server.process.pid).items() if line.split(" ")[0].endswith("java")]
+    return java[0] if java else None
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def scratch(server: Server) -> list[str]:
+    """Files of results that Spark has written and nobody has read yet."""
+    base = server.log.parent / "state" / "spark"
+    return [str(p) for p in base.glob("*/result-*")]
+
+
+class Background(threading.Thread):
+    """Runs a statement on Spark over a connection of its own; `cancel` may come from another thread."""
+
+    def __init__(self, server: Server, text: str, setting: str = "SET gateway.engine = spark") -> None:
+        super().__init__(daemon=True)
+        self.connection = connect_to(server)
+        self.cursor = self.connection.cursor()
+        self.cursor.execute(setting)
+        self.text = text
+        self.rows: list[tuple[Any, ...]] = []
+        self.error: Exception | None = None
+        self.ended: float | None = None
+        self.start()
+
+    def run(self) -> None:
+        """See `threading.Thread`."""
+        try:
+            self.cursor.execute(self.text)
+            self.rows = [tuple(r) for r in self.cursor.fetchall()]
+        except Exception as error:  # noqa: BLE001 - told to the test
+            self.error = error
+        self.ended = time.monotonic()
+
+    def cancel(self) -> None:
+        """Ask the server to stop it."""
+        self.cursor.cancel()
+
+    def close(self) -> None:
+        """End the thread and its connection."""
+        self.join(60)
+        assert not self.is_alive()
+        self.connection.close()

@@ -1,0 +1,93 @@
+"""A standalone cluster: a master and two workers on loopback addresses."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fix_server import Server, clean_environment, connect_to
+from tests.fix_spark import Background, Sql, start_with_spark
+from tests.spark.test_connect import free_port
+from tests.spark.test_running import COUNTED, SCAN
+from tests.spark.test_types import VALUES, WRITTEN, same
+
+pytestmark = [pytest.mark.spark, pytest.mark.heavy]
+
+PROPERTIES = """
+spark.executor.memory 512m
+spark.executor.cores 1
+spark.cores.max 2
+spark.driver.host 127.0.0.1
+spark.driver.bindAddress 127.0.0.1
+"""
+
+
+@pytest.fixture(scope="module")
+def master(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a cluster's master."""
+    found = importlib.util.find_spec("pyspark")
+    assert found is not None and found.origin is not None
+    home = Path(found.origin).parent
+    port, folder = free_port(), tmp_path_factory.mktemp("cluster")
+    url = f"spark://127.0.0.1:{port}"
+    name = "org.apache.spark.deploy."
+    environment = {**clean_environment(), "SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
+    commands = [[name + "master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
+    for n in (2, 3):
+        options = ["--host", f"127.0.0.{n}", "--webui-port", "0", "-c", "1", "-m", "600m"]
+        commands.append([name + "worker.Worker", *options, "--work-dir", str(folder / f"work{n}"), url])
+    processes = []
+    log = (folder / "log").open("wb")
+    try:
+        for command in commands:
+            process = subprocess.Popen(
+                [str(home / "bin" / "spark-class"), *command], env=environment, stdout=log, stderr=log, cwd=folder
+            )
+            processes.append(process)
+            time.sleep(5)
+        yield url
+    finally:
+        log.close()
+        for process in reversed(processes):
+            process.terminate()
+        for process in processes:
+            process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def cluster(master: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A gateway over the cluster."""
+    folder = tmp_path_factory.mktemp("gateway")
+    properties = folder / "spark.conf"
+    properties.write_text(PROPERTIES)
+    running = start_with_spark(folder, "--spark-properties", str(properties), master=master)
+    yield running
+    assert running.stop() == 0
+
+
+def test_core(cluster: Server) -> None:
+    with connect_to(cluster) as connection:
+        sql = Sql(connection)
+        assert sql.spark(COUNTED) == [(4950,)]
+        same(sql, f"SELECT {', '.join(f'{v} AS {k}' for k, v in VALUES.items())}{WRITTEN}", 2)
+        rows = sql.spark("SELECT id FROM range(300000) ORDER BY id")
+        assert rows == [(i,) for i in range(300_000)]
+        sql.embedded("CREATE TABLE t AS SELECT id FROM range(10)")
+        sql.spark("DELETE FROM t WHERE id < 4")
+        assert sql.embedded("SELECT count(*) FROM t") == sql.spark("SELECT count(*) FROM t") == [(6,)]
+        with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+            sql.spark("SELECT 1 / (id - 5) FROM t")
+        statement = Background(cluster, SCAN)
+        time.sleep(5)
+        asked = time.monotonic()
+        statement.cancel()
+        statement.close()
+        assert statement.ended is not None and statement.ended - asked < 5
+        assert sql.spark(COUNTED) == [(4950,)]
+    assert os.path.isdir(cluster.warehouse)

@@ -1,0 +1,151 @@
+"""The core on a Spark Connect server that somebody else runs."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from gateway.protocol.client import Client
+from tests.fix_server import Server, clean_environment, connect_to
+from tests.fix_spark import Background, Sql, start_with_spark
+from tests.spark.test_running import COUNTED, SCAN, SPARK
+from tests.spark.test_types import VALUES, WRITTEN, same
+
+pytestmark = pytest.mark.spark
+
+CONNECT_SERVER = """
+import sys
+from pathlib import Path
+from gateway.engine.spark import session, setup
+settings = session.settings(setup.jar_paths(setup.default_folder()), Path(sys.argv[1]), connect_port=int(sys.argv[2]))
+spark = session.start("local[2]", settings)
+print("ready", flush=True)
+sys.stdin.read()
+spark.stop()
+"""
+
+
+def free_port() -> int:
+    """A port that nobody listens on at the moment."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="module")
+def connect_server(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Connect server."""
+    port, scratch = free_port(), tmp_path_factory.mktemp("connect-server")
+    process = subprocess.Popen(
+        [sys.executable, "-c", CONNECT_SERVER, str(scratch), str(port)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=clean_environment(),
+    )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        for line in process.stdout:  # the JVM may have something to say first
+            if line == b"ready\n":
+                break
+        else:
+            raise RuntimeError("the Connect server did not start")
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        process.stdin.close()
+        process.stdout.close()
+        process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def server(connect_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A gateway over the Connect server."""
+    running = start_with_spark(tmp_path_factory.mktemp("connect"), master=connect_server)
+    yield running
+    assert running.stop() == 0
+    assert "\tat " not in running.log.read_text()
+
+
+@pytest.fixture
+def remote(server: Server) -> Iterator[Sql]:
+    """Statements on a new connection."""
+    with connect_to(server) as connection:
+        yield Sql(connection)
+
+
+def test_tables_views_parameters_and_names(remote: Sql, server: Server) -> None:
+    remote.embedded("CREATE OR REPLACE TABLE t AS SELECT id, id * 2 AS b FROM range(10)")
+    assert remote.spark("SELECT sum(b), count(*) FROM main.default.t") == [(90, 10)]
+    remote.spark("INSERT INTO t VALUES (100, 200)")
+    assert remote.embedded("SELECT max(b) FROM t") == [(200,)]
+    remote.auto("CREATE TEMPORARY VIEW v AS SELECT b FROM t WHERE id > 8")
+    assert remote.spark("SELECT * FROM v ORDER BY 1") == [(18,), (200,)]
+    assert remote.spark("SELECT :a + :b", a=1, b=2) == [(3,)]
+    assert remote.spark("SELECT " + ", ".join("?" * 12), *range(12)) == [tuple(range(12))]
+    remote.spark("CREATE TABLE made AS SELECT 1 AS n")
+    assert remote.embedded("SELECT n FROM made") == [(1,)]
+
+
+def test_a_table_that_is_made_anew_is_never_stale(remote: Sql) -> None:
+    for round_ in range(3):
+        remote.embedded(f"CREATE TABLE anew AS SELECT {round_} AS a{round_ % 2} FROM range({round_ + 1})")
+        assert remote.spark("SELECT * FROM anew") == [(round_,)] * (round_ + 1)
+        remote.embedded("DROP TABLE anew")
+
+
+def test_errors(remote: Sql) -> None:
+    remote.embedded("CREATE TABLE IF NOT EXISTS faulty AS SELECT 1 AS id")
+    for text in ("SELECT 1 / 0", "SELECT *\nFROM nope", "SELECT '😀', zz FROM main.default.faulty"):
+        told = []
+        for run in (remote.embedded, remote.spark):
+            with pytest.raises(Exception, match="SQLSTATE") as raised:
+                run(text)
+            told.append(str(raised.value))
+        assert "\tat " not in told[1] and "spark_catalog" not in told[1]
+        assert told[0].split("]")[0] == told[1].split("]")[0]
+        assert told[0].split("\n\n== SQL")[1:] == told[1].split("\n\n== SQL")[1:]
+
+
+def test_types(remote: Sql) -> None:
+    months = {"array_of_months"}
+    same(remote, f"SELECT {', '.join(f'{v} AS {k}' for k, v in VALUES.items() if k not in months)}{WRITTEN}", 2)
+
+
+def test_cancel(remote: Sql, server: Server) -> None:
+    remote.spark(COUNTED)
+    statement = Background(server, SCAN)
+    time.sleep(5)
+    asked = time.monotonic()
+    statement.cancel()
+    statement.close()
+    assert statement.error is not None and statement.ended is not None and statement.ended - asked < 5
+    assert remote.spark(COUNTED) == [(4950,)]
+
+
+def test_a_large_result_is_streamed_in_order(server: Server) -> None:
+    with Client(server.thrift_url) as client:
+        client.open()
+        result = client.execute(
+            "SELECT id, CAST(id AS STRING) AS s FROM range(1000000) ORDER BY id", configuration=SPARK
+        )
+        assert result.table()["id"].combine_chunks().equals(pa.array(range(1_000_000), pa.int64()))
+
+
+def test_a_server_that_is_gone(spark_here: None, tmp_path: Path) -> None:
+    server = start_with_spark(tmp_path, master=f"sc://127.0.0.1:{free_port()}")
+    try:
+        with connect_to(server) as connection:
+            start = time.monotonic()
+            with pytest.raises(Exception, match="does not answer"):
+                Sql(connection).spark(COUNTED)
+            assert time.monotonic() - start < 60
+            assert Sql(connection).embedded("SELECT 1") == [(1,)]
+    finally:
+        assert server.stop() == 0

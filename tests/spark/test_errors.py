@@ -1,0 +1,85 @@
+"""The same fault has the same condition, SQLSTATE and position on both engines; no Java in any text."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix_spark import Sql
+
+pytestmark = pytest.mark.spark
+
+FAULTS = [
+    "SELECT 1 / 0",
+    "SELECT *\nFROM fault_t -- c\nWHERE zz > 1",
+    "/* é😀 */ SELECT '😀😀', zz FROM main.default.fault_t",
+    "SELECT '😀' AS a,\n   b / 0 FROM main.default.fault_t",
+    "SELECT CAST('x' AS INT)",
+    "SELECT CAST(s AS INT) FROM main.default.fault_t",
+    "SELECT * FROM nope",
+    "SELECT * FROM main.default.fault_t JOIN\n main.default.nope USING (id)",
+    "SELECT id FROM fault_t a JOIN fault_t b ON a.id = b.id",
+    "SELECT id, count(*) FROM fault_t",
+    "SELECT element_at(array(1), 5)",
+    "SELECT array(1)[3]",
+    "SELECT 2147483647 + 1",
+    "SELECT CAST(300 AS TINYINT)",
+    "SELECT raise_error('told')",
+    "SELECT DATE'2024-13-01'",
+    "SELECT * FROM fault_t UNION SELECT 1",
+    "SELECT * FROM fault_t ORDER BY 9",
+    "SELECT (SELECT id FROM fault_t)",
+    "SELECT nope(1)",
+]
+
+
+def fault(sql: Sql, engine: str, text: str) -> tuple[str, str, str]:
+    """Condition, SQLSTATE, line and position of an error."""
+    with pytest.raises(Exception, match="SQLSTATE") as raised:
+        getattr(sql, engine)(text)
+    told = str(raised.value)
+    assert "\tat " not in told and "org.apache" not in told and "java." not in told, told
+    assert "spark_catalog" not in told, told
+    first = told.split("\n\n== SQL")[0]
+    place = first[first.rindex("(line") :].split(")")[0] if "(line" in first else ""
+    return told.split("]")[0].lstrip("["), first.split("SQLSTATE: ")[1][:5], place
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_faults_are_told_alike(sql: Sql, text: str) -> None:
+    sql.embedded("CREATE TABLE IF NOT EXISTS fault_t AS SELECT id, 'x' AS s, 1 AS b FROM range(2)")
+    sparks, ours = fault(sql, "spark", text), fault(sql, "embedded", text)
+    assert sparks[:2] == ours[:2]
+    if ours[2]:  # the embedded engine tells no position of what fails while it runs
+        assert sparks[2] == ours[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("SELECT 1,\n 1 / 0", "(line 2, pos 1"),
+        ("/* 😀 */ SELECT '😀😀', 1 / 0, :p FROM main.default.fault_t", "(line 1, pos 22"),
+        ("SELECT main.default.fault_t.b,\n 'é' AS é, CAST(s AS INT) FROM main.default.fault_t", "(line 2, pos 11"),
+        ("SELECT array(1)[3]", "(line 1, pos 7"),
+    ],
+)
+def test_positions_of_what_fails_while_it_runs(sql: Sql, text: str, place: str) -> None:
+    sql.embedded("CREATE TABLE IF NOT EXISTS fault_t AS SELECT id, 'x' AS s, 1 AS b FROM range(2)")
+    with pytest.raises(Exception, match="SQLSTATE: 22") as raised:
+        sql.spark(text, **({"p": 5} if ":p" in text else {}))
+    assert place in str(raised.value)
+
+
+def test_syntax_errors_of_what_only_spark_parses(sql: Sql) -> None:
+    condition, sqlstate, place = fault(sql, "spark", "SELECT '😀',\n  a b c d FROM main.default.fault_t")
+    assert (condition, sqlstate) == ("PARSE_SYNTAX_ERROR", "42601") and place.startswith("(line 2, pos ")
+
+
+def test_a_shortage_of_memory_is_told_as_such(sql: Sql) -> None:
+    lists = "SELECT collect_list(repeat(CAST(id AS STRING), 1000)) AS c FROM range(20000000)"
+    text = f"SELECT size(c) FROM ({lists})"
+    with pytest.raises(Exception, match="SQLSTATE") as raised:
+        sql.spark(text)
+    told = str(raised.value)
+    assert "\tat " not in told
+    assert "RESOURCE_EXHAUSTED" in told or "WORKER_LOST" in told or "SQLSTATE: 5" in told, told
+    assert sql.spark("SELECT 1") == [(1,)]

@@ -1,0 +1,118 @@
+"""A Spark that cannot start, hangs or is killed costs its own statements, with one clear error each, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.protocol.client import Client
+from gateway.thrift_gen.TCLIService import ttypes
+from tests.fix_server import Server, connect_to
+from tests.fix_spark import Background, Sql, descendants, eventually, jvm_of, start_with_spark
+from tests.spark.test_running import COUNTED, SCAN, SPARK, running
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def own(spark_here: None, tmp_path: Path) -> Iterator[Server]:
+    """A gateway whose Spark may be harmed."""
+    server = start_with_spark(tmp_path)
+    yield server
+    if server.process.poll() is None:
+        assert server.stop() == 0
+
+
+def alive(pids: list[int]) -> list[int]:
+    found = []
+    for pid in pids:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        if state not in "ZX":
+            found.append(pid)
+    return found
+
+
+def told_to_try_again(statement: Background) -> bool:
+    return statement.error is not None and "WORKER_LOST" in str(statement.error) and "08006" in str(statement.error)
+
+
+def test_a_hung_and_a_killed_jvm_and_a_killed_gateway(own: Server) -> None:
+    with connect_to(own) as connection:
+        sql = Sql(connection)
+        # The first statement waits for the start and says so; embedded ones do not.
+        with Client(own.thrift_url) as client:
+            client.open()
+            told = []
+            embedded = []
+
+            def look(status: ttypes.TGetOperationStatusResp) -> None:
+                told.append((status.operationState, status.progressUpdateResponse.footerSummary))
+                start = time.monotonic()
+                assert sql.embedded("SELECT 1") == [(1,)]
+                embedded.append(time.monotonic() - start)
+
+            client.execute(COUNTED, configuration=SPARK, progress=look, direct=False).table()
+        assert (ttypes.TOperationState.PENDING_STATE, "Waiting for Spark to start") in told
+        assert sorted(embedded)[len(embedded) // 2] < 0.5
+
+        for how, seconds in ((signal.SIGSTOP, 25.0), (signal.SIGKILL, 15.0)):
+            jvm = jvm_of(own)
+            assert jvm is not None
+            statement = Background(own, SCAN)
+            running(own, statement)
+            start = time.monotonic()
+            os.kill(jvm, how)
+            while statement.is_alive():
+                assert sql.embedded("SELECT 1") == [(1,)]
+                assert time.monotonic() - start < seconds, how
+            statement.close()
+            assert told_to_try_again(statement), statement.error
+            eventually(lambda jvm=jvm: not alive([jvm]), 10)  # type: ignore[misc]
+            assert sql.spark(COUNTED) == [(4950,)]  # by a new JVM
+
+        statement = Background(own, SCAN)
+        running(own, statement)
+    below = list(descendants(own.process.pid))
+    assert len(below) >= 3
+    own.process.kill()
+    own.process.wait()
+    eventually(lambda: not alive(below), 20)
+
+
+def test_a_cancelled_write_says_that_it_may_have_been_committed(own: Server) -> None:
+    statement = Background(own, f"CREATE TABLE lost AS {SCAN}")
+    eventually(lambda: jvm_of(own), 60)
+    running(own, statement)
+    time.sleep(5)  # past the start, into the statement
+    jvm = jvm_of(own)
+    assert jvm is not None
+    os.kill(jvm, signal.SIGKILL)
+    statement.close()
+    assert told_to_try_again(statement) and "may or may not have been committed" in str(statement.error)
+    below = list(descendants(own.process.pid))
+    assert own.stop() == 0  # SIGTERM
+    eventually(lambda: not alive(below), 20)
+
+
+def test_a_master_that_cannot_be_reached(spark_here: None, tmp_path: Path) -> None:
+    server = start_with_spark(tmp_path, master="spark://127.0.0.1:1")
+    statement = Background(server, COUNTED)
+    with connect_to(server) as connection:
+        start = time.monotonic()
+        while statement.is_alive() and time.monotonic() - start < 110:
+            before = time.monotonic()
+            assert Sql(connection).embedded("SELECT 1") == [(1,)]
+            assert time.monotonic() - before < 5
+            time.sleep(0.5)
+    statement.close()
+    assert statement.error is not None and "cannot be started" in str(statement.error), statement.error
+    assert "spark://127.0.0.1:1" in str(statement.error) and "\tat " not in str(statement.error)
+    assert server.stop() == 0

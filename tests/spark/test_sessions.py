@@ -1,0 +1,136 @@
+"""What belongs to a session: views, settings, parameters."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import pytest
+
+from tests.fix_server import Connect, Server
+from tests.fix_spark import Background, Sql
+
+pytestmark = pytest.mark.spark
+
+
+def test_views_nested_replaced_and_dropped(sql: Sql) -> None:
+    sql.auto("CREATE TEMPORARY VIEW inside AS SELECT 1 AS n")
+    sql.auto("CREATE TEMPORARY VIEW outside AS SELECT n + 10 AS n FROM inside")
+    assert sql.spark("SELECT n FROM outside") == [(11,)]
+    sql.auto("CREATE OR REPLACE TEMPORARY VIEW inside AS SELECT 2 AS n")
+    assert sql.spark("SELECT n FROM outside") == sql.embedded("SELECT n FROM outside") == [(12,)]
+    sql.auto("DROP VIEW inside")
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        sql.spark("SELECT n FROM inside")
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        sql.spark("SELECT n FROM outside")
+
+
+def test_a_view_over_a_table_that_is_made_anew(sql: Sql) -> None:
+    sql.embedded("CREATE OR REPLACE TABLE under_view AS SELECT 1 AS n")
+    sql.auto("CREATE TEMPORARY VIEW over_table AS SELECT n FROM under_view")
+    assert sql.spark("SELECT * FROM over_table") == [(1,)]
+    sql.embedded("DROP TABLE under_view")
+    sql.embedded("CREATE TABLE under_view AS SELECT 5 AS n")
+    assert sql.spark("SELECT * FROM over_table") == [(5,)]
+
+
+@pytest.mark.parametrize("order", ["hiding, reader", "reader, hiding"])
+def test_a_view_that_hides_a_table_from_later_texts_only(sql: Sql, order: str) -> None:
+    sql.embedded("CREATE OR REPLACE TABLE hiding AS SELECT 'table' AS x")
+    sql.auto("CREATE TEMPORARY VIEW reader AS SELECT x AS y FROM hiding")
+    sql.auto("CREATE TEMPORARY VIEW hiding AS SELECT 'view' AS x")
+    for _ in range(2):
+        for run in (sql.embedded, sql.spark):
+            assert run(f"SELECT x, y FROM {order}") == [("view", "table")]
+            assert run("SELECT x FROM hiding") == [("view",)]
+            assert run("SELECT x FROM main.default.hiding") == [("table",)]
+            assert run("SELECT y FROM reader") == [("table",)]
+
+
+def test_a_view_made_under_another_catalog_and_schema(sql: Sql) -> None:
+    sql.embedded("CREATE SCHEMA IF NOT EXISTS elsewhere")
+    sql.embedded("CREATE OR REPLACE TABLE elsewhere.t AS SELECT 3 AS n")
+    sql.auto("USE elsewhere")
+    sql.auto("CREATE TEMPORARY VIEW from_elsewhere AS SELECT n FROM t")
+    sql.auto("USE main.default")
+    sql.auto("CREATE OR REPLACE TABLE t AS SELECT 4 AS n")
+    assert sql.spark("SELECT v.n, t.n FROM from_elsewhere v, t") == [(3, 4)]
+    sql.auto("USE CATALOG samples")
+    assert sql.spark("SELECT n FROM from_elsewhere") == [(3,)]
+
+
+def test_a_view_keeps_the_zone_that_it_was_made_under(sql: Sql) -> None:
+    sql.auto("SET TIME ZONE 'America/New_York'")
+    sql.auto("CREATE TEMPORARY VIEW zoned AS SELECT unix_timestamp(TIMESTAMP'2024-01-01 00:00:00') AS n")
+    assert sql.spark("SELECT n FROM zoned") == [(1704085200,)]
+    sql.auto("SET TIME ZONE 'UTC'")
+    assert sql.spark("SELECT n FROM zoned") == [(1704085200,)]
+    assert sql.spark("SELECT unix_timestamp(TIMESTAMP'2024-01-01 00:00:00')") == [(1704067200,)]
+
+
+def test_two_sessions_with_views_of_one_name(spark_connect: Connect) -> None:
+    first, second = Sql(spark_connect()), Sql(spark_connect())
+    first.auto("CREATE TEMPORARY VIEW mine AS SELECT 1 AS n")
+    second.auto("CREATE TEMPORARY VIEW mine AS SELECT 2 AS n")
+    for _ in range(2):
+        assert first.spark("SELECT n FROM mine") == [(1,)]
+        assert second.spark("SELECT n FROM mine") == [(2,)]
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        Sql(spark_connect()).spark("SELECT n FROM mine")
+
+
+def test_settings_of_the_session(sql: Sql) -> None:
+    sql.auto("SET TIME ZONE 'Asia/Tokyo'")
+    assert sql.spark("SELECT current_timezone(), hour(TIMESTAMP'2024-01-01 00:00:00Z')") == [("Asia/Tokyo", 9)]
+    sql.auto("SET TIME ZONE 'UTC'")
+    assert sql.spark("SELECT current_timezone()") == [("UTC",)]
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        sql.spark("SELECT 1 / 0")
+    assert sql.spark("SELECT user")[0][0] == sql.embedded("SELECT current_user()")[0][0]
+
+
+PARAMETERS = [
+    1,
+    -(1 << 63),
+    1.5,
+    True,
+    None,
+    'it\'s \\ "😀" ? :p',
+    Decimal("123.450"),
+    datetime.date(1582, 10, 10),
+    datetime.datetime(2024, 7, 1, 12, 0, 0, 123456),
+    "%",
+    "",
+    12,
+]
+
+
+def test_twelve_parameters_of_every_type(sql: Sql) -> None:
+    positional = "SELECT " + ", ".join("?" for _ in PARAMETERS)
+    named = "SELECT " + ", ".join(f":p{i}" for i in reversed(range(len(PARAMETERS))))
+    arguments = {f"p{i}": value for i, value in enumerate(PARAMETERS)}
+    assert sql.spark(positional, *PARAMETERS) == sql.embedded(positional, *PARAMETERS)
+    assert sql.spark(named, **arguments) == sql.embedded(named, **arguments)
+    assert sql.spark("SELECT ?, '?', ? -- ?", 1, "a") == [(1, "?", "a")]
+    with pytest.raises(Exception, match="UNBOUND_SQL_PARAMETER"):
+        sql.spark("SELECT :nope", other=1)
+
+
+def test_more_sessions_than_spark_keeps(spark_connect: Connect) -> None:
+    connection = spark_connect()
+    sql = Sql(connection)
+    sql.auto("CREATE TEMPORARY VIEW kept AS SELECT 1 AS n")
+    assert sql.spark("SELECT n FROM kept") == [(1,)]
+    for i in range(70):  # another Spark session for each zone
+        sql.auto(f"SET TIME ZONE '+{i // 10 % 10:02d}:{i % 10:02d}'")
+        assert sql.spark("SELECT n FROM kept") == [(1,)]
+    sql.auto("SET TIME ZONE 'UTC'")
+    assert sql.spark("SELECT n FROM kept") == [(1,)]
+
+
+def test_concurrent_statements_of_many_sessions(spark_server: Server) -> None:
+    statements = [Background(spark_server, f"SELECT sum(id) + {i} FROM range(1000)") for i in range(12)]
+    for i, statement in enumerate(statements):
+        statement.close()
+        assert statement.rows == [(499500 + i,)], statement.error

@@ -1,0 +1,58 @@
+"""What says that Spark is gone: never a text that a statement could make. The rest of `errors` is tested on Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.engine.spark.errors import is_lost
+
+
+class PySparkException(Exception):  # noqa: N818 (pyspark's name: it is not imported here)
+    """As pyspark's, with a condition."""
+
+    def __init__(self, text: str, condition: str | None = None) -> None:
+        super().__init__(text)
+        self.condition = condition
+
+    def getCondition(self) -> str | None:  # noqa: N802
+        return self.condition
+
+
+class Py4JError(Exception):
+    """As py4j's."""
+
+
+class Py4JJavaError(Py4JError):
+    """As py4j's."""
+
+
+class Py4JNetworkError(Py4JError):
+    """As py4j's."""
+
+
+class RetriesExceeded(PySparkException):
+    """As pyspark's Connect client's."""
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), True),
+        (BrokenPipeError(), True),
+        (Py4JNetworkError("Answer from Java side is empty"), True),
+        (Py4JError("An error occurred while calling o25.sql"), True),
+        (
+            Py4JError("An error occurred while calling o25.x. Trace:\npy4j.Py4JException: Method x does not exist"),
+            False,
+        ),
+        (Py4JJavaError("Connection refused"), False),
+        (PySparkException("Connection refused", "USER_RAISED_EXCEPTION"), False),
+        (PySparkException("StatusCode.UNAVAILABLE", "USER_RAISED_EXCEPTION"), False),
+        (PySparkException("status = StatusCode.UNAVAILABLE"), True),
+        (PySparkException("Session not found", "INVALID_HANDLE.SESSION_NOT_FOUND"), True),
+        (RetriesExceeded("retries"), True),
+        (ValueError("Connection reset"), False),
+    ],
+)
+def test_a_lost_spark(error: Exception, lost: bool) -> None:
+    assert is_lost(error) is lost

@@ -1,0 +1,83 @@
+"""Arrow as Spark makes it, in the layout of our types; what needs Spark itself is in `tests/spark`."""
+
+from __future__ import annotations
+
+import datetime
+
+import pyarrow as pa
+import pytest
+
+from gateway.engine.spark import rows
+from gateway.errors import ServerError
+from gateway.sqltypes import BIGINT, DAY_TIME, INT, STRING, VOID, DataType, StructField, array, interval, map_of, struct
+
+NOT_NULL = pa.list_(pa.field("element", pa.struct([pa.field("a", pa.int32(), False)]), False))
+NESTED = [
+    (pa.array([[1], None, [], [2, 3]], pa.list_(pa.field("element", pa.int32(), False))), array(INT)),
+    (pa.array([[1], None, [], [2, 3]], pa.large_list(pa.int32())), array(INT)),
+    (pa.array([[{"a": 1}], None, [], [{"a": 2}, {"a": 3}]], NOT_NULL), array(struct(StructField("a", INT)))),
+    (
+        pa.array([[("k", [1])], None, [], [("l", None), ("m", [])]], pa.map_(pa.string(), pa.list_(pa.int64()))),
+        map_of(STRING, array(BIGINT)),
+    ),
+    (
+        pa.array([{"a": [1]}, None, {"a": None}, {"a": [None, 2]}], pa.struct([("a", pa.list_(pa.int32()))])),
+        struct(StructField("x", array(INT))),
+    ),
+    (pa.array([["a"], None, [], [None]], pa.list_(pa.string())), array(VOID)),
+]
+
+
+def plain(values: list[object], type_: DataType) -> list[object]:
+    """Values as our types show them: fields by their place, VOID always NULL."""
+    if type_ == struct(StructField("x", array(INT))):
+        return [None if v is None else {"x": v["a"]} for v in values]  # type: ignore[index]
+    if type_ == array(VOID):
+        return [None if v is None else [None] * len(v) for v in values]  # type: ignore[arg-type]
+    return values
+
+
+@pytest.mark.parametrize(("found", "type_"), NESTED)
+@pytest.mark.parametrize("part", [slice(0, 4), slice(1, 4), slice(2, 4), slice(3, 4), slice(1, 2), slice(2, 2)])
+def test_nested_arrays_and_slices_of_them(found: pa.Array, type_: DataType, part: slice) -> None:
+    sliced = found[part]
+    ours = rows._array(sliced, type_)
+    ours.validate(full=True)
+    assert ours.type.equals(type_.arrow())
+    assert ours.to_pylist() == plain(sliced.to_pylist(), type_)
+
+
+def test_durations_of_any_unit() -> None:
+    found = pa.array([datetime.timedelta(days=-1, seconds=2), None], pa.duration("ns"))
+    assert rows._array(found, DAY_TIME).type.equals(DAY_TIME.arrow())
+
+
+def test_another_type_than_planned_is_our_fault() -> None:
+    with pytest.raises(ServerError, match="Spark delivered list<item: int64> where int32 was planned"):
+        rows._array(pa.array([[1]]), INT)
+
+
+@pytest.mark.parametrize(
+    ("type_", "carried"),
+    [
+        (INT, "INT"),
+        (VOID, "STRING"),
+        (interval("month"), "INT"),
+        (array(VOID), "ARRAY<STRING>"),
+        (map_of(STRING, struct(StructField("a b", INT, False))), "MAP<STRING, STRUCT<`a b`: INT>>"),
+    ],
+)
+def test_types_that_arrow_and_parquet_have(type_: DataType, carried: str) -> None:
+    assert rows._carried(type_).sql == carried
+
+
+def test_files_are_read_in_the_order_of_partitions() -> None:
+    from pathlib import Path
+
+    names = [
+        "part-00010-a-c000.parquet",
+        "part-00002-a-c001.parquet",
+        "part-00002-a-c000.parquet",
+        "part-100000-a-c000.parquet",
+    ]
+    assert [p.name for p in sorted(map(Path, names), key=rows._order)] == [names[2], names[1], names[0], names[3]]
