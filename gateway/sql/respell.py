@@ -91,6 +91,11 @@ _REFUSED_FUNCTIONS: Mapping[str, str] = {
     "TABLE_CHANGES": "would not find the gateway's tables",
 }
 _TIME_LITERALS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
+# Functions of a point in time that no fraction of a second changes.
+_WHOLE_PARTS = frozenset(
+    {"YEAR", "QUARTER", "MONTH", "MONTHNAME", "WEEK", "WEEKOFYEAR", "DAY", "DAYNAME", "DAYOFMONTH"}
+)
+_WHOLE_PARTS |= {"DAYOFWEEK", "DAYOFYEAR", "WEEKDAY", "HOUR", "MINUTE", "SECOND"}
 _BARE_FUNCTIONS = frozenset({"CURRENT_USER", "SESSION_USER", "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_SCHEMA"})
 
 
@@ -511,6 +516,8 @@ def check_allowed(statement: Statement) -> None:
         elif word == "EXECUTE" and behind == "IMMEDIATE":
             what = "EXECUTE IMMEDIATE in a statement for Spark"
         elif word in _TIME_LITERALS and behind == STRING and _beyond_micros(tokens[i + 1].text):
+            if before == "(" and i > 1 and words[i - 2] in _WHOLE_PARTS:
+                continue
             what = "a literal with digits beyond microseconds"
         elif statement.kind is Kind.SCRIPT and before in _BEFORE_STATEMENT:
             what = _refused_in_script(words, i)
