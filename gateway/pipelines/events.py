@@ -9,7 +9,7 @@ from dataclasses import dataclass
 STATES = ("EXCLUDED", "IDLE", "COMPLETED", "QUEUED", "PLANNING", "STARTING", "RUNNING", "STOPPED", "SKIPPED", "FAILED")
 FINAL = frozenset({"COMPLETED", "FAILED", "SKIPPED", "STOPPED", "EXCLUDED", "IDLE"})
 
-_FLOW = re.compile(r"Flow '?(?P<flow>.+?)'? (?:is |has )?(?P<state>[A-Z]{4,})\b(?P<rest>[^\n]*)")
+_FLOW = re.compile(r"Flow '?(?P<flow>.+?)'? (?:is |has )?(?P<state>[A-Z]{4,})\b")
 _UNRESOLVED = re.compile(r"Failed to resolve flow( due to upstream failure)?: '(?P<flow>.+)'\.")
 _RUN = re.compile(r"Run (?:is )?(?P<state>[A-Z]+)")
 _ERROR = "\nError: "
@@ -17,12 +17,11 @@ _ERROR = "\nError: "
 
 @dataclass(frozen=True, slots=True)
 class FlowEvent:
-    """A flow reached a state; `error` is what Spark says of a failure; `retried` if it will start the flow again."""
+    """A flow reached a state; `error` is what Spark says of a failure, after which it may start the flow again."""
 
     flow: str
     state: str
     error: str | None = None
-    retried: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +54,7 @@ def parse(message: str) -> Event | None:
     found = _FLOW.match(head)
     if not found or found["state"] not in STATES:
         return None
-    final = "will not be restarted" in found["rest"]
-    state = found["state"]
-    return FlowEvent(found["flow"], state, error or None, retried=state == "FAILED" and not final)
+    return FlowEvent(found["flow"], found["state"], error or None)
 
 
 def reason(error: str) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from gateway.errors import ConfigError
 
@@ -41,10 +40,16 @@ class Project:
     @property
     def storage_folder(self) -> Path | None:
         """`storage` as a folder of this machine; None for other file systems."""
-        parts = urlsplit(self.storage)
-        if parts.scheme not in ("", "file"):
-            return None
-        return Path(unquote(parts.path) if parts.scheme else self.storage)
+        path = local_path(self.storage)
+        return None if path is None else Path(path)
+
+
+def local_path(uri: str) -> str | None:
+    """The path on this machine that Spark means by `uri`, which it does not decode; None for other file systems."""
+    path = uri.removeprefix("file:")
+    if path != uri and (path.startswith("///") or not path.startswith("//")):
+        return "/" + path.lstrip("/")
+    return uri if uri.startswith("/") else None
 
 
 def load(folder: Path) -> Project:
@@ -122,9 +127,8 @@ def _text(spec: Path, values: Mapping[str, Any], key: str) -> str | None:
 
 
 def _check_storage(spec: Path, storage: str) -> None:
-    parts = urlsplit(storage)
-    absolute = parts.path.startswith("/") if parts.scheme else storage.startswith("/")
-    if not absolute:
+    scheme, colon, path = storage.partition(":")
+    if not (path if colon and "/" not in scheme else storage).startswith("/"):
         raise ProjectError(
             str(spec), f"the key storage needs an absolute URI such as file:///srv/pipelines/NAME, not {storage}"
         )

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from gateway.pipelines import definitions
 from gateway.pipelines.definitions import Dataset, Definitions, Flow
 from gateway.pipelines.events import reason
-from gateway.pipelines.project import ProjectError
+from gateway.pipelines.project import ProjectError, local_path
 
 _CONNECT = "org.apache.spark.sql.connect.service."
 # Leaves of plans that hold their rows themselves, and inputs of the project while it is analysed.
@@ -151,8 +150,7 @@ def _source(leaf: Any) -> str | None:
 
 
 def _files(format_: str, paths: Sequence[str]) -> str:
-    local = [unquote(urlsplit(p).path) if p.startswith("file:") else p for p in paths]
-    return f"{format_} {', '.join(local)}".rstrip()
+    return f"{format_} {', '.join(local_path(p) or p for p in paths)}".rstrip()
 
 
 def _option(option: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def bronze_orders() -> DataFrame:
     return (
         spark.readStream.schema("order_id BIGINT, customer STRING, amount DECIMAL(10, 2), ordered_at TIMESTAMP")
         .option("header", True)
-        .csv(RAW.as_uri())
+        .csv(f"file://{RAW}")
     )
 '''
 _SILVER = """\
@@ -77,7 +78,9 @@ def write(folder: Path) -> list[Path]:
         name = f"p_{name}"
     storage = folder / "pipeline-storage"
     files = {
-        "spark-pipeline.yml": _SPEC.format(name=name, storage=storage.as_uri(), database=name),
+        "spark-pipeline.yml": _SPEC.format(
+            name=name, storage=json.dumps(f"file://{storage}", ensure_ascii=False), database=name
+        ),
         "transformations/bronze.py": _BRONZE,
         "transformations/silver.sql": _SILVER,
         "transformations/gold.sql": _GOLD,

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from gateway.catalog.local import LocalCatalog
 from gateway.delta import log
 from gateway.errors import ConfigError
+from gateway.pipelines.project import local_path
 from gateway.pipelines.registry import words
 
 _SPARK_CATALOG = "spark_catalog"
@@ -112,4 +112,4 @@ def text(value: str) -> str:
 def _location(session: Any, schema: str) -> Path:
     rows = session.sql(f"DESCRIBE DATABASE {quoted(schema)}").collect()
     found = {str(row[0]): str(row[1]) for row in rows}.get("Location", "")
-    return Path(unquote(urlsplit(found).path))
+    return Path(local_path(found) or found)

@@ -34,6 +34,7 @@ class Watch:
     def __init__(self, prepared: Prepared, run: Run, tell: Tell) -> None:
         self._prepared, self._run, self._tell = prepared, run, tell
         self._states: dict[str, str] = {}
+        self._told: dict[str, str] = {}
         self.unresolved: list[events.UnresolvedEvent] = []
         self._tables: dict[str, TableRun] = {}
         self._error: str | None = None
@@ -65,15 +66,18 @@ class Watch:
         self._states[event.flow] = event.state
         flows = [f.name for f in self._prepared.definitions.flows.values() if f.target == target.id] or [event.flow]
         state = max((self._states.get(f, "QUEUED") for f in flows), key=events.STATES.index)
-        if event.error and not event.retried:
-            table.error = self._advised(events.reason(event.error), target)
+        if event.state == history.FAILED:
+            table.error = self._advised(events.reason(event.error or ""), target)
+        elif state == history.COMPLETED:
+            table.error = None
         table.started = table.started or (history.now() if event.state == "STARTING" else None)
-        if state != table.state or event.state == history.FAILED:
-            table.state = state
-            table.ended = history.now() if state in events.FINAL else None
-            name = table.table if len(flows) == 1 else f"{table.table} ({event.flow.rpartition('.')[2]})"
-            again = f", will be tried again: {events.reason(event.error or '')}" if event.retried else ""
-            self._tell(f"{name} {event.state}{again or (': ' + table.error if table.error else '')}")
+        table.state = state
+        table.ended = history.now() if state in events.FINAL else None
+        name = table.table if len(flows) == 1 else f"{table.table} ({event.flow.rpartition('.')[2]})"
+        line = f"{name} {event.state}" + (f": {table.error}" if event.state == history.FAILED else "")
+        if event.state != "QUEUED" and line != self._told.get(event.flow):  # Spark tells failures twice
+            self._told[event.flow] = line
+            self._tell(line)
 
     def failed(self, reason: str) -> None:
         """The run as a whole has failed."""

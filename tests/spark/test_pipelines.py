@@ -82,7 +82,7 @@ def project(folder: Path, name: str, **files: str) -> Path:
     """A project in `folder`; `files` by name, with _ for the dot before the ending."""
     made = folder / name
     (made / "t").mkdir(parents=True)
-    (made / "spark-pipeline.yml").write_text(SPEC.format(name=name, storage=(folder / f"{name}-storage").as_uri()))
+    (made / "spark-pipeline.yml").write_text(SPEC.format(name=name, storage=f"file://{folder}/{name}-storage"))
     for file, content in files.items():
         stem, _, ending = file.rpartition("_")
         (made / "t" / f"{stem}.{ending}").write_text(content)
@@ -107,7 +107,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
     made = folder / "project"
     shutil.copytree(ROOT / "examples" / "shop", made, copy_function=shutil.copyfile)
     spec = made / "spark-pipeline.yml"
-    storage = (folder / "storage").as_uri()
+    storage = f"file://{folder}/storage"
     spec.write_text(spec.read_text().replace("file:///tmp/delta-sql-gateway/shop", storage))
     assert storage in spec.read_text()
     said = [finish(start("run", str(made), *flags(folder / "warehouse", folder / "state")))]
@@ -255,7 +255,7 @@ def gold():
 
 
 def slow(made: Path, raw: Path, seconds: float) -> None:
-    (made / "t" / "a.py").write_text(SLOW.replace("SECONDS", str(seconds)).replace("RAW", raw.as_uri()))
+    (made / "t" / "a.py").write_text(SLOW.replace("SECONDS", str(seconds)).replace("RAW", f"file://{raw}"))
 
 
 def wait_for(process: subprocess.Popen[str], text: str) -> None:
@@ -471,7 +471,7 @@ def test_graph_tells_what_spark_has_analysed(ask: Ask, place: Path) -> None:
     if not (place / "starter").exists():
         ask("init", place / "starter", settings=False)
         assert ask("run", place / "starter")[0] == 0
-    made = project(place, "graph", a_py=BRONZE.replace("RAW", raw.as_uri()), b_sql=sql)
+    made = project(place, "graph", a_py=BRONZE.replace("RAW", f"file://{raw}"), b_sql=sql)
     code, out, errors = ask("graph", made)
     assert code == 0, errors
     blocks = [line.split("  ")[0].strip() if not line.startswith(" ") else line.strip() for line in out.splitlines()]
@@ -497,7 +497,7 @@ def test_type_that_changes_upstream_asks_for_a_full_refresh(ask: Ask, place: Pat
     raw.mkdir()
     (raw / "1.csv").write_text("1\n2\n")
     gold = "CREATE MATERIALIZED VIEW gold AS SELECT count(*) AS n FROM bronze"
-    bronze = BRONZE.replace("RAW", raw.as_uri())
+    bronze = BRONZE.replace("RAW", f"file://{raw}")
     made = project(place, "change", a_py=bronze, g_sql=gold)
     assert ask("run", made)[0] == 0
     (made / "t" / "a.py").write_text(bronze.replace("BIGINT", "STRING"))
@@ -523,7 +523,7 @@ def test_function_that_raises_fails_the_run_and_its_followers_are_skipped(ask: A
     raw = place / "raise-raw"
     raw.mkdir()
     (raw / "1.csv").write_text("1\n")
-    bad = SLOW.replace("time.sleep(SECONDS)", "raise ValueError('no such luck')").replace("RAW", raw.as_uri())
+    bad = SLOW.replace("time.sleep(SECONDS)", "raise ValueError('no such luck')").replace("RAW", f"file://{raw}")
     made = project(place, "raising", a_py=bad)
     code, out, errors = ask("run", made)
     assert code == 4 and "no such luck" in errors
@@ -553,7 +553,7 @@ def test_delta_in_definitions_survives_a_second_run(ask: Ask, place: Path) -> No
     raw = place / "delta-raw"
     raw.mkdir()
     (raw / "1.csv").write_text("1\n")
-    python = BRONZE.replace("RAW", raw.as_uri()).replace("@dp.table", '@dp.table(format="delta")')
+    python = BRONZE.replace("RAW", f"file://{raw}").replace("@dp.table", '@dp.table(format="delta")')
     sql = "CREATE STREAMING TABLE silver USING DELTA AS SELECT * FROM STREAM(bronze)"
     made = project(place, "usingdelta", a_py=python, g_sql=sql)
     for total in (1, 2):
@@ -568,7 +568,7 @@ def test_lost_table_or_checkpoint_is_not_continued(ask: Ask, place: Path) -> Non
     raw = place / "lost-raw"
     raw.mkdir()
     (raw / "1.csv").write_text("1\n2\n")
-    made = project(place, "lost", a_py=BRONZE.replace("RAW", raw.as_uri()))
+    made = project(place, "lost", a_py=BRONZE.replace("RAW", f"file://{raw}"))
     assert ask("run", made)[0] == 0
     storage = place / "lost-storage" / "_checkpoints"
     storage.rename(place / "kept")
@@ -588,7 +588,7 @@ def test_server_of_others(ask: Ask, place: Path) -> None:
     CREATE STREAMING TABLE mart.silver TBLPROPERTIES ('gateway.expect.two' = 'id = 2') AS SELECT * FROM STREAM(bronze);
     CREATE MATERIALIZED VIEW gold AS SELECT count(*) AS n FROM mart.silver;
     """
-    made = project(place, "remote", a_py=BRONZE.replace("RAW", raw.as_uri()), g_sql=sql)
+    made = project(place, "remote", a_py=BRONZE.replace("RAW", f"file://{raw}"), g_sql=sql)
     for total in (2, 3):
         code, out, errors = ask("run", made, "--spark", "sc://localhost:1")
         assert code == 0, errors

@@ -16,7 +16,7 @@ FLOW = "spark_catalog.shop.bronze"
         (f"Flow {FLOW} is PLANNING.", FlowEvent(FLOW, "PLANNING")),
         (f"Flow {FLOW} is STARTING.", FlowEvent(FLOW, "STARTING")),
         (f"Flow {FLOW} has COMPLETED.", FlowEvent(FLOW, "COMPLETED")),
-        (f"Flow '{FLOW}' has FAILED.\nError: bad\nmore", FlowEvent(FLOW, "FAILED", "bad\nmore", retried=True)),
+        (f"Flow '{FLOW}' has FAILED.\nError: bad\nmore", FlowEvent(FLOW, "FAILED", "bad\nmore")),
         (
             f"Flow '{FLOW}' has FAILED more than 2 times and will not be restarted.\nError: bad",
             FlowEvent(FLOW, "FAILED", "bad"),

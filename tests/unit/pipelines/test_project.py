@@ -97,5 +97,11 @@ def test_other_files_among_the_libraries_are_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path).startswith(str(tmp_path / "t" / "notes.md"))
 
 
+def test_storage_is_not_decoded(tmp_path: Path) -> None:
+    for uri in ("file:///a b/c%20d#e", "file:/a b/c%20d#e", "/a b/c%20d#e"):
+        project = load(make(tmp_path / str(len(uri)), SPEC.replace("file:///srv/p", f"'{uri}'")))
+        assert project.storage_folder == Path("/a b/c%20d#e")
+
+
 def test_storage_elsewhere_is_no_folder(tmp_path: Path) -> None:
     assert load(make(tmp_path, SPEC.replace("file:///srv/p", "s3a://bucket/p"))).storage_folder is None
