@@ -90,6 +90,7 @@ _REFUSED_FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("READ_STATESTORE", "STATE_METADATA", "TABLE_CHANGES_BY_PATH"), "reads from elsewhere"),
     "TABLE_CHANGES": "would not find the gateway's tables",
 }
+_STAMP_DIGITS = len("yyyyMMddHHmmssSSS")
 _TIME_LITERALS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 # Functions of a point in time that no fraction of a second changes.
 _WHOLE_PARTS = frozenset(
@@ -239,6 +240,7 @@ def respell(
             reads_paths = True
             continue
         mentions.append(_mention(statement, first, last, naming, edits))
+        edits += _at_version(statement, last + 1)
         if mentions[-1].is_target and _makes_table(statement, first):
             edits.append(_located(statement, last, naming.location(*mentions[-1].name)))
     if statement.kind is Kind.QUERY and naming.pins:
@@ -418,6 +420,21 @@ def _pins(statement: Statement, naming: Naming, mentions: list[Mention]) -> list
         if version is not None:
             edits += [(Span(m.span.stop, m.span.stop), f" VERSION AS OF {version}") for m in free]
     return edits
+
+
+def _at_version(statement: Statement, index: int) -> list[tuple[Span, str]]:
+    """``@v12`` and ``@20240131235959999`` behind a table, which only Databricks knows, in Spark's words."""
+    words, tokens = statement.words, statement.tokens
+    if words[index] != "@":
+        return []
+    text = _text(tokens[index + 1])
+    span = Span(tokens[index].start, tokens[index + 1].end + 1)
+    if text[:1] in ("v", "V") and text[1:].isdecimal():
+        return [(span, f" VERSION AS OF {text[1:]}")]
+    if len(text) == _STAMP_DIGITS and text.isdecimal():
+        day, clock = f"{text[:4]}-{text[4:6]}-{text[6:8]}", f"{text[8:10]}:{text[10:12]}:{text[12:14]}.{text[14:]}"
+        return [(span, f" TIMESTAMP AS OF '{day} {clock}'")]
+    return []
 
 
 def _travels(statement: Statement, index: int) -> bool:

@@ -52,7 +52,7 @@ def test_time_travel(sql: Sql) -> None:
 
 def test_names_of_one_two_and_three_parts_in_both_catalogs(sql: Sql) -> None:
     sql.embedded("CREATE SCHEMA IF NOT EXISTS Names")
-    sql.embedded("CREATE OR REPLACE TABLE names.t AS SELECT 1 AS id, named_struct('x', 5) AS s")
+    sql.embedded("CREATE OR REPLACE TABLE names.t AS SELECT 1 AS id, CAST(named_struct('x', 5) AS STRUCT<x: INT>) AS s")
     for name in ("names.t", "main.names.t", "Main.NAMES.T", "`main`.`names`.`t`"):
         assert sql.spark(f"SELECT id, {name}.id, {name}.s.x FROM {name}") == [(1, 1, 5)]
     sql.spark("CREATE TABLE IF NOT EXISTS main.names.made AS SELECT 7 AS n")

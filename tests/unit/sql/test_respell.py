@@ -95,7 +95,12 @@ PAIRS: list[tuple[tuple[str, str], str, str | None]] = [
     (MAIN, "SELECT /*+ BROADCAST(main.sales.t) */ 1.0e3, 1.d, t.1a FROM t", None),
     (MAIN, "SELECT * FROM range(3), t", None),
     # time travel
-    (MAIN, "SELECT * FROM main.sales.t@v12", "SELECT * FROM spark_catalog.`sales`.t@v12"),
+    (MAIN, "SELECT * FROM main.sales.t@v12 x", "SELECT * FROM spark_catalog.`sales`.t VERSION AS OF 12 x"),
+    (
+        MAIN,
+        "SELECT * FROM t@20240131235959999",
+        "SELECT * FROM t TIMESTAMP AS OF '2024-01-31 23:59:59.999'",
+    ),
     (
         MAIN,
         "SELECT * FROM main.sales.t VERSION AS OF 3 AS x",
@@ -108,7 +113,7 @@ PAIRS: list[tuple[tuple[str, str], str, str | None]] = [
         "SELECT * FROM moves VERSION AS OF 7 a JOIN spark_catalog.`default`.moves VERSION AS OF 7 b "
         "ON extract(YEAR FROM a.d) = b.y, t",
     ),
-    (MAIN, "SELECT moves.a FROM moves WHERE moves.a IN (SELECT a FROM moves@v3)", None),
+    (MAIN, "SELECT moves.a FROM moves WHERE moves.a IN (SELECT a FROM moves VERSION AS OF 3)", None),
     (MAIN, "WITH moves AS (SELECT 1 AS a) SELECT * FROM moves JOIN moves AS m", None),
     (MAIN, "INSERT INTO moves SELECT * FROM moves", None),
     # paths
