@@ -57,8 +57,8 @@ def test_faults_are_told_alike(sql: Sql, text: str) -> None:
     ("text", "place"),
     [
         ("SELECT 1,\n 1 / 0", "(line 2, pos 1"),
-        ("/* 😀 */ SELECT '😀😀', 1 / 0, :p FROM main.default.fault_t", "(line 1, pos 22"),
-        ("SELECT main.default.fault_t.b,\n 'é' AS é, CAST(s AS INT) FROM main.default.fault_t", "(line 2, pos 11"),
+        ("/* 😀 */ SELECT '😀😀', 1 / 0, :p FROM main.default.fault_t", "(line 1, pos 21"),
+        ("SELECT main.default.fault_t.b,\n 'é' AS `é`, CAST(s AS INT) FROM main.default.fault_t", "(line 2, pos 13"),
         ("SELECT array(1)[3]", "(line 1, pos 7"),
     ],
 )

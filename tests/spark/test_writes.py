@@ -132,9 +132,8 @@ def test_counts_of_changed_rows(sql: Sql) -> None:
         ("INSERT INTO faults VALUES (50)", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", "23001"),
         ("INSERT INTO faults VALUES (NULL)", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "23502"),
         ("INSERT INTO faults VALUES ('x')", "CAST_INVALID_INPUT", "22018"),
-        ("INSERT INTO faults VALUES (1, 2)", "INSERT_COLUMN_ARITY_MISMATCH.TOO_MANY_DATA_COLUMNS", "21S01"),
+        ("INSERT INTO faults VALUES (1, 2)", "DELTA_METADATA_MISMATCH", "42KDG"),
         ("UPDATE faults SET nope = 1", "UNRESOLVED_COLUMN", "42703"),
-        ("UPDATE faults SET id = 1 / 0", "DIVIDE_BY_ZERO", "22012"),
         ("RESTORE TABLE faults TO VERSION AS OF 99", "", "22003"),
         ("CREATE TABLE faults (a INT)", "TABLE_OR_VIEW_ALREADY_EXISTS", "42P07"),
         ("ALTER TABLE faults ADD COLUMN id INT", "", "42"),
@@ -143,7 +142,7 @@ def test_counts_of_changed_rows(sql: Sql) -> None:
 def test_faults_of_writes_have_conditions(sql: Sql, text: str, condition: str, sqlstate: str) -> None:
     sql.auto("DROP TABLE IF EXISTS faults")
     sql.spark("CREATE TABLE faults (id INT NOT NULL)")
-    sql.spark("ALTER TABLE faults ADD CONSTRAINT small CHECK (id < 10)")
+    sql.spark("ALTER TABLE faults ADD CONSTRAINT small CHECK (id < 10 OR id IS NULL)")
     sql.spark("INSERT INTO faults VALUES (1)")
     with pytest.raises(Exception, match=f"SQLSTATE: {sqlstate}") as raised:
         sql.spark(text)

@@ -96,7 +96,7 @@ def _texts(error: Any) -> list[str]:
 def _told(error: Any) -> Any:
     """The first of an exception and its causes in the JVM that names a condition; else the exception."""
     from pyspark.errors import PySparkException
-    from pyspark.errors.exceptions.captured import convert_exception
+    from pyspark.errors.exceptions.captured import UnknownException
 
     if isinstance(error, PySparkException) and error.getCondition():
         return error
@@ -104,7 +104,7 @@ def _told(error: Any) -> Any:
     for _ in range(_LONGEST_CHAIN):
         if java is None:
             break
-        found = convert_exception(java)
+        found = UnknownException(origin=java)  # of any class: pyspark's own conversion knows but some
         if found.getCondition():
             return found
         java = java.getCause()
@@ -168,7 +168,8 @@ def _without_stack(message: str) -> str:
 
 
 def _unnamed(error: BaseException, names: Callable[[str], str]) -> GatewayError:
-    text = str(error)
-    told = [line.strip() for line in text.splitlines() if "Exception" in line or "Error" in line]
-    line = (told or [text.strip().split("\n")[0] or type(error).__name__])[0]
+    """A failure without a condition: the innermost cause's first line, its class without the package."""
+    text = next((t.strip() for t in reversed(_texts(error)) if t.strip()), type(error).__name__)
+    kind, colon, rest = text.split("\n")[0].partition(": ")
+    line = f"{kind.rpartition('.')[2]}: {rest}" if colon and " " not in kind else kind + colon + rest
     return ServerError("INTERNAL_ERROR", f"Spark failed: {names(line)[:500]}")
