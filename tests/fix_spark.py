@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -154,15 +154,19 @@ def scratch(server: Server) -> list[str]:
 class Background(threading.Thread):
     """Runs a statement on Spark over a connection of its own; `cancel` may come from another thread."""
 
+    left: ClassVar[list[Background]] = []
+
     def __init__(self, server: Server, text: str, setting: str = "SET gateway.engine = spark") -> None:
         super().__init__(daemon=True)
         self.connection = connect_to(server)
         self.cursor = self.connection.cursor()
         self.cursor.execute(setting)
+        self.before = self.operation
         self.text = text
         self.rows: list[tuple[Any, ...]] = []
         self.error: Exception | None = None
         self.ended: float | None = None
+        self.left.append(self)
         self.start()
 
     def run(self) -> None:
@@ -174,12 +178,28 @@ class Background(threading.Thread):
             self.error = error
         self.ended = time.monotonic()
 
-    def cancel(self) -> None:
-        """Ask the server to stop it."""
+    @property
+    def operation(self) -> str:
+        """The id of what the cursor runs or has run, "" if there is none."""
+        found = self.cursor.active_command_id
+        return found.to_hex_guid() if found is not None else ""
+
+    def cancel(self) -> float:
+        """Ask the server to stop it, once its handle is known; when that was."""
+        eventually(lambda: self.operation not in ("", self.before), 60)
+        asked = time.monotonic()
         self.cursor.cancel()
+        return asked
 
     def close(self) -> None:
         """End the thread and its connection."""
         self.join(60)
         assert not self.is_alive()
         self.connection.close()
+        self.left.remove(self)
+
+    @classmethod
+    def end_all(cls) -> None:
+        """Close the connections that a failed test has left, which ends their statements."""
+        while cls.left:
+            cls.left.pop().connection.close()
