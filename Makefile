@@ -42,14 +42,8 @@ demo: $(VENV)/.demo
 	@$(BIN)/gateway demo $(ARGS)
 endif
 
-# With the tests on Spark where there is Java and its jars can be had; else a line says why not.
-NO_SPARK := Tests on Spark are left out
-JAVA_CHECK := import sys; from gateway.engine.spark.setup import java_problem; \
-	problem = java_problem(); sys.exit(problem and '$(NO_SPARK): ' + problem.detail)
 test: lint test-only
-	@$(BIN)/python -c "$(JAVA_CHECK)" || exit 0; \
-	$(MAKE) --no-print-directory $(VENV)/.spark || { echo "$(NO_SPARK): it could not be installed, see above"; exit 0; }; \
-	$(MAKE) --no-print-directory test-spark
+	@echo "Tests on Spark are a target of their own: make test-spark (Java 17 or 21, Maven)"
 
 test-only: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup $(ARGS)
