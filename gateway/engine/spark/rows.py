@@ -67,9 +67,10 @@ def streamed(frame: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of any result of a Connect session, partition by partition as the server sends them."""
     session = frame.sparkSession
     plan = _positional(frame, schema)._plan.to_proto(session.client)  # noqa: SLF001
-    for item in session.client.to_table_as_iterator(plan, {}):
-        if isinstance(item, pa.RecordBatch):
-            yield _as_ours(item, schema)
+    for item in session.client.to_table_as_iterator(plan, {}):  # the schema, then tables
+        if isinstance(item, pa.Table):
+            for batch in item.to_batches(BATCH_ROWS):
+                yield _as_ours(batch, schema)
 
 
 def needs_writing(schema: StructType) -> bool:
