@@ -291,7 +291,7 @@ def _view_details(view: StoredView) -> list[tuple[str, str, str | None]]:
         ("View Text", view.query),
         ("View Schema Mode", "COMPENSATION"),
         ("View Catalog and Namespace", f"{view.catalog}.{view.schema_name}"),
-        ("View Query Output Columns", f"[{', '.join(view.query_columns)}]"),
+        ("View Query Output Columns", f"[{', '.join(f'`{c}`' for c in view.query_columns)}]"),
         ("Table Properties", f"[{properties}]"),
     ]
     return [("", "", ""), ("# Detailed Table Information", "", ""), *((key, value, "") for key, value in rows)]

@@ -14,6 +14,7 @@ from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.delta.schema import parse_schema, struct_of
 from gateway.engine.base import Emit, Finished, Planned, Statement
 from gateway.engine.spark.engine import SparkSessionSlot
+from gateway.engine.spark.mirror import UNNAMED_COLUMNS
 from gateway.errors import ServerError, UserError, unsupported
 from gateway.runner import objects
 from gateway.runner.answer import RESULT
@@ -80,10 +81,12 @@ def make_view(
     runner.prepare(job, slot, respelt, emit)
     frame = slot.spark.sql(respelt.text[len(head.text) :])
     own = struct_of(parse_schema(frame.schema.jsonValue()))
-    schema = objects.view_columns(place.quoted, view.columns, own, view.span)
+    named = view.columns or tuple((runner.column(f.name), f.comment) for f in own.fields)
+    schema = objects.view_columns(place.quoted, named, own, view.span)
     if not objects.may_make_view(place, view.replaces, view.if_not_exists, view.span):
         return finish(job, "CREATE_VIEW", emit, writes=False)
     try:
+        slot.spark.conf.set(*UNNAMED_COLUMNS)
         slot.spark.sql(respelt.text)  # which finds temporary objects and cycles
     finally:
         runner.engine.mirror.forget("VIEW", *spark_parts(place))

@@ -100,7 +100,7 @@ class SparkRunner:
             SparkOptions(options.master, options.jars, self._scratch, options.memory, options.extra)
         )
         self.engine.start()
-        self.registrar = Registrar(self.catalogs, self.engine.mirror, self._kept, self._named)
+        self.registrar = Registrar(self.catalogs, self.engine.mirror, self._kept, self.named)
 
     def run(self, job: Job, emit: Emit) -> None:
         """Run one statement; see `engine.base.Handler`. Safe from many threads."""
@@ -145,7 +145,7 @@ class SparkRunner:
             self.engine.end_if_lost(error)
             failure = cancelled(emit, error)
             origin = respelt.original
-            found = as_gateway_error(failure, respelt.text, lambda at: begin + origin(at), self._named)
+            found = as_gateway_error(failure, respelt.text, lambda at: begin + origin(at), self.named)
             raise _cause(found, self._problems.get(job.statement_id, [])) from error
         finally:
             self._problems.pop(job.statement_id, None)
@@ -196,7 +196,7 @@ class SparkRunner:
         count = 0
         describes = statement.keywords[1:2] == ("FUNCTION",)  # by the name that Spark knows it by
         for batch in self._batches(frame, schema):
-            emit.rows(_renamed(batch, self._named) if describes else batch)
+            emit.rows(_renamed(batch, self.named) if describes else batch)
             count += batch.num_rows
         emit(Finished(count))
 
@@ -278,7 +278,7 @@ class SparkRunner:
     def _schema(self, frame: Any) -> StructType:
         columns = parse_schema(frame.schema.jsonValue())
         shown: dict[DataType, DataType] = {UnreadableType("VARIANT"): VARIANT, UnreadableType("INTERVAL"): INTERVAL}
-        columns = tuple(replace(c, name=self._named(c.name), type=shown.get(c.type, c.type)) for c in columns)
+        columns = tuple(replace(c, name=self.column(c.name), type=shown.get(c.type, c.type)) for c in columns)
         for column in columns:
             if _is_unreadable(column.type):
                 raise UnsupportedError(
@@ -335,7 +335,7 @@ class SparkRunner:
             raise
         except Exception as error:
             self.engine.end_if_lost(error)
-            failure = as_gateway_error(error, "", lambda offset: 0, self._named)
+            failure = as_gateway_error(error, "", lambda offset: 0, self.named)
             failure.span = None
             raise failure from error
 
@@ -413,8 +413,13 @@ class SparkRunner:
         folder = known.table_folder(mention.schema, mention.table) if known is not None else None
         return os.path.realpath(folder) if folder is not None else None
 
-    def _named(self, text: str) -> str:
+    def named(self, text: str) -> str:
+        """An error's text with the gateway's names in it."""
         return names_back(text, list(self.catalogs))
+
+    def column(self, name: str) -> str:
+        """A column's name: one that nobody named may hold a function's full name."""
+        return self.named(name) if f"{SPARK_CATALOG}." in name else name
 
 
 def make_spark_runner(

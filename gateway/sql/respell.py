@@ -61,8 +61,8 @@ _REFUSED_IN_SCRIPTS = frozenset(
 )
 _BEFORE_STATEMENT = frozenset({";", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ATOMIC"})
 
-# Formats of tables beside Delta.
-TABLE_FORMATS = frozenset({"PARQUET", "CSV", "JSON", "ORC", "TEXT", "AVRO"})
+# Formats of tables beside Delta. Spark's Avro is no part of its distribution.
+TABLE_FORMATS = frozenset({"PARQUET", "CSV", "JSON", "ORC", "TEXT"})
 # Options of their files, lower case; all others are refused, as some name places or classes.
 _FILE_OPTIONS = frozenset(
     {
@@ -75,7 +75,7 @@ _FILE_OPTIONS = frozenset(
         *("prefersdecimal", "allowcomments", "allowunquotedfieldnames", "allowsinglequotes", "ignorenullfields"),
         *("allownumericleadingzeros", "allowbackslashescapinganycharacter", "allowunquotedcontrolchars"),
         *("allownonnumericnumbers", "dropfieldifallnull", "wholetext", "mergeschema", "datetimerebasemode"),
-        *("int96rebasemode", "recordname", "recordnamespace", "orc.compress", "parquet.compression"),
+        *("int96rebasemode", "orc.compress", "parquet.compression"),
     }
 )
 

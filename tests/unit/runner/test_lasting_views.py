@@ -53,7 +53,7 @@ def test_names_columns_comments_and_properties(shop: Session) -> None:
     assert details["Type"] == "VIEW"
     assert details["View Text"] == "SELECT id, name FROM v"
     assert details["View Catalog and Namespace"] == "main.shop"
-    assert details["View Query Output Columns"] == "[id, name]"
+    assert details["View Query Output Columns"] == "[`id`, `name`]"
     assert shop.rows("SHOW CREATE TABLE w") == [
         (
             "CREATE VIEW main.shop.w (\n  x COMMENT 'the id',\n  y)\nCOMMENT 'both'\nTBLPROPERTIES (\n  'a' = 'b',\n"

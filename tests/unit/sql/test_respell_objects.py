@@ -65,7 +65,7 @@ def test_pairs(text: str, expected: str) -> None:
         ("CREATE TABLE t USING csv OPTIONS ('path' = '/etc')", "option path"),
         ("CREATE TABLE t USING csv OPTIONS (`path` '/etc')", "option path"),
         ("CREATE TABLE t USING csv OPTIONS (header 'true', PATH='/etc')", "option PATH"),
-        ("CREATE TABLE t USING avro OPTIONS (avroSchemaUrl '/etc')", "option avroSchemaUrl"),
+        ("CREATE TABLE t USING avro", "format avro"),
         ("CREATE TABLE t USING csv OPTIONS (a.path = 'x')", "option a.path"),
         ("CREATE TABLE t (a INT) USING csv LOCATION '/tmp'", "LOCATION"),
         ("ALTER TABLE t SET SERDEPROPERTIES ('path' = '/etc')", "SERDEPROPERTIES"),
