@@ -21,8 +21,9 @@ from gateway.runner.answer import RESULT
 from gateway.runner.context import context_of, meaning_of
 from gateway.runner.registered import spark_name
 from gateway.runner.tables import StatementTables
+from gateway.sql.made_table import table_format
 from gateway.sql.made_view import MadeFunction, MadeView
-from gateway.sql.respell import Head, Mention, Respelt, database, table_format
+from gateway.sql.respell import Head, Mention, Respelt, database
 from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement
 from gateway.sql.tokens import END, STRING
@@ -258,22 +259,27 @@ def _schema(frame: Any) -> StructType:
 
 
 def definition_of(text: str) -> str:
-    """What stands behind the name in the answer of SHOW CREATE TABLE, without LOCATION."""
+    """What stands behind the name in the answer of SHOW CREATE TABLE, without LOCATION, and without the usual collation.
+
+    Spark names the collation UTF8_BINARY there, but does not know CHAR and VARCHAR with it again.
+    """
     statement = read_statement(text)
     words, tokens = statement.words, statement.tokens
     at = 2
     while words[at + 1] == ".":
         at += 2
-    start = tokens[at].end + 1
-    depth = 0
-    for i, word in enumerate(words):
-        depth += (word == "(") - (word == ")")
-        if not depth and word == "LOCATION" and words[i + 1] == STRING:
-            behind = tokens[i + 1].end + 1
-            return (text[start : tokens[i].start].rstrip() + text[behind : statement.span.stop]).strip()
     if END in (words[0], words[at]):
         raise ServerError("INTERNAL_ERROR", f"Spark describes a table by {text[:200]!r}.")
-    return text[start : statement.span.stop].strip()
+    start = tokens[at].end + 1
+    pieces = []
+    depth = 0
+    for i, word in enumerate(words[:-1]):
+        depth += (word == "(") - (word == ")")
+        located = not depth and word == "LOCATION" and words[i + 1] == STRING
+        if i > at and (located or (word == "COLLATE" and words[i + 1] == "UTF8_BINARY")):
+            pieces.append(text[start : tokens[i].start].rstrip())
+            start = tokens[i + 1].end + 1
+    return "".join([*pieces, text[start : statement.span.stop]]).strip()
 
 
 def truncate(table: StoredTable, spark: Any) -> None:

@@ -31,8 +31,8 @@ SPARK_SETTINGS = {
     PRECISION_LOSS: PRECISION_LOSS,
 }
 _DEFAULTS = {key: "UTC" if key == TIMEZONE else "true" for key in SPARK_SETTINGS}
-# (statement, catalog, schema, head) -> the text that is kept, for Spark
-Respell = Callable[[Read, str, str, Head | None], Respelt]
+# (statement, catalog, schema, head, whether names are spelt out) -> the text that is kept, for Spark
+Respell = Callable[[Read, str, str, Head | None, bool], Respelt]
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class Registrar:
         if view is None:
             return False
         with _Kept(done):
-            respelt = self._respell(read_statement(view.query), view.catalog, view.schema_name, None)
+            respelt = self._respell(read_statement(view.query), view.catalog, view.schema_name, None, False)
             self.register(respelt, done)
             current = database(view.catalog, view.schema_name)
             self._put("VIEW", view.name, state, current, view.settings, self._view_maker(view, respelt), done)
@@ -123,12 +123,14 @@ class Registrar:
             made = function_of(statement)
             assert made is not None
             head = Head(made.start, f"CREATE FUNCTION {spark_name(name)} ")
-            respelt = self._respell(statement, function.catalog, function.schema_name, head)
+            # Spark looks up names in a function's body under the caller's current schema.
+            respelt = self._respell(statement, function.catalog, function.schema_name, head, True)
             self.register(respelt, done)
             current = database(function.catalog, function.schema_name)
 
-            def make(session: Any, spelt: str) -> None:
+            def make(session: Any, spelt: str) -> bool:
                 session.sql(respelt.text)
+                return True
 
             self._put("FUNCTION", name, state, current, function.settings, make, done)
 
@@ -139,7 +141,7 @@ class Registrar:
         state: object,
         current: str,
         settings: Mapping[str, str],
-        make: Callable[[Any, str], None],
+        make: Callable[[Any, str], bool],
         done: Registered,
     ) -> None:
         spark = {SPARK_SETTINGS[key]: settings.get(key, default) for key, default in _DEFAULTS.items()}
@@ -147,17 +149,21 @@ class Registrar:
         with _Kept(done, self._named):
             self._mirror.put(MirroredObject(kind, where, name.table, state, current or where, spark, make), done.emit)
 
-    def _maker(self, table: StoredTable) -> Callable[[Any, str], None]:
-        def make(session: Any, name: str) -> None:
+    def _maker(self, table: StoredTable) -> Callable[[Any, str], bool]:
+        def make(session: Any, name: str) -> bool:
             location = quoted_text(f"file:{os.path.realpath(table.location)}")
             session.sql(f"CREATE TABLE {name} {table.definition} LOCATION {location}")
+            return True
 
         return make
 
-    def _view_maker(self, view: StoredView, respelt: Respelt) -> Callable[[Any, str], None]:
-        """Registers a view whose columns have the types that are kept: Spark keeps those of the moment."""
+    def _view_maker(self, view: StoredView, respelt: Respelt) -> Callable[[Any, str], bool]:
+        """Registers a view whose columns have the types that are kept: Spark keeps those of the moment.
 
-        def make(session: Any, name: str) -> None:
+        Where they differ it is registered as casts, by the query's columns of the moment: anew in every statement.
+        """
+
+        def make(session: Any, name: str) -> bool:
             frame = session.sql(respelt.text)
             now = parse_schema(frame.schema.jsonValue())
             found = columns_of(view, [c.name for c in now])
@@ -177,6 +183,7 @@ class Registrar:
                 pairs = (f"{cast} AS {_quoted(f.name)}" for cast, f in zip(casts, kept, strict=True))
                 text = f"SELECT {', '.join(pairs)} FROM ({text})"
             session.sql(f"CREATE VIEW {name} ({columns}) AS {text}")
+            return alike
 
         return make
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from gateway.catalog.base import Catalog
 from gateway.catalog.local import LocalCatalog
-from gateway.catalog.objects import StoredTable
+from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
 from gateway.catalog.samples import open_samples
 from gateway.config.session import TIMEZONE, is_tuning
@@ -35,6 +35,8 @@ from gateway.runner.answer import RESULT
 from gateway.runner.context import context_of
 from gateway.runner.registered import SPARK_SETTINGS, Registered, Registrar
 from gateway.sql.bound import Lit
+from gateway.sql.functions.names import SPARK_NAMES
+from gateway.sql.made_table import table_format
 from gateway.sql.made_view import MadeView, function_of, view_of
 from gateway.sql.parameters import bound_parameters
 from gateway.sql.respell import (
@@ -46,7 +48,6 @@ from gateway.sql.respell import (
     database,
     names_back,
     respell,
-    table_format,
 )
 from gateway.sql.statement import Kind, read_statement
 from gateway.sql.statement import Statement as Read
@@ -298,8 +299,10 @@ class SparkRunner:
         views: frozenset[str] = frozenset(),
         head: Head | None = None,
         pins: bool = True,
+        spelt_out: bool = False,
     ) -> Respelt:
-        naming = Naming(catalog, schema, self._has_schema, self._path, self._location, self._version, views, pins)
+        out = self._exists if spelt_out else None
+        naming = Naming(catalog, schema, self._has_schema, self._path, self._location, self._version, views, pins, out)
         return respell(statement, naming, parameters or {}, head)
 
     def _has_schema(self, catalog: str, schema: str) -> bool:
@@ -360,8 +363,18 @@ class SparkRunner:
         self.registrar.register(respelt)
         return respelt.text
 
-    def _kept(self, statement: Read, catalog: str, schema: str, head: Head | None) -> Respelt:
-        return self._respelt(statement, catalog, schema, head=head, pins=False)
+    def _kept(self, statement: Read, catalog: str, schema: str, head: Head | None, spelt_out: bool) -> Respelt:
+        return self._respelt(statement, catalog, schema, head=head, pins=False, spelt_out=spelt_out)
+
+    def _exists(self, is_function: bool, catalog: str, schema: str, name: str) -> bool:
+        """Whether the catalogs have a function that is none of Spark's own, or a table or view, of that name."""
+        known = self.catalogs.get(catalog.lower())
+        if known is None:
+            return False
+        if is_function:
+            return name.lower() not in SPARK_NAMES and known.identity(StoredFunction, schema, name) is not None
+        folder = known.table_folder(schema, name)
+        return folder is not None or any(known.identity(k, schema, name) is not None for k in (StoredTable, StoredView))
 
     def _view(self, job: Statement, slot: SparkSessionSlot, view: TempView, done: Registered) -> None:
         """Make a view, unless the slot has it, over tables and views as they are now."""

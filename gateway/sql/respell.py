@@ -15,9 +15,10 @@ from sqlglot.tokenizer_core import Token
 
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.sql.bound import Lit
+from gateway.sql.made_table import TABLE_FORMATS, check_options
 from gateway.sql.spark_literals import quoted_text, spark_literal
 from gateway.sql.statement import Kind, Statement
-from gateway.sql.tokens import END, NUMBER, QUOTED, STRING, span_of_token
+from gateway.sql.tokens import END, QUOTED, STRING, span_of_token
 
 SPARK_CATALOG = "spark_catalog"
 MAIN = "main"
@@ -60,24 +61,6 @@ _REFUSED_IN_SCRIPTS = frozenset(
     | {"REPAIR", "RESET", "UNCACHE", "USE"}
 )
 _BEFORE_STATEMENT = frozenset({";", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ATOMIC"})
-
-# Formats of tables beside Delta. Spark's Avro is no part of its distribution.
-TABLE_FORMATS = frozenset({"PARQUET", "CSV", "JSON", "ORC", "TEXT"})
-# Options of their files, lower case; all others are refused, as some name places or classes.
-_FILE_OPTIONS = frozenset(
-    {
-        *("sep", "delimiter", "encoding", "charset", "quote", "quoteall", "escape", "comment", "header", "inferschema"),
-        *("prefersdate", "preferdate", "enforceschema", "ignoreleadingwhitespace", "ignoretrailingwhitespace"),
-        *("nullvalue", "emptyvalue", "nanvalue", "positiveinf", "negativeinf", "dateformat", "timestampformat"),
-        *("timestampntzformat", "enabledatetimeparsingfallback", "maxcolumns", "maxcharspercolumn", "mode"),
-        *("columnnameofcorruptrecord", "multiline", "chartoescapequoteescaping", "samplingratio", "locale", "linesep"),
-        *("unescapedquotehandling", "compression", "codec", "extension", "timezone", "primitivesasstring"),
-        *("prefersdecimal", "allowcomments", "allowunquotedfieldnames", "allowsinglequotes", "ignorenullfields"),
-        *("allownumericleadingzeros", "allowbackslashescapinganycharacter", "allowunquotedcontrolchars"),
-        *("allownonnumericnumbers", "dropfieldifallnull", "wholetext", "mergeschema", "datetimerebasemode"),
-        *("int96rebasemode", "orc.compress", "parquet.compression"),
-    }
-)
 
 # Functions that run code of the driver or tell Spark's own idea of the session.
 _REFUSED_FUNCTIONS: Mapping[str, str] = {
@@ -169,6 +152,8 @@ class Naming:
         location: where a new table is written; raises UserError for a catalog that is read-only.
         version: the newest version of a table, None if there is no such table.
         views: lower-cased names of temporary views, which hide tables.
+        spells_out: whether a function (True) or a relation of that full name is to be named in full where a text does not:
+            what runs under another current schema than it was made under.
         pins: whether tables that a query names twice are read at one version, which a text that is kept must not say.
     """
 
@@ -180,6 +165,7 @@ class Naming:
     version: Callable[[str, str, str], int | None]
     views: frozenset[str] = frozenset()
     pins: bool = True
+    spells_out: Callable[[bool, str, str, str], bool] | None = None
 
 
 def database(catalog: str, schema: str) -> str:
@@ -230,7 +216,12 @@ def respell(
     for first, last in called_names(statement):
         call, prefix = called(statement, first, last, naming)
         calls.append(call)
-        if prefix is not None and (first, last) not in names:
+        if (first, last) in names and (prefix is not None or _names_table(statement, first)):
+            continue
+        if prefix is None and naming.spells_out is not None and last == first:
+            start = statement.tokens[first].start
+            prefix = Span(start, start) if naming.spells_out(True, call.catalog, call.schema, call.function) else None
+        if prefix is not None:
             edits.append((prefix, f"{SPARK_CATALOG}.{_quoted(database(call.catalog, call.schema))}."))
     for first, last in names:
         if head is not None and statement.tokens[first].start < head.stop:
@@ -347,6 +338,12 @@ def _mention(statement: Statement, first: int, last: int, naming: Naming, edits:
         stop = tokens[first + 2 * (used - 1)].end + 1
         spelt = f"{SPARK_CATALOG}.{_quoted(database(catalog, schema))}"
         edits.append((Span(tokens[first].start, stop), spelt))
+    elif is_table and not used and naming.spells_out is not None:
+        name = parts[used]
+        own = name.lower() not in _defined_tables(statement) and naming.spells_out(False, catalog, schema, name)
+        called_too = statement.words[last + 1] == "(" and naming.spells_out(True, catalog, schema, name)
+        if own or called_too:
+            edits.append((Span(span.start, span.start), f"{SPARK_CATALOG}.{_quoted(database(catalog, schema))}."))
     relation = is_table and not target and end == last
     return Mention(catalog, schema, parts[used], target, span, end, relation)
 
@@ -401,7 +398,7 @@ def _is_target(statement: Statement, index: int) -> bool:
     if before in _BEFORE_TARGET:
         return not (before == "RESTORE" and words[index] == "TABLE")
     if before == "TABLE":
-        return outer in _BEFORE_TARGET_TABLE
+        return outer in _BEFORE_TARGET_TABLE and words[index : index + 2] not in (["IF", "NOT"], ["IF", "EXISTS"])
     return (before == "FROM" and outer == "DELETE") or (before == "EXISTS" and outer in ("IF", "NOT"))
 
 
@@ -455,6 +452,21 @@ def _common_tables(statement: Statement) -> set[str]:
     return found
 
 
+def _defined_tables(statement: Statement) -> set[str]:
+    """Names that a WITH defines: ``name [(columns)] AS (``."""
+    words, tokens = statement.words, statement.tokens
+    found = set()
+    for i, word in enumerate(words[:-1]):
+        if word not in ("WITH", "RECURSIVE", ",") or not _is_name(words[i + 1]):
+            continue
+        at = i + 2
+        if words[at] == "(" and ")" in words[at:]:
+            at = words.index(")", at) + 1
+        if words[at : at + 2] == ["AS", "("]:
+            found.add(str(tokens[i + 1].text).lower())
+    return found
+
+
 def _makes_table(statement: Statement, index: int) -> bool:
     """Whether the name at token `index` is that of a table which the statement makes."""
     words = statement.words
@@ -465,21 +477,6 @@ def _makes_table(statement: Statement, index: int) -> bool:
         ["OR", "REPLACE", "TABLE"],
         ["TABLE", "IF", "NOT", "EXISTS"],
     )
-
-
-def table_format(statement: Statement) -> str | None:
-    """The format of the table that a statement makes, upper case; None for one of Delta, and for other statements."""
-    words = statement.words
-    if words[0] not in ("CREATE", "REPLACE") or "TABLE" not in words[:4]:
-        return None
-    depth = 0
-    for i, word in enumerate(words):
-        depth += (word == "(") - (word == ")")
-        if not depth and word in ("AS", "SELECT"):
-            break
-        if not depth and word == "USING":
-            return words[i + 1] if words[i + 1] in TABLE_FORMATS else None
-    return None
 
 
 def _located(statement: Statement, last: int, location: str) -> tuple[Span, str]:
@@ -542,25 +539,10 @@ def check_allowed(statement: Statement) -> None:
             raise unsupported(what, span_of_token(tokens[i]))
         makes = statement.kind is Kind.DDL and words[0] in ("CREATE", "REPLACE") and "SELECT" not in words[:i]
         if makes and word == "OPTIONS" and behind == "(":
-            _check_options(statement, i + 2)
+            check_options(statement, i + 2)
         known = ("DELTA", *TABLE_FORMATS)
         if makes and word == "USING" and _is_name(behind) and _text(tokens[i + 1]).upper() not in known:
             raise unsupported(f"a table of the format {tokens[i + 1].text}", span_of_token(tokens[i + 1]))
-
-
-def _check_options(statement: Statement, at: int) -> None:
-    """Refuse an option of a new table that is none of how its files are written and read (``path`` would be one)."""
-    words, tokens = statement.words, statement.tokens
-    while words[at] not in (")", END):
-        start = at
-        while words[at] not in ("=", ",", ")", "TRUE", "FALSE", STRING, NUMBER, END) or at == start:
-            at += 1
-        name = "".join(_text(t) for t in tokens[start:at])
-        if name.lower() not in _FILE_OPTIONS:
-            raise unsupported(f"the option {name} of a table", span_of_token(tokens[start]))
-        at += 2 if words[at] == "=" else 1
-        if words[at] == ",":
-            at += 1
 
 
 def _beyond_micros(text: str) -> bool:
@@ -648,5 +630,4 @@ __all__ = [
     "database",
     "names_back",
     "respell",
-    "table_format",
 ]

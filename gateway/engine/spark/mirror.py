@@ -38,7 +38,8 @@ class MirroredObject:
         state: changes with the object.
         current: the database that is the current one while it is registered.
         settings: Spark's settings meanwhile.
-        make: registers it in the given session under the given name, which nothing has.
+        make: registers it in the given session under the given name, which nothing has; answers whether that holds until
+            `state` changes.
     """
 
     kind: str
@@ -47,7 +48,7 @@ class MirroredObject:
     state: object
     current: str
     settings: Mapping[str, str]
-    make: Callable[[Any, str], None]
+    make: Callable[[Any, str], bool]
 
 
 class Mirror:
@@ -91,8 +92,8 @@ class Mirror:
             for setting, value in {**_SETTINGS, **wanted.settings}.items():
                 self._session.conf.set(setting, value)
             self._session.sql(f"USE spark_catalog.`{wanted.current}`")
-            wanted.make(self._session, name)
-            space[key] = state
+            holds = wanted.make(self._session, name)
+            space[key] = state if holds else (wanted.kind, object())
 
     def forget(self, kind: str, database: str, name: str) -> None:
         """Let Spark know nothing of an object that a statement may have made in its session, to try it or in vain."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.errors import UnsupportedError
+from gateway.sql.made_table import table_format
 from gateway.sql.made_view import function_of, view_of
-from gateway.sql.respell import Head, Naming, Respelt, respell, table_format
+from gateway.sql.respell import Head, Naming, Respelt, respell
 from gateway.sql.statement import read_statement
 
 _SCHEMAS = {("main", "default"), ("main", "shop"), ("samples", "tpch")}
@@ -23,6 +26,11 @@ def naming(pins: bool = True) -> Naming:
         lambda catalog, schema, table: 3,
         pins=pins,
     )
+
+
+def existing(is_function: bool, catalog: str, schema: str, name: str) -> bool:
+    """The functions f and g, the tables t and u of ``main.default``."""
+    return (catalog, schema) == ("main", "default") and name.lower() in (("f", "g") if is_function else ("t", "u"))
 
 
 def respelt(text: str, head: Head | None = None, pins: bool = True) -> Respelt:
@@ -162,3 +170,23 @@ def test_functions_by_their_tokens() -> None:
     assert second is not None
     assert (second.name, second.if_not_exists) == (("f",), True)
     assert function_of(read_statement("CREATE TEMPORARY FUNCTION f() RETURNS INT RETURN 1")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT f(1) + abs(g (2))", "SELECT spark_catalog.`default`.f(1) + abs(spark_catalog.`default`.g (2))"),
+        ("SELECT t.id FROM t JOIN U ON t.id = u.id", "SELECT t.id FROM {}.t JOIN {}.U ON t.id = u.id"),
+        ("SELECT * FROM f(1), nope", "SELECT * FROM {}.f(1), nope"),
+        ("WITH t AS (SELECT 1) SELECT * FROM t, u", "WITH t AS (SELECT 1) SELECT * FROM t, {}.u"),
+        ("SELECT * FROM main.shop.t", "SELECT * FROM spark_catalog.`shop`.t"),
+    ],
+)
+def test_names_are_spelt_out(text: str, expected: str) -> None:
+    made = respell(read_statement(text), replace(naming(pins=False), spells_out=existing), {})
+    assert made.text == expected.format(*["spark_catalog.`default`"] * 2)
+
+
+def test_the_target_is_behind_if_exists() -> None:
+    for text in ("CREATE TABLE IF NOT EXISTS t (a INT)", "CREATE TABLE IF NOT EXISTS t (a INT) USING csv"):
+        assert [m.table for m in respelt(text).mentions if m.is_target] == ["t"]
