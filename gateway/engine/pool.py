@@ -28,6 +28,7 @@ from gateway.engine.process import WorkerProcess
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError
 
 _START_PAUSES = (0.0, 0.1, 0.5, 2.0, 10.0)  # before the next start, by failed starts in a row
+_SETTLE_SECONDS = 0.2
 _GIVE_UP_AFTER = 3  # failed starts in a row after which waiting jobs are told
 
 
@@ -405,7 +406,6 @@ class WorkerPool:
         """The process is gone: settle its job and see to a replacement."""
         failed_start = not seat.ready
         told: list[PoolRun] = []
-        other = None
         with self._changed:
             seat.dead, seat.ready = True, False
             self._seats.discard(seat)
@@ -420,9 +420,6 @@ class WorkerPool:
                     told = list(self._waiting)
                     self._waiting.clear()
             again = run is not None and not self._stopping and _may_run_again(run)
-            if again and run is not None:
-                run.attempt += 1
-                other = self._seat_for(run, first=True)
             self._want_processes()
             self._changed.notify_all()
         if not self._stopping:
@@ -438,12 +435,24 @@ class WorkerPool:
             )
             observability.counter("engine_restarts_total", 0 if expected else 1)
         observability.gauge("engine_up", len(self._seats), engine=self._name)
-        if run is not None and other is not None:
-            self._send_job(other, run)
-        elif run is not None and not again:
+        if run is not None and again:
+            self._run_again(run)
+        elif run is not None:
             self._finish(run, Failed(_lost(run, how)))
         for each in told:
             self._finish(each, Failed(_cannot_start(seat.reason or how)))
+
+    def _run_again(self, run: PoolRun) -> None:
+        """Give a job whose process was lost to another one, once others that were lost with it have been noticed too."""
+        time.sleep(_SETTLE_SECONDS)
+        with self._changed:
+            run.attempt += 1
+            stopping = self._stopping
+            seat = None if stopping else self._seat_for(run, first=True)
+        if stopping:
+            self._finish(run, Failed(_shutdown()))
+        elif seat is not None:
+            self._send_job(seat, run)
 
     # ------------------------------------------------------------------------------------------ the spawner's thread
 
