@@ -13,6 +13,7 @@ _FLOW = re.compile(r"Flow '?(?P<flow>.+?)'? (?:is |has )?(?P<state>[A-Z]{4,})\b"
 _UNRESOLVED = re.compile(r"Failed to resolve flow( due to upstream failure)?: '(?P<flow>.+)'\.")
 _RUN = re.compile(r"Run (?:is )?(?P<state>[A-Z]+)")
 _ERROR = "\nError: "
+_JAVA = re.compile(r"^(?:\(?[\w.$]*(?:Exception|Error)\)?:? *)+(?=\[)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,6 @@ def parse(message: str) -> Event | None:
 
 def reason(error: str) -> str:
     """The sentence of Spark's text that tells most, without its advice, plans and stack traces."""
-    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    lines = [_JAVA.sub("", line.strip()) for line in error.splitlines() if line.strip()]
     told = [line for line in lines if line.startswith("[") and "]" in line]
     return (told or lines or ["no reason given"])[0][:1000]

@@ -19,6 +19,9 @@ from gateway.pipelines.spark_graph import SparkGraph
 from gateway.pipelines.stream import dry_run
 from gateway.pipelines.warehouse import Warehouse, version
 
+# Spark 4.2.0 waits for ever in Python functions that read Parquet if this is on, which is its default (SPARK-58241).
+_COLUMNAR_UDF = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -42,7 +45,7 @@ def prepare(project: Project, server: Server, warehouse: Warehouse) -> Prepared:
     from pyspark.errors import PySparkException
 
     session = server.session
-    settings = {TABLE_FORMAT: DELTA, **project.configuration}
+    settings = {TABLE_FORMAT: DELTA, _COLUMNAR_UDF: "false", **project.configuration}
     warnings = list(_format_warnings(project))
     for key, value in settings.items():
         try:

@@ -15,8 +15,9 @@ from gateway.pipelines.events import reason
 from gateway.pipelines.project import ProjectError, local_path
 
 _CONNECT = "org.apache.spark.sql.connect.service."
-# Leaves of plans that hold their rows themselves, and inputs of the project while it is analysed.
-_ROWS = frozenset({"Range", "LocalRelation", "OneRowRelation", "LogicalRDD"})
+# Leaves of plans that hold their rows themselves, stand for the project's datasets while it is analysed, or name a CTE, whose
+# own plan is looked at too.
+_ROWS = frozenset({"Range", "LocalRelation", "OneRowRelation", "LogicalRDD", "CTERelationRef"})
 
 
 class SparkGraph:

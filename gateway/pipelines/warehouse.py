@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from gateway.catalog.local import LocalCatalog
 from gateway.delta import log
@@ -112,4 +113,5 @@ def text(value: str) -> str:
 def _location(session: Any, schema: str) -> Path:
     rows = session.sql(f"DESCRIBE DATABASE {quoted(schema)}").collect()
     found = {str(row[0]): str(row[1]) for row in rows}.get("Location", "")
-    return Path(local_path(found) or found)
+    # Told as a URI, unlike all that is given to Spark.
+    return Path(unquote(local_path(found) or found))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Sequence
 
 from gateway.delta.restore import restore
+from gateway.delta.table import open_snapshot
 from gateway.errors import GatewayError
 from gateway.pipelines import events, expectations, history
 from gateway.pipelines.definitions import Dataset
@@ -67,7 +69,7 @@ class Watch:
         flows = [f.name for f in self._prepared.definitions.flows.values() if f.target == target.id] or [event.flow]
         state = max((self._states.get(f, "QUEUED") for f in flows), key=events.STATES.index)
         if event.state == history.FAILED:
-            table.error = self._advised(events.reason(event.error or ""), target)
+            table.error = self._advised(events.reason(event.error or ""), [table.table])
         elif state == history.COMPLETED:
             table.error = None
         table.started = table.started or (history.now() if event.state == "STARTING" else None)
@@ -82,15 +84,25 @@ class Watch:
     def failed(self, reason: str) -> None:
         """The run as a whole has failed."""
         self._run.state = history.FAILED
-        at_fault = next((t for t in self._tables if t in reason or self._tables[t].table in reason), None)
-        dataset = None if at_fault is None else self._prepared.definitions.datasets[at_fault]
-        self._run.message = self._advised(self._error or reason, dataset)
+        self._run.message = self._advised(self._error or reason, list(self._misfits()))
 
-    def _advised(self, reason: str, table: Dataset | None) -> str:
-        if not any(m in reason for m in _MISFITS) or "--full-refresh" in reason:
+    def _advised(self, reason: str, tables: Sequence[str]) -> str:
+        if not any(m in reason for m in _MISFITS):
             return reason
-        name = "TABLE" if table is None else table.label
-        return f"{reason} The table does not fit its definition any more: run with --full-refresh {name} to compute it anew"
+        names = tables or ["TABLE"]  # of what others' servers define, columns are not known
+        flags = " ".join(f"--full-refresh {name}" for name in names)
+        return f"{reason} {' and '.join(names)} as written before does not fit its definition now: compute it anew with {flags}"
+
+    def _misfits(self) -> Iterator[str]:
+        """Tables with a column that has another type than its definition gives it."""
+        for id_, table in self._tables.items():
+            dataset = self._prepared.definitions.datasets[id_]
+            if dataset.columns is None or table.version_before is None:
+                continue
+            defined = {f["name"].casefold(): f["type"] for f in json.loads(dataset.columns)["fields"]}
+            columns = open_snapshot(str(self._prepared.folder(dataset)), table.version_before).columns
+            if any(defined.get(c.name.casefold(), c.type.json()) != c.type.json() for c in columns):
+                yield table.table
 
     def count_rows(self) -> None:
         """Rows that streams have read, from Spark's own progress."""

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -29,7 +30,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-pipelines")]
 
 ROOT = Path(__file__).resolve().parents[2]
 JARS = Path(os.environ.get("GATEWAY_SPARK_JARS") or setup.default_folder())
-SECONDS = 600
+SECONDS = 240
 SPEC = """\
 name: {name}
 storage: {storage}
@@ -381,7 +382,10 @@ def ask(place: Path) -> Iterator[Ask]:
         fixed = flags(place / "warehouse", place / "state") if settings else []
         into.write(json.dumps([verb, str(made), *fixed, *arguments]) + "\n")
         into.flush()
+        watch = threading.Timer(SECONDS, process.kill)
+        watch.start()
         code, text, errors = json.loads(out.readline())
+        watch.cancel()
         return code, text, errors
 
     yield one
@@ -554,7 +558,10 @@ def test_delta_in_definitions_survives_a_second_run(ask: Ask, place: Path) -> No
     raw.mkdir()
     (raw / "1.csv").write_text("1\n")
     python = BRONZE.replace("RAW", f"file://{raw}").replace("@dp.table", '@dp.table(format="delta")')
-    sql = "CREATE STREAMING TABLE silver USING DELTA AS SELECT * FROM STREAM(bronze)"
+    sql = """
+    CREATE STREAMING TABLE silver USING DELTA PARTITIONED BY (odd) AS SELECT id, id % 2 = 1 AS odd FROM STREAM(bronze);
+    CREATE MATERIALIZED VIEW gold USING DELTA AS SELECT count(*) AS n FROM silver;
+    """
     made = project(place, "usingdelta", a_py=python, g_sql=sql)
     for total in (1, 2):
         (raw / f"{total}.csv").write_text(f"{total}\n")
@@ -562,6 +569,16 @@ def test_delta_in_definitions_survives_a_second_run(ask: Ask, place: Path) -> No
         assert code == 0, errors
         assert rows(place / "warehouse" / "usingdelta" / "silver") == total
     assert "usingdelta.silver: the format delta in the definition makes a second run fail on plain Spark" in errors
+
+
+def test_tables_without_a_schema_lie_in_default(ask: Ask, place: Path) -> None:
+    made = project(place, "bare", g_sql="CREATE MATERIALIZED VIEW bare_view AS SELECT 1 AS x")
+    spec = made / "spark-pipeline.yml"
+    spec.write_text(spec.read_text().replace("database: bare\n", ""))
+    code, out, errors = ask("run", made)
+    assert code == 0, errors
+    assert summary(out)["default.bare_view"][3] == "COMPLETED"
+    assert rows(place / "warehouse" / "default" / "bare_view") == 1
 
 
 def test_lost_table_or_checkpoint_is_not_continued(ask: Ask, place: Path) -> None:

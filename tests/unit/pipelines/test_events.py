@@ -40,5 +40,6 @@ def test_sentences(message: str, event: Event | None) -> None:
 def test_reason_is_the_line_with_the_condition() -> None:
     text = "\nFailed.\n[TABLE_OR_VIEW_NOT_FOUND] There is no x. SQLSTATE: 42P01\nTo tolerate …\n\tat org.apache"
     assert reason(text) == "[TABLE_OR_VIEW_NOT_FOUND] There is no x. SQLSTATE: 42P01"
+    assert reason("(a.B$CException) org.x.DException: [X.Y] z\n[Q] r") == "[X.Y] z"
     assert reason("one\ntwo") == "one"
     assert reason("") == "no reason given"
