@@ -63,6 +63,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.sql.shuffle.partitions": "1",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }
     folder = tmp_path_factory.mktemp("spark")
@@ -423,9 +424,9 @@ def test_tables_are_looked_after(run: Run, spark: Any, tmp_path: Path) -> None:
     # Nothing is old enough; by force everything that is not in the newest version goes, after a look.
     line, notes = did("vacuum", "s.t")
     assert (line["on disk"], notes) == (line["on disk after"], ["removed 0 files and folders of s.t"])
-    assert did("vacuum", "s.t", "--retain", "0", "--force", "--dry-run")[1] == [
-        "would remove 8 files and folders of s.t"
-    ]
+    dead = len(list(folder.glob("p=*/*.parquet"))) - line["files"]
+    look = did("vacuum", "s.t", "--retain", "0", "--force", "--dry-run")[1]
+    assert look == [f"would remove {dead} files and folders of s.t"] and dead >= 6
     line, _ = did("vacuum", "s.t", "--retain", "0", "--force")
     assert line["on disk after"] == line["bytes after"] < line["on disk"]
     spark.sql(

@@ -17,8 +17,12 @@ from gateway.observability import mask
 from gateway.pipelines.jobs.report import Say
 
 LOCAL = "local[*]"
-# Spark's own lines on standard error; what fails is reported by the job.
-_QUIET = {"spark.log.level": "FATAL"}
+# Of a JVM of our own. Spark's own lines on standard error are not wanted: what fails is reported by the job.
+_LOCAL = {
+    "spark.log.level": "FATAL",
+    # Vacuum lists a folder with as many tasks; 10,000 otherwise.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
+}
 # SQLSTATE class of commits that another writer was faster than.
 _CONFLICTS = "2D"
 
@@ -58,7 +62,7 @@ def spark_session(config: Config, say: Say, *, jars: Sequence[Path] = ()) -> Ite
     with tempfile.TemporaryDirectory(dir=config.state, prefix="spark-", ignore_cleanup_errors=True) as scratch:
         say(f"starting Spark on {master}")
         given = read_properties(config.spark_properties) if config.spark_properties is not None else {}
-        extra = {**_QUIET, **given}
+        extra = {**_LOCAL, **given}
         spark = session.start(master, session.settings(found, Path(scratch), memory=config.spark_memory, extra=extra))
         try:
             spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -79,9 +83,22 @@ def spark_errors(doing: str) -> Iterator[None]:
     except Exception as error:
         # The JVM's own exceptions, or a server that was lost.
         if isinstance(error, PySparkException) or type(error).__module__.partition(".")[0] in ("py4j", "grpc"):
-            found = as_gateway_error(error, "", lambda offset: offset, lambda text: text)
+            found = as_gateway_error(_cause(error), "", lambda offset: offset, lambda text: text)
             if found.sqlstate.startswith(_CONFLICTS):
                 found = ServerError(found.condition, found.message, sqlstate=found.sqlstate, retryable=True)
             found.message = f"{doing}: {mask(' '.join(found.message.split()))}"
             raise found from error
         raise
+
+
+def _cause(error: Exception) -> Exception:
+    """The innermost exception of the JVM that names a condition: those around it say that a task or a job failed."""
+    from pyspark.errors.exceptions.captured import convert_exception
+
+    java, found = getattr(error, "java_exception", None) or getattr(error, "_origin", None), error
+    while java is not None:
+        here = convert_exception(java)
+        if here.getCondition():
+            found = here
+        java = java.getCause()
+    return found
