@@ -131,14 +131,9 @@ def _check_connect() -> None:
 
 
 def _local(classic: Any) -> _Connected:
-    from pyspark.sql.connect.client.retries import DefaultPolicy
-
     service = getattr(classic._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")  # noqa: SLF001
     port = getattr(service, "MODULE$").localPort()
-    connected = _Connected(f"sc://localhost:{port}")
-    # A JVM of our own that does not answer is gone: the default would wait ten minutes for it.
-    connected.session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=1000)])
-    return connected
+    return _Connected(f"sc://localhost:{port}")
 
 
 @contextlib.contextmanager
