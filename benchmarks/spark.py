@@ -26,7 +26,7 @@ from gateway.protocol.client import Client, RemoteError
 
 SMALL = ("SELECT 1 AS one", "SELECT id % 7 AS k, count(*) AS n FROM range(1000) GROUP BY ALL")
 BIGINTS = "SELECT id, id + 1 AS b, id * 2 AS c, id % 97 AS d, -id AS e FROM range({rows})"
-WARM, TIMED = 150, 100
+WARM, TIMED = 100, 60
 OVERHEAD_SECONDS = 0.030
 TRANSFER_RATIO = 1.2
 HEAP = "2GiB"
@@ -89,7 +89,7 @@ def overhead(url: str, alone: list[float]) -> list[Row]:
 def transfer(url: str, written: float) -> list[Row]:
     """1M x 5 bigints received, against the time in which plain Spark writes them."""
     with _on_spark(url) as client:
-        sample = rounds(lambda: client.execute(BIGINTS.format(rows=1_000_000)).received(), 7, 3)
+        sample = rounds(lambda: client.execute(BIGINTS.format(rows=1_000_000)).table(), 7, 3)
     ratio = sample.median / written
     figures = {"PySpark": f"{show(written)} to write", "gateway": show(sample.median), "more": f"{ratio:.2f} x"}
     return [Row("1M x 5 bigints received", figures, f"<= {TRANSFER_RATIO} x", ratio <= TRANSFER_RATIO)]
@@ -98,7 +98,7 @@ def transfer(url: str, written: float) -> list[Row]:
 def large(url: str, pid: int) -> list[Row]:
     """10M rows with a small heap; memory of all processes of Python."""
     with _on_spark(url) as client:
-        client.execute(BIGINTS.format(rows=1_000_000)).received()
+        client.execute(BIGINTS.format(rows=1_000_000)).table()
         before = sum(_python_memory(pid).values())
         start = time.perf_counter()
         count = sum(batch.num_rows for batch in client.execute(BIGINTS.format(rows=10_000_000)).batches())
