@@ -132,17 +132,18 @@ class SparkEngine:
         return SparkSessionSlot(spark)
 
     @contextlib.contextmanager
-    def job(self, statement_id: str, pool: str, user: str, emit: Emit, spark: Any) -> Iterator[None]:
+    def job(self, statement_id: str, user: str, emit: Emit, spark: Any) -> Iterator[None]:
         """All jobs that this thread starts meanwhile belong to the statement: cancelled with it, counted for its progress.
 
-        `pool` is the one of Spark's fair scheduler, `user` whom functions tell.
+        `user` is whom functions tell.
         """
         if self.is_connect:
             spark.addTag(statement_id)
         else:
             context = self._root.sparkContext
             context.setJobGroup(statement_id, "statement", True)
-            context.setLocalProperty("spark.scheduler.pool", pool)
+            # A pool for each statement that runs: inside of one, the jobs that came first take every free core.
+            context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
             # A column may be called user, so that the name alone can't be refused where it means the function.
             self._root._jvm.org.apache.spark.sql.catalyst.CurrentUserContext.CURRENT_USER().set(user)  # noqa: SLF001
         running = _Running(statement_id, emit, spark)
