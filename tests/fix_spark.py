@@ -135,7 +135,9 @@ def descendants(pid: int) -> dict[int, str]:
 
 def jvm_of(server: Server) -> int | None:
     """The process id of the gateway's JVM, None if it has none."""
-    java = [pid for pid, line in descendants(server.process.pid).items() if line.split(" ")[0].endswith("java")]
+    below = descendants(server.process.pid).items()
+    # Before it, short ones tell their version and write its command.
+    java = [pid for pid, line in below if line.split(" ")[0].endswith("java") and "org.apache.spark.deploy" in line]
     return java[0] if java else None
 
 
@@ -158,7 +160,8 @@ class Background(threading.Thread):
 
     def __init__(self, server: Server, text: str, setting: str = "SET gateway.engine = spark") -> None:
         super().__init__(daemon=True)
-        self.connection = connect_to(server)
+        # Few attempts: a test may kill the server before it closes this.
+        self.connection = connect_to(server, _retry_stop_after_attempts_count=2, _retry_delay_max=5)
         self.cursor = self.connection.cursor()
         self.cursor.execute(setting)
         self.before = self.operation

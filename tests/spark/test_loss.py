@@ -24,6 +24,7 @@ def own(spark_here: None, tmp_path: Path) -> Iterator[Server]:
     """A gateway whose Spark may be harmed."""
     server = start_with_spark(tmp_path)
     yield server
+    Background.end_all()
     if server.process.poll() is None:
         assert server.stop() == 0
 
@@ -88,10 +89,11 @@ def test_a_hung_and_a_killed_jvm_and_a_killed_gateway(own: Server) -> None:
 
 
 def test_a_cancelled_write_says_that_it_may_have_been_committed(own: Server) -> None:
+    with connect_to(own) as connection:
+        Sql(connection).spark(COUNTED)
     statement = Background(own, f"CREATE TABLE lost AS {SCAN}")
-    eventually(lambda: jvm_of(own), 60)
     running(own, statement)
-    time.sleep(5)  # past the start, into the statement
+    time.sleep(2)  # past its analysis
     jvm = jvm_of(own)
     assert jvm is not None
     os.kill(jvm, signal.SIGKILL)
