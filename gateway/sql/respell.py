@@ -222,7 +222,8 @@ def respell(
             start = statement.tokens[first].start
             prefix = Span(start, start) if naming.spells_out(True, call.catalog, call.schema, call.function) else None
         if prefix is not None:
-            edits.append((prefix, f"{SPARK_CATALOG}.{_quoted(database(call.catalog, call.schema))}."))
+            # With two parts: CREATE VIEW in Spark refuses a function of three.
+            edits.append((prefix, f"{_quoted(database(call.catalog, call.schema))}."))
     for first, last in names:
         if head is not None and statement.tokens[first].start < head.stop:
             continue
@@ -336,14 +337,16 @@ def _mention(statement: Statement, first: int, last: int, naming: Naming, edits:
     foreign = catalog.lower() != MAIN
     if used == 2 or (used == 1 and foreign and (is_table or len(parts) > 2)):
         stop = tokens[first + 2 * (used - 1)].end + 1
-        spelt = f"{SPARK_CATALOG}.{_quoted(database(catalog, schema))}"
-        edits.append((Span(tokens[first].start, stop), spelt))
+        spelt = _quoted(database(catalog, schema))
+        is_call = statement.words[last + 1] == "(" and not target
+        edits.append((Span(tokens[first].start, stop), spelt if is_call else f"{SPARK_CATALOG}.{spelt}"))
     elif is_table and not used and naming.spells_out is not None:
         name = parts[used]
         own = name.lower() not in _defined_tables(statement) and naming.spells_out(False, catalog, schema, name)
         called_too = statement.words[last + 1] == "(" and naming.spells_out(True, catalog, schema, name)
         if own or called_too:
-            edits.append((Span(span.start, span.start), f"{SPARK_CATALOG}.{_quoted(database(catalog, schema))}."))
+            prefix = "" if called_too else f"{SPARK_CATALOG}."
+            edits.append((Span(span.start, span.start), f"{prefix}{_quoted(database(catalog, schema))}."))
     relation = is_table and not target and end == last
     return Mention(catalog, schema, parts[used], target, span, end, relation)
 

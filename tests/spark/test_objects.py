@@ -305,6 +305,7 @@ def test_functions(client: Client, gateway: Gateway) -> None:
         "CREATE FUNCTION twice(x INT) RETURNS INT RETURN plus(x, x)",
         "CREATE FUNCTION named(n INT) RETURNS TABLE (id INT, name STRING) RETURN SELECT id, name FROM t WHERE id = n",
         "CREATE VIEW v AS SELECT twice(id) AS two FROM t",
+        "CREATE VIEW in_full AS SELECT main.functions.plus(id) AS p FROM main.functions.named(1)",
         "CREATE FUNCTION from_view() RETURNS INT RETURN (SELECT max(two) FROM v)",
         "CREATE TEMPORARY VIEW tmp AS SELECT plus(41) AS a",
     )
@@ -312,6 +313,7 @@ def test_functions(client: Client, gateway: Gateway) -> None:
     assert client.rows(query) == [(2, 6, 6, 2, 2)]
     assert client.rows("SELECT * FROM named(1)") == [(1, "a")]
     assert client.rows("SELECT * FROM v") == [(2,)]
+    assert client.rows("SELECT * FROM in_full") == [(2,)]
     assert client.rows("SELECT * FROM tmp") == [(42,)]
     assert client.engine("SELECT plus(1)") == "spark"
     names = [("main.functions." + n,) for n in ("from_view", "named", "plus", "twice")]

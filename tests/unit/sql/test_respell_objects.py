@@ -42,10 +42,10 @@ def respelt(text: str, head: Head | None = None, pins: bool = True) -> Respelt:
     ("text", "expected"),
     [
         ("SELECT f(1), abs(2)", "SELECT f(1), abs(2)"),
-        ("SELECT shop.f(1)", "SELECT spark_catalog.`shop`.f(1)"),
-        ("SELECT main.shop.f (1)", "SELECT spark_catalog.`shop`.f (1)"),
-        ("SELECT samples.tpch.f(x) FROM t", "SELECT spark_catalog.`__samples__tpch`.f(x) FROM t"),
-        ("SELECT * FROM main.shop.f(1)", "SELECT * FROM spark_catalog.`shop`.f(1)"),
+        ("SELECT shop.f(1)", "SELECT `shop`.f(1)"),
+        ("SELECT main.shop.f (1)", "SELECT `shop`.f (1)"),
+        ("SELECT samples.tpch.f(x) FROM t", "SELECT `__samples__tpch`.f(x) FROM t"),
+        ("SELECT * FROM main.shop.f(1)", "SELECT * FROM `shop`.f(1)"),
         ("SELECT nope.f(1)", "SELECT nope.f(1)"),
         ("CREATE TABLE t (a INT) USING csv", "CREATE TABLE t (a INT) USING csv LOCATION 'file:/wh/default/t'"),
         (
@@ -175,9 +175,9 @@ def test_functions_by_their_tokens() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("SELECT f(1) + abs(g (2))", "SELECT spark_catalog.`default`.f(1) + abs(spark_catalog.`default`.g (2))"),
+        ("SELECT f(1) + abs(g (2))", "SELECT `default`.f(1) + abs(`default`.g (2))"),
         ("SELECT t.id FROM t JOIN U ON t.id = u.id", "SELECT t.id FROM {}.t JOIN {}.U ON t.id = u.id"),
-        ("SELECT * FROM f(1), nope", "SELECT * FROM {}.f(1), nope"),
+        ("SELECT * FROM f(1), nope", "SELECT * FROM `default`.f(1), nope"),
         ("WITH t AS (SELECT 1) SELECT * FROM t, u", "WITH t AS (SELECT 1) SELECT * FROM t, {}.u"),
         ("SELECT * FROM main.shop.t", "SELECT * FROM spark_catalog.`shop`.t"),
     ],
