@@ -56,6 +56,9 @@ _FOR_SPARK: tuple[tuple[str, ...], ...] = (
     ("DROP", "TEMPORARY", "VARIABLE"),
     ("DROP", "TEMP", "VARIABLE"),
     ("DROP", "TEMPORARY", "FUNCTION"),
+    ("CREATE", "TEMP", "FUNCTION"),
+    ("CREATE", "OR", "REPLACE", "TEMP", "FUNCTION"),
+    ("DROP", "TEMP", "FUNCTION"),
 )
 # What would change names or places that only the gateway's catalog may change.
 _NOT_IN_SPARK = frozenset({"RENAME", "DROP", "CREATE", "VIEW", "FUNCTION"})

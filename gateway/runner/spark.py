@@ -457,9 +457,12 @@ def _renamed(batch: pa.RecordBatch, named: Callable[[str], str]) -> pa.RecordBat
     return pa.RecordBatch.from_arrays([texts], schema=batch.schema)
 
 
+_UNKNOWN = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_ROUTINE", "ROUTINE_NOT_FOUND", "UNRESOLVABLE_TABLE_VALUED")
+
+
 def _cause(error: GatewayError, problems: list[GatewayError]) -> GatewayError:
     """For a name that Spark does not find: why it is not there, if that is known."""
-    unknown = error.condition.startswith(("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_ROUTINE", "UNRESOLVABLE_TABLE_VALUED"))
+    unknown = error.condition.startswith(_UNKNOWN)
     return problems[0].at(error.span) if unknown and problems else error
 
 

@@ -313,6 +313,12 @@ def test_functions(client: Client, gateway: Gateway) -> None:
     assert client.rows(query) == [(2, 6, 6, 2, 2)]
     assert client.rows("SELECT * FROM named(1)") == [(1, "a")]
     assert client.rows("SELECT * FROM v") == [(2,)]
+    client.run(
+        "CREATE FUNCTION thrice(x INT) RETURNS INT RETURN twice(x) + x",
+        "CREATE TEMP FUNCTION short() RETURNS INT RETURN 1",
+    )
+    assert client.rows("SELECT thrice(5), short()") == [(15, 1)]
+    client.run("DROP FUNCTION thrice", "DROP TEMP FUNCTION short")
     assert client.rows("SELECT * FROM in_full") == [(2,)]
     assert client.rows("SELECT * FROM tmp") == [(42,)]
     assert client.engine("SELECT plus(1)") == "spark"
