@@ -83,7 +83,9 @@ def spark_errors(doing: str) -> Iterator[None]:
     except Exception as error:
         # The JVM's own exceptions, or a server that was lost.
         if isinstance(error, PySparkException) or type(error).__module__.partition(".")[0] in ("py4j", "grpc"):
-            found = as_gateway_error(_cause(error), "", lambda offset: offset, lambda text: text)
+            found = _as_ours(error)
+            if isinstance(found, ServerError):
+                found = _as_ours(_cause(error))
             if found.sqlstate.startswith(_CONFLICTS):
                 found = ServerError(found.condition, found.message, sqlstate=found.sqlstate, retryable=True)
             found.message = f"{doing}: {mask(' '.join(found.message.split()))}"
@@ -91,13 +93,17 @@ def spark_errors(doing: str) -> Iterator[None]:
         raise
 
 
+def _as_ours(error: Exception) -> GatewayError:
+    return as_gateway_error(error, "", lambda offset: offset, lambda text: text)
+
+
 def _cause(error: Exception) -> Exception:
     """The innermost exception of the JVM that names a condition: those around it say that a task or a job failed."""
-    from pyspark.errors.exceptions.captured import convert_exception
+    from pyspark.errors.exceptions.captured import UnknownException
 
     java, found = getattr(error, "java_exception", None) or getattr(error, "_origin", None), error
     while java is not None:
-        here = convert_exception(java)
+        here = UnknownException(origin=java)  # of any class, Delta's too
         if here.getCondition():
             found = here
         java = java.getCause()
