@@ -12,7 +12,7 @@ from benchmarks.measure import Row, Sample, rounds, show
 from benchmarks.systems import Floor, Ours, System, gateway_process, sail_process
 from gateway.protocol.client import Client
 
-ROUNDS = 7
+ROUNDS, WARM_UP = 11, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def _measure(system: System, case: Case) -> tuple[Sample, pa.Table]:
     system.use({case.table: tables.table(case.table)})
     sql = f"SELECT * FROM {case.table}"
     answer = system.query(sql)
-    return rounds(lambda: system.query(sql), ROUNDS, 1), answer
+    return rounds(lambda: system.query(sql), ROUNDS, WARM_UP), answer
 
 
 def run() -> list[Row]:

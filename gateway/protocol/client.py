@@ -72,7 +72,7 @@ class HttpConnection:
             self._socket.close()
             self._socket = None
 
-    def post(self, body: bytes) -> tuple[int, bytes]:
+    def post(self, body: bytes) -> tuple[int, bytes | bytearray]:
         """Status and body of the answer. Raises OSError, and ConnectionError for a damaged one."""
         if self._socket is not None and _is_stale(self._socket):
             self.close()
@@ -87,7 +87,7 @@ class HttpConnection:
             raise
         return self._answer(first)
 
-    def _answer(self, data: bytes) -> tuple[int, bytes]:
+    def _answer(self, data: bytes) -> tuple[int, bytes | bytearray]:
         assert self._socket is not None
         while (end := data.find(b"\r\n\r\n")) < 0:
             data += self._receive(65536)
@@ -111,7 +111,7 @@ class HttpConnection:
                     raise ConnectionResetError("the server closed the connection within an answer")
                 have += count
             view.release()
-            answer = bytes(body)
+            answer: bytes | bytearray = body
         else:
             answer = data[start : start + size]
         if headers.get(b"connection", b"").strip() == b"close":
@@ -179,7 +179,7 @@ class Client:
         check(answer.status)
         return answer
 
-    def fetched(self, operation: Any, max_rows: int, max_bytes: int | None) -> bytes:
+    def fetched(self, operation: Any, max_rows: int, max_bytes: int | None) -> bytes | bytearray:
         """The undecoded answer to FetchResults with FETCH_NEXT."""
         request = ttypes.TFetchResultsReq(
             operationHandle=operation,

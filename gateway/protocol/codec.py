@@ -119,7 +119,7 @@ _REPLIES: dict[str, Plan] = {name: _envelope(getattr(ttypes, f"T{name}Resp"), 0)
 _EXCEPTIONS = Plan(_Exception, {1: Field(STRING, "message", True), 2: Field(I32, "type", None)}, (None, None), False)
 
 
-def _header(body: bytes) -> tuple[int, str, int, int]:
+def _header(body: bytes | bytearray) -> tuple[int, str, int, int]:
     """Type, method name (one character per byte), sequence id, and where the struct starts."""
     (word,) = _u32(body, 0)
     if word & 0xFFFF0000 != _VERSION:
@@ -159,7 +159,7 @@ def decode_call(body: bytes, budget: Budget, *, keep_unknown: bool = False) -> M
 
 
 def decode_reply(
-    body: bytes, budget: Budget = UNLIMITED, *, keep_unknown: bool = False, raw_columns: bool = False
+    body: bytes | bytearray, budget: Budget = UNLIMITED, *, keep_unknown: bool = False, raw_columns: bool = False
 ) -> Message:
     """An answer from its bytes, for clients. Raises `ApplicationError` (the server's) or `MalformedError`."""
     try:
@@ -178,7 +178,7 @@ def decode_reply(
     return Message(method, seqid, envelope.value, reader.extras)
 
 
-def column_rows(body: bytes) -> int:
+def column_rows(body: bytes | bytearray) -> int:
     """Rows of a columnar FetchResults answer, read from its first column only: for clients that keep the bytes as they are.
 
     Raises `MalformedError` and `ApplicationError` as `decode_reply`, and ValueError for an answer without columns.

@@ -89,13 +89,13 @@ def row_set(page: Page) -> Any:
     rows = page.rows
     if rows and not metadata.is_query:
         raise ServerError("INTERNAL_ERROR", f"A statement without a result delivered {rows} rows.")
-    batches = page.batches if metadata.is_query else ()
+    parts = page.parts if metadata.is_query else ()
     result = ttypes.TRowSet(startRowOffset=page.start_row_offset, rows=[])
     if is_arrow(metadata):
         result.arrowBatches = [
             ttypes.TSparkArrowBatch(batch=batch.data, rowCount=batch.rows)
             for batch in arrow_ipc.encode(
-                batches,
+                parts,
                 _arrow_schema(metadata),
                 _arrow_options(metadata.options),
                 metadata.time_zone,
@@ -104,7 +104,7 @@ def row_set(page: Page) -> Any:
         ]
         counter("result_bytes_total", sum(len(batch.batch) for batch in result.arrowBatches), format="arrow")
     else:
-        payloads = columnar.encode(batches, _shown(metadata), time_zone=metadata.time_zone)
+        payloads = columnar.encode([part.batch for part in parts], _shown(metadata), time_zone=metadata.time_zone)
         result.columns = _columns(payloads)
         counter("result_bytes_total", sum(len(p.values) + len(p.nulls) for p in payloads), format="columnar")
     counter("result_rows_total", rows)

@@ -37,6 +37,7 @@ _i16 = Struct(">h").unpack_from
 _i32 = Struct(">i").unpack_from
 _i64 = Struct(">q").unpack_from
 _double = Struct(">d").unpack_from
+_LARGE = 1 << 16  # bytes: smaller values are copied, so that they do not keep their message
 
 
 class MalformedError(ValueError):
@@ -68,13 +69,19 @@ class Reader:
         budget: see `Budget`.
         pos: where to start.
         keep_unknown: collect unknown fields in `extras`: ``id(struct) -> [(field id, bytes of the field)]``.
-        raw_columns: leave `values` of TxxxColumn structs as `RawValues`.
+        raw_columns: leave `values` of TxxxColumn structs as `RawValues`, and large binaries as views of the message.
     """
 
     __slots__ = ("buf", "end", "extras", "left", "limit", "pos", "raw_columns")
 
     def __init__(
-        self, buf: bytes, budget: Budget, pos: int = 0, *, keep_unknown: bool = False, raw_columns: bool = False
+        self,
+        buf: bytes | bytearray,
+        budget: Budget,
+        pos: int = 0,
+        *,
+        keep_unknown: bool = False,
+        raw_columns: bool = False,
     ) -> None:
         self.buf = buf
         self.end = len(buf)
@@ -113,7 +120,7 @@ class Reader:
                 self.skip(ttype, depth + 1)
                 pos = self.pos
                 if self.extras is not None:
-                    self.extras.setdefault(id(target), []).append((number, buf[start:pos]))
+                    self.extras.setdefault(id(target), []).append((number, bytes(buf[start:pos])))
                 continue
             if ttype == STRING:
                 (size,) = _i32(buf, pos)
@@ -121,7 +128,12 @@ class Reader:
                 stop = pos + size
                 if size < 0 or stop > end:
                     raise MalformedError(f"{field[1]}: {size} bytes declared, {end - pos} there")
-                value = buf[pos:stop].decode() if field[2] else buf[pos:stop]
+                if field[2]:
+                    value = buf[pos:stop].decode()
+                elif self.raw_columns and size >= _LARGE:
+                    value = memoryview(buf)[pos:stop].toreadonly()
+                else:
+                    value = bytes(buf[pos:stop])
                 pos = stop
             elif ttype == I32:
                 (value,) = _i32(buf, pos)
@@ -158,7 +170,7 @@ class Reader:
                 raise MalformedError(f"{size} bytes declared, {self.end - pos} there")
             self.pos = pos + size
             data = self.buf[pos : pos + size]
-            return data.decode() if arg else data
+            return data.decode() if arg else bytes(data)
         if ttype == STRUCT:
             return self.struct(arg, depth)
         if ttype in (LIST, SET):

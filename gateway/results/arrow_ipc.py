@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import json
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,7 @@ import pyarrow as pa
 from gateway.errors import ServerError
 from gateway.results.arrow_types import list_parts, null_mask, plain, struct_of
 from gateway.results.display import cast_to_string, wire_text
+from gateway.results.spool import Rows
 from gateway.results.zones import arrow_zone
 from gateway.sqltypes import (
     STRING,
@@ -80,35 +82,39 @@ def schema_message(schema: StructType, options: ArrowOptions, time_zone: str) ->
 
 
 def encode(
-    batches: Sequence[pa.RecordBatch], schema: StructType, options: ArrowOptions, time_zone: str, lz4: bool
+    parts: Sequence[Rows], schema: StructType, options: ArrowOptions, time_zone: str, lz4: bool
 ) -> list[ArrowBatch]:
-    """One message per batch that has rows, to be read after `schema_message` of the same arguments.
+    """One message per part that has rows, to be read after `schema_message` of the same arguments.
 
     Raises:
         UnsupportedError: UNSUPPORTED_RESULT_TYPE.
         UserError: NUMERIC_VALUE_OUT_OF_RANGE, DATETIME_OVERFLOW.
     """
-    return [_message(batch, schema, options, time_zone, lz4) for batch in batches if batch.num_rows]
+    return [_message(part, schema, options, time_zone, lz4) for part in parts if part.count]
 
 
-def _message(
-    batch: pa.RecordBatch, schema: StructType, options: ArrowOptions, time_zone: str, lz4_frame: bool
-) -> ArrowBatch:
+def _message(part: Rows, schema: StructType, options: ArrowOptions, time_zone: str, lz4_frame: bool) -> ArrowBatch:
+    batch = part.batch
     if batch.num_columns != len(schema.fields):
         raise ServerError(
             "INTERNAL_ERROR", f"A batch has {batch.num_columns} columns, its schema {len(schema.fields)}."
         )
+    stored = [batch.column(i) for i in range(batch.num_columns)]
     columns = [
-        _column(plain(batch.column(i), field.type, field.name), field.type, options, time_zone)
-        for i, field in enumerate(schema.fields)
+        _column(plain(values, field.type, field.name), field.type, options, time_zone)
+        for values, field in zip(stored, schema.fields, strict=True)
     ]
-    if columns:
-        batch = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
-    message = batch.serialize()
+    message: pa.Buffer | bytes
+    if part.message is not None and all(map(operator.is_, columns, stored)):
+        message = part.message  # it holds no names, zones or metadata, so it is what a client reads
+    else:
+        if columns:
+            batch = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+        message = batch.serialize()
     return ArrowBatch(_frame(message) if lz4_frame else memoryview(message), batch.num_rows)
 
 
-def _frame(message: pa.Buffer) -> bytes:
+def _frame(message: pa.Buffer | bytes) -> bytes:
     # databricks-jdbc refuses linked blocks ("BLOCK_INDEPENDENCE must be set").
     return lz4.frame.compress(message, block_size=lz4.frame.BLOCKSIZE_MAX4MB, block_linked=False)  # type: ignore[no-any-return]
 

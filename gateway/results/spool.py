@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from bisect import bisect_right
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -35,6 +36,18 @@ class Part(Protocol):
 
     @property
     def length(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a page. `message`: the record-batch message of exactly these rows, None if they are a part of one."""
+
+    batch: pa.RecordBatch
+    message: bytes | None = None
+
+    @property
+    def count(self) -> int:
+        return int(self.batch.num_rows)
 
 
 class Spool:
@@ -60,7 +73,7 @@ class Spool:
         self._closed = False
         self._memory_bytes = 0
         self._file_bytes = 0
-        self._last: tuple[int, pa.RecordBatch] | None = None  # the part that the last page ended inside of
+        self._last: tuple[int, Rows] | None = None  # the part that the last page ended inside of
 
     @property
     def rows(self) -> int:
@@ -145,7 +158,7 @@ class Spool:
                 self._file = _unnamed_file(self._directory)
             return os.dup(self._file)
 
-    def read(self, start_row: int, max_rows: int, max_bytes: int) -> list[pa.RecordBatch]:
+    def read(self, start_row: int, max_rows: int, max_bytes: int) -> list[Rows]:
         """Rows from `start_row` on: at most `max_rows`, and at most `max_bytes` by the average row of each message.
 
         At least one row is given if there is one; nothing past the end. Raises ServerError once closed.
@@ -156,38 +169,37 @@ class Spool:
             index = bisect_right(self._starts, start_row) - 1
             parts, starts, total = self._parts, self._starts, self._rows
             last, self._last = self._last, None
-        batches: list[pa.RecordBatch] = []
+        found: list[Rows] = []
         row, stop = start_row, min(total, start_row + max_rows)
         while row < stop:
-            cached = last is not None and last[0] == index
-            batch = last[1] if cached and last is not None else self._load(parts[index])
-            first = starts[index]
-            end = min(stop, first + batch.num_rows)
-            per_row = batch.nbytes / batch.num_rows
+            part = last[1] if last is not None and last[0] == index else self._load(parts[index])
+            batch, first = part.batch, starts[index]
+            end = min(stop, first + part.count)
+            per_row = batch.nbytes / part.count
             fitting = int(max_bytes / per_row) if per_row else end - row
             if row + fitting < end:
-                if fitting == 0 and batches:
-                    self._keep(index, batch)
+                if found:  # the next page begins with it, and can hand its message on
+                    self._keep(index, part)
                     break
                 end = row + max(1, fitting)
-            whole = row == first and end == first + batch.num_rows
-            batches.append(batch if whole else batch.slice(row - first, end - row))
+            whole = row == first and end == first + part.count
+            found.append(part if whole else Rows(batch.slice(row - first, end - row)))
             max_bytes -= int((end - row) * per_row)
             row = end
-            if end < min(total, first + batch.num_rows):
-                self._keep(index, batch)
+            if end < min(total, first + part.count):
+                self._keep(index, part)
                 break
             index += 1
             if max_bytes <= 0:
                 break
-        return batches
+        return found
 
-    def _keep(self, index: int, batch: pa.RecordBatch) -> None:
+    def _keep(self, index: int, part: Rows) -> None:
         with self._changed:
             if not self._closed:
-                self._last = index, batch
+                self._last = index, part
 
-    def _load(self, part: Part) -> pa.RecordBatch:
+    def _load(self, part: Part) -> Rows:
         data = part.data
         if data is None:
             with self._file_lock:
@@ -196,7 +208,7 @@ class Spool:
                 data = os.pread(self._file, part.length, part.offset)
             if len(data) != part.length:
                 raise ServerError("INTERNAL_ERROR", "The spool file is shorter than what was written to it.")
-        return pa.ipc.read_record_batch(pa.py_buffer(data), self.schema)
+        return Rows(pa.ipc.read_record_batch(pa.py_buffer(data), self.schema), data)
 
 
 # The file system or kernel knows no unnamed files (open(2), O_TMPFILE).

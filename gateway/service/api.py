@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-import pyarrow as pa
-
 from gateway.engine.base import Parameter
 from gateway.errors import GatewayError
+from gateway.results.spool import Rows
 from gateway.sqltypes import StructType
 
 
@@ -148,16 +147,16 @@ class ResultMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows `start_row_offset` .. + rows of a result, as record batches in the result's internal Arrow schema."""
+    """Rows `start_row_offset` .. + rows of a result, their batches in the result's internal Arrow schema."""
 
     start_row_offset: int
-    batches: Sequence[pa.RecordBatch]
+    parts: Sequence[Rows]
     has_more_rows: bool
     metadata: ResultMetadata
 
     @property
     def rows(self) -> int:
-        return sum(b.num_rows for b in self.batches)
+        return sum(part.count for part in self.parts)
 
 
 class Service(Protocol):

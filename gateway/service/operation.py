@@ -101,8 +101,8 @@ class PageLimits:
 
     default_rows: int = 10_000
     max_rows: int = 2_000_000
-    default_bytes: int = 16 << 20
-    max_bytes: int = 64 << 20
+    default_bytes: int = 8 << 20
+    max_bytes: int = 8 << 20
 
 
 class Operation:
@@ -391,19 +391,19 @@ class Operation:
                 full = min(rows, spool.rows_of(min(size, STREAMING_BYTES)))
                 spool.wait_for(start + full - 1, _PAGE_WAIT_SECONDS)
             try:
-                batches = spool.read(start, count, size)
+                parts = spool.read(start, count, size)
             except ServerError:
                 with self._changed:
                     self._raise_failure()  # the reason why the spool is gone
                 raise
             with self._changed:
                 self._raise_failure()
-            given = sum(batch.num_rows for batch in batches)
+            given = sum(part.count for part in parts)
             start = min(start, spool.rows) if not given else start
             self._page = (start, rows, size, given) if given else None
             self._page_start, self._next_row = start, start + given
             more = start + given < spool.rows or not spool.ended
-            return Page(start_row_offset=start, batches=batches, has_more_rows=more, metadata=metadata)
+            return Page(start_row_offset=start, parts=parts, has_more_rows=more, metadata=metadata)
 
     @property
     def unread_rows(self) -> bool:

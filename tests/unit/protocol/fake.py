@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from gateway.errors import CanceledError, GatewayError, ProtocolError
+from gateway.results.spool import Rows
 from gateway.service.api import (
     ExecuteRequest,
     Handle,
@@ -174,7 +175,7 @@ class FakeService:
         batch = found.batch.slice(start, max_rows)
         found.position = start + batch.num_rows
         more = found.position < found.batch.num_rows
-        return Page(start, [batch] if batch.num_rows else [], more, found.metadata)
+        return Page(start, [Rows(batch)] if batch.num_rows else [], more, found.metadata)
 
     def cancel(self, principal: Principal, operation: Handle) -> None:
         found = self._operation(principal, operation)

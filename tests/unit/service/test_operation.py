@@ -95,7 +95,7 @@ def page(
     max_bytes: int | None = None,
 ) -> tuple[int, list[int], bool]:
     found = operation.fetch(orientation, max_rows, max_bytes, offset, LIMITS)
-    return found.start_row_offset, [i for b in found.batches for i in b["id"].to_pylist()], found.has_more_rows
+    return found.start_row_offset, [i for p in found.parts for i in p.batch["id"].to_pylist()], found.has_more_rows
 
 
 def test_the_table_of_transitions_is_the_expected_one_over_the_full_product() -> None:

@@ -125,7 +125,7 @@ class Schedule:
         if ready:
             principal, handle = self.random.choice(ready)
             page = self.service.fetch(principal, handle, Orientation.FIRST, 20, None, None)
-            assert [i for b in page.batches for i in b["id"].to_pylist()] == list(range(page.rows))
+            assert [i for p in page.parts for i in p.batch["id"].to_pylist()] == list(range(page.rows))
 
     def close_session(self) -> None:
         if len(self.sessions) > 2:

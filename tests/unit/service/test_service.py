@@ -76,7 +76,7 @@ class House:
 
     def fetch(self, operation: Handle) -> list[int]:
         page = self.service.fetch(ME, operation, Orientation.NEXT, 100, None, None)
-        return [i for b in page.batches for i in b["id"].to_pylist()]
+        return [i for p in page.parts for i in p.batch["id"].to_pylist()]
 
 
 @pytest.fixture
@@ -473,7 +473,7 @@ def test_rows_in_order_through_everything(real: GatewayService, tmp_path: Path) 
     while True:
         page = real.fetch(ME, status.handle, Orientation.NEXT, 30_000, 1 << 20, None)
         assert page.start_row_offset == len(seen)
-        seen += [i for b in page.batches for i in b["id"].to_pylist()]
+        seen += [i for p in page.parts for i in p.batch["id"].to_pylist()]
         if not page.has_more_rows:
             break
     assert seen == list(range(100_001))
