@@ -1,8 +1,8 @@
 """The libraries whose exact version decides whether answers are right.
 
 Other pairs of datafusion and deltalake return wrong rows on deletion vectors. The compiled build of sqlglot refuses
-subclasses of its parser and dies of deep nesting, so its presence is refused too. Only package metadata is read: nothing is
-imported, so the front process stays small.
+subclasses of its parser and dies of deep nesting, so its presence is refused too. The generated code is that of one thrift.
+Only package metadata is read: nothing is imported, so the front process stays small.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ PINS: Mapping[str, str] = {
     "deltalake": "1.6.6",
     "pyarrow": "26.0.1",
     "sqlglot": "30.30.0",
+    "thrift": "0.25.0",
 }
 REFUSED: Mapping[str, str] = {
     "sqlglotc": "the compiled build of sqlglot cannot be extended and crashes on deep nesting; run: pip uninstall sqlglotc",

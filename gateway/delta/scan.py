@@ -9,7 +9,7 @@ by the one and the others by the other.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -33,6 +33,7 @@ _MAX_PARTITION_GROUPS = 64
 _MAX_NATIVE_FILES = 4000
 # A Limit is the one node that no filter is pushed through: the engine evaluates filters itself, with its own semantics.
 _BARRIER = 2**63 - 1
+_LOOKED_THROUGH = 1 << 30  # bytes of files that are read through for a damaged one
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,15 @@ class ScanPlan:
         what is gone by then; a file that is there afterwards was there when it looked.
         """
         _verify(self._root, ((f.path, f.size) for group in self._groups for f in group.files))
+
+    def damaged(self) -> str | None:
+        """See `engine.base.Source`: footers of all files, then the columns that are read, up to `_LOOKED_THROUGH` bytes."""
+        files = [f for group in self._groups for f in group.files]
+        names = {c.physical for c in self._columns}
+        found = next(filter(None, (_damage(f.path) for f in files)), None)
+        if found is None and sum(f.size for f in files) <= _LOOKED_THROUGH:
+            found = next(filter(None, (_damage(f.path, names) for f in files)), None)
+        return None if found is None else f"{found} (table {self._root})"
 
     def register(self, ctx: Any, name: str) -> None:
         """Register the scan in a `datafusion.SessionContext` as the table `name` (lower case, plain)."""
@@ -209,6 +219,18 @@ def _verify(root: str, files: Iterable[tuple[str, int]]) -> None:
         if found != size:
             text = f"The file {path} of the table {root} has {found} bytes instead of {size}."
             raise ServerError("DELTA_FILE_NOT_FOUND", text)
+
+
+def _damage(path: str, names: Collection[str] | None = None) -> str | None:
+    """The file and why its footer, or with `names` a page of these columns, cannot be read; None if it can."""
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            if names is not None:
+                for _ in file.iter_batches(columns=[n for n in file.schema_arrow.names if n in names]):
+                    pass
+    except (OSError, pa.ArrowException) as error:
+        return f"{path}: {str(error).splitlines()[0][:200]}"
+    return None
 
 
 def _groups(files: Files, kept: list[int], constants: tuple[Column, ...]) -> tuple[_Group, ...]:

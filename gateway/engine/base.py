@@ -155,6 +155,9 @@ class Source(Protocol):
     def verify(self) -> None:
         """Called once the physical plan is made. Raises GatewayError if what it reads is not there as it was registered."""
 
+    def damaged(self) -> str | None:
+        """The first of its files that cannot be read, with the reason; None if there is none. Reads them: for failures only."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -174,6 +177,10 @@ class Execution(Protocol):
         """Plan it, which `batches` would do otherwise. Raises GatewayError."""
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]: ...
+
+    @property
+    def spilled_bytes(self) -> int:
+        """What it has written to disk for want of memory; known once all `batches` have been read."""
 
     def close(self) -> None:
         """Let go of everything; after `start` needed unless `batches` has been read or closed. Idempotent."""

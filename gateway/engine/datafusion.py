@@ -140,17 +140,22 @@ class DataFusionExecution:
         self._ctx: datafusion.SessionContext | None = None
         self._names: list[str] = []
         self._started: Any = None
+        self._frame: Any = None
+        self.spilled_bytes = 0
 
     def start(self) -> None:
         """Make the physical plan; no row is computed yet. Raises GatewayError."""
         try:
             self._started = self._begin(Economy.NONE)
-        except Exception as error:
+        except BaseException as error:
             self.close()
-            raise _as_gateway_error(error) from error
+            if not _is_failure(error):
+                raise
+            raise self._told(error) from error
 
     def _begin(self, economy: Economy) -> Any:
-        stream = self.plan(economy).execute_stream()
+        self._frame = self.plan(economy)
+        stream = self._frame.execute_stream()
         for source in self.query.sources.values():
             source.verify()
         return stream
@@ -186,25 +191,45 @@ class DataFusionExecution:
                 if record.num_rows:
                     delivered = True
                     yield conformed(record, target)
-        except Exception as error:
+            self.spilled_bytes = _spilled(self._frame.execution_plan())
+        except BaseException as error:
+            if not _is_failure(error):
+                raise
             again = _economy_for(str(error)) if economy is Economy.NONE and not delivered else Economy.NONE
             if again is not Economy.NONE:
                 raise _OnceMore(again) from error
-            raise _as_gateway_error(error) from error
+            raise self._told(error) from error
         finally:
             self.close()
 
+    def _told(self, error: BaseException) -> GatewayError:
+        """The failure as an error of ours; one that a damaged file may have caused names the file."""
+        found = error if isinstance(error, GatewayError) else engine_error(error)
+        if found.condition in ("FAILED_READ_FILE", "INTERNAL_ERROR"):
+            for source in self.query.sources.values():
+                damage = source.damaged()
+                if damage is not None:
+                    return ServerError("FAILED_READ_FILE", f"A data file cannot be read: {damage}.")
+        return found
+
     def close(self) -> None:
         """Forget the statement's tables and a plan that nobody has read."""
-        self._started = None
+        self._started = self._frame = None
         if self._ctx is not None:
             for name in self._names:
                 self._ctx.deregister_table(name)
         self._names.clear()
 
 
-def _as_gateway_error(error: Exception) -> GatewayError:
-    return error if isinstance(error, GatewayError) else engine_error(error)
+def _spilled(plan: Any) -> int:
+    metrics = plan.metrics()
+    own = (metrics.spilled_bytes or 0) if metrics is not None else 0
+    return int(own) + sum(map(_spilled, plan.children()))
+
+
+def _is_failure(error: BaseException) -> bool:
+    """Whether the statement has failed, rather than been stopped; panics of Rust are no `Exception`."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 class _OnceMore(Exception):  # noqa: N818 - a signal, not an error
@@ -316,7 +341,7 @@ _UNPLANNED = (
 )
 
 
-def engine_error(error: Exception) -> GatewayError:
+def engine_error(error: BaseException) -> GatewayError:
     """The engine's exception as an error of ours; its text is for the log, not for clients, unless it is ours."""
     text = str(error)
     mine = row_error_in(text)
@@ -326,6 +351,11 @@ def engine_error(error: Exception) -> GatewayError:
         return ResourceError(
             "RESOURCE_EXHAUSTED",
             "The statement needs more memory than one statement may use, and this step cannot spill to disk.",
+        )
+    if "offset overflow" in text:
+        return ResourceError(
+            "RESOURCE_EXHAUSTED",
+            "Values of a text or binary column are too large: 2 GiB is the limit of a batch of rows.",
         )
     if "Recursion level in ArrowSchema" in text:
         return ResourceError("STATEMENT_TOO_COMPLEX", "A type of this statement is nested too deeply for the engine.")
@@ -341,7 +371,8 @@ def engine_error(error: Exception) -> GatewayError:
         )
     if "Parquet" in text or "No such file" in text or "Object Store error" in text or "NotFound" in text:
         return ServerError("FAILED_READ_FILE", f"A data file cannot be read: {_first_line(text)}")
-    return ServerError("INTERNAL_ERROR", f"The engine failed: {_first_line(text)}")
+    what = "failed" if isinstance(error, Exception) else "panicked"
+    return ServerError("INTERNAL_ERROR", f"The engine {what}: {_first_line(text)}")
 
 
 def _first_line(text: str) -> str:

@@ -38,6 +38,9 @@ class ArraySource:
     def verify(self) -> None:
         """Nothing can change."""
 
+    def damaged(self) -> None:
+        """There is no file."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScanUse:
