@@ -135,6 +135,7 @@ class Gateway:
                 self._first.end()
             raise
         share = config.memory_limit // config.slots
+        observability.gauge("memory_pool_bytes", share)
         self._pool = WorkerPool(
             self._factory,
             config.slots,

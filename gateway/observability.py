@@ -168,7 +168,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("sessions_opened_total", "counter", "Sessions opened"),
     Metric("operations", "gauge", "Operations that are kept, by state", ("state",)),
     Metric("statements_total", "counter", "Statements that ended", ("statement_type", "engine", "state")),
-    Metric("operation_seconds", "histogram", "Time per statement and phase: queue, plan, execute, fetch", ("phase",)),
+    Metric(
+        "operation_seconds", "histogram", "Time per statement and phase: queue, parse, plan, execute, fetch", ("phase",)
+    ),
     Metric("rpc_seconds", "histogram", "Time per remote call", ("rpc",)),
     Metric("rpc_errors_total", "counter", "Remote calls that failed, by condition class", ("rpc", "error_class")),
     Metric("queue_depth", "gauge", "Statements that wait for a slot"),
@@ -178,13 +180,15 @@ METRICS: tuple[Metric, ...] = (
     Metric("result_bytes_total", "counter", "Result bytes sent", ("format",)),
     Metric("first_row_seconds", "histogram", "Time from execute to the first row"),
     Metric("spool_bytes", "gauge", "Bytes of results that wait to be fetched"),
+    Metric("memory_pool_bytes", "gauge", "Memory that the operators of one statement may use before they spill"),
     Metric("rss_bytes", "gauge", "Resident memory of the front process"),
+    Metric("spill_bytes_total", "counter", "Bytes that statements wrote to disk for want of memory"),
     Metric("engine_up", "gauge", "Engine processes that are alive", ("engine",)),
     Metric("engine_restarts_total", "counter", "Engine processes started in place of lost or killed ones"),
     Metric("cancel_seconds", "histogram", "Time from cancel until the engine had stopped"),
     Metric("auth_failures_total", "counter", "Refused credentials", ("mech",)),
     Metric("http_requests_total", "counter", "HTTP requests by kind of path and status", ("route", "status")),
-    Metric("catalog_seconds", "histogram", "Time of catalog calls", ("call",)),
+    Metric("catalog_seconds", "histogram", "Time of catalog calls, and of opening a statement's tables", ("call",)),
     Metric("cache_hits_total", "counter", "Look-ups answered from a cache", ("cache",)),
     Metric("event_loop_lag_seconds", "gauge", "How late the event loop runs its timers"),
 )

@@ -14,6 +14,7 @@ from gateway.catalog.local import LocalCatalog
 from gateway.catalog.paths import AllowedRoots
 from gateway.catalog.samples import open_samples
 from gateway.config.session import ENGINE, default_settings
+from gateway.delta.table import cache_hits
 from gateway.engine import spill
 from gateway.engine.base import (
     Emit,
@@ -152,6 +153,8 @@ class Runner:
 
     def _answer(self, statement: Read, job: Statement, env: Environment, started: float, emit: Emit) -> None:
         command = parse_command(statement)
+        parsed = time.perf_counter()
+        hits = cache_hits()
         env.parameters = bound_parameters(statement.markers, job.parameters, env.context)
         if not isinstance(command, Query):
             self._deliver(commands.run(command, job, env, self, emit), emit)
@@ -159,11 +162,16 @@ class Runner:
         query, _ = self.bind(command.tree, env)
         compiled = compile_query(query, env.context)
         decision = plan(compiled)
-        compile_ms = (time.perf_counter() - started) * 1000
+        facts = {
+            "parse_ms": _milliseconds(parsed - started),
+            "catalog_ms": _milliseconds(env.tables.seconds),
+            "compile_ms": _milliseconds(time.perf_counter() - started),
+            "snapshot_hits": cache_hits() - hits,
+        }
         large = too_large(decision, self.spark_above, env.setting(ENGINE))
         if large is not None and self.has_spark:
             self.hand_over(unsupported(large.reason, statement.span), large)
-        self._query(decision, job.row_limit, compile_ms, emit)
+        self._query(decision, job.row_limit, facts, emit)
 
     def hand_over(self, error: UnsupportedError, handover: Handover) -> NoReturn:
         """Raise what gives the statement to Spark, or, without Spark, the refusal."""
@@ -182,7 +190,7 @@ class Runner:
         compiled = compile_query(query, env.context)
         return compiled, plan(compiled)
 
-    def _query(self, decision: Plan, row_limit: int | None, compile_ms: float, emit: Emit) -> None:
+    def _query(self, decision: Plan, row_limit: int | None, facts: dict[str, Any], emit: Emit) -> None:
         execution = self.engine.run(decision.query)
         execution.start()
         batches = execution.batches()
@@ -201,8 +209,8 @@ class Runner:
         finally:
             batches.close()
             execution.close()
-        facts = {
-            "compile_ms": round(compile_ms, 3),
+        facts |= {
+            "spilled_bytes": execution.spilled_bytes,
             "files_kept": sum(s.files_kept for s in decision.scans),
             "files_total": sum(s.files_total for s in decision.scans),
             "bytes_planned": sum(s.bytes for s in decision.scans),
@@ -226,6 +234,10 @@ class Runner:
                 emit.rows(batch)
                 rows += batch.num_rows
         emit(Finished(rows, answer.modified_rows, answer.changes, answer.facts))
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1000, 3)
 
 
 class _Nowhere:

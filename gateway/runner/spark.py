@@ -108,7 +108,6 @@ class SparkRunner:
         if not isinstance(job, Statement):
             raise TypeError(f"{type(job).__name__} is not for Spark")
         statement = read_statement(job.text)
-        statement = read_statement(job.text)
         state = job.session
         views = frozenset(state.views)
         view, function = view_of(statement), function_of(statement)

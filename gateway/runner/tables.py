@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
@@ -37,6 +38,7 @@ class StatementTables:
         self.schema = schema
         self.pinned: dict[Any, BoundTable | StoredView] = {} if pinned is None else pinned
         self.settings: Mapping[str, str] = settings or {}
+        self.seconds = 0.0  # spent in catalogs
 
     def table(self, parts: Sequence[str], as_of: Any, span: Span | None) -> BoundTable | StoredView:
         """What a query can read of the table or view that one to three names stand for.
@@ -61,8 +63,10 @@ class StatementTables:
         found = self.pinned.get(key)
         if found is None:
             known = self.catalogs.get(catalog.lower())
+            started = time.perf_counter()
             if known is not None:
                 found = known.table(schema, table, _moment(as_of)) or known.view(schema, table)
+            self.seconds += time.perf_counter() - started
             if found is None:
                 raise self.missing(parts, span)
             self.pinned[key] = found

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from gateway import observability
 from gateway.errors import ServerError
 from gateway.service.api import State
 from gateway.service.operation import Operation
+
+# Facts of finished statements that are metrics too: times in milliseconds, and numbers.
+_Fact = tuple[str, str, Mapping[str, str]]
+_TIMES: tuple[_Fact, ...] = (
+    ("parse_ms", "operation_seconds", {"phase": "parse"}),
+    ("catalog_ms", "catalog_seconds", {"call": "tables"}),
+)
+_COUNTS: tuple[_Fact, ...] = (
+    ("snapshot_hits", "cache_hits_total", {"cache": "snapshot"}),
+    ("spilled_bytes", "spill_bytes_total", {}),
+)
 
 
 def report(operation: Operation, slow_seconds: float) -> None:
@@ -19,6 +30,15 @@ def report(operation: Operation, slow_seconds: float) -> None:
     observability.histogram("operation_seconds", admitted - times.accepted, phase="queue")
     observability.histogram("operation_seconds", bound - admitted, phase="plan")
     observability.histogram("operation_seconds", ended - bound, phase="execute")
+    facts = finished.facts if finished is not None else {}
+    for fact, metric, labels in _TIMES:
+        if fact in facts:
+            observability.histogram(metric, facts[fact] / 1000, **labels)
+    for fact, metric, labels in _COUNTS:
+        if facts.get(fact):
+            observability.counter(metric, facts[fact], **labels)
+    if operation.purpose.is_metadata:
+        observability.histogram("catalog_seconds", ended - admitted, call=operation.purpose.operation_type.lower())
     if times.first_row is not None:
         observability.histogram("first_row_seconds", times.first_row - times.accepted)
     kind = planned.statement_type if planned is not None else operation.purpose.operation_type
@@ -40,7 +60,7 @@ def report(operation: Operation, slow_seconds: float) -> None:
         total_ms=round((ended - times.accepted) * 1000, 3),
         condition=operation.error.condition if operation.error is not None else None,
         sql=operation.purpose.text or None,
-        facts=dict(finished.facts) if finished is not None and finished.facts else None,
+        facts=dict(facts) or None,
     )
 
 
