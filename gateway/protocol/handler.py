@@ -49,12 +49,13 @@ class HandlerOptions:
     Attributes:
         direct_wait_seconds: how long a call with direct results waits for its statement. The Python client cannot cancel
             while a call is in flight, so it stays at a few seconds.
-        poll_seconds: how long GetOperationStatus is held while nothing changes; at most 2.
+        poll_seconds: how long GetOperationStatus is held while nothing changes; at most 2. A client whose threads share one
+            connection can cancel only between two of these calls.
         default_rows: rows of a page when the client gives no positive number.
     """
 
     direct_wait_seconds: float = 5.0
-    poll_seconds: float = 2.0
+    poll_seconds: float = 0.5
     default_rows: int = 100_000
     budget: Budget = field(default_factory=Budget)
 
@@ -271,7 +272,10 @@ class ThriftHandler:
             status=convert.success(),
             hasMoreRows=page.has_more_rows,
             results=pages.row_set(page),
-            resultSetMetadata=pages.metadata(page.metadata) if request.includeResultSetMetadata else None,
+            # Drivers that do not ask for it may still need it with a later page; Hive's know no such field.
+            resultSetMetadata=pages.metadata(page.metadata)
+            if request.includeResultSetMetadata or versions.is_spark(page.metadata.protocol)
+            else None,
         )
 
     def cancel_operation(self, caller: Caller, request: Any) -> Any:

@@ -43,9 +43,12 @@ STATE = ttypes.TOperationState
 class Wire:
     """Calls as a client makes them: bytes in, bytes out."""
 
-    def __init__(self, service: FakeService | None = None, user: str = "ann") -> None:
+    def __init__(
+        self, service: FakeService | None = None, user: str = "ann", options: HandlerOptions | None = None
+    ) -> None:
         self.service = service or FakeService(dict(SCRIPTS))
-        self.handler = ThriftHandler(self.service, HandlerOptions(direct_wait_seconds=4.0, poll_seconds=1.5))
+        options = options or HandlerOptions(direct_wait_seconds=4.0, poll_seconds=1.5)
+        self.handler = ThriftHandler(self.service, options)
         self.user = user
         self.session: Any = None
 
@@ -326,6 +329,25 @@ def test_metadata_patterns_pass_verbatim(wire: Wire) -> None:
     assert (wire.service.asked[-1].catalog, wire.service.asked[-1].column) == (None, "")
 
 
+def test_the_status_of_a_statement_under_way_is_held_for_at_most_two_seconds() -> None:
+    service = FakeService(dict(SCRIPTS))
+    wire = Wire(service, options=HandlerOptions())
+    wire.open()
+    answer = wire.execute("SLOW", direct=False)
+    service.waits.clear()
+    request = ttypes.TGetOperationStatusReq(operationHandle=answer.operationHandle)
+    assert wire.call("GetOperationStatus", request).operationState == STATE.RUNNING_STATE
+    assert service.waits == [HandlerOptions().poll_seconds]
+    assert 0 < HandlerOptions().poll_seconds <= 2
+
+
+def test_the_status_is_held_for_as_long_as_the_options_say(wire: Wire) -> None:
+    answer = wire.execute("SLOW", direct=False)
+    wire.service.waits.clear()
+    wire.call("GetOperationStatus", ttypes.TGetOperationStatusReq(operationHandle=answer.operationHandle))
+    assert wire.service.waits == [1.5]
+
+
 def test_metadata_call_without_direct_results_waits(wire: Wire) -> None:
     answer = wire.call("GetCatalogs", ttypes.TGetCatalogsReq(sessionHandle=wire.session))
     assert answer.directResults is None
@@ -515,13 +537,15 @@ def test_what_a_request_says_reaches_the_service(wire: Wire) -> None:
     assert (wire.service.executed[-1].row_limit, wire.service.executed[-1].timeout_seconds) == (None, 0)
 
 
-def test_metadata_comes_with_every_page_that_asks(wire: Wire) -> None:
+def test_metadata_comes_with_every_page(wire: Wire) -> None:
     handle = wire.execute("SELECT", max_rows=2).operationHandle
     for _ in range(6):
-        page = wire.fetch(handle, 2, includeResultSetMetadata=True)
+        page = wire.fetch(handle, 2)
         assert page.resultSetMetadata.resultFormat == ttypes.TSparkRowSetType.COLUMN_BASED_SET
         assert page.resultSetMetadata.lz4Compressed is False
-    assert wire.fetch(handle, 2).resultSetMetadata is None
+    wire.open(7)  # Hive's clients know no such field
+    hive = wire.execute("SELECT", direct=False).operationHandle
+    assert wire.fetch(hive, 2).resultSetMetadata is None
 
 
 def test_past_the_end_is_an_empty_page(wire: Wire) -> None:
