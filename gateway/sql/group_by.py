@@ -67,7 +67,7 @@ class GroupBy:
                     span=span_of(self.node),
                 )
             return None
-        if group.args.get("all") and scope.resolve(["all"], None) is not None:  # a column of the name goes first
+        if group.args.get("all") and scope.first("all") is not None:  # a column of the name goes first
             return Grouping(self.ids, [self._key(exp.column("all"), scope, items)], None)
         if group.args.get("all"):
             if any(i.lateral is not None and not contains(i.lateral, Agg) for i in items):

@@ -343,6 +343,10 @@ def interval_display(value: int, type_: IntervalType) -> str:
     return f"INTERVAL '{sign}{body}' {units}"
 
 
+#: Texts that are a BOOLEAN, in lower case and without blanks around.
+TRUTHS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(("false", "f", "no", "n", "0"), False)
+
+
 def shown(literal: Lit, time_zone: str) -> str:
     """A constant as Spark prints it in the name of an expression."""
     value, t = literal.value, literal.type

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from gateway.errors import UnsupportedError
+from gateway.instants import BLANKS
 from gateway.sql.bound import (
     Agg,
     Call,
@@ -30,6 +31,7 @@ from gateway.sql.bounds import Bounds
 from gateway.sql.catalogue import BOUNDED, Catalogue, Context
 from gateway.sql.fold import fold
 from gateway.sql.functions.casts import fold_cast, lower_cast
+from gateway.sql.literals import TRUTHS
 from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, INT, VOID, DataType, DecimalType, decimal
 
 _ONE = Lit(INT, False, 1)
@@ -105,6 +107,8 @@ class Lowering:
 
     def _call(self, call: Call) -> Expr:
         if call.fn in ("and", "or"):
+            if len(call.args) == 2 and isinstance(call.args[1], Lit) and _is_no_truth(call.args[0]):
+                return self.lower(call.args[0])  # it raises: Spark evaluates constants from left to right
             return self.connective(call.fn, [self.lower(a) for a in call.args])
         row = self.catalogue.get(call.fn)
         if row is None or row.lower is None:
@@ -197,3 +201,11 @@ class Lowering:
     def _when(guard: Expr, condition: Expr) -> Expr:
         integer = Case(INT, True, ((guard, EngineCast(INT, True, condition)),), _ZERO)
         return Op(BOOLEAN, True, "=", (integer, _ONE))
+
+
+def _is_no_truth(e: Expr) -> bool:
+    """Whether it is the cast of a text that is no BOOLEAN."""
+    if not isinstance(e, Cast) or e.is_try or e.type != BOOLEAN or not isinstance(e.arg, Lit):
+        return False
+    text = e.arg.value
+    return isinstance(text, str) and text.strip(BLANKS).lower() not in TRUTHS

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
 from gateway.sql import literals
 from gateway.sql.bound import (
     Agg,
@@ -20,10 +23,11 @@ from gateway.sql.bound import (
     Window,
 )
 from gateway.sql.catalogue import Catalogue
-from gateway.sqltypes import DataType, is_interval, is_nested
+from gateway.sqltypes import DataType, is_integral, is_interval, is_nested
 
 _INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<", ">", "<=", ">=", "<=>", "&", "|", "^", "div", "<<", ">>", ">>>"})
 _WORDS = {"and": "AND", "or": "OR"}
+_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
 
 class Names:
@@ -50,7 +54,7 @@ class Names:
         if isinstance(e, Call):
             return self._call(e)
         if isinstance(e, Cast):
-            if e.implicit or (is_nested(e.type) and isinstance(e.arg, Lit) and e.arg.value is None):
+            if e.implicit or is_nested(e.type):
                 return self.text(e.arg)
             return f"{'TRY_CAST' if e.is_try else 'CAST'}({self.text(e.arg)} AS {_type(e.type)})"
         if isinstance(e, Case):
@@ -80,7 +84,7 @@ class Names:
         if row is not None and row.shown is not None:
             return row.shown(e, args) if callable(row.shown) else f"{row.shown}({', '.join(args)})"
         if fn in _INFIX and len(args) == 2 and (e.shown is None or e.shown == fn):
-            return f"({args[0]} {fn} {args[1]})"
+            return _against_decimal(e, args) or f"({args[0]} {fn} {args[1]})"
         if e.shown in ("likeany", "likeall", "notlikeany", "notlikeall"):
             first = e.args[0]
             while isinstance(first, Call) and first.fn not in ("like", "ilike"):
@@ -110,6 +114,8 @@ class Names:
             return self._item(e)
         if fn == "_null_item":  # Spark puts the constant in its place as soon as it is resolved
             return f"NULL AS `{self._item(e)}`"
+        if fn == "ilike":
+            return f"ilike({args[0]}, {args[1]})"
         if fn == "like":
             escape = f" ESCAPE '{args[2]}'" if len(args) > 2 and args[2] != "\\" else ""
             return f"{args[0]} LIKE {args[1]}{escape}"
@@ -161,24 +167,27 @@ class Names:
             parts.append("PARTITION BY " + ", ".join(self.text(p) for p in e.partition))
         if e.order:
             parts.append("ORDER BY " + ", ".join(self.sort_key(k) for k in e.order))
-        parts.append(self.frame(e.frame, e.fn))
+        parts.append(self.frame(e.frame, e.fn, e.order))
         return f"{self.text(e.fn)} OVER ({' '.join(parts)})"
 
-    def frame(self, frame: Frame, fn: Expr) -> str:
+    def frame(self, frame: Frame, fn: Expr, order: Sequence[SortKey] = ()) -> str:
         """The frame with its bounds; offset functions show theirs as Spark resolves it."""
         if isinstance(fn, Call) and fn.fn in ("lag", "lead") and len(fn.args) > 1:
             offset = self.text(fn.args[1])
             if fn.fn == "lag":
                 offset = offset.removeprefix("-") if offset.startswith("-") else f"-{offset}"
             return f"ROWS BETWEEN {offset} FOLLOWING AND {offset} FOLLOWING"
-        return f"{frame.unit} BETWEEN {self._bound(frame.start)} AND {self._bound(frame.end)}"
+        compared = order[0].expr.type if frame.unit == "RANGE" and order else None
+        return f"{frame.unit} BETWEEN {self._bound(frame.start, compared)} AND {self._bound(frame.end, compared)}"
 
-    def _bound(self, bound: Bound) -> str:
+    def _bound(self, bound: Bound, compared: DataType | None) -> str:
         if bound.kind == "unbounded":
             return f"UNBOUNDED {'PRECEDING' if bound.preceding else 'FOLLOWING'}"
         if bound.kind == "current":
             return "CURRENT ROW"
         assert bound.offset is not None
+        if bound.preceding and compared not in (None, bound.offset.type):
+            return f"(- {self.text(bound.offset)}) FOLLOWING"  # Spark casts the negated offset, and then knows no PRECEDING
         return f"{self.text(bound.offset)} {'PRECEDING' if bound.preceding else 'FOLLOWING'}"
 
     def _subquery(self, e: Subquery) -> str:
@@ -191,6 +200,37 @@ class Names:
         if len(e.args) > 1:
             left = f"named_struct({', '.join(f'{self.text(a)}, {self.text(a)}' for a in e.args)})"
         return f"({left} IN (listquery({outer})))"
+
+
+# How Spark rounds the decimal constant that an integer is compared with: the integer on the left, on the right.
+_ROUNDED = {
+    ">": (ROUND_FLOOR, ROUND_CEILING),
+    ">=": (ROUND_CEILING, ROUND_FLOOR),
+    "<": (ROUND_CEILING, ROUND_FLOOR),
+    "<=": (ROUND_FLOOR, ROUND_CEILING),
+}
+
+
+def _against_decimal(e: Call, args: list[str]) -> str | None:
+    """The comparison of an integer with a decimal constant, as Spark makes it one of integers; None for all others."""
+    if e.fn not in _ROUNDED:
+        return None
+    for place in (0, 1):
+        number, constant = _uncast(e.args[place]), _uncast(e.args[1 - place])
+        if is_integral(number.type) and isinstance(constant, Lit) and isinstance(constant.value, Decimal):
+            above = constant.value > _LONG_MAX
+            if above or constant.value < _LONG_MIN:
+                return str((e.fn[0] == "<") == (above == (place == 0))).lower()
+            shown = str(int(constant.value.to_integral_value(_ROUNDED[e.fn][place])))
+            left, right = (args[0], shown) if place == 0 else (shown, args[1])
+            return f"({left} {e.fn} {right})"
+    return None
+
+
+def _uncast(e: Expr) -> Expr:
+    while isinstance(e, Cast) and e.implicit:
+        e = e.arg
+    return e
 
 
 def call_arg(e: Expr, index: int) -> Expr:

@@ -13,6 +13,7 @@ from gateway.sql.bound import Lit
 from gateway.sql.catalogue import Context
 from gateway.sql.datatypes import parse_type
 from gateway.sql.functions.casts import fold_cast
+from gateway.sql.literals import TRUTHS
 from gateway.sql.statement import Marker
 from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, STRING, VOID, DecimalType, decimal
 
@@ -60,9 +61,9 @@ def literal_of(parameter: Parameter, context: Context) -> Lit:
 
 def _boolean(text: str, parameter: Parameter) -> bool:
     word = text.strip().lower()
-    if word not in ("true", "false", "t", "f", "1", "0", "yes", "no", "y", "n"):
+    if word not in TRUTHS:
         raise _invalid(parameter)
-    return word in ("true", "t", "1", "yes", "y")
+    return TRUTHS[word]
 
 
 def _double(text: str, single: bool, parameter: Parameter) -> float:

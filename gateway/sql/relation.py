@@ -117,6 +117,8 @@ class RelationParser(CallParser):
             raise user_error("INCOMPATIBLE_JOIN_TYPES", message, self.span(start))
         right = self._lateral_or_primary()
         join = exp.Join(this=right, side=side, kind=kind)
+        if self.word == "NEAREST" or (self.word in ("APPROX", "EXACT") and self.peek() == "NEAREST"):
+            raise unsupported("JOIN … NEAREST", self.span(self.index))
         if natural:
             join.set("method", "NATURAL")
         elif self.word == "ON":

@@ -150,7 +150,7 @@ class Binder(Relations):
     def order_keys(self, item: Node, columns: list[Col], scope: Scope) -> list[SortKey]:
         """The keys of one ORDER BY item over output `columns`: ordinal, ALL, or an expression."""
         if isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL":
-            named = scope.resolve(["all"], None)
+            named = scope.first("all")
             return [self.expressions.sort_key(item, c) for c in ([named] if named is not None else columns)]
         expr = self.expressions.bind(item.this, scope)
         ordinal = ordinal_of(item.this, expr) if self.context.order_by_ordinal else None

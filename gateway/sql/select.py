@@ -450,7 +450,7 @@ class SelectBinder:
         keys: list[tuple[SortKey, int | None]] = []
         for item in order.expressions:
             if isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL":
-                named = aliases.get("all") or scope.resolve(["all"], None)
+                named = aliases.get("all") or scope.first("all")
                 if named is not None:
                     keys.append((self.expressions.sort_key(item, named), None))
                 else:

@@ -12,6 +12,7 @@ from gateway.sql.bound import (
     Agg,
     Bound,
     Call,
+    Col,
     Expr,
     Frame,
     Lit,
@@ -19,6 +20,7 @@ from gateway.sql.bound import (
     Window,
 )
 from gateway.sql.catalogue import Catalogue
+from gateway.sql.grouping import contains
 from gateway.sql.scope import Scope
 from gateway.sql.tree import span_of
 from gateway.sqltypes import (
@@ -156,6 +158,8 @@ class WindowExpressions:
         if bound == "CURRENT ROW":
             return Bound("current")
         value = self.bind(bound, scope)
+        if not isinstance(value, Lit) and not contains(value, Col):
+            raise unsupported("a window frame bound other than a literal", span_of(bound) or span)
         if not isinstance(value, Lit):
             raise UserError(
                 "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_WITHOUT_FOLDABLE",

@@ -242,7 +242,9 @@ def _bytes(site: Site, pattern: str | None) -> Expr:
     if form == "hex":
         return bind_call(_ROWS["hex"], replace(first, name=kept))
     if form == "utf-8":
-        return bind_call(_ROWS["decode"], replace(site, name="decode", args=(site.args[0], text("UTF-8"))))
+        charset = replace(text("UTF-8"), text=pattern)  # shown as it was written
+        name = "to_varchar" if site.shown == "to_varchar" else "decode"
+        return bind_call(_ROWS["decode"], replace(site, name=name, args=(site.args[0], charset)))
     raise UserError(
         "INVALID_PARAMETER_VALUE.BINARY_FORMAT",
         f"The value of parameter(s) `format` in `{site.shown}` is invalid: expects one of binary formats 'base64', 'hex', "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.errors import UnsupportedError, UserError
+from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql import bound
 from gateway.sql.bound import Call, Expr, Lit
 from gateway.sql.catalogue import Context, Function, Lower, Site, coerce_args, make, param
@@ -244,6 +244,8 @@ def _position(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 
 def _instr(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if len(args) > 2:
+        raise unsupported("instr with a position or an occurrence", call.span)
     return bound.fn("strpos", INT, args[0], args[1])
 
 
@@ -428,7 +430,9 @@ ROWS: tuple[Function, ...] = (
         lower=_replace,
     ),
     Function("translate", (param("string"),) * 3, returns=STRING, lower=native("translate")),
-    Function("instr", (param("string"), param("string")), returns=INT, lower=_instr),
+    Function(
+        "instr", (param("string"), param("string"), param(INT), param(INT)), optional=2, returns=INT, lower=_instr
+    ),
     Function(
         "locate",
         (param("string"), param("string"), param(INT)),
