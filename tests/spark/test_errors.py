@@ -72,14 +72,3 @@ def test_positions_of_what_fails_while_it_runs(sql: Sql, text: str, place: str) 
 def test_syntax_errors_of_what_only_spark_parses(sql: Sql) -> None:
     condition, sqlstate, place = fault(sql, "spark", "SELECT '😀',\n  a b c d FROM main.default.fault_t")
     assert (condition, sqlstate) == ("PARSE_SYNTAX_ERROR", "42601") and place.startswith("(line 2, pos ")
-
-
-def test_a_shortage_of_memory_is_told_as_such(sql: Sql) -> None:
-    lists = "SELECT collect_list(repeat(CAST(id AS STRING), 1000)) AS c FROM range(20000000)"
-    text = f"SELECT size(c) FROM ({lists})"
-    with pytest.raises(Exception, match="SQLSTATE") as raised:
-        sql.spark(text)
-    told = str(raised.value)
-    assert "\tat " not in told
-    assert "RESOURCE_EXHAUSTED" in told or "WORKER_LOST" in told or "SQLSTATE: 5" in told, told
-    assert sql.spark("SELECT 1") == [(1,)]

@@ -88,6 +88,18 @@ def test_a_hung_and_a_killed_jvm_and_a_killed_gateway(own: Server) -> None:
     eventually(lambda: not alive(below), 20)
 
 
+def test_a_shortage_of_memory_is_told_as_such(own: Server) -> None:
+    lists = "SELECT collect_list(repeat(CAST(id AS STRING), 1000)) AS c FROM range(20000000)"
+    with connect_to(own) as connection:
+        sql = Sql(connection)
+        with pytest.raises(Exception, match="SQLSTATE") as raised:
+            sql.spark(f"SELECT size(c) FROM ({lists})")
+        told = str(raised.value)
+        assert "\tat " not in told
+        assert "RESOURCE_EXHAUSTED" in told or "WORKER_LOST" in told or "SQLSTATE: 5" in told, told
+        assert sql.spark("SELECT 1") == [(1,)]
+
+
 def test_a_cancelled_write_says_that_it_may_have_been_committed(own: Server) -> None:
     with connect_to(own) as connection:
         Sql(connection).spark(COUNTED)

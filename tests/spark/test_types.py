@@ -136,7 +136,7 @@ def test_a_hundred_thousand_nested_rows_with_nulls(sql: Sql) -> None:
     [
         ("TIME'12:00:00'", "TIME"),
         ("array(parse_json('1'))", "ARRAY<VARIANT>"),
-        ("named_struct('a', TIME'12:00:00')", "STRUCT<a: TIME(6)>"),
+        ("named_struct('a', TIME'12:00:00')", "STRUCT<a: TIME(6)"),
     ],
 )
 def test_types_that_no_client_reads_are_refused_by_name(sql: Sql, expression: str, type_: str) -> None:

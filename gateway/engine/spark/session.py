@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
 
-CONNECT = "sc://"
+CONNECT, STANDALONE = "sc://", "spark://"
+_PORTS = {CONNECT: 15002, STANDALONE: 7077}
+_REACH_SECONDS = 10.0
 _RETRIES = 5  # some 5 s: pyspark's own 15 take ten minutes
 # Exit codes of the process that owns Spark, and their meaning.
 JVM_ENDED, JVM_HUNG, JVM_MEMORY, SERVER_GONE = 71, 72, 73, 74
@@ -105,6 +109,8 @@ def start(master: str, configuration: Mapping[str, str], app: str = "delta-sql-g
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    if master.startswith(STANDALONE):
+        reach(master)
     if is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else it listens on the machine's first address
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -130,6 +136,7 @@ def connect(url: str) -> Any:
     from pyspark.sql.connect.session import SparkSession
 
     quieten()
+    reach(url)
     try:
         session = SparkSession.builder.remote(url).create()
         session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
@@ -138,6 +145,24 @@ def connect(url: str) -> Any:
     except (PySparkException, OSError, ValueError) as error:
         raise ConfigError("spark", f"{url} does not answer: {first_line(error)}") from error
     return session
+
+
+def reach(master: str) -> None:
+    """Raise ConfigError unless something listens at one of the addresses of a spark:// or sc:// URL.
+
+    Spark itself would try for minutes.
+    """
+    scheme = STANDALONE if master.startswith(STANDALONE) else CONNECT
+    problem: OSError | ValueError | None = None
+    for address in master.removeprefix(scheme).partition("/")[0].partition(";")[0].split(","):
+        try:
+            parts = urlsplit(f"//{address}")
+            where = (parts.hostname or "localhost", parts.port or _PORTS[scheme])
+            socket.create_connection(where, _REACH_SECONDS).close()
+            return
+        except (OSError, ValueError) as error:
+            problem = error
+    raise ConfigError("spark", f"{master} does not answer: {problem}") from problem
 
 
 def quieten() -> None:
