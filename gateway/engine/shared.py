@@ -40,7 +40,7 @@ class SharedLimits:
     queue: int = 1000
     spool_limit: int = 20 << 30
     inline_bytes: int = 256 << 10
-    grace: float = 5.0
+    grace: float = 3.0
     start: float = 600.0
 
 

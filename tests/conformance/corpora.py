@@ -24,6 +24,9 @@ _TIES = "the order of ties is not defined"
 _SETTING = "the setting that the statement depends on was refused before it"
 _CRASH = "Spark fails with an internal error"
 _SHOWN = "recorded with another display of intervals; Spark 4.2.0 itself shows what the gateway shows"
+_JSON = "recorded as the text of VARIANT; clients get its JSON, in which texts have quotes"
+_VOID = "clients are told VOID as STRING, as Databricks does"
+_IN_ARRAYS = "clients are given intervals in arrays as text; their type is in the column's metadata"
 EXCEPTED: dict[str, str] = {
     "group-analytics.sql#104": _CRASH,
     "having.sql#15": _TIES,
@@ -33,6 +36,10 @@ EXCEPTED: dict[str, str] = {
     "subquery/in-subquery/in-set-operations.sql#9": _TIES,
     "subquery/in-subquery/in-set-operations.sql#11": _TIES,
     "typeCoercion/native/elt.sql#3": _SETTING,
+    # With Spark behind the gateway, over the wire.
+    **dict.fromkeys(("variant_get#4", "try_variant_get#4", "variant_explode#0", "variant_explode_outer#0"), _JSON),
+    "assert_true#0": _VOID,
+    **dict.fromkeys(("percentile#3", "approx_percentile#3", "percentile_approx#3"), _IN_ARRAYS),
     **{f"postgreSQL/interval.sql#{number}": _SHOWN for number in (*range(12), 14, 17)},
 }
 
