@@ -12,4 +12,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the named benchmarks, or all."""
     if util.find_spec("benchmarks") is None:
         raise ConfigError("bench", "the benchmarks are in the source checkout; run this from there, or `make bench`")
-    return int(import_module("benchmarks.run").main(arguments.names))
+    try:
+        return int(import_module("benchmarks.run").main(arguments.names))
+    except ModuleNotFoundError as error:
+        raise ConfigError("bench", f"{error.name} is not installed; run `make bench`, which brings what is needed") from error

@@ -22,13 +22,13 @@ class Progress:
     """One line on a terminal that shows how far the statement is."""
 
     def __init__(self, shown: bool) -> None:
-        self._shown = shown
+        self.shown = shown
         self._start = time.monotonic()
         self._width = 0
 
     def __call__(self, status: Any) -> None:
         """Show a TGetOperationStatusResp."""
-        if not self._shown:
+        if not self.shown:
             return
         answer = getattr(status, "progressUpdateResponse", None)
         fraction = getattr(answer, "progressedPercentage", None)
@@ -63,7 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
         progress = Progress(not arguments.quiet and sys.stderr.isatty())
         try:
             client.open(catalog=arguments.catalog, schema=arguments.schema)
-            result = client.execute(text, lz4=True, progress=progress)
+            # With direct results the first call would be silent for as long as it waits for them.
+            result = client.execute(text, lz4=True, direct=not progress.shown, progress=progress)
             progress.end()
             whole = shape != "table" or arguments.output is not None
             rows, more = write_rows(

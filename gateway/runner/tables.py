@@ -65,7 +65,10 @@ class StatementTables:
             known = self.catalogs.get(catalog.lower())
             started = time.perf_counter()
             if known is not None:
-                found = known.table(schema, table, _moment(as_of)) or known.view(schema, table)
+                try:
+                    found = known.table(schema, table, _moment(as_of)) or known.view(schema, table)
+                except UserError as error:
+                    raise error.at(span) from None
             self.seconds += time.perf_counter() - started
             if found is None:
                 raise self.missing(parts, span)

@@ -316,7 +316,6 @@ class GatewayService:
         page = found.fetch(orientation, max_rows, max_bytes, start_row_offset, self._config.pages)
         self._touch(found)
         observability.histogram("operation_seconds", time.perf_counter() - start, phase="fetch")
-        observability.counter("result_rows_total", page.rows)
         return page
 
     def cancel(self, principal: Principal, operation: Handle) -> None:

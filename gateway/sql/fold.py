@@ -5,13 +5,16 @@ Only operations whose value is certain are folded; an operation that would raise
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from typing import Any
 
-from gateway.sql.bound import Call, Cast, Expr, Lit
+from gateway import instants
+from gateway.sql.bound import Call, Cast, Expr, Lit, lit
 from gateway.sql.catalogue import Context
 from gateway.sql.functions.casts import fold_cast
+from gateway.sql.functions.context import SURROUNDINGS
 from gateway.sqltypes import (
     BIGINT,
     DATE,
@@ -36,6 +39,10 @@ def fold(expr: Expr, context: Context) -> Lit | None:
         arg = fold(expr.arg, context)
         return fold_cast(arg, expr.type, context) if arg is not None and not expr.is_try else None
     if isinstance(expr, Call):
+        if not expr.args and expr.fn in SURROUNDINGS:
+            return lit(SURROUNDINGS[expr.fn][1](context), expr.type)
+        if expr.fn == "_ts_add_micros":
+            return _moved(expr, context)
         rule = _RULES.get(expr.fn)
         if rule is None:
             return None
@@ -50,6 +57,19 @@ def fold(expr: Expr, context: Context) -> Lit | None:
             return None  # Spark's days wrap around
         return None if value is None else Lit(expr.type, False, value)
     return None
+
+
+def _moved(expr: Call, context: Context) -> Lit | None:
+    """A TIMESTAMP moved by a day-time interval: whole days by the session's calendar, the rest by the clock."""
+    start, interval = (fold(a, context) for a in expr.args)
+    if start is None or interval is None:
+        return None
+    if start.value is None or interval.value is None:
+        return Lit(expr.type, True, None)
+    zone = instants.known_zone(context.time_zone)
+    rest = int(math.fmod(interval.value, instants.MICROS_PER_DAY))
+    local = instants.local_of(start.value, zone) + interval.value - rest
+    return Lit(expr.type, False, instants.instant_of(local, zone) + rest)
 
 
 def _checked(t: DataType, value: Any) -> Any:

@@ -29,6 +29,7 @@ from gateway.sql.bound import (
     Range,
     Rel,
     Scan,
+    Subquery,
     Values,
     Window,
 )
@@ -179,6 +180,8 @@ class Relations:
         """("version", int) or ("timestamp", microseconds): a constant."""
         expr = self.expressions.bind(version.expression, Scope())
         literal = fold(expr, self.context)
+        if literal is None and not contains(expr, Col) and not contains(expr, Subquery):
+            raise unsupported("this time travel expression", span_of(version))
         if literal is None or literal.value is None:
             raise UserError(
                 "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",

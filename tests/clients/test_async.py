@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from databricks.sql import exc
+
+from tests.attacks.attacker import cpu_seconds, workers
+from tests.fix_server import Server, connect_to, start_server
 
 ENDLESS = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
 
@@ -52,6 +57,42 @@ def test_cancel(connect: Any) -> None:
         assert len(failure) == 1
     with connection.cursor() as after:
         assert after.execute("SELECT 1").fetchone()[0] == 1
+
+
+def test_cancel_stops_the_work(tmp_path: Path) -> None:
+    server = start_server(tmp_path, "--slots", "1")
+    try:
+        with connect_to(server) as connection, connection.cursor() as cursor:
+            cursor.execute_async(ENDLESS)
+            idle = used(server)
+            wait_until(lambda: used(server) - idle > 4.0, 60, "the statement does not run")
+            cursor.cancel()
+            with pytest.raises(exc.Error, match="CANCEL"):
+                cursor.get_async_execution_result()
+            wait_until(lambda: growth(server, 1.0) < 0.05, 20, "the engine still computes")
+            assert cursor.execute("SELECT 1").fetchone()[0] == 1
+    finally:
+        assert server.stop() == 0
+
+
+def used(server: Server) -> float:
+    """CPU seconds of the engine's processes that are alive."""
+    return sum(cpu_seconds(pid) or 0.0 for pid in workers(server))
+
+
+def growth(server: Server, seconds: float) -> float:
+    """CPU seconds that the engine's processes use, the new ones among them, within so much time."""
+    before = {pid: cpu_seconds(pid) or 0.0 for pid in workers(server)}
+    time.sleep(seconds)
+    return sum(max(0.0, (cpu_seconds(pid) or 0.0) - before.get(pid, 0.0)) for pid in workers(server))
+
+
+def wait_until(holds: Callable[[], bool], seconds: float, otherwise: str) -> None:
+    """Until it holds; fails with `otherwise` after `seconds`."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, otherwise
+        time.sleep(0.05)
 
 
 def test_timeout(connect: Any) -> None:

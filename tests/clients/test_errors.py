@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import urllib.request
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from databricks.sql import exc
+
+from tests.fix_server import Server, connect_to, start_server
 
 CASES: tuple[tuple[str, str, str], ...] = (
     # statement, words of the message in this order, SQLSTATE
@@ -40,6 +45,30 @@ def test_condition(cursor: Any, statement: str, words: str, sqlstate: str) -> No
     assert words in message
     assert f"SQLSTATE: {sqlstate}" in message
     assert cursor.execute("SELECT 'alive'").fetchone()[0] == "alive"
+
+
+@pytest.mark.parametrize(
+    ("statement", "line", "column", "marked"),
+    [
+        ("SELECT 1,\n  nope FROM range(1)", 2, 3, "nope"),
+        ("SELECT nofn(1)", 1, 8, "nofn(1)"),
+        ("SELECT * FROM\n\n no_such_table", 3, 2, "no_such_table"),
+        ("SELECT 'ä€😀' || nope", 1, 17, "nope"),
+        ("SELECT 1 FROM range(3) WHERE id = = 2", 1, 35, "="),
+        ("DROP TABLE nope", 1, 12, "nope"),
+        ("SELECT id FROM range(3) WHERE id IN (SELECT nope FROM range(2))", 1, 45, "nope"),
+    ],
+)
+def test_position_of_what_is_wrong_in_the_text(
+    cursor: Any, statement: str, line: int, column: int, marked: str
+) -> None:
+    with pytest.raises(exc.ServerOperationError) as caught:
+        cursor.execute(statement)
+    head, _, shown = str(caught.value).partition(f"\n\n== SQL (line {line}, position {column}) ==\n")
+    assert head.endswith(f"(line {line}, pos {column - 1})")
+    *_, text, carets = shown.splitlines()
+    start = carets.index("^")
+    assert text[start : start + carets.count("^")] == marked
 
 
 def test_near_names_are_offered(cursor: Any) -> None:
@@ -104,7 +133,22 @@ def test_paths_outside_the_allowed_folders_are_refused(cursor: Any) -> None:
         cursor.execute("SELECT * FROM parquet.`/etc/passwd`")
 
 
-def test_sort_larger_than_memory_gets_an_answer(connect: Any) -> None:
-    with connect().cursor() as cursor:
-        cursor.execute("SELECT id FROM range(3000000) ORDER BY hash(id), id LIMIT 5")
-        assert len(cursor.fetchall()) == 5
+def test_sort_larger_than_memory_gives_all_rows_in_order(tmp_path: Path) -> None:
+    rows, step = 10_000_000, 1_000_003
+    server = start_server(tmp_path, "--memory-limit", "64MiB", "--slots", "1")
+    try:
+        with connect_to(server) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT id FROM range({rows}) ORDER BY id % {step}, id")
+            found = cursor.fetchall_arrow().column("id").to_numpy()
+        assert spilled_bytes(server) > 0, "the sort fitted into memory"
+    finally:
+        assert server.stop() == 0
+    ids = np.arange(rows)
+    assert np.array_equal(found, ids[np.argsort(ids % step, kind="stable")])
+
+
+def spilled_bytes(server: Server) -> float:
+    """What statements have written to disk for want of memory, as /metrics tells."""
+    with urllib.request.urlopen(server.url + "/metrics", timeout=20) as page:
+        lines = page.read().decode().splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith("spill_bytes_total "))

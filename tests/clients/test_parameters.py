@@ -45,15 +45,20 @@ def test_inside_a_query(cursor: Any) -> None:
     assert [r[0] for r in cursor.fetchall()] == [10, 11, 12]
 
 
-def test_arrays_and_maps(cursor: Any) -> None:
-    try:
-        cursor.execute("SELECT :a AS a", {"a": [1]})
-    except exc.ServerOperationError as error:
-        assert "ARRAY" in str(error) and "SQLSTATE: 0A000" in str(error)
-        return
-    cursor.execute("SELECT :a AS a, :m AS m", {"a": [1, 2, 3], "m": {"k": 1}})
-    row = cursor.fetchone()
-    assert (plain(row.a), plain(row.m)) == ([1, 2, 3], [("k", 1)])
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [([1, 2, 3], "ARRAY"), ([["x"], []], "ARRAY"), ([], "ARRAY"), (["x", None], "ARRAY"), ({"k": 1}, "MAP")],
+    ids=repr,
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_arrays_and_maps_are_refused_by_name(cursor: Any, value: Any, kind: str, named: bool) -> None:
+    statement, parameters = ("SELECT :v AS v", {"v": value}) if named else ("SELECT ? AS v", [value])
+    with pytest.raises(
+        exc.ServerOperationError, match=rf"^\[UNSUPPORTED_FEATURE\] a parameter of type {kind} "
+    ) as caught:
+        cursor.execute(statement, parameters)
+    assert "SQLSTATE: 0A000" in str(caught.value)
+    assert cursor.execute("SELECT :v AS v", {"v": 7}).fetchone()[0] == 7
 
 
 def test_a_value_is_never_text_of_the_statement(cursor: Any) -> None:

@@ -19,6 +19,7 @@ import pytest
 from gateway.auth.authenticators import token_line
 from gateway.cli import main
 from gateway.protocol.client import Client, RemoteError
+from gateway.thrift_gen.TCLIService import ttypes
 from tests.fix_server import HTTP_PATH, Server, clean_environment, start_server
 
 ENDLESS = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
@@ -110,6 +111,40 @@ def test_foreign_handles_look_like_missing_ones(server: Server) -> None:
         with pytest.raises(RemoteError, match="SessionHandle"):
             bob.execute("SELECT 1")
         bob._session = None
+
+
+def test_a_foreign_operation_is_neither_read_nor_ended(server: Server) -> None:
+    with Client(server.thrift_url, user="alice").open() as alice, Client(server.thrift_url, user="bob").open() as bob:
+        statement = ttypes.TExecuteStatementReq(sessionHandle=alice._session, statement="SELECT 42 AS n", runAsync=True)
+        operation = alice.call("ExecuteStatement", statement).operationHandle
+        status, fetch = ttypes.TGetOperationStatusReq(operation), ttypes.TFetchResultsReq(operation, maxRows=10)
+        verbs: dict[str, Any] = {
+            "GetOperationStatus": status,
+            "FetchResults": fetch,
+            "GetResultSetMetadata": ttypes.TGetResultSetMetadataReq(operation),
+            "CancelOperation": ttypes.TCancelOperationReq(operation),
+        }
+        guessed = ttypes.TOperationHandle(
+            ttypes.THandleIdentifier(operation.operationId.guid, os.urandom(16)), operation.operationType, True
+        )
+        for method, request in verbs.items():
+            texts = []
+            for handle in (operation, guessed):
+                request.operationHandle = handle
+                with pytest.raises(RemoteError) as caught:
+                    bob.call(method, request)
+                texts.append(str(caught.value))
+            assert "INVALID_OPERATION_HANDLE" in texts[0], method
+            assert texts[0] == texts[1], method  # nothing tells that the first is right
+        bob.call("CloseOperation", ttypes.TCloseOperationReq(operation))  # closing what is not there is no error
+        status.operationHandle = fetch.operationHandle = operation
+        states = ttypes.TOperationState
+        under_way = (states.INITIALIZED_STATE, states.PENDING_STATE, states.RUNNING_STATE)
+        while (state := alice.call("GetOperationStatus", status).operationState) in under_way:
+            time.sleep(0.02)
+        assert state == states.FINISHED_STATE
+        (column,) = alice.call("FetchResults", fetch).results.columns
+        assert bytes(column.i32Val.values.data) == (42).to_bytes(4, "big")
 
 
 def test_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,12 +33,31 @@ LEAST = {
 }
 
 
+# Marks of tests that `make test` leaves out.
+LEFT_OUT = ("heavy", "spark", "skip")
+
+
 @cache
-def functions(path: Path) -> frozenset[str]:
-    """Names of the test functions of a file."""
-    return frozenset(
-        node.name for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)
-    )
+def functions(path: Path) -> dict[str, bool]:
+    """The test functions of a file by name; whether `make test` runs them."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    whole = [node.value for node in tree.body if isinstance(node, ast.Assign) and names(node) == ["pytestmark"]]
+    return {
+        node.name: not any(is_left_out(mark) for mark in (*whole, *node.decorator_list))
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+def names(node: ast.Assign) -> list[str]:
+    """What an assignment sets."""
+    return [ast.unparse(target) for target in node.targets]
+
+
+def is_left_out(mark: ast.expr) -> bool:
+    """Whether a mark, a list of them or a decorator is one of `LEFT_OUT`."""
+    found = [ast.unparse(node) for node in ast.walk(mark) if isinstance(node, ast.Attribute)]
+    return any(f"pytest.mark.{name}" in found for name in LEFT_OUT)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[r["id"] for r in ROWS])
@@ -61,6 +80,14 @@ def test_every_behaviour_has_a_test_or_a_reason(row: dict[str, str]) -> None:
         assert name.startswith("test_"), node
         assert (ROOT / path).is_file(), node
         assert name in functions(ROOT / path), node
+    if row["applies"] == "yes":
+        assert any(functions(ROOT / path)[name] for path, _, name in (node.partition("::") for node in nodes))
+
+
+def test_tests_that_are_left_out_are_known() -> None:
+    loaded = functions(ROOT / "tests" / "attacks" / "test_load.py")
+    assert loaded and not any(loaded.values())
+    assert functions(Path(__file__))["test_tests_that_are_left_out_are_known"]
 
 
 def test_no_behaviour_is_missing_and_none_is_twice() -> None:

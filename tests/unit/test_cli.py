@@ -7,15 +7,19 @@ import io
 import json
 import socket
 import stat
+import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from importlib import metadata
+from importlib import metadata, util
 from pathlib import Path
+from types import ModuleType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.measure import Row
+from benchmarks.systems import sail_process
 from gateway import __version__
 from gateway.auth.authenticators import read_tokens
 from gateway.cli import main
@@ -307,6 +311,38 @@ def test_demo_passes_spark_on_to_its_server(tmp_path: Path, monkeypatch: pytest.
     arguments = make_parser().parse_args([*argv, "--spark-memory", "1GiB"])
     config = embedded_config(settings_flags(arguments), arguments.config)
     assert (config.spark, config.spark_jars, config.spark_memory) == ("local[2]", tmp_path / "j", 1 << 30)
+
+
+def test_bench_without_the_source_checkout_exits_with_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(util, "find_spec", lambda name: None)
+    assert main(["bench"]) == 2
+    assert "source checkout" in capsys.readouterr().err
+
+
+def test_bench_of_an_unknown_name_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "startup", "nonsense"]) == 2
+    output = capsys.readouterr()
+    assert "nonsense" in output.err and "roundtrip" in output.err and output.out == ""
+
+
+@pytest.mark.parametrize(("met", "code"), [([True, None], 0), ([None], 0), ([True, False], 1)])
+def test_bench_tells_by_its_code_whether_every_figure_is_met(
+    met: list[bool | None], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [Row(f"figure {i}", {"ours": str(i)}, "<= 1", ok) for i, ok in enumerate(met)]
+    module = ModuleType("benchmarks.roundtrip")
+    module.__dict__["run"] = lambda: rows
+    monkeypatch.setitem(sys.modules, "benchmarks.roundtrip", module)
+    assert main(["bench", "roundtrip"]) == code
+    assert "figure 0" in capsys.readouterr().out
+
+
+def test_bench_leaves_out_what_the_extra_would_compare_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(util, "find_spec", lambda name: None)
+    with sail_process() as sail:
+        assert sail is None
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,9 @@
 
 import io
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -111,6 +113,21 @@ def test_metrics() -> None:
     assert "rss_bytes" in text and observability.resident_bytes() > 1e6
     for metric in METRICS:
         assert f"# HELP {metric.name} " in text
+
+
+def test_names_and_labels_are_those_of_the_reference(shared: Path) -> None:
+    text = (shared / "reference" / "operations.md").read_text(encoding="utf-8")
+    (line,) = [line for line in text.splitlines() if line.startswith("**Metrics**")]
+    wanted = dict(re.findall(r"`([a-z_]+)(?:\{([^}]*)\})?`", line))
+    del wanted["links_open"]  # there are no result links yet
+    assert len(wanted) >= 20
+    declared = {metric.name: metric for metric in METRICS}
+    assert set(wanted) - set(declared) == set()
+    for name, labels in wanted.items():
+        keys = [label.partition("=")[0].replace("class", "error_class") for label in labels.split(",") if label]
+        assert list(declared[name].labels) == keys, name
+    phases = wanted["operation_seconds"].removeprefix("phase=").split("|")
+    assert declared["operation_seconds"].help.endswith(", ".join(phases))
 
 
 def test_wrong_use_of_metrics_is_an_error() -> None:

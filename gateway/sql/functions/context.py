@@ -33,19 +33,24 @@ def _shown(name: str, shown: str, type_: DataType, value: Callable[[Context], An
     return Function(name, returns=type_, nullable="never", lower=_constant(value), shown=shown)
 
 
+#: Constants of a statement by the function without arguments that gives them: type and value.
+SURROUNDINGS: dict[str, tuple[DataType, Callable[[Context], Any]]] = {
+    "current_date": (DATE, lambda c: _local(c) // instants.MICROS_PER_DAY),
+    "curdate": (DATE, lambda c: _local(c) // instants.MICROS_PER_DAY),
+    "current_timestamp": (TIMESTAMP, lambda c: c.clock.now_us),
+    "now": (TIMESTAMP, lambda c: c.clock.now_us),
+    "localtimestamp": (TIMESTAMP_NTZ, _local),
+    "current_timezone": (STRING, lambda c: c.time_zone),
+    "current_catalog": (STRING, lambda c: c.catalog),
+    "current_schema": (STRING, lambda c: c.schema),
+    "current_user": (STRING, lambda c: c.user),
+    "user": (STRING, lambda c: c.user),
+    "session_user": (STRING, lambda c: c.user),
+    "version": (STRING, lambda c: SPARK_VERSION),
+}
+
 ROWS: tuple[Function, ...] = (
-    _row("current_date", DATE, lambda c: _local(c) // instants.MICROS_PER_DAY),
-    _row("curdate", DATE, lambda c: _local(c) // instants.MICROS_PER_DAY),
-    _row("current_timestamp", TIMESTAMP, lambda c: c.clock.now_us),
-    _row("now", TIMESTAMP, lambda c: c.clock.now_us),
-    _row("localtimestamp", TIMESTAMP_NTZ, _local),
-    _row("current_timezone", STRING, lambda c: c.time_zone),
-    _row("current_catalog", STRING, lambda c: c.catalog),
+    *(_row(name, *found) for name, found in SURROUNDINGS.items()),
     _shown("current_database", "current_schema", STRING, lambda c: c.schema),
-    _row("current_schema", STRING, lambda c: c.schema),
-    _row("current_user", STRING, lambda c: c.user),
-    _row("user", STRING, lambda c: c.user),
-    _row("session_user", STRING, lambda c: c.user),
-    _row("version", STRING, lambda c: SPARK_VERSION),
     Function("input_file_name", returns=STRING, nullable="never", deterministic=False),
 )

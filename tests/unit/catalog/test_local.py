@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
+import urllib.request
 from pathlib import Path
 
 import datafusion
@@ -208,6 +210,25 @@ def test_samples(samples: LocalCatalog) -> None:
     orphans = """select count(*) as n from lineitem
         left join partsupp on l_partkey = ps_partkey and l_suppkey = ps_suppkey where ps_partkey is null"""
     assert ctx.sql(orphans).to_arrow_table().to_pylist() == [{"n": 0}]
+
+
+def test_samples_are_made_without_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> object:
+        raise AssertionError("the samples ask the network")
+
+    for name in ("socket", "create_connection", "getaddrinfo", "gethostbyname"):
+        monkeypatch.setattr(socket, name, refuse)
+    with pytest.raises(AssertionError, match="network"):
+        urllib.request.urlopen("http://127.0.0.1:1/")
+    made = open_samples(str(tmp_path))
+    assert made.schemas() == ["delta_types", "nyctaxi", "tpch"]
+    counts = {}
+    for name in ("region", "nation", "lineitem"):
+        bound = made.table("tpch", name)
+        assert bound is not None
+        counts[name] = bound.num_rows
+    assert (counts["region"], counts["nation"]) == (5, 25)
+    assert counts["lineitem"] and counts["lineitem"] > 50_000
 
 
 def test_all_types_has_every_type(samples: LocalCatalog) -> None:

@@ -350,6 +350,23 @@ def test_results_expire_when_nobody_touches_them(house: House) -> None:
     assert refused(lambda: house.status(dropped)).condition == "INVALID_OPERATION_HANDLE"
 
 
+def test_asking_for_its_status_keeps_an_operation(house: House) -> None:
+    session = house.open()
+    asked, silent = house.execute(session), house.execute(session)
+    for operation in (asked, silent):
+        house.run(operation).plan()
+        house.run(operation).deliver(2)
+        house.run(operation).finish()
+    idle = house.config.operation_idle
+    for _ in range(3):
+        house.after(idle * 0.75)
+        assert house.status(asked).state is State.FINISHED
+    assert refused(lambda: house.status(silent)).condition == "INVALID_OPERATION_HANDLE"
+    assert house.fetch(asked) == [0, 1]
+    house.after(idle + 1)
+    assert refused(lambda: house.status(asked)).condition == "INVALID_OPERATION_HANDLE"
+
+
 def test_idle_sessions_expire_with_all_that_they_hold(house: House) -> None:
     idle, used, busy = house.open(), house.open(), house.open()
     operation = house.execute(busy, timeout_seconds=170_000)

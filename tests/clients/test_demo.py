@@ -1,0 +1,64 @@
+"""`gateway demo --once` as a user runs it: a process that shows rows, ends by itself and leaves nothing running."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from importlib.metadata import version
+from pathlib import Path
+
+from gateway.cli.demo import QUERY
+from tests.fix_server import clean_environment
+
+
+def marked(mark: str) -> list[int]:
+    """Process ids whose environment has the variable MARK of this value."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                variables = Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if f"MARK={mark}".encode() in variables:
+                found.append(int(entry))
+    return found
+
+
+def test_the_demo_shows_rows_of_the_connector_and_ends(tmp_path: Path) -> None:
+    mark = uuid.uuid4().hex
+    command = [sys.executable, "-m", "gateway", "demo", "--once", "--port", "0", "--state", str(tmp_path / "state")]
+    environment = clean_environment() | {"MARK": mark}
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    try:
+        assert process.pid in marked(mark)
+        output, errors = process.communicate(timeout=180)  # until nothing holds the pipes
+    finally:
+        process.kill()
+    assert (process.returncode, errors) == (0, "")
+    end = time.monotonic() + 10
+    while (left := marked(mark)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert left == []
+
+    asked, _, answer = output.partition("and got:\n")
+    assert f"databricks-sql-connector {version('databricks-sql-connector')} asked:" in asked
+    assert all(line in asked for line in QUERY.splitlines())
+    lines = [line.strip() for line in answer.strip().split("\n\n")[0].splitlines()]
+    assert lines[0].split() == ["region", "orders", "revenue", "latest"]
+    rows = [line.rsplit(maxsplit=3) for line in lines[2:]]
+    assert sorted(row[0] for row in rows) == ["AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST"]
+    assert sum(int(row[1]) for row in rows) == 15_000
+    revenues = [float(row[2]) for row in rows]
+    assert revenues == sorted(revenues, reverse=True) and revenues[-1] > 0
+    assert all(row[3].startswith("1998-") for row in rows)
