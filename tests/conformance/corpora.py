@@ -87,6 +87,15 @@ def runner_script() -> Path | None:
     return script if script is not None and script.is_file() else None
 
 
+def make_tables(folder: Path) -> str:
+    """Make the tables of the corpus ``tpc`` below `folder`; what went wrong, "" if nothing did."""
+    script = runner_script()
+    assert script is not None
+    command = [sys.executable, str(script.parent / "make_tpc_data.py"), "--out", str(folder / "data")]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    return made.stderr[-300:] if made.returncode else ""
+
+
 def run(corpus: Corpus, out: Path, data: Path | None = None, jobs: int = 2) -> Verdicts:
     """Run a corpus; `data` is the folder that holds ``data/`` with its tables."""
     script = runner_script()

@@ -6,7 +6,6 @@ Prints a table and writes it to docs/conformance.md. What is not here is skipped
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -50,14 +49,9 @@ def recorded(corpus: corpora.Corpus, folder: Path) -> Line:
     data = None
     if corpus.name == "tpc":
         data = folder / "tpc"
-        made = subprocess.run(
-            [sys.executable, str(script.parent / "make_tpc_data.py"), "--out", str(data / "data")],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if made.returncode:
-            return Line(corpus.title, 0, 0, 0, 0, missing=f"its tables could not be made: {made.stderr[-200:]}")
+        problem = corpora.make_tables(data)
+        if problem:
+            return Line(corpus.title, 0, 0, 0, 0, missing=f"its tables could not be made: {problem}")
     verdicts = corpora.run(corpus, folder, data)
     counts = verdicts.counts
     for statement in verdicts.unexcused():
