@@ -20,7 +20,7 @@ from typing import Any
 
 from gateway import observability
 from gateway.auth.authenticators import AllowAll, StaticTokens, read_tokens
-from gateway.config import Config, check_pins
+from gateway.config import Config, check_pins, normalise_setting
 from gateway.engine import spill
 from gateway.engine.base import Handler
 from gateway.engine.launch import Launched
@@ -187,6 +187,7 @@ class Gateway:
                 max_statement=config.max_statement,
                 slow_statement=config.slow_statement,
             ),
+            partial(normalise_setting, spark=config.spark is not None),
         )
         self._app = HttpApp(
             ThriftHandler(self._service, HandlerOptions(budget=Budget(size=config.max_request_body))).answer,

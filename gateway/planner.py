@@ -62,6 +62,7 @@ _FOR_SPARK: tuple[tuple[str, ...], ...] = (
 )
 # What would change names or places that only the gateway's catalog may change.
 _NOT_IN_SPARK = frozenset({"RENAME", "DROP", "CREATE", "VIEW", "FUNCTION"})
+_MADE_OF_TEXT = frozenset({"VIEW", "FUNCTION"})
 # Refusals that Spark would not answer better.
 _FINAL = ("UNSUPPORTED_FEATURE.SET_VALUE", "CONFIG_NOT_AVAILABLE")
 
@@ -140,6 +141,20 @@ def uses_definitions(statement: Statement, names: Sequence[str]) -> Handover | N
     if not names or not _fits_spark(statement):
         return None
     return Handover(SPARK, f"it uses {', '.join(names)} of the session")
+
+
+def honoured_there(statement: Statement, settings: Mapping[str, str]) -> Handover | None:
+    """Spark, for a statement of a session with settings that only Spark honours (`settings`).
+
+    Raises UnsupportedError for a view or function that would be made under them: it is used under others, too.
+    """
+    if not settings or not _fits_spark(statement):
+        return None
+    shown = ", ".join(f"{key} = {value}" for key, value in settings.items())
+    if statement.kind is Kind.DDL and not _MADE_OF_TEXT.isdisjoint(statement.words[:6]):
+        text = f"Making a view or function under {shown} is not supported; RESET it before."
+        raise UnsupportedError("UNSUPPORTED_FEATURE.SET_VALUE", text)
+    return Handover(SPARK, f"the session has {shown}, which only Spark honours")
 
 
 def handed_over(statement: Statement, error: UnsupportedError, engine: str) -> Handover | None:

@@ -1,8 +1,9 @@
 """The settings of a session: what SQL SET, OpenSession and confOverlay may say.
 
 Keys are matched without case; a setting has one canonical key (Databricks' name) and aliases (Spark's name). A setting whose
-only answer here is its default is `fixed`: other values would change what statements mean and are refused by name. Tuning
-keys of Spark that cannot change an answer are accepted and kept, and have no effect.
+only answer here is its default is `fixed`: other values would change what statements mean and are refused by name. With Spark
+beside the embedded engine, values that only Spark honours are kept, and make the session's statements run there. Tuning keys of
+Spark that cannot change an answer are accepted and kept, and have no effect.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import zoneinfo
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from gateway.config.values import parse_bool, parse_int
 from gateway.errors import UnsupportedError, UserError
@@ -31,7 +33,10 @@ METRIC_VIEWS = "spark.sql.thriftserver.metadata.metricview.enabled"
 
 @dataclass(frozen=True, slots=True)
 class SessionSetting:
-    """One setting. `parse` returns the canonical text of a value or raises ValueError; `fixed` allows only the default."""
+    """One setting. `parse` returns the canonical text of a value or raises ValueError; `fixed` allows only the default.
+
+    `on_spark`: Spark may honour other values of a fixed one.
+    """
 
     key: str
     default: str
@@ -39,6 +44,12 @@ class SessionSetting:
     help: str
     aliases: tuple[str, ...] = ()
     fixed: bool = False
+    on_spark: bool = False
+
+    @property
+    def sparks_name(self) -> str:
+        """Spark's key of a setting that Spark knows."""
+        return self.key if self.key.startswith("spark.") else self.aliases[0]
 
 
 def _bool(text: str) -> str:
@@ -134,8 +145,12 @@ def normalise_zone(text: str) -> str:
     raise ValueError(f"cannot resolve the given timezone '{text}'")
 
 
-def _fixed(key: str, default: str, what: str, *aliases: str) -> SessionSetting:
-    return SessionSetting(key, default, _bool if default in ("true", "false") else _word(default), what, aliases, True)
+def _fixed(key: str, default: str, what: str, *aliases: str, on_spark: bool = False) -> SessionSetting:
+    parse = _bool if default in ("true", "false") else _word(default)
+    return SessionSetting(key, default, parse, what, aliases, True, on_spark)
+
+
+_sparks = partial(_fixed, on_spark=True)
 
 
 SESSION_SETTINGS: tuple[SessionSetting, ...] = (
@@ -165,25 +180,25 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
         ("spark.sql.files.maxPartitionBytes",),
     ),
     SessionSetting("read_only_external_metastore", "false", _bool, "accepted, no effect"),
-    _fixed(ANSI_MODE, "true", "ANSI errors on overflow, bad casts and division by zero", "spark.sql.ansi.enabled"),
-    _fixed("legacy_time_parser_policy", "corrected", "datetime patterns", "spark.sql.legacy.timeParserPolicy"),
+    _sparks(ANSI_MODE, "true", "ANSI errors on overflow, bad casts and division by zero", "spark.sql.ansi.enabled"),
+    _sparks("legacy_time_parser_policy", "corrected", "datetime patterns", "spark.sql.legacy.timeParserPolicy"),
     _fixed("enable_photon", "true", "vectorised execution"),
     _fixed("spark.sql.caseSensitive", "false", "names are matched without case"),
-    _fixed("spark.sql.storeAssignmentPolicy", "ansi", "casts on INSERT"),
-    _fixed("spark.sql.timestampType", "timestamp_ltz", "meaning of TIMESTAMP"),
-    _fixed("spark.sql.crossJoin.enabled", "true", "joins without a condition"),
+    _sparks("spark.sql.storeAssignmentPolicy", "ansi", "casts on INSERT"),
+    _sparks("spark.sql.timestampType", "timestamp_ltz", "meaning of TIMESTAMP"),
+    _sparks("spark.sql.crossJoin.enabled", "true", "joins without a condition"),
     SessionSetting(GROUP_BY_ORDINAL, "true", _bool, "GROUP BY 1 names the first select item"),
     SessionSetting(GROUP_BY_ALIASES, "true", _bool, "GROUP BY may name aliases of select items"),
     SessionSetting(ORDER_BY_ORDINAL, "true", _bool, "ORDER BY 1 names the first select item"),
     _fixed("spark.sql.parser.escapedStringLiterals", "false", "backslash escapes in string literals"),
-    _fixed("spark.sql.parser.quotedRegexColumnNames", "false", "regular expressions as column names"),
+    _sparks("spark.sql.parser.quotedRegexColumnNames", "false", "regular expressions as column names"),
     SessionSetting(PRECISION_LOSS, "true", _bool, "decimal arithmetic beyond 38 digits gives up fractional digits"),
-    _fixed("spark.sql.function.eltOutputAsString", "false", "type of elt"),
-    _fixed("spark.sql.function.concatBinaryAsString", "false", "type of concat"),
-    _fixed("spark.sql.mapKeyDedupPolicy", "exception", "duplicate map keys"),
-    _fixed("spark.sql.ansi.enforceReservedKeywords", "false", "reserved words as names"),
+    _sparks("spark.sql.function.eltOutputAsString", "false", "type of elt"),
+    _sparks("spark.sql.function.concatBinaryAsString", "false", "type of concat"),
+    _sparks("spark.sql.mapKeyDedupPolicy", "exception", "duplicate map keys"),
+    _sparks("spark.sql.ansi.enforceReservedKeywords", "false", "reserved words as names"),
     _fixed("spark.sql.ansi.doubleQuotedIdentifiers", "false", "double quotes enclose strings"),
-    _fixed("spark.sql.sources.partitionOverwriteMode", "static", "INSERT OVERWRITE"),
+    _sparks("spark.sql.sources.partitionOverwriteMode", "static", "INSERT OVERWRITE"),
 )
 
 # Spark settings that change speed or layout, never an answer.
@@ -214,6 +229,27 @@ _TUNING_PREFIXES = (
     "spark.databricks.delta.autocompact.",
     "spark.databricks.photon.",
 )
+_NANOSECONDS = "spark.sql.timestampnanostypes.enabled"
+# Spark settings that change answers, and that only Spark honours.
+_SPARK_KEYS = frozenset(
+    {
+        "spark.sql.binaryoutputstyle",
+        "spark.sql.prioritizeordinalresolutioninsort.enabled",
+        _NANOSECONDS,
+    }
+)
+_SPARK_PREFIXES = ("spark.sql.legacy.", "spark.sql.optimizer.")
+_NOT_OF_A_SESSION = (
+    "parser.",
+    "escape",
+    "quot",
+    "path",
+    "catalog",
+    "reject",
+    "location",
+    "excludedrules",
+    "viewschema",
+)
 _BY_KEY = {alias.lower(): s for s in SESSION_SETTINGS for alias in (s.key, *s.aliases)}
 
 
@@ -228,17 +264,47 @@ def find_setting(key: str) -> SessionSetting | None:
     return _BY_KEY.get(key.strip().lower())
 
 
-def normalise_setting(key: str, value: str) -> tuple[str, str] | None:
+def is_sparks(key: str) -> bool:
+    """Whether `key` is one of Spark's settings that change answers, but neither how a text is read nor what it may reach."""
+    lower = key.lower()
+    legacy = lower.startswith(_SPARK_PREFIXES) and not any(word in lower for word in _NOT_OF_A_SESSION)
+    return lower in _SPARK_KEYS or legacy
+
+
+def honoured_by_spark(settings: Mapping[str, str]) -> dict[str, str]:
+    """Those of a session's settings whose values only Spark honours, by Spark's keys."""
+    found = {}
+    for key, value in settings.items():
+        setting = _BY_KEY.get(key.lower())
+        if setting is None and is_sparks(key):
+            found[key] = value
+        elif setting is not None and setting.fixed and value != setting.default:
+            found[setting.sparks_name] = value
+    return found
+
+
+def keeps_nanoseconds(settings: Mapping[str, str]) -> bool:
+    """Whether a session has Spark's types of timestamps with nanoseconds."""
+    return any(key.lower() == _NANOSECONDS and value.strip().lower() == "true" for key, value in settings.items())
+
+
+def normalise_setting(key: str, value: str, spark: bool = False) -> tuple[str, str] | None:
     """Canonical key and value; None for a key that is unknown (the caller decides whether that is an error).
+
+    With `spark`, values that only Spark honours are taken too.
 
     Raises UserError (INVALID_CONF_VALUE…) for a bad value and UnsupportedError for a known one that is not available here.
     """
     setting = find_setting(key)
+    if setting is None and spark and is_sparks(key.strip()):
+        return key.strip(), value  # Spark tells its keys apart by case
     if setting is None:
         return (key.strip().lower(), value) if is_tuning(key.strip()) else None
     try:
         text = setting.parse(value.strip())
     except ValueError as error:
+        if spark and setting.on_spark and setting.parse is not _bool:
+            return setting.key, value.strip().lower()
         if setting.fixed:
             raise _refusal(setting, key, value) from None
         if setting.key == TIMEZONE:
@@ -249,7 +315,7 @@ def normalise_setting(key: str, value: str) -> tuple[str, str] | None:
         raise UserError(
             "INVALID_CONF_VALUE.REQUIREMENT", f"The value '{value}' in the config \"{key}\" is invalid: {error}."
         ) from None
-    if setting.fixed and text != setting.default:
+    if setting.fixed and text != setting.default and not (spark and setting.on_spark):
         raise _refusal(setting, key, value)
     return setting.key, text
 
@@ -272,8 +338,10 @@ def session_settings_markdown() -> str:
         "## Session settings",
         "",
         "For `SET key = value`, the session configuration of clients and per-statement overlays. Keys are matched without",
-        "case. Other values of those marked *fixed* would change what statements mean and are refused. Spark's pure tuning",
-        "keys (`spark.sql.shuffle.partitions`, `spark.sql.adaptive.*`, …) are accepted and have no effect.",
+        "case. Other values of those marked *fixed* would change what statements mean and are refused. With `--spark`,",
+        "other values of those marked *Spark* are taken, as are `spark.sql.legacy.*` and `spark.sql.optimizer.*`: the",
+        "session's statements then run on Spark until the setting is RESET, and no view or function can be made. Spark's pure",
+        "tuning keys (`spark.sql.shuffle.partitions`, `spark.sql.adaptive.*`, …) are accepted and have no effect.",
         "",
         "| key | also | default | meaning |",
         "| --- | --- | --- | --- |",
@@ -281,5 +349,7 @@ def session_settings_markdown() -> str:
     for s in SESSION_SETTINGS:
         also = ", ".join(f"`{a}`" for a in s.aliases)
         default = f"`{s.default}`" if s.default else ""
-        lines.append(f"| `{s.key}` | {also} | {default}{' *fixed*' if s.fixed else ''} | {s.help} |")
+        lines.append(
+            f"| `{s.key}` | {also} | {default}{' *Spark*' if s.on_spark else ' *fixed*' if s.fixed else ''} | {s.help} |"
+        )
     return "\n".join(lines) + "\n"

@@ -75,7 +75,7 @@ def _set(command: c.SetConf, job: Statement, env: Environment, runner: Runner, e
         value = env.setting(setting.key) if setting is not None else env.session.settings.get(command.key.lower())
         return rows_of("SET", pairs, [[command.key], [value if value is not None else "<undefined>"]])
     value = _unquoted(command.value)
-    known = normalise_setting(command.key, value)
+    known = normalise_setting(command.key, value, runner.has_spark)
     if known is None and not is_tuning(command.key):
         raise UnsupportedError("CONFIG_NOT_AVAILABLE", f"Configuration {command.key} is not available.")
     assert known is not None

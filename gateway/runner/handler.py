@@ -13,7 +13,7 @@ from gateway.catalog.base import Catalog
 from gateway.catalog.local import LocalCatalog
 from gateway.catalog.paths import AllowedRoots
 from gateway.catalog.samples import open_samples
-from gateway.config.session import ENGINE, default_settings
+from gateway.config.session import ENGINE, default_settings, honoured_by_spark, keeps_nanoseconds
 from gateway.delta.table import cache_hits
 from gateway.engine import spill
 from gateway.engine.base import (
@@ -30,7 +30,7 @@ from gateway.engine.base import (
 )
 from gateway.engine.datafusion import DataFusionEngine
 from gateway.errors import UnsupportedError, UserError, unsupported
-from gateway.planner import Plan, asked_for, handed_over, plan, too_large, uses_definitions
+from gateway.planner import Plan, asked_for, handed_over, honoured_there, plan, too_large, uses_definitions
 from gateway.runner import commands, metadata
 from gateway.runner.answer import Answer
 from gateway.runner.context import context_of, meaning_of
@@ -116,9 +116,14 @@ class Runner:
         started = time.perf_counter()
         env = self.environment(job.session)
         statement = read_statement(job.text)
+        wanted: Handover | None = None
         try:
             used = [d.key for d in needed(statement, job.session)]
-            wanted = asked_for(statement, env.setting(ENGINE)) or uses_definitions(statement, used)
+            wanted = (
+                honoured_there(explained(statement) or statement, honoured_by_spark(job.session.settings))
+                or asked_for(statement, env.setting(ENGINE))
+                or uses_definitions(statement, used)
+            )
             if wanted is not None:
                 raise unsupported(f"Running this statement on Spark ({wanted.reason})", statement.span)
             self._attempt(statement, job, env, started, emit)
@@ -132,7 +137,7 @@ class Runner:
             if handover is None:
                 raise
             if self.has_spark:
-                check_allowed(statement)
+                check_allowed(statement, keeps_nanoseconds(job.session.settings))
             self.hand_over(error, handover)
 
     def _attempt(self, statement: Read, job: Statement, env: Environment, started: float, emit: Emit) -> None:

@@ -21,7 +21,7 @@ from gateway.catalog.local import LocalCatalog
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
 from gateway.catalog.samples import open_samples
-from gateway.config.session import TIMEZONE, is_tuning
+from gateway.config.session import TIMEZONE, honoured_by_spark, is_tuning, keeps_nanoseconds
 from gateway.delta import log
 from gateway.delta.schema import UnreadableType, parse_schema, struct_of
 from gateway.engine import spill
@@ -29,6 +29,7 @@ from gateway.engine.base import Definition, Emit, Finished, Job, Planned, Sessio
 from gateway.engine.spark import rows
 from gateway.engine.spark.engine import SparkEngine, SparkOptions, SparkSessionSlot, cancelled
 from gateway.engine.spark.errors import as_gateway_error
+from gateway.engine.spark.session import SEMANTICS
 from gateway.errors import GatewayError, UnsupportedError, UserError, unsupported
 from gateway.runner import definitions, made
 from gateway.runner.answer import RESULT
@@ -126,7 +127,8 @@ class SparkRunner:
             work = partial(made.make_function, self, job, function, place, respelt)
         else:
             parameters = bound_parameters(statement.markers, job.parameters, context_of(state))
-            respelt = self._respelt(statement, state.catalog, state.schema, parameters, views)
+            nanoseconds = keeps_nanoseconds(state.settings)
+            respelt = self._respelt(statement, state.catalog, state.schema, parameters, views, nanoseconds=nanoseconds)
             if statement.kind is not Kind.QUERY:
                 self._check_targets(respelt)
             work = partial(self._run, job, statement, respelt)
@@ -299,10 +301,11 @@ class SparkRunner:
         head: Head | None = None,
         pins: bool = True,
         spelt_out: bool = False,
+        nanoseconds: bool = False,
     ) -> Respelt:
         out = self._exists if spelt_out else None
         naming = Naming(catalog, schema, self._has_schema, self._path, self._location, self._version, views, pins, out)
-        return respell(statement, naming, parameters or {}, head)
+        return respell(statement, replace(naming, nanoseconds=nanoseconds), parameters or {}, head)
 
     def _has_schema(self, catalog: str, schema: str) -> bool:
         known = self.catalogs.get(catalog.lower())
@@ -493,8 +496,14 @@ def _drop_view(slot: SparkSessionSlot, name: str) -> None:
 
 @contextlib.contextmanager
 def _zone_of(slot: SparkSessionSlot, job: Statement, view: TempView) -> Iterator[None]:
-    """The time zone that a view was made under, which Spark's views keep."""
+    """The settings that a view was made under, which Spark's views keep."""
     zone = _settings(job).get(SPARK_SETTINGS[TIMEZONE], "UTC")
+    others = honoured_by_spark(job.session.settings)  # views are never made under them
+    for key in others:
+        if key in SEMANTICS:
+            slot.spark.conf.set(key, SEMANTICS[key])
+        else:
+            slot.spark.conf.unset(key)
     if view.time_zone:
         slot.spark.conf.set(SPARK_SETTINGS[TIMEZONE], view.time_zone)
     try:
@@ -502,6 +511,8 @@ def _zone_of(slot: SparkSessionSlot, job: Statement, view: TempView) -> Iterator
     finally:
         if view.time_zone:
             slot.spark.conf.set(SPARK_SETTINGS[TIMEZONE], zone)
+        for key, value in others.items():
+            slot.spark.conf.set(key, value)
 
 
 def _session_key(job: Statement, settings: dict[str, str]) -> tuple[object, ...]:
@@ -512,7 +523,7 @@ def _session_key(job: Statement, settings: dict[str, str]) -> tuple[object, ...]
 
 def _settings(job: Statement) -> dict[str, str]:
     """Spark's settings for those of the gateway's session that it knows."""
-    found = {}
+    found = honoured_by_spark(job.session.settings)
     for key, value in job.session.settings.items():
         if key in SPARK_SETTINGS:
             found[SPARK_SETTINGS[key]] = value

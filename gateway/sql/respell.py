@@ -155,6 +155,7 @@ class Naming:
         spells_out: whether a function (True) or a relation of that full name is to be named in full where a text does not:
             what runs under another current schema than it was made under.
         pins: whether tables that a query names twice are read at one version, which a text that is kept must not say.
+        nanoseconds: whether Spark keeps them in timestamps of the session.
     """
 
     catalog: str
@@ -166,6 +167,7 @@ class Naming:
     views: frozenset[str] = frozenset()
     pins: bool = True
     spells_out: Callable[[bool, str, str, str], bool] | None = None
+    nanoseconds: bool = False
 
 
 def database(catalog: str, schema: str) -> str:
@@ -200,7 +202,7 @@ def respell(
         UnsupportedError: for what must not reach Spark (code, foreign sources), by name and position.
         UserError: PATH_NOT_ALLOWED; UNBOUND_SQL_PARAMETER; TABLE_OR_VIEW_NOT_FOUND for names that are no schema's here.
     """
-    check_allowed(statement)
+    check_allowed(statement, naming.nanoseconds)
     edits: list[tuple[Span, str]] = []
     for marker in statement.markers:
         key: int | str = marker.span.start if marker.name is None else marker.name.lower()
@@ -504,8 +506,11 @@ def _located(statement: Statement, last: int, location: str) -> tuple[Span, str]
     return Span(stop, stop), clause
 
 
-def check_allowed(statement: Statement) -> None:
-    """Raise UnsupportedError for what must not reach Spark: code, foreign sources, what would tell its own session."""
+def check_allowed(statement: Statement, nanoseconds: bool = False) -> None:
+    """Raise UnsupportedError for what must not reach Spark: code, foreign sources, what would tell its own session.
+
+    Unless Spark keeps `nanoseconds`, that is also what it would cut off from literals without a word.
+    """
     words, tokens = statement.words, statement.tokens
     for i, word in enumerate(words):
         before, behind = words[i - 1] if i else END, words[i + 1] if i + 1 < len(words) else END
@@ -532,7 +537,7 @@ def check_allowed(statement: Statement) -> None:
             what = f"{word} in a statement for Spark"
         elif word == "EXECUTE" and behind == "IMMEDIATE":
             what = "EXECUTE IMMEDIATE in a statement for Spark"
-        elif word in _TIME_LITERALS and behind == STRING and _beyond_micros(tokens[i + 1].text):
+        elif not nanoseconds and word in _TIME_LITERALS and behind == STRING and _beyond_micros(tokens[i + 1].text):
             if before == "(" and i > 1 and words[i - 2] in _WHOLE_PARTS:
                 continue
             what = "a literal with digits beyond microseconds"

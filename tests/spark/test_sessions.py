@@ -134,3 +134,25 @@ def test_concurrent_statements_of_many_sessions(spark_server: Server) -> None:
     for i, statement in enumerate(statements):
         statement.close()
         assert statement.rows == [(499500 + i,)], statement.error
+
+
+def test_settings_that_only_spark_honours(sql: Sql) -> None:
+    sql.embedded("CREATE OR REPLACE TABLE honoured AS SELECT 1 AS aa, 2 AS ab, 3 AS c")
+    sql.auto("CREATE OR REPLACE TEMPORARY VIEW strict AS SELECT CAST('7' AS INT) AS n")
+    sql.auto("SET ANSI_MODE = false")
+    sql.auto("SET spark.sql.parser.quotedRegexColumnNames = true")
+    try:
+        assert sql.auto("SELECT `a.*`, CAST('x' AS INT), n FROM honoured, strict") == [(1, 2, None, 7)]
+        assert "only Spark honours" in sql.auto("EXPLAIN SELECT 1")[0][0]
+        with pytest.raises(Exception, match="Making a view or function under .* is not supported; RESET it"):
+            sql.auto("CREATE TEMPORARY VIEW lax AS SELECT 1")
+        sql.auto("RESET ANSI_MODE")
+        with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+            sql.auto("SELECT CAST('x' AS INT) FROM honoured")
+        sql.auto("SET spark.sql.legacy.nullInEmptyListBehavior = true")
+        with pytest.raises(Exception, match="CONFIG_NOT_AVAILABLE"):
+            sql.auto("SET spark.sql.legacy.someCatalogPath = x")
+    finally:
+        sql.auto("RESET")
+    assert sql.auto("SELECT 1") == [(1,)]
+    assert "Engine: datafusion" in sql.auto("EXPLAIN SELECT 1")[0][0]

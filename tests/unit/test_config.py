@@ -20,6 +20,7 @@ from gateway.config import (
     parse_seconds,
 )
 from gateway.config.server import Config, is_loopback
+from gateway.config.session import ANSI_MODE, honoured_by_spark
 from gateway.errors import ConfigError, UnsupportedError, UserError
 
 ENV: dict[str, str] = {}
@@ -238,3 +239,44 @@ def test_zones(zone: str, wanted: str) -> None:
 def test_bad_zones(zone: str) -> None:
     with pytest.raises(ValueError, match="cannot resolve"):
         normalise_zone(zone)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "wanted"),
+    [
+        ("spark.sql.ansi.enabled", "False", (ANSI_MODE, "false")),
+        ("SPARK.SQL.mapKeyDedupPolicy", "LAST_WIN", ("spark.sql.mapKeyDedupPolicy", "last_win")),
+        ("spark.sql.legacy.nullInEmptyListBehavior", "true", ("spark.sql.legacy.nullInEmptyListBehavior", "true")),
+        ("spark.sql.timestampNanosTypes.enabled", "true", ("spark.sql.timestampNanosTypes.enabled", "true")),
+    ],
+)
+def test_values_that_only_spark_honours(key: str, value: str, wanted: tuple[str, str]) -> None:
+    assert normalise_setting(key, value, spark=True) == wanted
+    assert list(honoured_by_spark(dict([wanted])).values()) == [wanted[1]]
+    try:
+        assert normalise_setting(key, value) is None
+    except UnsupportedError as error:
+        assert error.condition == "UNSUPPORTED_FEATURE.SET_VALUE"
+
+
+def test_defaults_and_tuning_are_honoured_by_both_engines() -> None:
+    assert honoured_by_spark({**default_settings(), "spark.sql.shuffle.partitions": "7"}) == {}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.sql.parser.escapedStringLiterals",
+        "spark.sql.ansi.doubleQuotedIdentifiers",
+        "spark.sql.caseSensitive",
+        "spark.sql.legacy.parser.havingWithoutGroupByAsWhere",
+        "spark.sql.legacy.setCommandRejectsSparkCoreConfs",
+        "spark.sql.warehouse.dir",
+        "spark.sql.runSQLOnFiles",
+    ],
+)
+def test_settings_of_how_a_text_is_read_and_what_it_may_reach_are_never_sparks(key: str) -> None:
+    try:
+        assert normalise_setting(key, "true", spark=True) is None
+    except UnsupportedError as error:
+        assert error.condition == "UNSUPPORTED_FEATURE.SET_VALUE"
