@@ -55,6 +55,8 @@ _FOR_SPARK: tuple[tuple[str, ...], ...] = (
     ("DESC", "FUNCTION"),
     ("DROP", "TEMPORARY", "VARIABLE"),
     ("DROP", "TEMP", "VARIABLE"),
+    ("DROP", "TEMPORARY", "VAR"),
+    ("DROP", "TEMP", "VAR"),
     ("DROP", "TEMPORARY", "FUNCTION"),
     ("CREATE", "TEMP", "FUNCTION"),
     ("CREATE", "OR", "REPLACE", "TEMP", "FUNCTION"),

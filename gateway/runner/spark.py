@@ -200,7 +200,13 @@ class SparkRunner:
         for batch in self._batches(frame, schema):
             emit.rows(_renamed(batch, self.named) if describes else batch)
             count += batch.num_rows
-        emit(Finished(count))
+        script = statement.kind is Kind.SCRIPT  # it may have set the session's variables, too
+        emit(
+            Finished(
+                count,
+                changes=definitions.changes(statement, slot.spark, slot.definitions, job.session) if script else (),
+            )
+        )
 
     def _truncate(
         self,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.sql.statement import Statement
+from gateway.sql.statement import Kind, Statement
 from gateway.sql.tokens import END
 
 _TEMPORARY = ("TEMPORARY", "TEMP")
+_VARIABLE = ("VARIABLE", "VAR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,12 @@ def defined(statement: Statement) -> Defined:
         return Defined(made=_declared(statement))
     if words[:2] in (["SET", "VAR"], ["SET", "VARIABLE"]):
         return Defined(sets=True)
-    if words[0] == "DROP" and words[1] in _TEMPORARY and words[2] in ("VARIABLE", "FUNCTION"):
+    if statement.kind is Kind.SCRIPT:
+        return Defined(sets="SET" in words or "INTO" in words)
+    if words[0] == "DROP" and words[1] in _TEMPORARY and words[2] in (*_VARIABLE, "FUNCTION"):
         at = 5 if words[3:5] == ["IF", "EXISTS"] else 3
-        return Defined(dropped=(f"{words[2].lower()} {_name(statement, at)[0]}",))
+        kind = "variable" if words[2] in _VARIABLE else "function"
+        return Defined(dropped=(f"{kind} {_name(statement, at)[0]}",))
     if words[0] == "CREATE":
         at = 3 if words[1:3] == ["OR", "REPLACE"] else 1
         if words[at] in _TEMPORARY and words[at + 1] == "FUNCTION":
@@ -53,7 +57,7 @@ def _declared(statement: Statement) -> tuple[Made, ...]:
     """One text for each name of ``DECLARE [OR REPLACE] [VARIABLE] a, b TYPE DEFAULT …``."""
     words = statement.words
     at = 3 if words[1:3] == ["OR", "REPLACE"] else 1
-    if words[at] == "VARIABLE" and words[at + 1] not in (END, ",", "="):
+    if words[at] in _VARIABLE and words[at + 1] not in (END, ",", "="):
         at += 1
     names = []
     while True:

@@ -156,3 +156,19 @@ def test_settings_that_only_spark_honours(sql: Sql) -> None:
         sql.auto("RESET")
     assert sql.auto("SELECT 1") == [(1,)]
     assert "Engine: datafusion" in sql.auto("EXPLAIN SELECT 1")[0][0]
+
+
+def test_a_script_sets_the_variables_of_its_session(sql: Sql) -> None:
+    sql.auto("DECLARE OR REPLACE VAR counted INT = 1")
+    try:
+        assert sql.auto("BEGIN SET counted = 5; SELECT counted + 1; END") == [(6,)]
+        sql.auto("SET TIME ZONE 'Asia/Tokyo'")  # another session of Spark, to which the variables are told
+        assert sql.auto("SELECT counted") == [(5,)]
+        sql.auto("BEGIN SET counted = 7; END")
+        sql.auto("SET TIME ZONE 'UTC'")
+        assert sql.auto("SELECT counted") == [(7,)]
+    finally:
+        sql.auto("DROP TEMPORARY VAR counted")
+        sql.auto("RESET")
+    with pytest.raises(Exception, match="42703"):
+        sql.auto("SELECT counted")
