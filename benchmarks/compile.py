@@ -14,7 +14,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from benchmarks import tables
 from benchmarks.measure import Row, show
@@ -37,15 +39,22 @@ def corpus() -> Path | None:
 
 def statements(corpus: Path) -> dict[str, str]:
     """Name to text of the TPC-DS statements."""
-    found = {}
+    return {name: statement["sql"] for name, statement in _recorded(corpus)}
+
+
+def failures(corpus: Path) -> dict[str, str]:
+    """Name to condition of the TPC-DS statements for which Spark raises an error on these tables."""
+    return {name: s["error"]["condition"] for name, s in _recorded(corpus) if s.get("error")}
+
+
+def _recorded(corpus: Path) -> Iterator[tuple[str, Any]]:
     with gzip.open(corpus / "tpc.jsonl.gz", "rt") as lines:
         next(lines)
         for line in lines:
             file = json.loads(line)
             if "tpcds" in file["file"]:
                 for statement in file["statements"]:
-                    found[file["file"]] = statement["sql"]
-    return found
+                    yield file["file"], statement
 
 
 def warehouse(corpus: Path) -> Path:

@@ -133,6 +133,7 @@ def tpcds(url: str) -> list[Row]:
     if corpus is None:
         return [Row("TPC-DS", {"gateway": "left out: the corpus is not here"})]
     texts = compiled.statements(corpus)
+    failures = compiled.failures(corpus)
     answered = 0
     start = time.perf_counter()
     with Client(url).open() as client:
@@ -142,7 +143,10 @@ def tpcds(url: str) -> list[Row]:
                 client.execute(sql).table()
                 answered += 1
             except RemoteError as error:
-                print(f"{name}: {str(error).splitlines()[0][:200]}", file=sys.stderr)
+                if name in failures and failures[name] in str(error):
+                    answered += 1  # as Spark does
+                else:
+                    print(f"{name}: {str(error).splitlines()[0][:200]}", file=sys.stderr)
         engines = _by_engine(url)
     seconds = time.perf_counter() - start
     figures = {"gateway": f"{answered} of {len(texts)} in {show(seconds)} ({engines})"}

@@ -15,4 +15,6 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return int(import_module("benchmarks.run").main(arguments.names))
     except ModuleNotFoundError as error:
-        raise ConfigError("bench", f"{error.name} is not installed; run `make bench`, which brings what is needed") from error
+        raise ConfigError(
+            "bench", f"{error.name} is not installed; run `make bench`, which brings what is needed"
+        ) from error

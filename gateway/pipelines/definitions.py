@@ -14,7 +14,8 @@ STORED = (STREAMING_TABLE, MATERIALIZED_VIEW)
 class Dataset:
     """An output. `id` is the name that Spark's events use, `schema` and `name` the table's parts (schema "" if none).
 
-    `columns` is Spark's JSON of the columns, None until they are known.
+    `columns` is Spark's JSON of the columns that the definition asks for, None until they are known; `partitions` and
+    `clusters` name those that the rows are grouped by.
     """
 
     id: str
@@ -25,6 +26,8 @@ class Dataset:
     format: str | None = None
     comment: str | None = None
     columns: str | None = None
+    partitions: tuple[str, ...] = ()
+    clusters: tuple[str, ...] = ()
 
     @property
     def is_table(self) -> bool:
@@ -40,13 +43,15 @@ class Dataset:
 class Flow:
     """A query that writes to the dataset `target`.
 
-    `inputs` are ids of datasets of the project; `external` names what else it reads: tables, or files and their format.
+    `inputs` are ids of datasets of the project, `streams` those of them that are read as streams; `external` names what else
+    it reads: tables, or files and their format.
     """
 
     name: str
     target: str
     inputs: tuple[str, ...] = ()
     external: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()
     once: bool = False
 
 
@@ -64,6 +69,18 @@ class Definitions:
         """The dataset that the flow of that name writes to; None if it is not known."""
         known = self.flows.get(flow)
         return self.datasets.get(known.target if known else flow)
+
+    def streamed(self, target: str) -> set[str]:
+        """Ids of the tables that flows into `target` read as streams, by themselves or through views."""
+        found: set[str] = set()
+        waiting = [target]
+        while waiting:
+            here = waiting.pop()
+            for flow in self.flows.values():
+                new = set(flow.streams) - found if flow.target == here else set()
+                found |= new
+                waiting.extend(id_ for id_ in new if id_ in self.datasets and not self.datasets[id_].is_table)
+        return {id_ for id_ in found if id_ in self.datasets and self.datasets[id_].is_table}
 
     def ordered(self) -> list[Dataset]:
         """Datasets, sources first; those that do not depend on each other by name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 # Low to high: the state of a table is the highest of its flows'.
@@ -13,7 +14,20 @@ _FLOW = re.compile(r"Flow '?(?P<flow>.+?)'? (?:is |has )?(?P<state>[A-Z]{4,})\b"
 _UNRESOLVED = re.compile(r"Failed to resolve flow( due to upstream failure)?: '(?P<flow>.+)'\.")
 _RUN = re.compile(r"Run (?:is )?(?P<state>[A-Z]+)")
 _ERROR = "\nError: "
-_JAVA = re.compile(r"^(?:\(?[\w.$]*(?:Exception|Error)\)?:? *)+(?=\[)")
+_JAVA = re.compile(r"^(?:Caused by: )?(?:\(?[\w.$]*(?:Exception|Error)\)?:? *)+(?=\[)")
+_PLAN = re.compile(
+    r"^=== Streaming Query ===$.*?^Thread State: [^\n]*$(?:\s*^Logical Plan:$.*?(?:^\s*$|\Z))?",
+    re.MULTILINE | re.DOTALL,
+)
+_STACK = re.compile(r"at [\w.$/<>]+\(|\.\.\. \d+ more|Driver stacktrace:")
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]*)\]")
+# They only say that what they carry has failed.
+_CARRIERS = ("STREAM_FAILED", "TASK_WRITE_FAILED")
+_CARRIED = re.compile(r".* terminated with exception: | SQLSTATE: \w{5}")
+_PYTHON = "PYTHON_EXCEPTION"
+_FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+)')
+_LIBRARIES = ("site-packages", "pyspark.zip")
+_LONGEST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +73,40 @@ def parse(message: str) -> Event | None:
 
 
 def reason(error: str) -> str:
-    """The sentence of Spark's text that tells most, without its advice, plans and stack traces."""
-    lines = [_JAVA.sub("", line.strip()) for line in error.splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith("[") and "]" in line]
-    return (told or lines or ["no reason given"])[0][:1000]
+    """The sentence of Spark's text that tells most, without its advice, plans and stack traces.
+
+    An exception stands before its causes: the first is told that does not only carry others.
+    """
+    lines = [line for line in _PLAN.sub("", error).splitlines() if line.strip() and not _STACK.match(line.strip())]
+    plain, carriers = [], []
+    for i, line in enumerate(lines):
+        text = _JAVA.sub("", line.strip())
+        condition = _CONDITION.match(text)
+        if condition is None:
+            plain.append(text)
+        elif condition[1] == _PYTHON:
+            return _raised(lines[i + 1 :])[:_LONGEST]
+        elif condition[1] not in _CARRIERS:
+            return text[:_LONGEST]
+        else:
+            carriers.append(text)
+            plain.clear()
+    if carriers:
+        return (plain or [_CARRIED.sub("", carriers[-1])])[-1][:_LONGEST]
+    return (plain or ["no reason given"])[0][:_LONGEST]
+
+
+def _raised(lines: Sequence[str]) -> str:
+    """The exception at the end of Python's `lines` of a traceback, and where the user's code raised it."""
+    frames, text = [], ""
+    for line in lines:
+        if line.strip().startswith("SQLSTATE: "):
+            break
+        if found := _FRAME.match(line.strip()):
+            frames.append(found)
+            text = ""
+        elif not line.startswith(" ") and not text:
+            text = line.strip()
+    own = [f for f in frames if not any(name in f["file"] for name in _LIBRARIES)] or frames
+    where = f" ({own[-1]['file']}, line {own[-1]['line']})" if own else ""
+    return f"[{_PYTHON}] {text or 'a Python function failed'}{where}"

@@ -90,7 +90,7 @@ TABLES = {
         ("action", t.STRING, "warn, fail or count"),
         ("failing_rows", t.BIGINT, "rows of the new version that do not"),
         ("checked_rows", t.BIGINT, "rows of the new version"),
-        ("failing_rows_added", t.BIGINT, "of those that the run added; NULL where it replaced rows"),
+        ("failing_rows_added", t.BIGINT, "of those that the run added; NULL for views and where it replaced rows"),
         ("error", t.STRING, "why nothing could be counted"),
     ),
 }

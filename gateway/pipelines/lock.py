@@ -14,7 +14,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,11 @@ _END_SECONDS = 20.0
 
 @dataclass
 class Holder:
-    """Who runs the pipeline. `started` in epoch seconds; of the JVM its pid and start time in clock ticks, 0 if none."""
+    """Who runs the pipeline. `started` in epoch seconds; of the JVM its pid and start time in clock ticks, 0 if none.
+
+    `before` tells of tables that the run empties, as plain values: a holder that takes over has those of the dead one until it
+    says otherwise.
+    """
 
     run: str
     pipeline: str
@@ -35,6 +39,7 @@ class Holder:
     jvm: int = 0
     jvm_start: int = 0
     scratch: str = ""
+    before: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.pid = self.pid or os.getpid()
@@ -50,9 +55,9 @@ class RunLock:
 
     def write(self, holder: Holder) -> None:
         """Say who holds the lock."""
-        data = json.dumps(asdict(holder)).encode()
+        # Blanks at the end instead of a shorter file: one call, so that a crash leaves the old text or the new one.
+        data = json.dumps(asdict(holder)).encode().ljust(os.fstat(self._descriptor).st_size)
         os.pwrite(self._descriptor, data, 0)
-        os.ftruncate(self._descriptor, len(data))
 
     def release(self) -> None:
         """Remove the file and let go."""
@@ -67,6 +72,7 @@ def held(path: Path, holder: Holder) -> Iterator[RunLock]:
     try:
         if lock.left is not None:
             end_jvm(lock.left)
+            holder.before = [*holder.before, *(b for b in lock.left.before if b not in holder.before)]
         lock.write(holder)
         yield lock
     finally:
@@ -136,7 +142,7 @@ def _is_current(path: Path, descriptor: int) -> bool:
 
 
 def _holder(descriptor: int) -> Holder | None:
-    data = os.pread(descriptor, 65536, 0)
+    data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
     try:
         values: dict[str, Any] = json.loads(data)
         return Holder(**values)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.delta.table import open_snapshot
-from gateway.pipelines import expectations, history, sql_heads
+from gateway.pipelines import checkpoints, expectations, history, sql_heads
 from gateway.pipelines.definitions import MATERIALIZED_VIEW, STREAMING_TABLE, Dataset, Definitions
 from gateway.pipelines.events import reason
 from gateway.pipelines.expectations import Expectation
-from gateway.pipelines.project import CHECKPOINTS, Project, ProjectError
+from gateway.pipelines.project import CHECKPOINTS, Project, ProjectError, local_path
 from gateway.pipelines.registry import DELTA, register, words
 from gateway.pipelines.server import TABLE_FORMAT, Server
 from gateway.pipelines.spark_graph import SparkGraph
@@ -21,6 +21,7 @@ from gateway.pipelines.warehouse import Warehouse, version
 
 # Spark 4.2.0 waits for ever in Python functions that read Parquet if this is on, which is its default (SPARK-58241).
 _COLUMNAR_UDF = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
+_RESET = "pipelines.reset.allowed"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def prepare(project: Project, server: Server, warehouse: Warehouse) -> Prepared:
 
     session = server.session
     settings = {TABLE_FORMAT: DELTA, _COLUMNAR_UDF: "false", **project.configuration}
-    warnings = list(_format_warnings(project))
+    warnings = [*_format_warnings(project), *_storage_warnings(project)]
     for key, value in settings.items():
         try:
             session.conf.set(key, value)
@@ -95,8 +96,21 @@ def refreshed(prepared: Prepared, names: Sequence[str]) -> list[Dataset]:
             near = difflib.get_close_matches(name, labels + [t.name for t in tables], n=1, cutoff=0.5)
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(labels))}"
             raise ProjectError("full-refresh", f"the pipeline has no table {name}{hint}")
-        found.extend(fitting)
+        if fitting[0] not in found:
+            found.extend(fitting)
+    for table in found:
+        if not _resettable(table):
+            raise ProjectError(table.label, f"the table is not to be computed anew: its property {_RESET} is false")
     return found
+
+
+def all_refreshed(prepared: Prepared) -> list[Dataset]:
+    """All tables but those that their definitions keep from it."""
+    return [table for table in prepared.definitions.tables() if _resettable(table)]
+
+
+def _resettable(table: Dataset) -> bool:
+    return table.properties.get(_RESET, "true").lower() != "false"
 
 
 def check_checkpoints(prepared: Prepared, anew: Sequence[Dataset]) -> None:
@@ -104,14 +118,13 @@ def check_checkpoints(prepared: Prepared, anew: Sequence[Dataset]) -> None:
 
     `anew` are tables that are computed anew. Storage on other file systems cannot be looked at here.
     """
-    storage = prepared.project.storage_folder
-    if storage is None:
-        return
     once = {f.target for f in prepared.definitions.flows.values() if f.once}
     for table in prepared.definitions.tables():
         if table.kind != STREAMING_TABLE or table in anew:
             continue
-        place = storage / CHECKPOINTS / Path(*table.id.split("."))
+        place = checkpoints.place(prepared.project, table.id)
+        if place is None:
+            return
         folder = prepared.folder(table)
         has_place = place.is_dir() and any(place.iterdir())
         exists = version(folder) is not None
@@ -126,6 +139,28 @@ def check_checkpoints(prepared: Prepared, anew: Sequence[Dataset]) -> None:
                 table.label,
                 f"the table has rows, but no checkpoint in {place} tells what its streams have read: rows would be "
                 f"there twice. Give --full-refresh {table.label}, or bring the checkpoints back",
+            )
+
+
+def check_refreshed(prepared: Prepared, anew: Sequence[Dataset]) -> None:
+    """Refuse to compute tables `anew` where that would break others, or lose rows. Raises ProjectError."""
+    streaming = [t for t in anew if t.kind == STREAMING_TABLE]
+    storage = prepared.project.storage
+    if streaming and prepared.project.storage_folder is None and checkpoints.encoded(storage) != storage:
+        raise ProjectError(
+            streaming[0].label,
+            f"with the storage {storage} Spark goes on with the old checkpoints and would miss rows: choose one without "
+            "spaces and characters that a URI encodes",
+        )
+    emptied = {t.id: t.label for t in anew if version(prepared.folder(t)) is not None}
+    for table in prepared.definitions.tables():
+        read = prepared.definitions.streamed(table.id) & set(emptied)
+        if read and table not in anew and version(prepared.folder(table)) is not None:
+            source = emptied[min(read)]
+            raise ProjectError(
+                table.label,
+                f"its stream reads {source} and cannot go on when the rows there are replaced: give --full-refresh "
+                f"{table.label} as well as --full-refresh {source}",
             )
 
 
@@ -146,6 +181,15 @@ def _table_warnings(table: Dataset, *, owned: bool) -> Iterator[str]:
         f"{table.label}: the format delta in the definition makes a second run fail on {where} "
         f"(DELTA_CANNOT_CHANGE_PROVIDER): leave it out, and put {TABLE_FORMAT}: delta under configuration"
     )
+
+
+def _storage_warnings(project: Project) -> Iterator[str]:
+    plain = local_path(project.storage) or project.storage
+    if checkpoints.encoded(plain) != plain:
+        yield (
+            f"{project.spec}: Spark encodes some characters of the storage's path: the checkpoints lie in "
+            f"{checkpoints.encoded(plain)}/{CHECKPOINTS}"
+        )
 
 
 def _format_warnings(project: Project) -> Iterator[str]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import signal
 import socket
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
 from gateway.config import Config
-from gateway.pipelines import events, history, lock
+from gateway.pipelines import columns, events, history, lock, recover
 from gateway.pipelines.definitions import Dataset
 from gateway.pipelines.history import History, Run
-from gateway.pipelines.prepare import Prepared, check_checkpoints, prepare, refreshed
+from gateway.pipelines.prepare import Prepared, all_refreshed, check_checkpoints, check_refreshed, prepare, refreshed
 from gateway.pipelines.project import Project, ProjectError
-from gateway.pipelines.server import serve
+from gateway.pipelines.recover import Before
+from gateway.pipelines.server import Server, serve
 from gateway.pipelines.stream import is_sparks, messages, raise_unresolved
 from gateway.pipelines.warehouse import Warehouse, quoted
 from gateway.pipelines.watch import Tell, Watch
@@ -50,35 +53,25 @@ def run_pipeline(project: Project, config: Config, master: str, options: Options
     """Run `project` once; what happened is in the result and in the history, also when it failed.
 
     Raises ProjectError and ConfigError if nothing could be started, UserError PIPELINE_RUNNING if it is being run already;
-    KeyboardInterrupt passes through once Spark is ended and the run recorded.
+    KeyboardInterrupt passes through once Spark is ended and the run recorded: a second one is not heeded meanwhile.
     """
     warehouse = Warehouse(config.warehouse)
     this = Run(history.new_run_id(), project.name, history.now())
     holder = lock.Holder(this.run_id, project.name, this.started.timestamp())
     past = History(warehouse)
     log = log_path(config.state, project.name)
-    with _held(project, warehouse, holder, past) as locks:
-        watch: Watch | None = None
+    with _signals() as ignore_signals, _held(project, warehouse, holder, past, tell) as locks:
+        attempt = _Attempt(this, holder, locks, tell)
         try:
             with serve(config, master, warehouse.root, log) as server:
-                if server.process is not None:
-                    holder.jvm, holder.jvm_start = server.process.pid, lock.process_start(server.process.pid)
-                    holder.scratch = str(server.scratch)
-                for held in locks:
-                    held.write(holder)
-                prepared = prepare(project, server, warehouse)
-                anew = refreshed(prepared, options.full_refresh)
-                check_checkpoints(prepared, prepared.definitions.tables() if options.full_refresh_all else anew)
-                this.full_refresh = [ALL] if options.full_refresh_all else [t.label for t in anew]
-                for warning in prepared.warnings:
-                    tell(f"warning: {warning}")
-                watch = Watch(prepared, this, tell)
-                _execute(prepared, anew, options.full_refresh_all, watch)
-                if server.end() is None:
-                    watch.count_rows()
-                    watch.check_expectations()
+                try:
+                    attempt.run(project, server, warehouse, options)
+                except KeyboardInterrupt:
+                    ignore_signals()
+                    tell("interrupted: Spark is being ended")
+                    raise
         except ProjectError:
-            watch = None  # nothing ran
+            attempt.has_run = False
             raise
         except BaseException as error:
             interrupted = isinstance(error, KeyboardInterrupt)
@@ -86,17 +79,102 @@ def run_pipeline(project: Project, config: Config, master: str, options: Options
             this.message = "interrupted" if interrupted else events.reason(str(error))
             raise
         finally:
-            if watch is not None:
-                watch.end()
-                past.add(this)
+            ignore_signals()
+            attempt.end(past)
     return this
+
+
+class _Attempt:
+    """A run that holds its locks. `has_run` once there is something to record."""
+
+    def __init__(self, run: Run, holder: lock.Holder, locks: Sequence[lock.RunLock], tell: Tell) -> None:
+        self.has_run = False
+        self._run, self._holder, self._locks, self._tell = run, holder, locks, tell
+        self._watch: Watch | None = None
+
+    def run(self, project: Project, server: Server, warehouse: Warehouse, options: Options) -> None:
+        """Run `project` on `server`; what Spark says of its failures is in the run. Raises ProjectError."""
+        try:
+            self._note_jvm(server)
+            self._go(prepare(project, server, warehouse), options)
+        except Exception as error:
+            if not is_sparks(error):
+                raise
+            self.has_run = True
+            self._run.state, self._run.message = history.FAILED, server.end() or events.reason(str(error))
+
+    def _go(self, prepared: Prepared, options: Options) -> None:
+        anew = _anew(prepared, options)
+        self._run.full_refresh = [ALL] if options.full_refresh_all else [t.label for t in anew]
+        for warning in prepared.warnings:
+            self._tell(f"warning: {warning}")
+        before = recover.record(prepared, anew, self._run.run_id)
+        self._note_before(before)
+        self._watch = Watch(prepared, self._run, self._tell, before, self._note_before)
+        self.has_run = True
+        _execute(prepared, anew, options.full_refresh_all, self._watch, self._run.run_id)
+        if prepared.server.end() is None:
+            self._watch.count_rows()
+            self._watch.check_expectations()
+
+    def end(self, past: History) -> None:
+        """Spark is gone: put the tables in order, and record the run."""
+        if self._watch is not None:
+            self._watch.end()
+        if self.has_run:
+            self._run.ended = history.now()
+            past.add(self._run)
+
+    def _note_jvm(self, server: Server) -> None:
+        """Tell the lock files of the JVM: whoever takes them over ends it."""
+        if server.process is not None:
+            self._holder.jvm, self._holder.jvm_start = server.process.pid, lock.process_start(server.process.pid)
+            self._holder.scratch = str(server.scratch)
+        self._write()
+
+    def _note_before(self, before: Sequence[Before]) -> None:
+        """Tell the lock files which tables the run has yet to fill."""
+        self._holder.before = [asdict(b) for b in before]
+        self._write()
+
+    def _write(self) -> None:
+        for held in self._locks:
+            held.write(self._holder)
+
+
+def _anew(prepared: Prepared, options: Options) -> list[Dataset]:
+    """The tables to compute anew. Raises ProjectError if the run as a whole cannot go that way."""
+    anew = all_refreshed(prepared) if options.full_refresh_all else refreshed(prepared, options.full_refresh)
+    check_refreshed(prepared, anew)
+    check_checkpoints(prepared, anew)
+    return anew
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[Callable[[], None]]:
+    """Gives a function after whose call SIGINT and SIGTERM are not heeded until the block ends."""
+    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def ignore() -> None:
+        for number in before:
+            signal.signal(number, signal.SIG_IGN)
+
+    try:
+        yield ignore
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
 def _held(
-    project: Project, warehouse: Warehouse, holder: lock.Holder, past: History
+    project: Project, warehouse: Warehouse, holder: lock.Holder, past: History, tell: Tell
 ) -> Iterator[Sequence[lock.RunLock]]:
-    """The locks of the pipeline's name in the warehouse and, where it is on this machine, of its storage."""
+    """The locks of the pipeline's name in the warehouse and, where it is on this machine, of its storage.
+
+    What a dead holder has left is put in order first.
+    """
     paths = [lock_path(warehouse.root, project.name)]
     if project.storage_folder is not None:
         paths.append(project.storage_folder / _LOCKS / "storage.lock")
@@ -109,19 +187,35 @@ def _held(
             started = datetime.fromtimestamp(left.started, UTC)
             text = f"process {left.pid} on {left.host} ended without a word"
             past.add(Run(left.run, left.pipeline, started, None, history.CRASHED, text))
+        for values in list(holder.before):
+            before = Before(**values)
+            if said := recover.give_back(before):
+                tell(said)
+            recover.forget(before)
         yield locks
 
 
-def _execute(prepared: Prepared, anew: Sequence[Dataset], anew_all: bool, watch: Watch) -> None:
+def _execute(prepared: Prepared, anew: Sequence[Dataset], anew_all: bool, watch: Watch, run_id: str) -> None:
     """Run the registered graph to its end. Raises ProjectError if Spark cannot analyse it."""
-    names = [f"{quoted(t.schema)}.{quoted(t.name)}" for t in anew]
+    session, storage = prepared.server.session, prepared.project.storage
+    selected = [] if anew_all else _names(anew)
+    # A selection leaves all others out, unless they are selected as well.
+    others = _names(t for t in prepared.definitions.tables() if t not in anew) if selected else []
     try:
-        for message in messages(
-            prepared.server.session, prepared.graph_id, prepared.project.storage, anew=names, anew_all=anew_all
-        ):
+        recover.set_aside(prepared, anew, run_id)
+        columns.replace_misfits(prepared, anew)
+        for message in messages(session, prepared.graph_id, storage, anew=selected, others=others, anew_all=anew_all):
             watch.saw(message)
     except Exception as error:
         if not is_sparks(error):
             raise
         raise_unresolved(watch.unresolved)
-        watch.failed(prepared.server.end() or events.reason(str(error)))
+        ended = prepared.server.end()
+        if ended is None:
+            watch.failed(events.reason(str(error)))
+        else:
+            watch.died(ended)
+
+
+def _names(tables: Iterable[Dataset]) -> list[str]:
+    return [f"{quoted(t.schema)}.{quoted(t.name)}" for t in tables]

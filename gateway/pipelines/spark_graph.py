@@ -18,6 +18,7 @@ _CONNECT = "org.apache.spark.sql.connect.service."
 # Leaves of plans that hold their rows themselves, stand for the project's datasets while it is analysed, or name a CTE, whose
 # own plan is looked at too.
 _ROWS = frozenset({"Range", "LocalRelation", "OneRowRelation", "LogicalRDD", "CTERelationRef"})
+_STREAM_OF_ROWS = "memory"
 
 
 class SparkGraph:
@@ -82,11 +83,12 @@ def java_reason(error: Any) -> str:
 
 
 def _datasets(graph: Any) -> Iterator[Dataset]:
-    schemas = {name.unquotedString(): type_.json() for name, type_ in _pairs(graph.inferredSchema())}
+    schemas = {name.unquotedString(): type_ for name, type_ in _pairs(graph.inferredSchema())}
     for table in _items(graph.tables()):
         identifier = table.identifier()
         id_ = identifier.unquotedString()
-        specified = _option(table.specifiedSchema())
+        inferred = schemas.get(id_)
+        columns = _option(table.specifiedSchema()) or (None if inferred is None else inferred.asNullable())
         yield Dataset(
             id=id_,
             kind=definitions.STREAMING_TABLE if table.isStreamingTable() else definitions.MATERIALIZED_VIEW,
@@ -95,7 +97,9 @@ def _datasets(graph: Any) -> Iterator[Dataset]:
             properties=dict(_pairs(table.properties())),
             format=_option(table.format()),
             comment=_option(table.comment()) or None,
-            columns=schemas.get(id_) or (None if specified is None else specified.json()),
+            columns=None if columns is None else columns.json(),
+            partitions=_names(table.partitionCols()),
+            clusters=_names(table.clusterCols()),
         )
     for view in _items(graph.views()):
         temporary = view.getClass().getSimpleName() == "TemporaryView"
@@ -122,7 +126,9 @@ def _flow(flow: Any) -> Flow:
         if source not in external and not (path and any(e.endswith(f".{path}") for e in external)):
             external.append(source)
     inputs = tuple(sorted(i.unquotedString() for i in _items(flow.inputs())))
-    return Flow(name, flow.destinationIdentifier().unquotedString(), inputs, tuple(external), bool(flow.once()))
+    streamed = {i.input().identifier().unquotedString() for i in _items(flow.funcResult().streamingInputs())}
+    target = flow.destinationIdentifier().unquotedString()
+    return Flow(name, target, inputs, tuple(external), tuple(sorted(streamed)), bool(flow.once()))
 
 
 def _source(leaf: Any) -> str | None:
@@ -135,9 +141,10 @@ def _source(leaf: Any) -> str | None:
         if _option(source.catalogTable()) is not None:
             return None
         path = _option(source.options().get("path"))
-        return _files(leaf.sourceName(), list(_items(source.paths())) if path is None else [path])
+        return _files(_format(source.className()), list(_items(source.paths())) if path is None else [path])
     if kind == "StreamingRelationV2":
-        return str(leaf.sourceName())
+        name = str(leaf.sourceName())
+        return None if name == _STREAM_OF_ROWS else name
     if kind == "LogicalRelation":
         if _option(leaf.catalogTable()) is not None:
             return None
@@ -150,12 +157,22 @@ def _source(leaf: Any) -> str | None:
     return str(leaf.nodeName())
 
 
+def _format(name: str) -> str:
+    """A format's short name; of one that is given by its class, the class without its package."""
+    return name.rpartition(".")[2] if "." in name else name.lower()
+
+
 def _files(format_: str, paths: Sequence[str]) -> str:
     return f"{format_} {', '.join(local_path(p) or p for p in paths)}".rstrip()
 
 
 def _option(option: Any) -> Any:
     return option.get() if option.isDefined() else None
+
+
+def _names(option: Any) -> tuple[str, ...]:
+    names = _option(option)
+    return () if names is None else tuple(map(str, _items(names)))
 
 
 def _pairs(entries: Any) -> Iterator[tuple[Any, Any]]:

@@ -149,4 +149,4 @@ class _Head:
 
 def _qualified(name: str, catalog: str, database: str) -> str:
     parts = name.replace("`", "").split(".")
-    return ".".join([catalog, database, *parts][-3:] if len(parts) < 3 else parts)
+    return ".".join([*(catalog, database)[: max(0, 3 - len(parts))], *parts])

@@ -10,13 +10,27 @@ from gateway.pipelines.project import Project, ProjectError
 
 
 def messages(
-    session: Any, graph_id: str, storage: str, *, anew: Sequence[str] = (), anew_all: bool = False, dry: bool = False
+    session: Any,
+    graph_id: str,
+    storage: str,
+    *,
+    anew: Sequence[str] = (),
+    others: Sequence[str] = (),
+    anew_all: bool = False,
+    dry: bool = False,
 ) -> Iterator[str]:
-    """Run the graph; the sentences of its event stream. `anew` are names of tables to compute anew."""
+    """Run the graph; the sentences of its event stream. `anew` are names of tables to compute anew, and then `others`
+    those of tables to take into the run as usual."""
     from pyspark.pipelines.spark_connect_pipeline import start_run
 
     results = start_run(
-        session, graph_id, full_refresh=list(anew), full_refresh_all=anew_all, refresh=[], dry=dry, storage=storage
+        session,
+        graph_id,
+        full_refresh=list(anew),
+        full_refresh_all=anew_all,
+        refresh=list(others),
+        dry=dry,
+        storage=storage,
     )
     for result in results:
         if "pipeline_event_result" in result:

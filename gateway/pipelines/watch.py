@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 
-from gateway.delta.restore import restore
 from gateway.delta.table import open_snapshot
-from gateway.errors import GatewayError
-from gateway.pipelines import events, expectations, history
-from gateway.pipelines.definitions import Dataset
+from gateway.pipelines import columns, events, expectations, history, recover
+from gateway.pipelines.definitions import MATERIALIZED_VIEW, STREAMING_TABLE
 from gateway.pipelines.expectations import Outcome
 from gateway.pipelines.history import Run, TableRun
-from gateway.pipelines.prepare import Prepared, views
+from gateway.pipelines.prepare import Prepared
+from gateway.pipelines.recover import Before
 from gateway.pipelines.stream import is_sparks
 from gateway.pipelines.warehouse import version, written
 
 Tell = Callable[[str], None]
 # What Spark says when a table that exists does not fit the definition any more.
-_MISFITS = ("CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE", "DELTA_FAILED_TO_MERGE_FIELDS", "DELTA_MERGE_INCOMPATIBLE_DATATYPE")
+_MISFITS = (
+    *("CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE", "DELTA_FAILED_TO_MERGE_FIELDS", "DELTA_MERGE_INCOMPATIBLE_DATATYPE"),
+    "CANNOT_UPDATE_PARTITION_COLUMNS",
+)
 
 
 def unmet_text(table: str, outcome: Outcome) -> str:
@@ -31,10 +32,21 @@ def unmet_text(table: str, outcome: Outcome) -> str:
 
 
 class Watch:
-    """Follows a run by its events and by the tables' logs."""
+    """Follows a run by its events and by the tables' logs.
 
-    def __init__(self, prepared: Prepared, run: Run, tell: Tell) -> None:
+    `before` are the tables that the run empties; `note` is told which of them are still to be filled when that changes.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        run: Run,
+        tell: Tell,
+        before: Sequence[Before],
+        note: Callable[[Sequence[Before]], None],
+    ) -> None:
         self._prepared, self._run, self._tell = prepared, run, tell
+        self._before, self._note = {b.table: b for b in before}, note
         self._states: dict[str, str] = {}
         self._told: dict[str, str] = {}
         self.unresolved: list[events.UnresolvedEvent] = []
@@ -75,6 +87,9 @@ class Watch:
         table.started = table.started or (history.now() if event.state == "STARTING" else None)
         table.state = state
         table.ended = history.now() if state in events.FINAL else None
+        if state == history.COMPLETED and table.kind == MATERIALIZED_VIEW and table.table in self._before:
+            del self._before[table.table]
+            self._note(list(self._before.values()))  # a view that is filled with no rows leaves no commit that says so
         name = table.table if len(flows) == 1 else f"{table.table} ({event.flow.rpartition('.')[2]})"
         line = f"{name} {event.state}" + (f": {table.error}" if event.state == history.FAILED else "")
         if event.state != "QUEUED" and line != self._told.get(event.flow):  # Spark tells failures twice
@@ -82,9 +97,16 @@ class Watch:
             self._tell(line)
 
     def failed(self, reason: str) -> None:
-        """The run as a whole has failed."""
+        """The run has failed, for `reason` if neither a table nor the run said why before."""
         self._run.state = history.FAILED
-        self._run.message = self._advised(self._error or reason, list(self._misfits()))
+        self._run.message = self._failures() or self._advised(self._error or reason, list(self._misfits()))
+
+    def died(self, how: str) -> None:
+        """Spark itself has ended."""
+        self._run.state, self._run.message = history.FAILED, how
+
+    def _failures(self) -> str:
+        return "; ".join(f"{t.table}: {t.error}" for t in self._run.tables if t.state == history.FAILED)
 
     def _advised(self, reason: str, tables: Sequence[str]) -> str:
         if not any(m in reason for m in _MISFITS):
@@ -94,14 +116,12 @@ class Watch:
         return f"{reason} {' and '.join(names)} as written before does not fit its definition now: compute it anew with {flags}"
 
     def _misfits(self) -> Iterator[str]:
-        """Tables with a column that has another type than its definition gives it."""
+        """Tables that have changed in a way that only computing them anew follows."""
         for id_, table in self._tables.items():
             dataset = self._prepared.definitions.datasets[id_]
             if dataset.columns is None or table.version_before is None:
                 continue
-            defined = {f["name"].casefold(): f["type"] for f in json.loads(dataset.columns)["fields"]}
-            columns = open_snapshot(str(self._prepared.folder(dataset)), table.version_before).columns
-            if any(defined.get(c.name.casefold(), c.type.json()) != c.type.json() for c in columns):
+            if columns.changed(dataset, open_snapshot(str(self._prepared.folder(dataset)), table.version_before)):
                 yield table.table
 
     def count_rows(self) -> None:
@@ -129,14 +149,20 @@ class Watch:
             after = version(self._prepared.folder(dataset))
             if table.state != history.COMPLETED or after is None or not wanted:
                 continue
-            appended = not written(self._prepared.folder(dataset), table.version_before, after).removed
+            # Each run replaces a view's rows, also when there were none before.
+            replaced = written(self._prepared.folder(dataset), table.version_before, after).removed
+            appended = dataset.kind == STREAMING_TABLE and not replaced
             session = self._prepared.server.session
             table.outcomes = expectations.count(session, dataset, wanted, table.version_before, after, appended)
 
     def end(self) -> None:
-        """Spark is gone: give emptied views back, tell versions and rows, and close the run."""
-        for dataset in views(self._prepared.definitions):
-            self._restore(dataset, self._tables[dataset.id])
+        """Spark is gone: give back what was emptied, tell versions and rows, and close the run."""
+        completed = {table.table for table in self._tables.values() if table.state == history.COMPLETED}
+        for before in self._before.values():
+            said = None if before.table in completed else recover.give_back(before)
+            recover.forget(before)
+            if said is not None:
+                self._tell(said)
         for id_, table in self._tables.items():
             folder = self._prepared.folder(self._prepared.definitions.datasets[id_])
             table.version_after = version(folder)
@@ -148,30 +174,12 @@ class Watch:
 
     def _close(self) -> None:
         unmet = [(t, o) for t in self._run.tables for o in t.outcomes if o.fails_run]
-        failed = [t for t in self._run.tables if t.state == history.FAILED]
-        if failed or self._finished != history.COMPLETED:
+        failures = self._failures()
+        if failures or self._finished != history.COMPLETED:
             self._run.state = history.FAILED
-            self._run.message = (
-                "; ".join(f"{t.table}: {t.error}" for t in failed)
-                or f"the run ended as {self._finished or 'nothing known'}"
-            )
+            self._run.message = failures or f"the run ended as {self._finished or 'nothing known'}"
         elif unmet:
             self._run.state = history.UNMET
             self._run.message = "; ".join(unmet_text(t.table, o) for t, o in unmet)
         else:
             self._run.state = history.COMPLETED
-
-    def _restore(self, dataset: Dataset, table: TableRun) -> None:
-        """Give a view that was not filled again the rows that it had: Spark empties views when a run begins."""
-        folder = self._prepared.folder(dataset)
-        after = version(folder)
-        if table.state == history.COMPLETED or table.version_before is None or after in (None, table.version_before):
-            return
-        assert after is not None
-        if not written(folder, table.version_before, after).removed:
-            return
-        try:
-            restore(str(folder), table.version_before)
-            self._tell(f"{table.table} has its rows of before the run again (version {table.version_before})")
-        except GatewayError as error:
-            self._tell(f"warning: {table.table} is empty until the next run: {error.message}")

@@ -144,7 +144,7 @@ def test_settings_that_only_spark_honours(sql: Sql) -> None:
     try:
         assert sql.auto("SELECT `a.*`, CAST('x' AS INT), n FROM honoured, strict") == [(1, 2, None, 7)]
         assert "only Spark honours" in sql.auto("EXPLAIN SELECT 1")[0][0]
-        with pytest.raises(Exception, match="Making a view or function under .* is not supported; RESET it"):
+        with pytest.raises(Exception, match="Making a view or function under"):
             sql.auto("CREATE TEMPORARY VIEW lax AS SELECT 1")
         sql.auto("RESET ANSI_MODE")
         with pytest.raises(Exception, match="CAST_INVALID_INPUT"):

@@ -15,7 +15,9 @@ _NETWORK = frozenset({"Py4JNetworkError", "ConnectionError", "EOFError", "Retrie
 _RESOURCE_CLASSES = ("53", "54", "57")
 _LONGEST_CHAIN = 8
 # What a JVM answers while it ends, as it does once its memory is used up.
-_STOPPED = re.compile(r"Job \d+ cancelled because SparkContext was shut down|Cannot call methods on a stopped SparkContext")
+_STOPPED = re.compile(
+    r"Job \d+ cancelled because SparkContext was shut down|Cannot call methods on a stopped SparkContext"
+)
 _UNAVAILABLE = "StatusCode.UNAVAILABLE"
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _SERVER_CLASSES = ("XX", "58", "08", "KD")

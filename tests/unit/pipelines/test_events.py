@@ -43,3 +43,40 @@ def test_reason_is_the_line_with_the_condition() -> None:
     assert reason("(a.B$CException) org.x.DException: [X.Y] z\n[Q] r") == "[X.Y] z"
     assert reason("one\ntwo") == "one"
     assert reason("") == "no reason given"
+
+
+RAISED = """\
+[STREAM_FAILED] Query [id = 6] terminated with exception: [TASK_WRITE_FAILED] Failed. SQLSTATE: 58030 SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: spark_catalog.s.t [id = 6, runId = 3]
+Current Committed Offsets: {}
+
+Current State: ACTIVE
+Thread State: RUNNABLE
+
+Logical Plan:
+~WriteToMicroBatchDataSourceV1 `spark_catalog`.`s`.`t`
++- ~Project [f(id#1L)#2L AS id#3L]
+
+[TASK_WRITE_FAILED] Task failed while writing rows to file:/w/s/t. SQLSTATE: 58030
+"""
+PYTHON = """\
+[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
+  File "/p/t/a.py", line 9, in f
+    return help(x)
+  File "/venv/lib/site-packages/lib.py", line 1, in help
+    raise ValueError('no such luck')
+ValueError: no such luck
+and more
+ SQLSTATE: 38000"""
+
+
+def test_reason_of_a_failed_stream_is_its_innermost_useful_cause() -> None:
+    assert reason(RAISED + PYTHON) == "[PYTHON_EXCEPTION] ValueError: no such luck (/p/t/a.py, line 9)"
+    assert reason(RAISED + "[DIVIDE_BY_ZERO] Division by zero.\n[X] y") == "[DIVIDE_BY_ZERO] Division by zero."
+    java = "java.io.IOException: No space left on device\n\tat java.base/java.io.X.write(X.java:1)\n\t... 3 more\n"
+    assert reason(RAISED + java) == "java.io.IOException: No space left on device"
+    alone = "[STREAM_FAILED] Query [id = 6] terminated with exception: it is gone SQLSTATE: XXKST\n"
+    plan = RAISED[RAISED.index("===") : RAISED.index("[TASK_WRITE_FAILED] Task failed while")]
+    assert reason(alone + plan) == reason(alone) == "it is gone"
+    assert reason(alone + plan[: plan.index("Logical")]) == "it is gone"

@@ -87,3 +87,16 @@ def test_picture_is_xml_with_a_box_each_and_an_arrow_each() -> None:
 def test_nothing_defined_is_an_empty_picture() -> None:
     empty = graph.make(Definitions({}, {}))
     assert ET.fromstring(graph.svg(empty, "none")).get("width") == "40"
+
+
+def test_streams_are_followed_through_views() -> None:
+    flows = [
+        Flow("good", "good", (BRONZE,), streams=(BRONZE,)),
+        Flow(SILVER, SILVER, ("good", GOLD), streams=("good",)),
+        Flow(GOLD, GOLD, (SILVER,)),
+        Flow("again", GOLD, (SILVER,), streams=(SILVER,)),
+    ]
+    found = Definitions(SHOP.datasets, {flow.name: flow for flow in flows})
+    assert found.streamed(SILVER) == {BRONZE}
+    assert found.streamed(GOLD) == {SILVER}
+    assert found.streamed(BRONZE) == set()

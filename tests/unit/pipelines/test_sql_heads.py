@@ -50,16 +50,18 @@ def test_unclosed_quotation_is_told_by_file() -> None:
 
 def test_names_are_those_of_events(tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text(
-        "CREATE STREAMING TABLE s; CREATE FLOW f AS INSERT INTO s SELECT * FROM STREAM(p); CREATE TEMPORARY VIEW v AS SELECT 1"
+        "CREATE STREAMING TABLE s; CREATE FLOW f AS INSERT INTO s SELECT * FROM STREAM(p); "
+        "CREATE TEMPORARY VIEW v AS SELECT 1; CREATE STREAMING TABLE mart.t AS SELECT * FROM STREAM(p)"
     )
     project = Project(tmp_path, tmp_path / "x", "p", "/s", None, "shop", {}, (tmp_path / "a.sql",))
     python = Registered(
         "g", [Dataset("p", STREAMING_TABLE, "shop", "p")], [Flow("p", "p"), Flow("q", "p")], frozenset()
     )
     found = definitions(project, "cat", python)
-    assert set(found.datasets) == {"cat.shop.s", "cat.shop.p", "v"}
+    assert set(found.datasets) == {"cat.shop.s", "cat.shop.p", "cat.mart.t", "v"}
     assert {name: flow.target for name, flow in found.flows.items()} == {
         "cat.shop.f": "cat.shop.s",
+        "cat.mart.t": "cat.mart.t",
         "cat.shop.p": "cat.shop.p",
         "cat.shop.q": "cat.shop.p",
         "v": "v",
