@@ -88,7 +88,7 @@ class SparkEngine:
             options.scratch.mkdir(parents=True, exist_ok=True)
             logging = options.scratch / "log4j2.properties"
             logging.write_text(_LOGGING)
-            extra = dict(options.extra)
+            extra = {**(sessions.LOCAL if sessions.is_local(options.master) else {}), **options.extra}
             java = f"-Dlog4j2.configurationFile={logging.as_uri()} {extra.pop('spark.driver.extraJavaOptions', '')}"
             configuration = sessions.settings(jars, options.scratch, memory=options.memory, extra=extra)
             configuration["spark.driver.extraJavaOptions"] = java.strip()

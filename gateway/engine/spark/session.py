@@ -41,6 +41,8 @@ _DELTA: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
+# VACUUM and its kin list folders with as many tasks as this says, 10,000 by default, one after the other where cores are few.
+LOCAL: Mapping[str, str] = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "32"}
 _QUIET: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -18,11 +18,7 @@ from gateway.pipelines.jobs.report import Say
 
 LOCAL = "local[*]"
 # Of a JVM of our own. Spark's own lines on standard error are not wanted: what fails is reported by the job.
-_LOCAL = {
-    "spark.log.level": "FATAL",
-    # Vacuum lists a folder with as many tasks; 10,000 otherwise.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
-}
+_LOCAL = {"spark.log.level": "FATAL", **session.LOCAL}
 # SQLSTATE class of commits that another writer was faster than.
 _CONFLICTS = "2D"
 
