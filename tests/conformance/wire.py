@@ -1,7 +1,7 @@
 """The corpora over the wire with Spark behind the gateway, against plain PySpark: ``python -m tests.conformance.wire``.
 
 Of the statements that plain PySpark of the same version answers as the corpora do, how many does the gateway answer so, through
-databricks-sql-connector? Plain PySpark's verdicts are kept in .bench/. Takes half an hour on two cores.
+databricks-sql-connector? The verdicts of both are kept in .bench/. Takes half an hour on two cores.
 """
 
 from __future__ import annotations
@@ -46,8 +46,14 @@ def _verdicts(path: Path) -> dict[str, tuple[str, str]]:
         for line in lines:
             record = json.loads(line)
             if record["score"] and record["kind"] != "command":
-                found[record["id"]] = (record["verdict"], record["sql"])
+                found[record["id"]] = (_verdict(record), record["sql"])
     return found
+
+
+def _verdict(record: dict[str, str]) -> str:
+    """The verdict, but for columns of VOID alone: clients are told STRING, as Databricks does."""
+    told = set(record["detail"].split("; ")) == {"void!=string"}
+    return "pass" if record["verdict"] == "type" and told else record["verdict"]
 
 
 def _plain(script: Path, name: str) -> dict[str, tuple[str, str]]:
@@ -74,7 +80,7 @@ def main() -> int:
         try:
             for name in _NAMES:
                 plain = {i for i, (verdict, _) in _plain(script, name).items() if verdict in _RIGHT}
-                out = Path(folder) / f"{name}.gz"
+                out = ROOT / ".bench" / f"wire-{name}.gz"
                 # One job: the files of a corpus share one schema.
                 _run(script, name, out, "--adapter", "gateway", "--url", server.thrift_url, "-j", "1")
                 ours = _verdicts(out)
