@@ -205,15 +205,14 @@ def kind_of(words: list[str], tokens: list[Token]) -> Kind:
         raise syntax_error(tokens[index].text or None, span_of_token(tokens[index]))
     if first == "BEGIN" and words[1] == "TRANSACTION":
         return Kind.SESSION
-    if index == 0 and first == "WITH" and _after_ctes(words) in _CHANGES:
-        return Kind.DML
-    if index == 0 and first == "FROM" and _inserts(words):
+    start = words[_after_ctes(words) :] if first == "WITH" else words
+    if index == 0 and ((start[0] == "FROM" and _inserts(start)) or (first == "WITH" and start[0] in _CHANGES)):
         return Kind.DML
     return kind
 
 
-def _after_ctes(words: list[str]) -> str:
-    """The word behind the CTE list of a WITH at the start; END if the list is not well formed."""
+def _after_ctes(words: list[str]) -> int:
+    """Index behind the CTE list of a WITH at the start; of the end if the list is not well formed."""
     index = 1
     if words[index] == "RECURSIVE" and words[index + 1] not in ("AS", "("):
         index += 1
@@ -224,9 +223,9 @@ def _after_ctes(words: list[str]) -> str:
         if words[index] == "AS" or words[index] == "(" or words[index] == "MAX":
             continue
         if words[index] != ",":
-            return words[index]
+            return index
         index += 1
-    return END
+    return len(words) - 1
 
 
 def _behind(words: list[str], index: int) -> int:

@@ -22,6 +22,8 @@ from gateway.sql.tokens import scan
         ("WITH a (x) AS (SELECT 1), b AS (SELECT 2) INSERT INTO t SELECT 1", Kind.DML, ("WITH", "A")),
         ("FROM t SELECT a", Kind.QUERY, ("FROM", "T", "SELECT")),
         ("FROM t INSERT INTO u SELECT a", Kind.DML, ("FROM", "T", "INSERT")),
+        ("WITH s AS (SELECT 1) FROM s INSERT INTO a SELECT * INSERT INTO b SELECT *", Kind.DML, ("WITH", "S", "AS")),
+        ("WITH s AS (SELECT 1) FROM s SELECT *", Kind.QUERY, ("WITH", "S", "AS")),
         ("FROM (SELECT insert FROM t) SELECT a", Kind.QUERY, ("FROM",)),
         ("VALUES 1", Kind.QUERY, ("VALUES",)),
         ("TABLE t", Kind.QUERY, ("TABLE", "T")),
