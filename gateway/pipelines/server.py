@@ -10,7 +10,6 @@ import contextlib
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,7 +17,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from gateway.config import Config
 from gateway.engine.spark import session, setup
@@ -29,7 +27,6 @@ _TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 _MODE = "SPARK_CONNECT_MODE_ENABLED"
 _NO_PROXY = "no_grpc_proxy"
 _END_SECONDS = 15
-_DEFAULT_PORT, _REACH_SECONDS = 15002, 10
 TABLE_FORMAT = "spark.sql.sources.default"
 
 
@@ -62,7 +59,6 @@ def serve(config: Config, master: str, warehouse: Path, log: Path) -> Iterator[S
     _check_connect()
     with _connect_mode():
         if session.is_connect(master):
-            _reach(master)
             with contextlib.closing(_Connected(master)) as connected:
                 yield Server(connected.session, None, None, None, None)
             return
@@ -108,16 +104,6 @@ class _Connected:
         # The server may be gone, which is how an interrupted run ends: there is nothing left to release.
         with contextlib.suppress(Exception):
             self.session.stop()
-
-
-def _reach(url: str) -> None:
-    """Open and close a connection: the client itself would try for ten minutes."""
-    try:
-        parts = urlsplit(url)
-        where = (parts.hostname or "localhost", parts.port or _DEFAULT_PORT)
-        socket.create_connection(where, _REACH_SECONDS).close()
-    except (OSError, ValueError) as error:
-        raise ConfigError("spark", f"{url} cannot be reached: {error}") from error
 
 
 def _check_connect() -> None:
