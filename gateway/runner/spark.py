@@ -138,7 +138,7 @@ class SparkRunner:
         try:
             with (
                 self.engine.slot(_session_key(job, settings), settings) as slot,
-                self.engine.job(job.statement_id, state.user, emit, slot.spark),
+                self.engine.job(job.statement_id, state.session_id, state.user, emit, slot.spark),
             ):
                 work(slot, emit)
         except GatewayError:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ _WATCH_SECONDS = 0.2
 _IDLE_SECONDS = 1.0
 _PROGRESS_SECONDS = 1.0
 _KEPT_SESSIONS = 64
+_POOLS = 64  # sessions beyond share some
 _EXIT_SECONDS = 3.0  # between the end of a JVM's sockets and its own
 _OUT_OF_MEMORY = 52  # Spark's exit code for it
 
@@ -92,6 +94,9 @@ class SparkEngine:
             java = f"-Dlog4j2.configurationFile={logging.as_uri()} {extra.pop('spark.driver.extraJavaOptions', '')}"
             configuration = sessions.settings(jars, options.scratch, memory=options.memory, extra=extra)
             configuration["spark.driver.extraJavaOptions"] = java.strip()
+            pools = options.scratch / "pools.xml"
+            pools.write_text(_pools())
+            configuration.setdefault("spark.scheduler.allocation.file", pools.as_uri())
             self._root = sessions.start(options.master, configuration)
         self._mirror = Mirror(self._root)
         self._root.sql("SELECT 1").collect()
@@ -132,18 +137,17 @@ class SparkEngine:
         return SparkSessionSlot(spark)
 
     @contextlib.contextmanager
-    def job(self, statement_id: str, user: str, emit: Emit, spark: Any) -> Iterator[None]:
+    def job(self, statement_id: str, session_id: str, user: str, emit: Emit, spark: Any) -> Iterator[None]:
         """All jobs that this thread starts meanwhile belong to the statement: cancelled with it, counted for its progress.
 
-        `user` is whom functions tell.
+        Sessions share the cores fairly, and so do the statements of one. `user` is whom functions tell.
         """
         if self.is_connect:
             spark.addTag(statement_id)
         else:
             context = self._root.sparkContext
             context.setJobGroup(statement_id, "statement", True)
-            # A pool for each statement that runs: inside of one, the jobs that came first take every free core.
-            context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
+            context.setLocalProperty("spark.scheduler.pool", _pool_of(session_id))
             # A column may be called user, so that the name alone can't be refused where it means the function.
             self._root._jvm.org.apache.spark.sql.catalyst.CurrentUserContext.CURRENT_USER().set(user)  # noqa: SLF001
         running = _Running(statement_id, emit, spark)
@@ -233,6 +237,17 @@ def cancelled(emit: Emit, error: BaseException) -> BaseException:
     if emit.cancelled:
         return CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
     return error
+
+
+def _pool_of(session_id: str) -> str:
+    return f"sessions-{zlib.crc32(session_id.encode()) % _POOLS}"
+
+
+def _pools() -> str:
+    """Spark's allocation file. Pools that it does not name are FIFO inside: their first jobs take every free core."""
+    fair = "<schedulingMode>FAIR</schedulingMode><weight>1</weight><minShare>0</minShare>"
+    pools = "".join(f'<pool name="sessions-{number}">{fair}</pool>' for number in range(_POOLS))
+    return f'<?xml version="1.0"?><allocations>{pools}</allocations>'
 
 
 _LOGGING = """\
