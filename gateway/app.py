@@ -134,6 +134,7 @@ class Gateway:
             if self._first is not None:
                 self._first.end()
             raise
+        spill.sweep(str(config.state / "spark"))  # of a Spark that was killed
         share = config.memory_limit // config.slots
         observability.gauge("memory_pool_bytes", share)
         self._pool = WorkerPool(
@@ -215,7 +216,8 @@ class Gateway:
             except OSError as error:
                 log("ready file cannot be removed", "warning", path=str(self.config.ready_file), error=error.strerror)
         self._service.stop()
-        spill.sweep(str(self.config.state / "spill"))
+        for folder in ("spill", "spark"):
+            spill.sweep(str(self.config.state / folder))
         self._http.stop(1.0)
         self._app.close()
         if self._ready:  # else the reason why it never was is all that there is to say

@@ -19,7 +19,7 @@ from gateway.cli.spark import jar_findings, program_findings
 from gateway.config import PINS, Config, check_pins, format_bytes, load_config
 from gateway.engine.spark import setup
 from gateway.engine.spark.properties import read_properties
-from gateway.engine.spark.session import is_connect
+from gateway.engine.spark.session import STANDALONE, is_connect, reach
 from gateway.errors import ConfigError
 
 _MINIMUM_DISK = 1024**3
@@ -150,6 +150,8 @@ def _spark(config: Config) -> Iterator[Finding]:
     else:
         yield from program_findings()
         yield from jar_findings(config.spark_jars or setup.default_folder())
+        if config.spark.startswith(STANDALONE):
+            yield _standalone(config.spark)
     if config.spark_properties is not None:
         yield _properties(config.spark_properties)
 
@@ -170,6 +172,14 @@ def _connect_server(url: str) -> Finding:
     except OSError as error:
         return Finding(FAIL, "spark", f"{host}:{port} does not answer: {error.strerror or error}")
     return Finding(OK, "spark", f"{host}:{port} accepts connections")
+
+
+def _standalone(master: str) -> Finding:
+    try:
+        reach(master)
+    except ConfigError as error:
+        return Finding(FAIL, "spark", error.message.removeprefix("spark: "))
+    return Finding(OK, "spark", f"{master} accepts connections")
 
 
 def _properties(path: Path) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -100,6 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     arguments = make_parser().parse_args(argv)
     command = import_module(f"gateway.cli.{arguments.command.replace('-', '_')}")
+    if arguments.command in ("job", "pipeline"):
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # they clean up as after Ctrl-C
     try:
         return int(command.run(arguments))
     except ConfigError as error:

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from gateway.config.session import ENGINE
+from gateway.config.session import ENGINE, honoured_by_spark
 from gateway.engine.base import Event, Planned, SessionChange, SessionState, Statement, TempView
 from gateway.errors import GatewayError, Span, UnsupportedError, line_and_column
-from gateway.planner import Plan, handed_over
+from gateway.planner import Plan, asked_for, handed_over, honoured_there
 from gateway.runner import commands
 from gateway.runner.handler import Environment, Runner
 from gateway.sql import command_nodes as c
 from gateway.sql.commands import explained, parse_command
 from gateway.sql.cursor import DEFAULT_LIMITS
 from gateway.sql.parameters import bound_parameters
-from gateway.sql.statement import read_statement
+from gateway.sql.statement import read_statement, statement_end
 from gateway.sql.tokens import END, scan
 
 _MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
@@ -83,7 +83,11 @@ def check(text: str, runner: Runner) -> list[Checked]:
             statement = read_statement(_blank(text, span.start) + source, limits)
             command = parse_command(statement)
             env.parameters = bound_parameters(statement.markers, (), env.context)
+            meant = explained(statement) or statement
+            wanted = asked_for(meant, env.setting(ENGINE)) or honoured_there(meant, honoured_by_spark(session.settings))
             engine, reason, changes = _check_one(command, Statement("check", text, session), env, runner)
+            if runner.has_spark and wanted is not None:
+                engine, reason = wanted.engine, wanted.reason
         except UnsupportedError as error:
             handover = None
             if runner.has_spark and statement is not None:
@@ -106,7 +110,7 @@ def check(text: str, runner: Runner) -> list[Checked]:
 
 
 def _split(text: str) -> Iterator[Span]:
-    """Where the statements are; a script (``BEGIN … END``) keeps its own semicolons and ends the text."""
+    """Where the statements are; a script (``BEGIN … END``) keeps its own semicolons."""
     tokens, words, error = scan(text)
     if error is not None and words[0] == END:
         raise error
@@ -115,9 +119,7 @@ def _split(text: str) -> Iterator[Span]:
         if words[start] == ";":
             start += 1
             continue
-        stop = len(words) - 1
-        if ";" in words[start:] and (words[start] != "BEGIN" or words[start + 1] == "TRANSACTION"):
-            stop = words.index(";", start)
+        stop = statement_end(words, start)
         yield Span(tokens[start].start, tokens[stop - 1].end + 1)
         start = stop
     if error is not None:

@@ -117,12 +117,13 @@ class Runner:
         env = self.environment(job.session)
         statement = read_statement(job.text)
         wanted: Handover | None = None
+        meant = explained(statement) or statement
         try:
             used = [d.key for d in needed(statement, job.session)]
             wanted = (
-                honoured_there(explained(statement) or statement, honoured_by_spark(job.session.settings))
-                or asked_for(statement, env.setting(ENGINE))
-                or uses_definitions(statement, used)
+                honoured_there(meant, honoured_by_spark(job.session.settings))
+                or asked_for(meant, env.setting(ENGINE))
+                or uses_definitions(meant, used)
             )
             if wanted is not None:
                 raise unsupported(f"Running this statement on Spark ({wanted.reason})", statement.span)

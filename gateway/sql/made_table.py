@@ -9,7 +9,8 @@ from gateway.sql.tokens import END, NUMBER, STRING, span_of_token
 # Formats of tables beside Delta. Spark's Avro is no part of its distribution.
 TABLE_FORMATS = frozenset({"PARQUET", "CSV", "JSON", "ORC", "TEXT"})
 # Options of their files, lower case; all others are refused, as some name places or classes.
-_FILE_OPTIONS = frozenset(
+#: Options of Spark's files that say how they are read and written, in lower case.
+FILE_OPTIONS = frozenset(
     {
         *("sep", "delimiter", "encoding", "charset", "quote", "quoteall", "escape", "comment", "header", "inferschema"),
         *("prefersdate", "preferdate", "enforceschema", "ignoreleadingwhitespace", "ignoretrailingwhitespace"),
@@ -48,7 +49,7 @@ def check_options(statement: Statement, at: int) -> None:
         while words[at] not in ("=", ",", ")", "TRUE", "FALSE", STRING, NUMBER, END) or at == start:
             at += 1
         name = "".join(str(t.text) for t in tokens[start:at])
-        if name.lower() not in _FILE_OPTIONS:
+        if name.lower() not in FILE_OPTIONS:
             raise unsupported(f"the option {name} of a table", span_of_token(tokens[start]))
         at += 2 if words[at] == "=" else 1
         if words[at] == ",":

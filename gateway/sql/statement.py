@@ -46,6 +46,8 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("BEGIN",), Kind.SCRIPT),
     **dict.fromkeys(("GRANT", "REVOKE", "DENY"), Kind.RIGHTS),
 }
+# END of these is not that of a BEGIN or CASE.
+_BLOCKS_OF_THEIR_OWN = frozenset({"IF", "WHILE", "LOOP", "REPEAT", "FOR"})
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 _DEEPER = frozenset({"(", "[", "{", "CASE"})
 _SHALLOWER = frozenset({")", "]", "}", "END"})
@@ -130,7 +132,7 @@ def read_statement(text: str, limits: Limits = DEFAULT_LIMITS) -> Statement:
 
 
 def split_statements(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Statement]:
-    """All statements of `text`, split on `;`; a script (``BEGIN … END``) keeps its own semicolons and ends the text."""
+    """All statements of `text`, split on `;`; a script (``BEGIN … END``) keeps its own semicolons."""
     tokens, words, error = _scan(text, limits)
     if error is not None:
         raise error
@@ -140,14 +142,28 @@ def split_statements(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Stateme
         if words[start] == ";":
             start += 1
             continue
-        script = words[start] == "BEGIN" and words[start + 1] != "TRANSACTION"
-        stop = len(words) - 1
-        if not script and ";" in words[start:]:
-            stop = words.index(";", start)
+        stop = statement_end(words, start)
         end = Token(TokenType.SENTINEL, "", start=tokens[stop].start, end=tokens[stop].start - 1)
         found.append(_statement(text, [*tokens[start:stop], end], [*words[start:stop], END], limits, None))
         start = stop
     return found
+
+
+def statement_end(words: list[str], start: int) -> int:
+    """Index of the `;` or end behind the statement, or script, that begins at `start`."""
+    at = start
+    if words[start] == "BEGIN" and words[start + 1] != "TRANSACTION":
+        depth = 0
+        while words[at] != END:
+            if words[at] in ("BEGIN", "CASE"):
+                depth += 1
+            elif words[at] == "END":
+                depth -= words[at + 1] not in _BLOCKS_OF_THEIR_OWN
+                at += words[at + 1] == "CASE"
+            if not depth:
+                break
+            at += 1
+    return words.index(";", at) if ";" in words[at:] else len(words) - 1
 
 
 def _scan(text: str, limits: Limits) -> tuple[list[Token], list[str], UserError | None]:

@@ -158,6 +158,11 @@ def test_settings_that_only_spark_honours(sql: Sql) -> None:
     assert "Engine: datafusion" in sql.auto("EXPLAIN SELECT 1")[0][0]
 
 
+def test_explain_tells_the_engine_that_was_asked_for(sql: Sql) -> None:
+    assert "Engine: spark" in sql.spark("EXPLAIN SELECT 1 AS x")[0][0]
+    assert "Engine: datafusion" in sql.embedded("EXPLAIN SELECT 1 AS x")[0][0]
+
+
 def test_a_script_sets_the_variables_of_its_session(sql: Sql) -> None:
     sql.auto("DECLARE OR REPLACE VAR counted INT = 1")
     try:

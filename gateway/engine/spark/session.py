@@ -159,7 +159,9 @@ def reach(master: str) -> None:
     for address in master.removeprefix(scheme).partition("/")[0].partition(";")[0].split(","):
         try:
             parts = urlsplit(f"//{address}")
-            where = (parts.hostname or "localhost", parts.port or _PORTS[scheme])
+            if not parts.hostname:
+                raise ValueError("it names no host")
+            where = (parts.hostname, parts.port or _PORTS[scheme])
             socket.create_connection(where, _REACH_SECONDS).close()
             return
         except (OSError, ValueError) as error:

@@ -12,6 +12,7 @@ import csv
 import gzip
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import reduce
 from itertools import chain
 from typing import Any, TextIO
@@ -20,6 +21,7 @@ from gateway.errors import ConfigError
 from gateway.pipelines.jobs.columns import by_name, check_names, is_lossless, widest
 from gateway.pipelines.jobs.places import literal, quoted
 from gateway.pipelines.jobs.sources import CSV, JSON, PARQUET, SourceFile, file_of
+from gateway.sql.made_table import FILE_OPTIONS
 
 RAW, REASON, COLUMN, FILE = "__gateway_raw", "__gateway_reason", "__gateway_column", "__gateway_file"
 _OWN = (RAW, REASON, COLUMN, FILE)
@@ -49,6 +51,11 @@ class Files:
         for own in ("mode", "columnnameofcorruptrecord", "enforceschema", "path", "paths"):
             if own in self._lower:
                 raise ConfigError("option", f"{own} is set by the job itself")
+        for name in options:
+            if name.lower() not in FILE_OPTIONS:
+                near = get_close_matches(name.lower(), FILE_OPTIONS, n=1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise ConfigError("option", f"Spark's readers of files know no option {name}{hint}")
 
     # ---- schemas
 

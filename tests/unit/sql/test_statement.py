@@ -155,3 +155,14 @@ def test_every_corpus_statement_has_the_right_kind(shared: Path, name: str) -> N
         if case["kind"] == "command" and kind is Kind.SCRIPT:
             wrong[f"{kind}: {text[:80]}"] += 1
     assert not wrong, wrong
+
+
+def test_a_script_ends_with_its_own_end() -> None:
+    script = (
+        "BEGIN IF x THEN SELECT 1; END IF; CASE WHEN a THEN SELECT 1; END CASE; SELECT CASE WHEN b THEN 2 END; "
+        "WHILE c DO SELECT 1; END WHILE; BEGIN SELECT 2; END; END"
+    )
+    text = f"{script}; SELECT 5; BEGIN SELECT 6; END"
+    found = split_statements(text)
+    assert [text[s.span.start : s.span.stop] for s in found] == [script, "SELECT 5", "BEGIN SELECT 6; END"]
+    assert [s.kind for s in found] == [Kind.SCRIPT, Kind.QUERY, Kind.SCRIPT]
