@@ -45,6 +45,7 @@ def told_to_try_again(statement: Background) -> bool:
     return statement.error is not None and "WORKER_LOST" in str(statement.error) and "08006" in str(statement.error)
 
 
+@pytest.mark.heavy
 def test_a_hung_and_a_killed_jvm_and_a_killed_gateway(own: Server) -> None:
     with connect_to(own) as connection:
         sql = Sql(connection)

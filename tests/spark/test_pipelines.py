@@ -342,6 +342,7 @@ def gone(jvm: tuple[int, int], seconds: float) -> bool:
     return True
 
 
+@pytest.mark.heavy
 def test_runs_that_are_killed_die_or_are_interrupted_are_completed_by_the_next(ask: Ask, place: Path) -> None:
     """Four ends of a run between two tables; the view gold, which Spark empties at each start, has its rows after each."""
     raw, warehouse, state = place / "slow-raw", place / "warehouse", place / "state"

@@ -179,8 +179,15 @@ class SparkEngine:
 
     def end_if_lost(self, error: BaseException) -> None:
         """End the process if Spark is gone: its jobs are lost, and the next process starts or connects anew."""
-        if is_lost(error):
+        if is_lost(error) or self._is_stopped():
             os._exit(sessions.SERVER_GONE if self.is_connect else self._jvm_end())
+
+    def _is_stopped(self) -> bool:
+        """Whether the JVM is on its way out, as it is once its memory is used up: what fails meanwhile fails in any way."""
+        try:
+            return not self.is_connect and bool(self._root.sparkContext._jsc.sc().isStopped())  # noqa: SLF001
+        except Exception as error:  # noqa: BLE001 - a JVM that does not answer is one more way
+            return is_lost(error)
 
     def _jvm_end(self) -> int:
         process = self._root.sparkContext._gateway.proc  # noqa: SLF001 (pyspark has no public name)

@@ -14,10 +14,6 @@ _NO_SPACE = ("No space left on device", "Disk quota exceeded")
 _NETWORK = frozenset({"Py4JNetworkError", "ConnectionError", "EOFError", "RetriesExceeded"})
 _RESOURCE_CLASSES = ("53", "54", "57")
 _LONGEST_CHAIN = 8
-# What a JVM answers while it ends, as it does once its memory is used up.
-_STOPPED = re.compile(
-    r"Job \d+ cancelled because SparkContext was shut down|Cannot call methods on a stopped SparkContext"
-)
 _UNAVAILABLE = "StatusCode.UNAVAILABLE"
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _SERVER_CLASSES = ("XX", "58", "08", "KD")
@@ -26,8 +22,6 @@ _SERVER_CLASSES = ("XX", "58", "08", "KD")
 def is_lost(error: BaseException) -> bool:
     """Whether the JVM or the Connect server is gone, or has forgotten its sessions. Never judged by a statement's own text."""
     names = {kind.__name__ for kind in type(error).__mro__}
-    if _STOPPED.match(_java_message(error)):
-        return True
     if "Py4JJavaError" in names:
         return False  # the JVM has answered
     if names & _NETWORK:
@@ -38,14 +32,6 @@ def is_lost(error: BaseException) -> bool:
     if "RpcError" in names:
         return _UNAVAILABLE in str(error)
     return type(error).__name__ == "Py4JError" and "Trace:" not in str(error)  # an empty answer
-
-
-def _java_message(error: BaseException) -> str:
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    try:
-        return str(java.getMessage() or "") if java is not None else ""
-    except Exception:  # noqa: BLE001 - the JVM is gone, or does not answer: told by what follows
-        return ""
 
 
 def as_gateway_error(
