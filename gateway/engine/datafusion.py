@@ -8,6 +8,7 @@ a query that reads a float column runs without them.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Generator
 from enum import Enum
 from typing import Any
@@ -21,6 +22,7 @@ from gateway.errors import GatewayError, ResourceError, ServerError, Unsupported
 from gateway.sqltypes import StructType
 
 BATCH_ROWS = 16_384
+_LONG_SECONDS = 0.2  # reading a plan's metrics takes milliseconds, and what spills takes longer than this
 _SETTINGS = {
     "datafusion.sql_parser.dialect": "duckdb",
     "datafusion.sql_parser.map_string_types_to_utf8view": "false",
@@ -184,6 +186,7 @@ class DataFusionExecution:
     def _stream(self, economy: Economy) -> Generator[pa.RecordBatch, None, None]:
         target = pa.schema([pa.field(f"c{i}", f.type.arrow()) for i, f in enumerate(self.query.schema.fields)])
         delivered = False
+        began = time.perf_counter()
         stream, self._started = self._started, None
         try:
             for batch in stream or self._begin(economy):
@@ -191,7 +194,8 @@ class DataFusionExecution:
                 if record.num_rows:
                     delivered = True
                     yield conformed(record, target)
-            self.spilled_bytes = _spilled(self._frame.execution_plan())
+            if time.perf_counter() - began > _LONG_SECONDS:
+                self.spilled_bytes = _spilled(self._frame.execution_plan())
         except BaseException as error:
             if not _is_failure(error):
                 raise
