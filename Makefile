@@ -1,6 +1,6 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only test-heavy test-spark bench bench-spark conformance conformance-spark lint format lock thrift check-thrift clean
+.PHONY: demo test test-only test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark lint format lock thrift check-thrift clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -50,7 +50,11 @@ test-only: $(VENV)/.dev
 
 # Attacks that take minutes: memory, disk full, killed processes, many connections.
 test-heavy: $(VENV)/.dev
-	$(BIN)/python -m pytest -m heavy $(ARGS)
+	$(BIN)/python -m pytest -m "heavy and not spark" $(ARGS)
+
+# Losses of Spark, results larger than its heap, a full disk, a standalone cluster.
+test-spark-heavy: $(VENV)/.spark
+	$(BIN)/python -m pytest -m "spark and heavy" $(ARGS)
 
 # In one process, so that all of them share one Spark. That ARGS leave none of them is no failure.
 test-spark: $(VENV)/.spark

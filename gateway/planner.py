@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gateway.config.session import ENGINE
 from gateway.engine.base import Handover, Query, Source
 from gateway.errors import UnsupportedError
 from gateway.sql.compile import Compiled
@@ -145,16 +146,20 @@ def uses_definitions(statement: Statement, names: Sequence[str]) -> Handover | N
     return Handover(SPARK, f"it uses {', '.join(names)} of the session")
 
 
-def honoured_there(statement: Statement, settings: Mapping[str, str]) -> Handover | None:
+def honoured_there(statement: Statement, settings: Mapping[str, str], engine: str) -> Handover | None:
     """Spark, for a statement of a session with settings that only Spark honours (`settings`).
 
-    Raises UnsupportedError for a view or function that would be made under them: it is used under others, too.
+    Raises UnsupportedError where Spark must not run it, and for a view or function that would be made under them: it is used
+    under others, too.
     """
     if not settings or not _fits_spark(statement):
         return None
     shown = ", ".join(f"{key} = {value}" for key, value in settings.items())
     if statement.kind is Kind.DDL and not _MADE_OF_TEXT.isdisjoint(statement.words[:6]):
         text = f"Making a view or function under {shown} is not supported; RESET it before."
+        raise UnsupportedError("UNSUPPORTED_FEATURE.SET_VALUE", text)
+    if engine == EMBEDDED:
+        text = f"The session has {shown}, which only Spark honours, but its {ENGINE} is {EMBEDDED}: RESET one of them."
         raise UnsupportedError("UNSUPPORTED_FEATURE.SET_VALUE", text)
     return Handover(SPARK, f"the session has {shown}, which only Spark honours")
 

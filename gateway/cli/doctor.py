@@ -23,7 +23,6 @@ from gateway.engine.spark.session import STANDALONE, is_connect, reach
 from gateway.errors import ConfigError
 
 _MINIMUM_DISK = 1024**3
-_CONNECT_SECONDS = 5.0
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -146,12 +145,12 @@ def _spark(config: Config) -> Iterator[Finding]:
         return
     if is_connect(config.spark):
         yield _connect_client()
-        yield _connect_server(config.spark)
+        yield _server(config.spark)
     else:
         yield from program_findings()
         yield from jar_findings(config.spark_jars or setup.default_folder())
         if config.spark.startswith(STANDALONE):
-            yield _standalone(config.spark)
+            yield _server(config.spark)
     if config.spark_properties is not None:
         yield _properties(config.spark_properties)
 
@@ -163,23 +162,11 @@ def _connect_client() -> Finding:
     return Finding(OK, "pyspark", f"{metadata.version('pyspark')} with Spark Connect")
 
 
-def _connect_server(url: str) -> Finding:
+def _server(master: str) -> Finding:
     try:
-        host, port = setup.connect_address(url)
-        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
-    except ConfigError as error:
-        return Finding(FAIL, "spark", error.message)
-    except OSError as error:
-        return Finding(FAIL, "spark", f"{host}:{port} does not answer: {error.strerror or error}")
-    return Finding(OK, "spark", f"{host}:{port} accepts connections")
-
-
-def _standalone(master: str) -> Finding:
-    try:
-        reach(master)
+        return Finding(OK, "spark", f"{reach(master)} accepts connections")
     except ConfigError as error:
         return Finding(FAIL, "spark", error.message.removeprefix("spark: "))
-    return Finding(OK, "spark", f"{master} accepts connections")
 
 
 def _properties(path: Path) -> Finding:

@@ -84,7 +84,8 @@ def check(text: str, runner: Runner) -> list[Checked]:
             command = parse_command(statement)
             env.parameters = bound_parameters(statement.markers, (), env.context)
             meant = explained(statement) or statement
-            wanted = asked_for(meant, env.setting(ENGINE)) or honoured_there(meant, honoured_by_spark(session.settings))
+            engine = env.setting(ENGINE)
+            wanted = honoured_there(meant, honoured_by_spark(session.settings), engine) or asked_for(meant, engine)
             engine, reason, changes = _check_one(command, Statement("check", text, session), env, runner)
             if runner.has_spark and wanted is not None:
                 engine, reason = wanted.engine, wanted.reason

@@ -71,8 +71,8 @@ def _set(command: c.SetConf, job: Statement, env: Environment, runner: Runner, e
             return rows_of("SET", strings("key", "value", "meaning"), list(zip(*documented, strict=True)))
         return rows_of("SET", pairs, [list(shown), list(shown.values())])
     if command.value is None:
-        setting = find_setting(command.key)
-        value = env.setting(setting.key) if setting is not None else env.session.settings.get(command.key.lower())
+        key = _stored_key(command.key, env)
+        value = env.setting(key) if find_setting(key) is not None else env.session.settings.get(key)
         return rows_of("SET", pairs, [[command.key], [value if value is not None else "<undefined>"]])
     value = _unquoted(command.value)
     known = normalise_setting(command.key, value, runner.has_spark)
@@ -80,7 +80,16 @@ def _set(command: c.SetConf, job: Statement, env: Environment, runner: Runner, e
         raise UnsupportedError("CONFIG_NOT_AVAILABLE", f"Configuration {command.key} is not available.")
     assert known is not None
     key, text = known
-    return rows_of("SET", pairs, [[command.key], [value]], changes=(SessionChange("set", key, text),))
+    changes = (SessionChange("reset", _stored_key(key, env)), SessionChange("set", key, text))
+    return rows_of("SET", pairs, [[command.key], [value]], changes=changes)
+
+
+def _stored_key(key: str, env: Environment) -> str:
+    """The key under which the session has a setting, however it is spelt here."""
+    setting = find_setting(key)
+    if setting is not None:
+        return setting.key
+    return next((known for known in env.session.settings if known.lower() == key.lower()), key.lower())
 
 
 def _unquoted(text: str) -> str:
@@ -121,8 +130,7 @@ def _set_zone(command: c.SetTimeZone, job: Statement, env: Environment, runner: 
 def _reset(command: c.Reset, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
     if command.key is None:
         return done("RESET", SessionChange("reset"))
-    setting = find_setting(command.key)
-    return done("RESET", SessionChange("reset", setting.key if setting is not None else command.key.lower()))
+    return done("RESET", SessionChange("reset", _stored_key(command.key, env)))
 
 
 # ----------------------------------------------------------------------------------------------------------------- show

@@ -121,7 +121,7 @@ class Runner:
         try:
             used = [d.key for d in needed(statement, job.session)]
             wanted = (
-                honoured_there(meant, honoured_by_spark(job.session.settings))
+                honoured_there(meant, honoured_by_spark(job.session.settings), env.setting(ENGINE))
                 or asked_for(meant, env.setting(ENGINE))
                 or uses_definitions(meant, used)
             )

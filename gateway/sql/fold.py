@@ -28,6 +28,7 @@ from gateway.sqltypes import (
     is_fractional,
 )
 
+_FIRST_MICROS, _LAST_MICROS = -719_161 * instants.MICROS_PER_DAY, 2_932_896 * instants.MICROS_PER_DAY  # years 1 to 9999
 _BITS = {TINYINT: 7, SMALLINT: 15, INT: 31, BIGINT: 63}
 
 
@@ -69,6 +70,8 @@ def _moved(expr: Call, context: Context) -> Lit | None:
     zone = instants.known_zone(context.time_zone)
     rest = int(math.fmod(interval.value, instants.MICROS_PER_DAY))
     local = instants.local_of(start.value, zone) + interval.value - rest
+    if not _FIRST_MICROS <= local <= _LAST_MICROS:
+        return None  # no year of four digits: the engine raises, or knows better
     return Lit(expr.type, False, instants.instant_of(local, zone) + rest)
 
 

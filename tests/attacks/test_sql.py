@@ -191,6 +191,12 @@ def test_values_too_large_for_a_batch_are_told_as_such(client: Client, value: st
     assert caught.value.sqlstate == "53200"
 
 
+@pytest.mark.parametrize("moved", ["+ INTERVAL '106751991' DAY", "- INTERVAL '106751991' DAY"])
+def test_constants_moved_past_the_calendar_overflow(client: Client, moved: str) -> None:
+    with pytest.raises(RemoteError, match="DATETIME_OVERFLOW"):
+        answer(client, f"SELECT TIMESTAMP'{'9999' if moved[0] == '+' else '0001'}-12-31 00:00:00' {moved} AS t")
+
+
 @pytest.mark.parametrize("log", [b"garbage", b"", b"\0" * 100, b'{"add": {"path": "../../../etc/passwd"'])
 def test_a_damaged_log_is_named(client: Client, server: Server, log: bytes) -> None:
     answer(client, "CREATE OR REPLACE TABLE attacked_log AS SELECT 1 AS id")

@@ -149,7 +149,13 @@ def test_settings_that_only_spark_honours(sql: Sql) -> None:
         sql.auto("RESET ANSI_MODE")
         with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
             sql.auto("SELECT CAST('x' AS INT) FROM honoured")
+        with pytest.raises(Exception, match=r"which only Spark honours, but its gateway\.engine is datafusion"):
+            sql.embedded("SELECT 1")
+        sql.auto("RESET spark.sql.parser.quotedRegexColumnNames")
         sql.auto("SET spark.sql.legacy.nullInEmptyListBehavior = true")
+        assert "only Spark honours" in sql.auto("EXPLAIN SELECT 1")[0][0]
+        sql.auto("RESET SPARK.SQL.legacy.nullInEmptyListBehavior")
+        assert "Engine: datafusion" in sql.auto("EXPLAIN SELECT 1")[0][0]
         with pytest.raises(Exception, match="CONFIG_NOT_AVAILABLE"):
             sql.auto("SET spark.sql.legacy.someCatalogPath = x")
     finally:

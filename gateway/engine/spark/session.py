@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from gateway.engine.spark import setup
 from gateway.errors import ConfigError
 
 CONNECT, STANDALONE = "sc://", "spark://"
-_PORTS = {CONNECT: 15002, STANDALONE: 7077}
 _REACH_SECONDS = 10.0
 _RETRIES = 5  # some 5 s: pyspark's own 15 take ten minutes
 # Exit codes of the process that owns Spark, and their meaning.
@@ -138,35 +138,49 @@ def connect(url: str) -> Any:
     from pyspark.sql.connect.session import SparkSession
 
     quieten()
-    reach(url)
+    where = reach(url)
     try:
         session = SparkSession.builder.remote(url).create()
         session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
         for key, value in SEMANTICS.items():
             session.conf.set(key, value)
     except (PySparkException, OSError, ValueError) as error:
-        raise ConfigError("spark", f"{url} does not answer: {first_line(error)}") from error
+        raise ConfigError("spark", f"{where} does not answer: {first_line(error)}") from error
     return session
 
 
-def reach(master: str) -> None:
-    """Raise ConfigError unless something listens at one of the addresses of a spark:// or sc:// URL.
+def reach(master: str) -> str:
+    """The address of a spark:// or sc:// URL at which something listens. Raises ConfigError unless there is one.
 
-    Spark itself would try for minutes.
+    Spark itself would try for minutes. Addresses are told without the URL, which may hold a token.
     """
-    scheme = STANDALONE if master.startswith(STANDALONE) else CONNECT
-    problem: OSError | ValueError | None = None
-    for address in master.removeprefix(scheme).partition("/")[0].partition(";")[0].split(","):
+    problem: OSError | None = None
+    where = ""
+    for host, port in _addresses(master):
+        where = f"{host}:{port}"
+        try:
+            socket.create_connection((host, port), _REACH_SECONDS).close()
+            return where
+        except OSError as error:
+            problem = error
+    reason = None if problem is None else problem.strerror or problem
+    raise ConfigError("spark", f"{where} does not answer: {reason}") from problem
+
+
+def _addresses(master: str) -> list[tuple[str, int]]:
+    if is_connect(master):
+        return [setup.connect_address(master)]
+    found = []
+    for address in master.removeprefix(STANDALONE).split(","):
         try:
             parts = urlsplit(f"//{address}")
-            if not parts.hostname:
-                raise ValueError("it names no host")
-            where = (parts.hostname, parts.port or _PORTS[scheme])
-            socket.create_connection(where, _REACH_SECONDS).close()
-            return
-        except (OSError, ValueError) as error:
-            problem = error
-    raise ConfigError("spark", f"{master} does not answer: {problem}") from problem
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host = port = None
+        if not host or not port:
+            raise ConfigError("spark", f"{master} is not spark://HOST:PORT")
+        found.append((host, port))
+    return found
 
 
 def quieten() -> None:
