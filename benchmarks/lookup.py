@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from benchmarks import tables
-from benchmarks.measure import Row, cpu_seconds, rounds, show
+from benchmarks.measure import Row, cpu_seconds, rounds, settle, show
 from benchmarks.systems import Floor, Ours, Sail, System, gateway_process, sail_process
 from gateway.protocol.client import Client
 
@@ -44,6 +44,8 @@ def _one_by_one(system: System) -> tuple[float, float | None]:
 
     for _ in range(20):
         look_up()
+    if system.pid is not None:
+        settle(system.pid)
     before = cpu_seconds(system.pid) if system.pid else 0.0
     sample = rounds(look_up, LOOKUPS, 0)
     return sample.median, (cpu_seconds(system.pid) - before) / LOOKUPS if system.pid else None

@@ -35,10 +35,17 @@ def show(seconds: float) -> str:
     return f"{seconds * 1000:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
-def rounds(action: Callable[[], object], count: int, warm: int = 1, patience: float = 20.0) -> Sample:
-    """Run `action` `warm` times unmeasured, then `count` times, or fewer (but three) once `patience` seconds are over."""
+def rounds(
+    action: Callable[[], object], count: int, warm: int = 1, patience: float = 20.0, server: int | None = None
+) -> Sample:
+    """Run `action` `warm` times unmeasured, then `count` times, or fewer (but three) once `patience` seconds are over.
+
+    `server` is the process that does the work: what it still starts in the background is waited for before the first time.
+    """
     for _ in range(warm):
         action()
+    if server is not None:
+        settle(server)
     times: list[float] = []
     end = time.perf_counter() + patience
     while len(times) < count and (len(times) < 3 or time.perf_counter() < end):
@@ -75,6 +82,17 @@ def cpu_seconds(pid: int) -> float:
     """CPU time of `pid` and its descendants so far."""
     processes = _processes()
     return sum(processes[p][1] for p in tree(pid) if p in processes)
+
+
+def settle(pid: int, patience: float = 20.0) -> None:
+    """Wait until `pid` and its descendants have done nothing for half a second: what a server starts with is over."""
+    end = time.perf_counter() + patience
+    last, since = -1.0, time.perf_counter()
+    while time.perf_counter() < min(end, since + 0.5):
+        time.sleep(0.1)
+        now = cpu_seconds(pid)
+        if now - last > 0.02:
+            last, since = now, time.perf_counter()
 
 
 def resident_bytes(pid: int) -> int:

@@ -16,14 +16,14 @@ def run() -> list[Row]:
     figures = {"floor": f"{show(floor.median)} / {show(floor.quantile(0.99))}"}
     with sail_process() as sail:
         if sail is not None:
-            sample = rounds(lambda: sail.query("SELECT 1"), STATEMENTS // 4, 20)
+            sample = rounds(lambda: sail.query("SELECT 1"), STATEMENTS // 4, 20, server=sail.pid)
             figures["Sail"] = f"{show(sample.median)} / {show(sample.quantile(0.99))}"
     with gateway_process() as (url, pid, _):
         with Client(url).open() as client:
             ours = Ours(client, pid)
-            raw = rounds(lambda: ours.query("SELECT 1"), STATEMENTS, 50)
+            raw = rounds(lambda: ours.query("SELECT 1"), STATEMENTS, 50, server=pid)
         connector = Connector(url, pid)
-        through = rounds(lambda: connector.query("SELECT 1"), STATEMENTS // 2, 20)
+        through = rounds(lambda: connector.query("SELECT 1"), STATEMENTS // 2, 20, server=pid)
         connector.close()
     return [
         Row(

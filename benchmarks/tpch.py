@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from benchmarks import tables
 from benchmarks.answers import near, same
-from benchmarks.measure import Row, rounds, show
+from benchmarks.measure import Row, rounds, settle, show
 from benchmarks.systems import Floor, Ours, System, gateway_process, sail_process
 from gateway.protocol.client import Client
 
@@ -45,6 +45,8 @@ def _measure(system: System, texts: Mapping[str, str]) -> dict[str, tuple[float,
     schema = tables.tpch()
     system.use({name: schema / name for name in tables.TPCH_TABLES})
     result = {}
+    if system.pid is not None:
+        settle(system.pid)
     for name, text in texts.items():
         if isinstance(system, Floor):
             text = text.replace("year(", "date_part('year', ")  # DataFusion has no function of that name

@@ -36,7 +36,7 @@ def _measure(system: System, case: Case) -> tuple[Sample, pa.Table]:
     system.use({case.table: tables.table(case.table)})
     sql = f"SELECT * FROM {case.table}"
     answer = system.query(sql)
-    return rounds(lambda: system.query(sql), ROUNDS, WARM_UP), answer
+    return rounds(lambda: system.query(sql), ROUNDS, WARM_UP, server=system.pid), answer
 
 
 def run() -> list[Row]:

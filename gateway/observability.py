@@ -205,11 +205,18 @@ for _m in METRICS:
         )
 
 
+_children: dict[tuple[str, type[Any], tuple[tuple[str, str], ...]], Any] = {}
+
+
 def _child(name: str, kind: type[Any], labels: dict[str, str]) -> Any:
-    metric = _metrics[name]
-    if not isinstance(metric, kind):
-        raise TypeError(f"metric {name} is not a {kind.__name__}")
-    return metric.labels(**labels) if labels else metric
+    key = (name, kind, tuple(labels.items()))
+    child = _children.get(key)
+    if child is None:
+        metric = _metrics[name]
+        if not isinstance(metric, kind):
+            raise TypeError(f"metric {name} is not a {kind.__name__}")
+        child = _children[key] = metric.labels(**labels) if labels else metric
+    return child
 
 
 def counter(name: str, amount: float = 1.0, **labels: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import time
 import uuid
 from typing import Any
@@ -221,9 +222,14 @@ class LocalCatalog:
         if not name or name.startswith((".", "_")) or not _FORBIDDEN.isdisjoint(name):
             return None
         exact = os.path.join(parent, name)
-        if os.path.isdir(exact):
-            # What is no link lies where its parent lies.
-            return exact if not os.path.islink(exact) or is_under(os.path.realpath(exact), self.root) else None
+        try:
+            mode = os.lstat(exact).st_mode
+        except OSError:
+            mode = 0
+        if stat.S_ISDIR(mode):
+            return exact  # what is no link lies where its parent lies
+        if stat.S_ISLNK(mode) and os.path.isdir(exact):
+            return exact if is_under(os.path.realpath(exact), self.root) else None
         folded = name.casefold()
         same = [n for n in self._folders(parent) if n.casefold() == folded]
         if len(same) > 1:

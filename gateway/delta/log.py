@@ -52,6 +52,8 @@ def is_beheaded(root: str) -> bool:
 
 def has_log(root: str) -> bool:
     """Whether the folder `root` is a Delta table: its log holds a commit or a checkpoint."""
+    if os.path.exists(commit_path(root, 0)):  # most logs still have it, and a look costs less than a list
+        return True
     try:
         with os.scandir(f"{root}/{LOG}") as entries:
             return any(e.name[:_DIGITS].isdigit() and len(e.name) > _DIGITS for e in entries)

@@ -7,7 +7,8 @@ not known keeps the file: no statistics, another type, FLOAT and DOUBLE minima a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,56 +139,66 @@ class _Bounds:
 
     def __init__(self, low: pa.Array, high: pa.Array, data_type: t.DataType) -> None:
         self.type = low.type
+        self.files = len(low)
         self.text = data_type in (t.STRING, t.BINARY)
-        self.low, self.high = low, high
         self.integers: tuple[Integers, Integers] | None = None
+        self.values: list[tuple[Any, Any]] = []
         if (unit := _integer_type(low.type)) is not None:
             # A thousandth of a second is all that logs hold of a time.
             margin = _MILLISECOND if pa.types.is_timestamp(low.type) else 0
             self.integers = _integers(low.cast(unit), _LEAST, -margin), _integers(high.cast(unit), _GREATEST, margin)
+        else:
+            self.values = list(zip(low.to_pylist(), high.to_pylist(), strict=True))
 
     def may(self, op: str, value: Any) -> Mask:
         """Files in which some row may be true for `op` and `value`."""
         if self.integers is not None:
             return _may(op, *self.integers, value.cast(_integer_type(self.type)).as_py())
-        reach = _known(pc.less_equal(self.low, value), True)  # some row may be <= value
+        if op == "=":
+            return self.may_be_one_of((value,))
+        wanted = value.as_py()
         match op:
-            case "=":
-                return reach & self._at_least(value, or_equal=True)
             case "<":
-                return _known(pc.less(self.low, value), True)
+                return self._where(lambda low, _: low is None or low < wanted)
             case "<=":
-                return reach
+                return self._where(lambda low, _: low is None or low <= wanted)
             case ">":
-                return self._at_least(value, or_equal=False)
+                return self._where(lambda _, high: high is None or high > wanted or self._cut(high, wanted))
             case ">=":
-                return self._at_least(value, or_equal=True)
-        return np.ones(len(self.low), dtype=bool)
+                return self._where(lambda _, high: high is None or high >= wanted or self._cut(high, wanted))
+        return np.ones(self.files, dtype=bool)
 
     def may_be_one_of(self, values: Sequence[Any]) -> Mask:
-        keep = np.zeros(len(self.low), dtype=bool)
-        for value in values:
-            keep |= self.may("=", value)
-        return keep
+        """Files in which some row may equal one of `values`, of which there is at least one."""
+        keep = np.zeros(self.files, dtype=bool)
+        if self.integers is not None:
+            for value in values:
+                keep |= self.may("=", value)
+            return keep
+        wanted = sorted(value.as_py() for value in values)
+
+        def near(low: Any, high: Any) -> bool:
+            # The least value that is not below the minimum; if it is beyond the maximum, so are the others.
+            at = 0 if low is None else bisect_left(wanted, low)
+            return at < len(wanted) and (high is None or wanted[at] <= high or self._cut(high, wanted[at]))
+
+        return self._where(near)
 
     def may_start_with(self, prefix: str) -> Mask:
         """Rows lie between minimum and maximum; those with the prefix between it and its successor."""
-        if not prefix:
-            return np.ones(len(self.low), dtype=bool)
-        value = pa.scalar(prefix, self.low.type)
-        reach = self._at_least(value, or_equal=True)
-        below = _known(pc.less_equal(self.low, value), True) | _known(pc.starts_with(self.low, prefix), True)
-        return reach & below
 
-    def _at_least(self, value: Any, *, or_equal: bool) -> Mask:
-        compare = pc.greater_equal if or_equal else pc.greater
-        keep = _known(compare(self.high, value), True)
-        if self.text:
-            # A maximum that is a prefix of the value may stand for a longer text beyond it.
-            raw = value.as_py()
-            prefixes = pa.array([raw[:n] for n in range(len(raw) + 1)], self.high.type)
-            keep |= _known(pc.is_in(self.high, prefixes), True)
-        return keep
+        def near(low: Any, high: Any) -> bool:
+            below = low is None or low <= prefix or low.startswith(prefix)
+            return below and (high is None or high >= prefix or self._cut(high, prefix))
+
+        return self._where(near)
+
+    def _where(self, test: Callable[[Any, Any], bool]) -> Mask:
+        return np.fromiter((test(low, high) for low, high in self.values), dtype=bool, count=self.files)
+
+    def _cut(self, high: Any, value: Any) -> bool:
+        """Whether a maximum may stand for a longer text, beyond `value`: it is a beginning of it."""
+        return self.text and bool(value.startswith(high))
 
 
 def _integer_type(arrow: pa.DataType) -> pa.DataType | None:

@@ -76,7 +76,7 @@ def contains(expr: Expr, kind: type[Expr]) -> bool:
             return True
         if kind is Agg and isinstance(e, Window):
             stack += (*e.partition, *(k.expr for k in e.order), *children(e.fn))
-        else:
+        elif not isinstance(e, (Col, Lit)):
             stack += children(e)
     return False
 

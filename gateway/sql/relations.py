@@ -421,8 +421,10 @@ class Relations:
                 {**merged, **{n: e for n, e in (left_scope.merged | new_right.merged).items() if n not in merged}},
                 left_scope.hidden | new_right.hidden,
             )
-            nullable = {c.id: c for c in result.all_columns()}
-            columns = tuple(nullable.get(c.id, c) for c in (*left.columns, *right.columns))
+            columns = (*left.columns, *right.columns)
+            if word in ("left", "right", "full"):
+                nullable = {c.id: c for c in result.all_columns()}
+                columns = tuple(nullable.get(c.id, c) for c in columns)
         result.outer_refs.update(both.outer_refs)
         return Join(columns, word, left, right, condition), result
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from typing import TypeVar, cast
 
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bound import Call, Col, Expr, Lit
 from gateway.sql.coerce import plain
 from gateway.sqltypes import STRING, VOID, ArrayType, MapType, StructField, StructType, array, quote_if_needed
+
+E = TypeVar("E", bound=Expr)
 
 
 @dataclass(slots=True)
@@ -77,7 +80,7 @@ class Scope:
 
     def nullable(self) -> Scope:
         """The scope with every column nullable (the outer side of a join)."""
-        sources = [Source(s.qualifier, tuple(replace(c, nullable=True) for c in s.columns)) for s in self.sources]
+        sources = [Source(s.qualifier, tuple(map(_nullable, s.columns))) for s in self.sources]
         merged = {n: _nullable(e) for n, e in self.merged.items()}
         return Scope(sources, self.parent, merged, set(self.hidden))
 
@@ -86,15 +89,13 @@ class Scope:
 
         Order as in Spark: columns here, aliases of earlier select items, then enclosing queries.
         """
-        if parts[0].lower() in self.lambdas:
-            return fields_of(self.lambdas[parts[0].lower()], parts[1:], span)
-        override = self.overrides.get(parts[0].lower())
-        if override is not None:
-            return fields_of(override, parts[1:], span)
+        name = parts[0].lower()
+        nearest = self.lambdas.get(name) or self.overrides.get(name)
+        if nearest is not None:
+            return fields_of(nearest, parts[1:], span)
         found = self._local(parts, span)
         if found is not None:
             return found
-        name = parts[0].lower()
         for aliases in (self.lateral, self.fallbacks):
             if name in aliases:
                 if name in self.ambiguous_lateral:
@@ -125,7 +126,7 @@ class Scope:
         for depth in range(min(3, len(parts) - 1), -1, -1):
             qualifier = tuple(p.lower() for p in parts[:depth])
             matches = self._matches(qualifier, parts[depth])
-            merged = self.merged.get(parts[0].lower()) if depth == 0 else None
+            merged = self.merged.get(parts[0].lower()) if depth == 0 and self.merged else None
             if len(matches) + (merged is not None) > 1:
                 shared = [f"`{parts[0]}`"] if merged is not None else []
                 names = ", ".join([*shared, *(f"`{'`.`'.join((*q, c.name))}`" for q, c in matches[:4])])
@@ -146,10 +147,9 @@ class Scope:
         for source in self.sources:
             if qualifier and source.qualifier[-len(qualifier) :] != qualifier:
                 continue
-            found += [(source.qualifier, c) for c in source.named(wanted) if qualifier or c.id not in self.hidden]
-        if len({c.id for _, c in found}) == 1:
-            return found[:1]
-        return found
+            if columns := source.named(wanted):
+                found += [(source.qualifier, c) for c in columns if qualifier or c.id not in self.hidden]
+        return found[:1] if len(found) > 1 and len({c.id for _, c in found}) == 1 else found
 
     def missing(self, parts: Sequence[str], span: Span | None) -> UserError:
         """UNRESOLVED_COLUMN with the nearest names in scope."""
@@ -182,12 +182,14 @@ def quote_part(name: str) -> str:
 
 def _spelled(expr: Expr, name: str) -> Expr:
     """The column under the spelling that the user wrote."""
-    return replace(expr, name=name) if isinstance(expr, Col) and expr.name != name else expr
+    if isinstance(expr, Col) and expr.name != name:
+        return Col(expr.type, expr.nullable, expr.id, name, expr.outer)  # far faster than `replace`
+    return expr
 
 
-def _nullable(expr: Expr) -> Expr:
-    if isinstance(expr, Col):
-        return replace(expr, nullable=True)
+def _nullable(expr: E) -> E:
+    if isinstance(expr, Col) and not expr.nullable:
+        return cast(E, Col(expr.type, True, expr.id, expr.name, expr.outer))
     return expr
 
 

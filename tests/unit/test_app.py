@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import os
 import pickle
@@ -47,8 +48,11 @@ def get(url: str) -> tuple[int, bytes]:
 
 def children() -> set[int]:
     """Process ids of our children."""
-    text = Path(f"/proc/{os.getpid()}/task").iterdir()
-    return {int(pid) for task in text for pid in (task / "children").read_text().split()}
+    found: set[int] = set()
+    for task in Path(f"/proc/{os.getpid()}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # a thread that has ended meanwhile
+            found.update(map(int, (task / "children").read_text().split()))
+    return found
 
 
 def test_a_whole_life(config: Config) -> None:
