@@ -18,6 +18,7 @@ from gateway.protocol.client import Client
 LOOKUPS = 200
 CONNECTIONS = 64
 LOAD_SECONDS = 10.0
+TURNS = 4
 RATE = 50
 
 
@@ -76,23 +77,20 @@ class Load:
             self.seconds.append(time.perf_counter() - start)
 
 
-def _closed_loop(make: Callable[[], Callable[[int], None]]) -> Load:
-    """`CONNECTIONS` clients ask as fast as they are answered."""
-    load = Load()
-    end = time.perf_counter() + LOAD_SECONDS
+def _closed_loop(clients: list[Callable[[int], None]], seconds: float, load: Load) -> None:
+    """The clients ask as fast as they are answered."""
+    end = time.perf_counter() + seconds
 
-    def work(seed: int) -> None:
+    def work(seed: int, look_up: Callable[[int], None]) -> None:
         keys = random.Random(seed)
-        look_up = make()
         while time.perf_counter() < end:
             load.one(look_up, keys.randrange(tables.LOOKUP_ROWS))
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(CONNECTIONS)]
+    threads = [threading.Thread(target=work, args=each) for each in enumerate(clients)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return load
 
 
 def _open_loop(make: Callable[[], Callable[[int], None]]) -> Load:
@@ -142,21 +140,24 @@ def run() -> list[Row]:
     tables.table("lookup")
     floor, _ = _one_by_one(Floor())
     figures, cpu, rates = {"floor": show(floor)}, {}, {}
-    sail_rate: float | None = None
-    with sail_process() as sail:
+    closed, sails = Load(), Load()
+    with sail_process() as sail, gateway_process() as (url, pid, _):
         if sail is not None:
             median, per = _one_by_one(sail)
             figures["Sail"], cpu["Sail"] = show(median), show(per or 0.0)
-            load = _closed_loop(lambda: _sail(sail))
-            sail_rate = load.done / LOAD_SECONDS
-            rates["Sail"] = f"{sail_rate:.0f} per s, {load.failed} failed"
-    with gateway_process() as (url, pid, _):
         with Client(url).open() as client:
             median, per = _one_by_one(Ours(client, pid))
         assert per is not None
-        closed = _closed_loop(lambda: _ours(url))
-        rate = closed.done / LOAD_SECONDS
+        clients = [_ours(url) for _ in range(CONNECTIONS)]
+        others = [_sail(sail) for _ in range(CONNECTIONS)] if sail is not None else []
+        for _ in range(TURNS):  # by turns, so that a slow minute of the machine is one of both
+            if others:
+                _closed_loop(others, LOAD_SECONDS / TURNS, sails)
+            _closed_loop(clients, LOAD_SECONDS / TURNS, closed)
         open_loop = _open_loop(lambda: _ours(url))
+    rate, sail_rate = closed.done / LOAD_SECONDS, sails.done / LOAD_SECONDS
+    if sails.done:
+        rates["Sail"] = f"{sail_rate:.0f} per s, {sails.failed} failed"
     slowest = show(max(open_loop.seconds)) if open_loop.seconds else "-"
     return [
         Row("look-up, p50", {**figures, "ours": show(median)}, "<= 12 ms", median <= 0.012),
@@ -165,7 +166,7 @@ def run() -> list[Row]:
             f"look-ups, {CONNECTIONS} connections",
             {**rates, "ours": f"{rate:.0f} per s, {closed.failed} failed"},
             ">= 1.3 x Sail, 0 failed",
-            closed.failed == 0 and (sail_rate is None or rate >= 1.3 * sail_rate),
+            closed.failed == 0 and rate >= 1.3 * sail_rate,
         ),
         Row(
             f"look-ups, {RATE} per s open loop",

@@ -66,6 +66,7 @@ _FOR_SPARK: tuple[tuple[str, ...], ...] = (
 # What would change names or places that only the gateway's catalog may change.
 _NOT_IN_SPARK = frozenset({"RENAME", "DROP", "CREATE", "VIEW", "FUNCTION"})
 _MADE_OF_TEXT = frozenset({"VIEW", "FUNCTION"})
+_SMALL_BYTES = 8 << 20
 # Refusals that Spark would not answer better.
 _FINAL = ("UNSUPPORTED_FEATURE.SET_VALUE", "CONFIG_NOT_AVAILABLE")
 
@@ -126,6 +127,7 @@ def plan(compiled: Compiled) -> Plan:
         sources,
         compiled.generated.udfs,
         reads_floats=floats,
+        small=len(sources) == 1 and len(facts) == 1 and facts[0].files_kept <= 1 and facts[0].bytes <= _SMALL_BYTES,
     )
     return Plan(
         EMBEDDED, "every construct, function and table feature is proved for the embedded engine", query, tuple(facts)

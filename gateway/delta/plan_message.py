@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 import datafusion
 import pyarrow as pa
@@ -22,6 +23,7 @@ from gateway.errors import ServerError
 DATAFUSION = "55.0.0"
 _LISTING_SCAN, _PATHS = 1, 2
 _LENGTH_DELIMITED = 2
+_MAX_SCHEMAS = 256
 # ListingTableScanNode.parquet.options.global, and fields in it.
 _OPTIONS = (11, 2, 1)
 _ENABLE_PAGE_INDEX, _PRUNING, _COERCE_INT96 = 1, 2, 32
@@ -82,29 +84,28 @@ _INT96_AS_MICROSECONDS = _options(_field(_COERCE_INT96, b"us"))
 _NO_PRUNING = _options(bytes([_ENABLE_PAGE_INDEX << 3, 0, _PRUNING << 3, 0]))
 
 
-def with_paths(plan: bytes, urls: Sequence[str], pruning: bool = True) -> bytes:
-    """The plan message `plan` of a one-file Parquet scan, reading `urls` instead, and INT96 as microseconds.
-
-    INT96 read as nanoseconds, the default, wraps around outside of the years 1678 to 2262. With `pruning` False neither row
-    groups nor pages are left out by their statistics.
-    """
+def around_paths(plan: bytes) -> tuple[bytes, bytes]:
+    """The scan's message before and behind the path, of the plan message of a one-file Parquet scan."""
     top = _spans(plan)
     if len(top) != 1 or top[0][0] != _LISTING_SCAN:
         raise ServerError("INTERNAL_ERROR", "DataFusion's plan of a Parquet scan has an unknown layout.")
     inner = plan[top[0][2] :]
-    fields = _spans(inner)
-    if [n for n, *_ in fields].count(_PATHS) != 1:
+    paths = [(start, stop) for number, start, _, stop in _spans(inner) if number == _PATHS]
+    if len(paths) != 1:
         raise ServerError("INTERNAL_ERROR", "DataFusion's plan of a Parquet scan names no single path.")
-    parts: list[bytes] = []
-    for number, start, _, stop in fields:
-        if number == _PATHS:
-            parts.extend(_field(_PATHS, url.encode()) for url in urls)
-        else:
-            parts.append(inner[start:stop])
-    parts.append(_INT96_AS_MICROSECONDS)
-    if not pruning:
-        parts.append(_NO_PRUNING)
-    return _field(_LISTING_SCAN, b"".join(parts))
+    start, stop = paths[0]
+    return inner[:start], inner[stop:]
+
+
+def with_paths(around: tuple[bytes, bytes], urls: Sequence[str], pruning: bool = True) -> bytes:
+    """The plan message that reads `urls`, and INT96 as microseconds, from what stands `around_paths`.
+
+    INT96 read as nanoseconds, the default, wraps around outside of the years 1678 to 2262. With `pruning` False neither row
+    groups nor pages are left out by their statistics.
+    """
+    paths = (_field(_PATHS, url.encode()) for url in urls)
+    options = _INT96_AS_MICROSECONDS if pruning else _INT96_AS_MICROSECONDS + _NO_PRUNING
+    return _field(_LISTING_SCAN, b"".join((around[0], *paths, around[1], options)))
 
 
 def file_url(path: str) -> str:
@@ -127,6 +128,20 @@ def read_files(
     """
     _check_version()
     urls = [file_url(p) for p in paths]
-    frame = ctx.read_parquet(urls[0], schema=schema)
-    plan = with_paths(frame.logical_plan().to_bytes(), urls, pruning)
+    plan = with_paths(_around(ctx, urls[0], schema), urls, pruning)
     return ctx.create_dataframe_from_logical_plan(LogicalPlan.from_bytes(ctx, plan))
+
+
+_known: WeakKeyDictionary[datafusion.SessionContext, dict[pa.Schema, tuple[bytes, bytes]]] = WeakKeyDictionary()
+
+
+def _around(ctx: datafusion.SessionContext, url: str, schema: pa.Schema) -> tuple[bytes, bytes]:
+    """All of a scan's message but its paths, which is the same for each schema in a context."""
+    known = _known.setdefault(ctx, {})
+    found = known.get(schema)
+    if found is None:
+        if len(known) >= _MAX_SCHEMAS:
+            known.clear()
+        plan = ctx.read_parquet(url, schema=schema).logical_plan().to_bytes()
+        found = known[schema] = around_paths(plan)
+    return found

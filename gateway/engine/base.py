@@ -168,6 +168,7 @@ class Query:
     sources: Mapping[str, Source] = field(default_factory=dict)
     udfs: Mapping[str, UdfSpec] = field(default_factory=dict)
     reads_floats: bool = False  # float columns are scanned: file statistics must not be trusted
+    small: bool = False  # too little to read for more than one core to be worth its while
 
 
 class Execution(Protocol):

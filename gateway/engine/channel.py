@@ -7,6 +7,9 @@ threads; receiving belongs to one.
 from __future__ import annotations
 
 import contextlib
+import copyreg
+import dataclasses
+import operator
 import os
 import pickle
 import socket
@@ -17,10 +20,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.engine.base import Event, Handler, Job
+from gateway import sqltypes
+from gateway.engine.base import Event, Finished, Handler, Job, Planned, Rows, SessionState, Statement
 
 _LENGTH = struct.Struct("<I")
-_READ_BYTES = 256 * 1024
+_READ_BYTES = 64 * 1024  # below what the allocator maps and unmaps each time
 
 
 # ---------------------------------------------------------------------------------------------------- front to worker
@@ -88,6 +92,29 @@ class SpoolWanted:
     run_id: int
 
 
+def _pickle_by_constructor(cls: type[Any]) -> None:
+    """Pickle instances as a call of their class: several times faster than what frozen dataclasses with slots do."""
+    fields = dataclasses.fields(cls)
+    assert all(f.init and not f.kw_only for f in fields), cls
+    values = operator.attrgetter(*(f.name for f in fields))
+    if len(fields) == 1:
+        copyreg.pickle(cls, lambda value: (cls, (values(value),)))
+    else:
+        copyreg.pickle(cls, lambda value: (cls, values(value)))
+
+
+for _class in (
+    *(RunJob, Statement, SessionState, JobEvent, Planned, Rows, Finished),
+    *(sqltypes.StructType, sqltypes.StructField, sqltypes.DataType, sqltypes.DecimalType),
+):
+    _pickle_by_constructor(_class)
+
+
+def _framed(message: object) -> bytes:
+    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    return _LENGTH.pack(len(body)) + body
+
+
 class Channel:
     """One end of the socket pair."""
 
@@ -103,8 +130,7 @@ class Channel:
 
     def send(self, message: object, descriptor: int | None = None) -> None:
         """Send all of `message`; blocks while the other end does not read. Raises OSError if it is gone."""
-        body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        data = _LENGTH.pack(len(body)) + body
+        data = _framed(message)
         with self._send_lock:
             if descriptor is not None:
                 sent = socket.send_fds(self._socket, [data], [descriptor])
@@ -114,13 +140,13 @@ class Channel:
 
     def try_send(self, message: object) -> None:
         """Send a small message unless that would wait: for hints whose loss is made good by other means."""
-        body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        data = _framed(message)
         if not self._send_lock.acquire(blocking=False):
             return
         try:
             # A unix stream socket takes a message of this size whole or not at all; full or gone, the hint is lost.
             with contextlib.suppress(OSError):
-                self._socket.send(_LENGTH.pack(len(body)) + body, socket.MSG_DONTWAIT)
+                self._socket.send(data, socket.MSG_DONTWAIT)
         finally:
             self._send_lock.release()
 

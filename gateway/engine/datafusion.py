@@ -1,8 +1,8 @@
 """DataFusion in a worker process: runs finished text over registered sources with a bounded pool and spill to disk.
 
 Contexts live as long as the process (footers and functions stay cached); a statement's tables are registered under names of
-its own and removed after it. Two contexts differ in whether file statistics may be trusted: Parquet's statistics skip NaN, so
-a query that reads a float column runs without them.
+its own and removed after it. They differ in whether file statistics may be trusted (Parquet's statistics skip NaN, so a query
+that reads a float column runs without them) and whether a query is worth more than one partition.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DataFusionEngine:
         self.memory_limit = memory_limit
         self.spill = spill
         self.partitions = partitions or max(2, os.cpu_count() or 2)
-        self._contexts: dict[tuple[bool, Economy], datafusion.SessionContext] = {}
+        self._contexts: dict[tuple[bool, bool, Economy], datafusion.SessionContext] = {}
         self._registered: dict[int, set[str]] = {}
         load()
 
@@ -82,13 +82,13 @@ class DataFusionEngine:
             execution.close()
         return f"== Optimized Logical Plan ==\n{logical}\n\n== Physical Plan ==\n{physical}"
 
-    def context(self, trust_statistics: bool, economy: Economy) -> datafusion.SessionContext:
+    def context(self, trust_statistics: bool, small: bool, economy: Economy) -> datafusion.SessionContext:
         """The context for a kind of query, made on first use."""
-        key = (trust_statistics, economy)
+        key = (trust_statistics, small, economy)
         ctx = self._contexts.get(key)
         if ctx is None:
             settings = dict(_SETTINGS)
-            settings["datafusion.execution.target_partitions"] = str(self.partitions)
+            settings["datafusion.execution.target_partitions"] = "1" if small else str(self.partitions)
             settings["datafusion.execution.collect_statistics"] = str(trust_statistics).lower()
             settings["datafusion.optimizer.prefer_hash_join"] = str(economy is not Economy.SORTED_JOINS).lower()
             if economy is Economy.RESERVED_SORTS:
@@ -164,7 +164,7 @@ class DataFusionExecution:
 
     def plan(self, economy: Economy) -> Any:
         """The DataFrame; checks its schema against the query's."""
-        ctx = self.engine.context(not self.query.reads_floats, economy)
+        ctx = self.engine.context(not self.query.reads_floats, self.query.small, economy)
         self._ctx = ctx
         for name, source in self.query.sources.items():
             ctx.deregister_table(name)

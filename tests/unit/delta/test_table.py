@@ -126,13 +126,15 @@ def test_exact_files_by_url(tmp_path: Path, name: str) -> None:
     ctx = datafusion.SessionContext()
     frame = plan_message.read_files(ctx, paths[::2], pa.schema([("id", pa.int64())]), pruning=True)
     assert sorted(frame.to_pydict()["id"]) == [0, 2]
+    again = plan_message.read_files(ctx, paths[1:2], pa.schema([("id", pa.int64())]), pruning=True)
+    assert again.to_pydict()["id"] == [1]
 
 
 def test_plan_message_of_another_layout() -> None:
     with pytest.raises(ServerError, match="unknown layout"):
-        plan_message.with_paths(b"\x12\x00", ["file:///x"])
+        plan_message.around_paths(b"\x12\x00")
     with pytest.raises(ServerError, match="no single path"):
-        plan_message.with_paths(b"\x0a\x02\x1a\x00", ["file:///x"])
+        plan_message.around_paths(b"\x0a\x02\x1a\x00")
 
 
 def test_the_pinned_version_is_installed() -> None:
