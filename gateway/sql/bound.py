@@ -550,3 +550,9 @@ class Ids:
     def take(self) -> int:
         self.next += 1
         return self.next
+
+    def several(self, count: int) -> range:
+        """As many ids."""
+        first = self.next + 1
+        self.next += count
+        return range(first, first + count)

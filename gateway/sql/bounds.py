@@ -5,7 +5,7 @@ A range is a pair of exact numbers that every non-NULL value lies between; None 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -38,9 +38,10 @@ def fits(found: Range, t: DataType) -> bool:
 
 
 class Bounds:
-    """The ranges of one bound query's columns, and the row counts of its relations."""
+    """The ranges of one bound query's columns as far as they are `needed` (ids), and the row counts of its relations."""
 
-    def __init__(self, rel: Rel) -> None:
+    def __init__(self, rel: Rel, needed: Set[int]) -> None:
+        self._needed = needed
         self._columns: dict[int, Range | Callable[[], Range]] = {}  # computed when somebody asks
         self._ctes: dict[int, int] = {}
         self._inputs: dict[int, int] = {}
@@ -168,7 +169,8 @@ class Bounds:
         known = getattr(rel.table, "value_range", None)
         if known is not None:
             for column, source in zip(rel.columns, rel.sources, strict=True):
-                self._columns[column.id] = partial(_known, known, source, column.type)
+                if column.id in self._needed:
+                    self._columns[column.id] = partial(_known, known, source, column.type)
         return rel.table.num_rows if rel.table.num_rows is not None else _MANY
 
     def _aggregate(self, rel: b.Aggregate) -> int:
@@ -197,7 +199,8 @@ class Bounds:
         if count is None:
             count = self._ctes[rel.cte.id] = self.rows(rel.cte.plan)
         for column, source in zip(rel.columns, rel.cte.plan.columns, strict=True):
-            self._learn(column, source)
+            if column.id in self._needed:
+                self._learn(column, source)
         return count
 
     def _learn(self, column: Col, expr: Expr) -> None:

@@ -14,7 +14,7 @@ from gateway.sql.catalogue import Context
 from gateway.sql.coerce import coerced
 from gateway.sql.existence import rewritten
 from gateway.sql.functions import CATALOGUE
-from gateway.sql.generate import Generated, Generator, ScanUse
+from gateway.sql.generate import Generated, Generator, ScanUse, needed_columns
 from gateway.sql.lower import Lowering
 from gateway.sql.pushdown import Hints
 from gateway.sql.relations import Tables
@@ -57,8 +57,9 @@ def compile_query(query: BoundQuery, context: Context) -> Compiled:
     rel = counted(query.rel)
     if query.ids is not None:
         rel = rewritten(rel, query.ids)
-    lowering = Lowering(CATALOGUE, context, Bounds(rel))
-    generated = Generator(lowering).statement(rel)
+    needed = needed_columns(rel)
+    lowering = Lowering(CATALOGUE, context, Bounds(rel, needed))
+    generated = Generator(lowering, needed).statement(rel)
     return Compiled(query.schema, generated, Hints(rel, context))
 
 

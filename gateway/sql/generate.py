@@ -93,7 +93,7 @@ class Block:
 class Generator(ExpressionText):
     """Writes one statement."""
 
-    def __init__(self, lowering: Lowering) -> None:
+    def __init__(self, lowering: Lowering, needed: set[int]) -> None:
         self.lowering = lowering
         self.scans: dict[str, ScanUse] = {}
         self.arrays: dict[str, ArraySource] = {}
@@ -101,7 +101,7 @@ class Generator(ExpressionText):
         self.ctes: dict[int, str] = {}
         self.cte_texts: list[str] = []
         self.envs: list[dict[int, str]] = []
-        self.needed: set[int] = set()
+        self.needed = needed
         self.aliases = 0
         self.depth = 0
         self.casts = 0
@@ -113,8 +113,6 @@ class Generator(ExpressionText):
 
     def statement(self, rel: Rel) -> Generated:
         """The text for `rel`, output columns named c0..cn in its order."""
-        self.needed.update(c.id for c in rel.columns)
-        mark_needed(rel, self.needed)
         block = self.block(rel)
         names = [(c.id, f"c{i}") for i, c in enumerate(rel.columns)]
         text = self.select(block, names)
@@ -603,10 +601,12 @@ def _grouping_id(texts: list[str], used: set[int], cast: Callable[[str, DataType
     return "(" + (" + ".join(bits) or "CAST(0 AS BIGINT)") + ")"
 
 
-def mark_needed(rel: Rel, needed: set[int]) -> None:
-    """Adds to the ids of `rel`'s needed columns those of all columns that they are computed from."""
+def needed_columns(rel: Rel) -> set[int]:
+    """The ids of `rel`'s columns and of all columns that they are computed from."""
+    needed = {c.id for c in rel.columns}
     while _mark_once(rel, needed) & needed:
         pass
+    return needed
 
 
 def _mark_once(rel: Rel, needed: set[int]) -> set[int]:

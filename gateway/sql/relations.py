@@ -213,8 +213,10 @@ class Relations:
 
     def scan(self, table: Any, alias: str) -> Scan:
         """A fresh scan of all columns of `table`."""
-        columns = tuple(Col(f.type, f.nullable, self.ids.take(), f.name) for f in table.schema.fields)
-        return Scan(columns, table, tuple(f.name for f in table.schema.fields), alias)
+        fields = table.schema.fields
+        names = tuple([f.name for f in fields])
+        columns = map(Col, [f.type for f in fields], [f.nullable for f in fields], self.ids.several(len(fields)), names)
+        return Scan(tuple(columns), table, names, alias)
 
     def _cte(self, name: str) -> Rel:
         cte, names = self.ctes[name]
