@@ -18,7 +18,7 @@ class TempView:
 
     `views` holds the lower-cased names of the temporary views that its query may mean (None: all): one that is made later
     does not take the place of a table in an older view. `time_zone` is the zone that its query was made under, "" if its
-    meaning does not depend on it.
+    meaning does not depend on it. `collation` is the default one of its text, "" for the usual one.
     """
 
     name: str
@@ -30,6 +30,7 @@ class TempView:
     parameters: tuple[Parameter, ...] = ()
     views: frozenset[str] | None = None
     time_zone: str = ""
+    collation: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,9 @@ class StoredView:
         catalog, schema_name: current names when it was made.
         settings: settings of the session that the query's meaning depends on.
         needs_spark: whether only the second engine knew its query.
+        collation: of its text's own strings, "" for the usual one.
+        collated: whether a column has another collation than the usual one, of which `schema` says nothing.
+        mode: how its columns follow those of its query (`sql.made_view`), "" if they keep the types that they were made with.
     """
 
     name: TableName
@@ -58,6 +61,9 @@ class StoredView:
     settings: Mapping[str, str] = field(default_factory=dict)
     needs_spark: bool = False
     named: bool = False  # its columns were given a list of names
+    collation: str = ""
+    mode: str = ""
+    collated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,7 @@ class StoredFunction:
 class StoredTable:
     """A table of another format than Delta: a `BoundTable` that only the second engine reads.
 
-    `definition` is Spark's CREATE TABLE statement behind the table's name, without its place.
+    `definition` is Spark's CREATE TABLE statement behind the table's name, without its place; `collated` as in `StoredView`.
     """
 
     name: TableName
@@ -87,6 +93,7 @@ class StoredTable:
     comment: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
+    collated: bool = False
 
     @property
     def version(self) -> int | None:
@@ -149,7 +156,7 @@ def read(folder: str, kind: type[Stored], name: str, full: TableName) -> Stored 
 def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
     """Store an object; False, and nothing done, if there is one of that name and kind and `replacing` is False."""
     kind = type(stored)
-    record = {key: value for key, value in _plain(stored).items() if value not in (None, {}, False)}
+    record = {key: value for key, value in _plain(stored).items() if value not in (None, {}, False, "")}
     record |= {"format_version": _FORMAT, "name": stored.name.table}
     os.makedirs(os.path.join(folder, FOLDER), exist_ok=True)
     path = _path(folder, kind, stored.name.table)

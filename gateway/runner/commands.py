@@ -253,6 +253,8 @@ _DESCRIBED = struct(
 
 def _describe(command: c.DescribeTable, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
     fields, table = _described(command.table.parts, command.table, env, runner)
+    if isinstance(table, (StoredView, StoredTable)) and table.collated:
+        raise unsupported("DESCRIBE of a table or view with collations", command.table.span)
     if command.column is not None:
         return _describe_column(command, fields, table)
     rows: list[tuple[str, str, str | None]] = [(f.name, f.type.simple, f.comment) for f in fields]
@@ -297,7 +299,8 @@ def _view_details(view: StoredView) -> list[tuple[str, str, str | None]]:
         ("Type", "VIEW"),
         *([("Comment", view.comment)] if view.comment else []),
         ("View Text", view.query),
-        ("View Schema Mode", "COMPENSATION"),
+        *([("Collation", view.collation)] if view.collation else []),
+        ("View Schema Mode", view.mode or "COMPENSATION"),
         ("View Catalog and Namespace", f"{view.catalog}.{view.schema_name}"),
         ("View Query Output Columns", f"[{', '.join(f'`{c}`' for c in view.query_columns)}]"),
         ("Table Properties", f"[{properties}]"),
@@ -322,7 +325,9 @@ def _show_create_table(
     if view.properties:
         pairs = (f"{quoted_text(k)} = {quoted_text(v)}" for k, v in sorted(view.properties.items()))
         text += "TBLPROPERTIES (\n  " + ",\n  ".join(pairs) + ")\n"
-    text += f"WITH SCHEMA COMPENSATION\nAS {view.query}\n"
+    if view.collation:
+        text += f"DEFAULT COLLATION {view.collation}\n"
+    text += f"WITH SCHEMA {view.mode or 'COMPENSATION'}\nAS {view.query}\n"
     return rows_of("SHOW", strings("createtab_stmt"), [[text]])
 
 

@@ -22,7 +22,7 @@ from gateway.runner.context import context_of, meaning_of
 from gateway.runner.registered import spark_name
 from gateway.runner.tables import StatementTables
 from gateway.sql.made_table import table_format
-from gateway.sql.made_view import MadeFunction, MadeView
+from gateway.sql.made_view import MadeFunction, MadeView, clauses
 from gateway.sql.respell import Head, Mention, Respelt, database
 from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement
@@ -63,7 +63,15 @@ def view_head(runner: SparkRunner, job: Statement, view: MadeView) -> tuple[obje
             raise UserError("EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE", text, span=view.span)
     names = ", ".join("`" + name.replace("`", "``") + "`" for name, _ in view.columns)
     columns = f"({names}) " if names else ""
-    return place, Head(view.start, f"CREATE OR REPLACE VIEW {spark_name(place.full)} {columns}AS ")
+    collation, mode = _clauses(place, view)
+    said = clauses(collation, mode)
+    return place, Head(view.start, f"CREATE OR REPLACE VIEW {spark_name(place.full)} {columns}{said}AS ")
+
+
+def _clauses(place: objects.Place, view: MadeView) -> tuple[str, str]:
+    """Collation and mode of a view: those that it had if it is altered."""
+    old: StoredView | None = place.catalog.view(place.schema, place.name) if view.alters else None
+    return (view.collation, view.mode) if old is None else (old.collation, old.mode)
 
 
 def make_view(
@@ -92,6 +100,7 @@ def make_view(
     finally:
         runner.engine.mirror.forget("VIEW", *spark_parts(place))
     old: StoredView | None = place.catalog.view(place.schema, place.name) if view.alters else None
+    collation, mode = _clauses(place, view)
     made = StoredView(
         place.full,
         view.query,
@@ -104,6 +113,9 @@ def make_view(
         meaning_of(context_of(job.session)),
         needs_spark=True,
         named=bool(view.columns),
+        collation=collation,
+        mode=mode,
+        collated=bool(collation) or is_collated(frame),
     )
     emit(
         Planned("ALTER_VIEW" if view.alters else "CREATE_VIEW", "spark", job.route, RESULT, writes=True, is_query=False)
@@ -244,6 +256,7 @@ def keep_table(spark: Any, catalog: Catalog, mention: Mention, format_: str, rep
         definition_of(spark.sql(f"SHOW CREATE TABLE {name}").collect()[0][0]),
         table.description,
         {row[0]: row[1] for row in rows},
+        collated=is_collated(frame),
     )
     if not catalog.put(stored, replaces):
         raise objects.already_exists(place, mention.span)
@@ -252,6 +265,11 @@ def keep_table(spark: Any, catalog: Catalog, mention: Mention, format_: str, rep
 def catalog_spelling(catalog: Catalog, schema: str) -> str:
     """A schema's name as its catalog spells it."""
     return next((s for s in catalog.schemas() if s.lower() == schema.lower()), schema)
+
+
+def is_collated(frame: Any) -> bool:
+    """Whether a string in a column has a collation, which Spark's JSON tells beside the type."""
+    return "__COLLATIONS" in frame.schema.json()
 
 
 def _schema(frame: Any) -> StructType:

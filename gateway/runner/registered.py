@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.catalog.base import Catalog, TableName
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.config.session import GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS, TIMEZONE
-from gateway.delta.schema import parse_schema
+from gateway.delta.schema import parse_schema, struct_of
 from gateway.engine.base import Emit
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.mirror import Mirror, MirroredObject, MirroredTable
 from gateway.errors import CanceledError, GatewayError, unsupported
-from gateway.sql.made_view import function_of
+from gateway.sql.made_view import EVOLUTION, clauses, function_of
 from gateway.sql.relations import columns_of
 from gateway.sql.respell import Head, Respelt, database
 from gateway.sql.spark_literals import quoted_text
 from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement
+from gateway.sqltypes import StructType, struct
 
 #: Settings of a session under which a text may mean something else, with Spark's names.
 SPARK_SETTINGS = {
@@ -166,8 +167,16 @@ class Registrar:
         def make(session: Any, name: str) -> bool:
             frame = session.sql(respelt.text)
             now = parse_schema(frame.schema.jsonValue())
+            if view.mode == EVOLUTION and not view.named:
+                self._keep(view, struct_of(now))
+                session.sql(f"CREATE VIEW {name} {clauses(view.collation, '')}AS {respelt.text}")
+                return False
             found = columns_of(view, [c.name for c in now])
             kept = view.schema.fields
+            if view.mode:  # names and comments stay, types are those of the moment
+                pairs_ = zip(found, kept, strict=True)
+                kept = tuple(replace(f, type=now[at].type, nullable=now[at].nullable) for at, f in pairs_)
+                self._keep(view, struct(*kept))
             columns = ", ".join(
                 _quoted(f.name) + (f" COMMENT {quoted_text(f.comment)}" if f.comment else "") for f in kept
             )
@@ -182,10 +191,16 @@ class Registrar:
                 casts = (f"CAST({_quoted(now[at].name)} AS {f.type.sql})" for at, f in zip(found, kept, strict=True))
                 pairs = (f"{cast} AS {_quoted(f.name)}" for cast, f in zip(casts, kept, strict=True))
                 text = f"SELECT {', '.join(pairs)} FROM ({text})"
-            session.sql(f"CREATE VIEW {name} ({columns}) AS {text}")
-            return alike
+            session.sql(f"CREATE VIEW {name} ({columns}) {clauses(view.collation, '')}AS {text}")
+            return alike and not view.mode
 
         return make
+
+    def _keep(self, view: StoredView, schema: StructType) -> None:
+        """A view whose columns follow its query's is kept with those that it has now, as Spark does when it is read."""
+        if [(f.name, f.type) for f in schema.fields] != [(f.name, f.type) for f in view.schema.fields]:
+            names = view.query_columns if view.named else tuple(f.name for f in schema.fields)
+            self._catalogs[view.name.catalog.lower()].put(replace(view, schema=schema, query_columns=names), True)
 
 
 class _Kept:

@@ -38,7 +38,7 @@ from gateway.runner.registered import SPARK_SETTINGS, Registered, Registrar
 from gateway.sql.bound import Lit
 from gateway.sql.functions.names import SPARK_NAMES
 from gateway.sql.made_table import table_format
-from gateway.sql.made_view import MadeView, function_of, view_of
+from gateway.sql.made_view import MadeView, clauses, function_of, view_of
 from gateway.sql.parameters import bound_parameters
 from gateway.sql.respell import (
     SPARK_CATALOG,
@@ -235,6 +235,8 @@ class SparkRunner:
             )
         self.prepare(job, slot, respelt, emit)
         self._schema(slot.spark.sql(respelt.text))
+        if view.collation:
+            slot.spark.sql(f"SELECT '' COLLATE {_quoted(view.collation)}")  # fails for one that does not exist
         kept = TempView(
             name,
             view.query,
@@ -244,6 +246,7 @@ class SparkRunner:
             view.comment,
             views=frozenset(v for v in state.views if v != name.lower()),
             time_zone=context_of(state).time_zone,
+            collation=view.collation,
         )
         emit(Planned("CREATE_VIEW", "spark", job.route, RESULT, is_query=False))
         emit(Finished(0, changes=(SessionChange("put_view", name.lower(), view=kept),)))
@@ -400,7 +403,8 @@ class SparkRunner:
         self._use(slot, view.catalog, view.schema, done.emit)
         columns = f"({', '.join(_quoted(c) for c in view.columns)}) " if view.columns else ""
         with _zone_of(slot, job, view):
-            slot.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(view.name)} {columns}AS {respelt.text}")
+            said = columns + clauses(view.collation, "")
+            slot.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(view.name)} {said}AS {respelt.text}")
         slot.views[name] = view, respelt.text
 
     def _view_text(self, job: Statement, view: TempView) -> Respelt:

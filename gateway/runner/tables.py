@@ -135,6 +135,8 @@ class StatementTables:
 
     def inside(self, view: TempView) -> StatementTables:
         """The same catalogs and pins under the view's names; a view keeps the time zone that it was made under."""
+        if view.collation:
+            raise unsupported(f"The temporary view `{view.name}` with the default collation {view.collation}")
         zone = self.settings.get(TIMEZONE)
         if view.time_zone and zone and view.time_zone != zone:
             raise unsupported(

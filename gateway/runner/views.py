@@ -19,6 +19,7 @@ from gateway.runner.context import meaning_of
 from gateway.sql import command_nodes as c
 from gateway.sql.commands import parse_statement
 from gateway.sql.compile import compile_query
+from gateway.sql.made_view import clauses
 from gateway.sqltypes import StructField
 
 if TYPE_CHECKING:
@@ -193,6 +194,8 @@ def alter_view(command: c.AlterView, job: Statement, env: Environment, runner: R
             f"The table {place.quoted} does not support ALTER VIEW ... AS.",
             span=name.span,
         )
+    if found.collation or found.mode:
+        raise unsupported(f"ALTER VIEW … AS of a view with {clauses(found.collation, found.mode).strip()}", name.span)
     made = c.CreateView(name, command.query, replace=True, comment=found.comment)
     view = replace(_bound(place, made, env, runner), properties=found.properties)
     emit(Planned("ALTER_VIEW", "gateway", "a file in the schema's folder", RESULT, writes=True, is_query=False))

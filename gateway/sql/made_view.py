@@ -9,13 +9,17 @@ from gateway.sql.statement import Statement
 from gateway.sql.tokens import END, STRING, span_of_token
 
 _TEMPORARY = ("TEMPORARY", "TEMP")
+_CLAUSES = ("AS", "COMMENT", "TBLPROPERTIES", "WITH", "DEFAULT")  # what may follow a clause of CREATE VIEW
+# How a view's columns follow those of its query: types alone, or all of them. Without: casts to those that it was made with.
+TYPE_EVOLUTION, EVOLUTION = "TYPE EVOLUTION", "EVOLUTION"
 
 
 @dataclass(frozen=True, slots=True)
 class MadeView:
     """The parts of the statement; `query` is the text behind AS, which starts at `start`.
 
-    `columns` are (name, comment). `alters` tells ALTER VIEW, which keeps all but the query.
+    `columns` are (name, comment). `alters` tells ALTER VIEW, which keeps all but the query. `collation` is the default one of
+    its text, `mode` what stands behind WITH SCHEMA; both "" if nothing is said of them.
     """
 
     name: tuple[str, ...]
@@ -29,6 +33,8 @@ class MadeView:
     if_not_exists: bool = False
     alters: bool = False
     properties: tuple[tuple[str, str], ...] = ()
+    collation: str = ""
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +52,7 @@ class MadeFunction:
 def view_of(statement: Statement) -> MadeView | None:
     """The view that a statement makes or alters; None for other statements.
 
-    Raises UnsupportedError for USING, WITH SCHEMA of other kinds than COMPENSATION, and comments of a temporary view's
-    columns.
+    Raises UnsupportedError for USING, WITH SCHEMA BINDING, and comments of a temporary view's columns.
     """
     words, tokens = statement.words, statement.tokens
     if words[:2] == ["ALTER", "VIEW"]:
@@ -78,13 +83,20 @@ def view_of(statement: Statement) -> MadeView | None:
         at += 1
     comment = None
     properties: tuple[tuple[str, str], ...] = ()
+    collation = mode = ""
     while words[at] != "AS":
         if words[at] == "COMMENT" and words[at + 1] == STRING:
             comment, at = str(tokens[at + 1].text), at + 2
         elif words[at] == "TBLPROPERTIES" and words[at + 1] == "(" and not temporary:
             properties, at = _properties(statement, at + 2)
+        elif words[at : at + 2] == ["DEFAULT", "COLLATION"] and words[at + 3] in _CLAUSES:
+            collation, at = str(tokens[at + 2].text), at + 3
         elif words[at : at + 3] == ["WITH", "SCHEMA", "COMPENSATION"] and not temporary:
             at += 3
+        elif words[at : at + 3] == ["WITH", "SCHEMA", "EVOLUTION"] and not temporary:
+            mode, at = EVOLUTION, at + 3
+        elif words[at : at + 4] == ["WITH", "SCHEMA", "TYPE", "EVOLUTION"] and not temporary:
+            mode, at = TYPE_EVOLUTION, at + 4
         else:
             break
     if words[at] != "AS" or words[at + 1] == END:
@@ -100,7 +112,15 @@ def view_of(statement: Statement) -> MadeView | None:
         replaces=words[1] == "OR",
         if_not_exists=if_not_exists,
         properties=properties,
+        collation=collation,
+        mode=mode,
     )
+
+
+def clauses(collation: str, mode: str) -> str:
+    """What Spark is told of them, with a space behind it."""
+    said = f"DEFAULT COLLATION `{collation}` " if collation else ""
+    return said + (f"WITH SCHEMA {mode} " if mode else "")
 
 
 def function_of(statement: Statement) -> MadeFunction | None:

@@ -5,6 +5,7 @@ Needs Java, pyspark and the Delta jars (GATEWAY_SPARK_JARS, else the cache folde
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -201,6 +202,49 @@ def test_one_name_over_time(client: Client) -> None:
         assert client.rows("SELECT a FROM n") == [(expected,)], making
         client.run("RESET gateway.engine", dropping)
         assert "TABLE_OR_VIEW_NOT_FOUND" in client.refused("SELECT * FROM n")
+
+
+def test_views_with_a_default_collation(client: Client) -> None:
+    client.run(
+        "CREATE VIEW plain DEFAULT COLLATION UNICODE AS SELECT 'a'",
+        "CREATE VIEW folded DEFAULT COLLATION UTF8_LCASE AS SELECT 'a' AS c",
+        "CREATE TEMPORARY VIEW passing DEFAULT COLLATION UTF8_LCASE AS SELECT 'a' AS c",
+    )
+    assert client.rows("SELECT * FROM plain") == [("a",)]
+    for view in ("folded", "passing"):
+        assert client.rows(f"SELECT count(*) FROM {view} WHERE c = 'A'") == [(1,)]
+    assert "DEFAULT COLLATION UTF8_LCASE" in client.rows("SHOW CREATE TABLE folded")[0][0]
+    client.run("ALTER VIEW folded AS SELECT 'a' AS c, 'b' AS d")
+    assert client.rows("SELECT collation(d) FROM folded") == [("SYSTEM.BUILTIN.UTF8_LCASE",)]
+    for making in ("CREATE VIEW", "CREATE TEMPORARY VIEW"):
+        assert "COLLATION_INVALID_NAME" in client.refused(f"{making} odd DEFAULT COLLATION nosuch AS SELECT 1")
+    for described in ("folded", "passing"):
+        assert "UNSUPPORTED_FEATURE" in client.refused(f"DESCRIBE {described}")
+
+
+def test_views_that_follow_their_queries(client: Client) -> None:
+    client.run(
+        "CREATE TABLE seen (a INT, b INT) USING parquet",
+        "CREATE VIEW whole WITH SCHEMA EVOLUTION AS SELECT * FROM seen",
+        "CREATE VIEW named (x, y) WITH SCHEMA EVOLUTION AS SELECT * FROM seen",
+        "CREATE VIEW typed WITH SCHEMA TYPE EVOLUTION AS SELECT * FROM seen",
+        "DROP TABLE seen",
+        "CREATE TABLE seen (b STRING, c DATE, a DOUBLE) USING parquet",
+        "INSERT INTO seen VALUES ('b', DATE '2020-01-01', 1.5)",
+    )
+    day = datetime.date(2020, 1, 1)
+    assert client.rows("SELECT * FROM whole") == [("b", day, 1.5)]
+    assert client.rows("SELECT * FROM named") == [(1.5, "b")]
+    assert client.rows("SELECT * FROM typed") == [(1.5, "b")]
+    shown = {view: [row[:2] for row in client.rows(f"DESCRIBE {view}")] for view in ("whole", "named", "typed")}
+    assert shown["whole"] == [("b", "string"), ("c", "date"), ("a", "double")]
+    assert shown["named"] == [("x", "double"), ("y", "string")]
+    assert shown["typed"] == [("a", "double"), ("b", "string")]
+    client.run("DROP TABLE seen", "CREATE TABLE seen (b INT) USING parquet")
+    assert client.rows("SELECT * FROM whole") == []
+    assert "INCOMPATIBLE_VIEW_SCHEMA_CHANGE" in client.refused("SELECT * FROM named")
+    client.run("SET gateway.engine = datafusion")
+    assert "WITH SCHEMA EVOLUTION" in client.refused("ALTER VIEW whole AS SELECT 1")
 
 
 def test_views(client: Client, gateway: Gateway) -> None:

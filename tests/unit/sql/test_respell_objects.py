@@ -8,7 +8,7 @@ import pytest
 
 from gateway.errors import UnsupportedError
 from gateway.sql.made_table import table_format
-from gateway.sql.made_view import function_of, view_of
+from gateway.sql.made_view import EVOLUTION, TYPE_EVOLUTION, clauses, function_of, view_of
 from gateway.sql.respell import Head, Naming, Respelt, respell
 from gateway.sql.statement import read_statement
 
@@ -150,10 +150,18 @@ def test_views_by_their_tokens() -> None:
     temporary = view_of(read_statement("CREATE OR REPLACE TEMP VIEW v AS SELECT 1"))
     assert temporary is not None
     assert (temporary.temporary, temporary.replaces) == (True, True)
+    for mode in (TYPE_EVOLUTION, EVOLUTION):
+        evolving = view_of(read_statement(f"CREATE VIEW v WITH SCHEMA {mode} DEFAULT COLLATION `unicode` AS SELECT 1"))
+        assert evolving is not None
+        assert (evolving.collation, evolving.mode, evolving.query) == ("unicode", mode, "SELECT 1")
+    assert clauses("unicode", EVOLUTION) == "DEFAULT COLLATION `unicode` WITH SCHEMA EVOLUTION "
+    assert clauses("", "") == ""
     assert view_of(read_statement("SELECT 1")) is None
     for refused in (
         "ALTER VIEW v RENAME TO w",
-        "CREATE VIEW v WITH SCHEMA EVOLUTION AS SELECT 1",
+        "CREATE VIEW v WITH SCHEMA BINDING AS SELECT 1",
+        "CREATE VIEW v DEFAULT COLLATION AS SELECT 1",
+        "CREATE TEMPORARY VIEW v WITH SCHEMA EVOLUTION AS SELECT 1",
         "CREATE TEMPORARY VIEW v (a COMMENT 'x') AS SELECT 1",
         "CREATE VIEW v USING csv",
     ):
