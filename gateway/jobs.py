@@ -18,7 +18,8 @@ class TempView:
 
     `views` holds the lower-cased names of the temporary views that its query may mean (None: all): one that is made later
     does not take the place of a table in an older view. `time_zone` is the zone that its query was made under, "" if its
-    meaning does not depend on it. `collation` is the default one of its text, "" for the usual one.
+    meaning does not depend on it. `collation` is the default one of its text, "" for the usual one. `settings`
+    are those that only the second engine honours, with its names, that it was made under.
     """
 
     name: str
@@ -31,6 +32,7 @@ class TempView:
     views: frozenset[str] | None = None
     time_zone: str = ""
     collation: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

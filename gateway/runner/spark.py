@@ -247,6 +247,7 @@ class SparkRunner:
             views=frozenset(v for v in state.views if v != name.lower()),
             time_zone=context_of(state).time_zone,
             collation=view.collation,
+            settings=tuple(sorted(honoured_by_spark(state.settings).items())),
         )
         emit(Planned("CREATE_VIEW", "spark", job.route, RESULT, is_query=False))
         emit(Finished(0, changes=(SessionChange("put_view", name.lower(), view=kept),)))
@@ -402,7 +403,7 @@ class SparkRunner:
             _drop_view(slot, hidden)  # made later than this one, which means a table by that name
         self._use(slot, view.catalog, view.schema, done.emit)
         columns = f"({', '.join(_quoted(c) for c in view.columns)}) " if view.columns else ""
-        with _zone_of(slot, job, view):
+        with _settings_of(slot, job, view):
             said = columns + clauses(view.collation, "")
             slot.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(view.name)} {said}AS {respelt.text}")
         slot.views[name] = view, respelt.text
@@ -505,15 +506,13 @@ def _drop_view(slot: SparkSessionSlot, name: str) -> None:
 
 
 @contextlib.contextmanager
-def _zone_of(slot: SparkSessionSlot, job: Statement, view: TempView) -> Iterator[None]:
+def _settings_of(slot: SparkSessionSlot, job: Statement, view: TempView) -> Iterator[None]:
     """The settings that a view was made under, which Spark's views keep."""
     zone = _settings(job).get(SPARK_SETTINGS[TIMEZONE], "UTC")
-    others = honoured_by_spark(job.session.settings)  # views are never made under them
-    for key in others:
-        if key in SEMANTICS:
-            slot.spark.conf.set(key, SEMANTICS[key])
-        else:
-            slot.spark.conf.unset(key)
+    current, made = honoured_by_spark(job.session.settings), dict(view.settings)
+    changed = [key for key in sorted(current.keys() | made.keys()) if current.get(key) != made.get(key)]
+    for key in changed:
+        _set(slot, key, made.get(key))
     if view.time_zone:
         slot.spark.conf.set(SPARK_SETTINGS[TIMEZONE], view.time_zone)
     try:
@@ -521,8 +520,17 @@ def _zone_of(slot: SparkSessionSlot, job: Statement, view: TempView) -> Iterator
     finally:
         if view.time_zone:
             slot.spark.conf.set(SPARK_SETTINGS[TIMEZONE], zone)
-        for key, value in others.items():
-            slot.spark.conf.set(key, value)
+        for key in changed:
+            _set(slot, key, current.get(key))
+
+
+def _set(slot: SparkSessionSlot, key: str, value: str | None) -> None:
+    """Give a setting a value; None: the one that sessions start with."""
+    value = SEMANTICS.get(key) if value is None else value
+    if value is None:
+        slot.spark.conf.unset(key)
+    else:
+        slot.spark.conf.set(key, value)
 
 
 def _session_key(job: Statement, settings: dict[str, str]) -> tuple[object, ...]:

@@ -137,6 +137,9 @@ class StatementTables:
         """The same catalogs and pins under the view's names; a view keeps the time zone that it was made under."""
         if view.collation:
             raise unsupported(f"The temporary view `{view.name}` with the default collation {view.collation}")
+        if view.settings:
+            shown = ", ".join(f"{key} = {value}" for key, value in view.settings)
+            raise unsupported(f"The temporary view `{view.name}`, made under {shown},")
         zone = self.settings.get(TIMEZONE)
         if view.time_zone and zone and view.time_zone != zone:
             raise unsupported(

@@ -144,9 +144,12 @@ def test_settings_that_only_spark_honours(sql: Sql) -> None:
     try:
         assert sql.auto("SELECT `a.*`, CAST('x' AS INT), n FROM honoured, strict") == [(1, 2, None, 7)]
         assert "only Spark honours" in sql.auto("EXPLAIN SELECT 1")[0][0]
-        with pytest.raises(Exception, match="Making a view or function under"):
-            sql.auto("CREATE TEMPORARY VIEW lax AS SELECT 1")
+        sql.auto("CREATE OR REPLACE TEMPORARY VIEW lax AS SELECT CAST('x' AS INT) AS n, strict.n AS m FROM strict")
+        assert sql.auto("SELECT * FROM lax") == [(None, 7)]
+        with pytest.raises(Exception, match="Making a lasting view or a function under"):
+            sql.auto("CREATE VIEW lasting AS SELECT 1")
         sql.auto("RESET ANSI_MODE")
+        assert sql.auto("SELECT * FROM lax") == [(None, 7)]
         with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
             sql.auto("SELECT CAST('x' AS INT) FROM honoured")
         with pytest.raises(Exception, match=r"which only Spark honours, but its gateway\.engine is datafusion"):
