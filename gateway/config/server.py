@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -130,9 +131,13 @@ def _seconds(low: float) -> Callable[[str], float]:
     return parse
 
 
+_MASTERS = re.compile(
+    r"local(\[(\*|[1-9]\d*)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]|yarn|(spark|k8s|sc)://\S+"
+)
+
+
 def _master(text: str) -> str:
-    known = text in ("local", "yarn") or text.startswith(("local[", "spark://", "k8s://", "sc://", "local-cluster["))
-    if not known:
+    if not _MASTERS.fullmatch(text):
         raise ValueError(f"'{text}' is no Spark master: local[*], spark://HOST:PORT, yarn, k8s://… or sc://HOST:PORT")
     return text
 

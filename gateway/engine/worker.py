@@ -220,7 +220,8 @@ def serve(channel: Channel) -> None:
         handler.warm_up()
     except Exception as error:  # noqa: BLE001 - told to the front, which decides
         traceback.print_exception(error)
-        channel.send(NotReady(f"{type(error).__name__}: {error}"))
+        told = error.message if isinstance(error, GatewayError) else f"{type(error).__name__}: {error}"
+        channel.send(NotReady(told))
         return
     gc.enable()
     gc.collect()

@@ -50,7 +50,7 @@ from gateway.sql.respell import (
     names_back,
     respell,
 )
-from gateway.sql.statement import Kind, read_statement
+from gateway.sql.statement import Kind, read_statement, verb_of
 from gateway.sql.statement import Statement as Read
 from gateway.sqltypes import BIGINT, INTERVAL, VARIANT, DataType, StructField, StructType, struct
 
@@ -156,7 +156,7 @@ class SparkRunner:
 
     def _run(self, job: Statement, statement: Read, respelt: Respelt, slot: SparkSessionSlot, emit: Emit) -> None:
         first = statement.keywords[0] if statement.keywords else "SELECT"
-        word = "SELECT" if statement.kind is Kind.QUERY else "_".join(statement.keywords[:2])
+        word = "SELECT" if statement.kind is Kind.QUERY else verb_of(statement)
         if statement.kind is not Kind.QUERY and not made.may_run(statement, respelt, self.catalogs):
             made.finish(job, word, emit, writes=False)
             return

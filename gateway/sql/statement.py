@@ -46,6 +46,7 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("BEGIN",), Kind.SCRIPT),
     **dict.fromkeys(("GRANT", "REVOKE", "DENY"), Kind.RIGHTS),
 }
+_THINGS = frozenset({"TABLE", "VIEW", "FUNCTION", "VARIABLE", "VAR", "SCHEMA", "HISTORY", "DETAIL", "PARTITIONS"})
 # END of these is not that of a BEGIN or CASE.
 _BLOCKS_OF_THEIR_OWN = frozenset({"IF", "WHILE", "LOOP", "REPEAT", "FOR"})
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
@@ -196,6 +197,14 @@ def _scan(text: str, limits: Limits) -> tuple[list[Token], list[str], UserError 
 
 def _statement(text: str, tokens: list[Token], words: list[str], limits: Limits, error: UserError | None) -> Statement:
     return Statement(kind_of(words, tokens), keywords_of(words), tokens, words, text, limits, error)
+
+
+def verb_of(statement: Statement) -> str:
+    """What a statement does, and to what kind of thing, as statement types are written: CREATE_TABLE, OPTIMIZE."""
+    words = statement.words
+    at = 3 if words[1:3] == ["OR", "REPLACE"] else 1
+    at += words[at] in ("TEMPORARY", "TEMP")
+    return f"{words[0]}_{words[at]}" if words[at] in _THINGS else words[0]
 
 
 def keywords_of(words: list[str]) -> tuple[str, ...]:

@@ -280,3 +280,26 @@ def test_settings_of_how_a_text_is_read_and_what_it_may_reach_are_never_sparks(k
         assert normalise_setting(key, "true", spark=True) is None
     except UnsupportedError as error:
         assert error.condition == "UNSUPPORTED_FEATURE.SET_VALUE"
+
+
+@pytest.mark.parametrize(
+    ("master", "is_one"),
+    [
+        *(("local", True), ("local[*]", True), ("local[2]", True), ("local[2,3]", True), ("yarn", True)),
+        *(("spark://a:7077,b:7077", True), ("k8s://https://a:443", True), ("sc://a:15002", True)),
+        *(
+            ("local[", False),
+            ("local[]", False),
+            ("local[0]", False),
+            ("local[x]", False),
+            ("spark://", False),
+            ("", False),
+        ),
+    ],
+)
+def test_masters_of_spark(master: str, is_one: bool) -> None:
+    if is_one:
+        assert load_config({"warehouse": ".", "spark": master}, {}).spark == master
+    else:
+        with pytest.raises(ConfigError, match=r"^\[INVALID_CONF_VALUE\] spark"):
+            load_config({"warehouse": ".", "spark": master}, {})

@@ -124,7 +124,12 @@ def start(master: str, configuration: Mapping[str, str], app: str = "delta-sql-g
     try:
         return builder.getOrCreate()
     except PySparkException as error:
-        raise ConfigError("spark", f"Spark does not start on {master}: {first_line(error)}") from error
+        told = f"Spark does not start on {master}: {first_line(error)}"
+        if error.getCondition() == "JAVA_GATEWAY_EXITED":
+            told = (
+                f"The JVM of Spark ended as it began; why stands in this server's standard error ({first_line(error)})"
+            )
+        raise ConfigError("spark", told) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] == "py4j":  # the JVM's own exceptions, of any kind
             raise ConfigError("spark", f"Spark does not start on {master}: {first_line(error)}") from error

@@ -166,6 +166,11 @@ def java_problem(environment: Mapping[str, str] | None = None) -> Problem | None
     wanted = " or ".join(map(str, JAVA_VERSIONS))
     java = find_java(environment)
     if java is None:
+        home = (os.environ if environment is None else environment).get("JAVA_HOME")
+        if home:
+            return Problem(
+                "java", f"JAVA_HOME is {home}, where there is no bin/java: unset it, or set it to a Java {wanted}"
+            )
         return Problem("java", f"Java is not found: install Java {wanted}, or set JAVA_HOME")
     try:
         version = java_version(java)

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.errors import GatewayError, ResourceError, UserError
 from gateway.sql.cursor import Limits
-from gateway.sql.statement import Kind, read_statement, split_statements
+from gateway.sql.statement import Kind, read_statement, split_statements, verb_of
 from gateway.sql.tokens import scan
 
 
@@ -71,6 +71,21 @@ def test_what_is_no_statement_is_refused_with_its_place(text: str, condition: st
         read_statement(text)
     assert caught.value.condition == condition
     assert (caught.value.span.start if caught.value.span else None) == start
+
+
+@pytest.mark.parametrize(
+    ("text", "verb"),
+    [
+        ("RESTORE main.s.t TO VERSION AS OF 1", "RESTORE"),
+        ("OPTIMIZE t", "OPTIMIZE"),
+        ("CREATE OR REPLACE TABLE t (a INT)", "CREATE_TABLE"),
+        ("CREATE OR REPLACE TEMP VIEW v AS SELECT 1", "CREATE_VIEW"),
+        ("DECLARE VARIABLE v INT", "DECLARE_VARIABLE"),
+        ("DESCRIBE HISTORY t", "DESCRIBE_HISTORY"),
+    ],
+)
+def test_verb(text: str, verb: str) -> None:
+    assert verb_of(read_statement(text)) == verb
 
 
 def test_message_has_line_and_column() -> None:

@@ -117,11 +117,17 @@ def test_no_java(programs: Path) -> None:
     assert problem is not None and problem.detail.startswith("Java is not found: install Java 17 or 21")
 
 
+def test_java_home_without_java_is_named(programs: Path, tmp_path: Path) -> None:
+    problem = setup.java_problem({"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(programs)})
+    assert problem is not None
+    assert f"JAVA_HOME is {tmp_path / 'gone'}, where there is no bin/java" in problem.detail
+
+
 def test_java_home_wins_over_the_path(programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java(programs / "java", "17.0.15")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
     problem = setup.java_problem()  # as Spark's scripts do, the PATH is not tried then
-    assert problem is not None and "Java is not found" in problem.detail
+    assert problem is not None and "where there is no bin/java" in problem.detail
     home = java(tmp_path / "jdk" / "bin" / "java", "11.0.2")
     assert setup.find_java() == str(home)
     problem = setup.java_problem()

@@ -19,7 +19,7 @@ def test_what_spark_lacks_is_named(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert job(tmp_path, "generate", "events", "--spark-jars", str(tmp_path / "nojars")) == 2
     error = capsys.readouterr().err
-    assert "Java is not found" in error and "gateway spark install" in error
+    assert "where there is no bin/java" in error and "gateway spark install" in error
     assert not (tmp_path / "wh").exists()
 
 
