@@ -10,6 +10,8 @@ import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 
 def claim(base: str) -> str:
@@ -22,6 +24,17 @@ def claim(base: str) -> str:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.isdir(folder):
                 return folder  # the descriptor stays open: the lock is the sign of life
+
+
+@contextlib.contextmanager
+def claimed(base: Path) -> Iterator[Path]:
+    """A folder of its own below `base` for a while; what processes that were killed left there goes first."""
+    sweep(str(base))
+    folder = claim(str(base))
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep(base: str) -> None:

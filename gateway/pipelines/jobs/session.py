@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from gateway.config import Config
+from gateway.engine import spill
 from gateway.engine.spark import session, setup
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.properties import read_properties
@@ -54,12 +54,11 @@ def spark_session(config: Config, say: Say, *, jars: Sequence[Path] = ()) -> Ite
         if not jar.is_file():
             raise ConfigError("jar", f"{jar} is not a file")
     found = [*setup.check(config.spark_jars or setup.default_folder()), *jars]
-    config.state.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=config.state, prefix="spark-", ignore_cleanup_errors=True) as scratch:
+    with spill.claimed(config.state / "jobs") as scratch:
         say(f"starting Spark on {master}")
         given = read_properties(config.spark_properties) if config.spark_properties is not None else {}
         extra = {**_LOCAL, **given}
-        spark = session.start(master, session.settings(found, Path(scratch), memory=config.spark_memory, extra=extra))
+        spark = session.start(master, session.settings(found, scratch, memory=config.spark_memory, extra=extra))
         try:
             spark.conf.set("spark.sql.session.timeZone", "UTC")
             yield spark

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from gateway.catalog.samples import tpch
+from gateway.engine import spill
 from gateway.errors import ConfigError, ServerError
 from gateway.pipelines.jobs.report import Say
 
@@ -49,7 +49,7 @@ def tpch_frames(spark: Any, scale: float, scratch: Path, say: Say, notes: list[s
         own = tpch(scale)
         yield lambda name: spark.createDataFrame(pa.table({n: values for n, (_, values) in own[name].items()}))
         return
-    with tempfile.TemporaryDirectory(dir=scratch, prefix="tpch-") as folder:
+    with spill.claimed(scratch / "jobs") as folder:
         say(f"{GENERATOR} makes scale {scale:g}")
         command = [generator, "parquet", "-s", f"{scale:g}", f"--output-dir={folder}", "--quiet"]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

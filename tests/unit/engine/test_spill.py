@@ -35,3 +35,11 @@ def test_no_folder_is_no_problem(tmp_path: Path) -> None:
     spill.sweep(str(tmp_path / "spill"))
     spill.sweep(str(tmp_path / "missing"))
     assert (tmp_path / "spill" / "note.txt").exists()
+
+
+def test_claimed_for_a_while(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    (base / "left").mkdir(parents=True)
+    with spill.claimed(base) as folder, spill.claimed(base) as other:
+        assert {p.name for p in base.iterdir()} == {folder.name, other.name}
+    assert not list(base.iterdir())
