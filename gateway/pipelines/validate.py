@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,12 +27,18 @@ class Checked:
 
 
 def validate(project: Project, config: Config, master: str) -> Checked:
-    """Check `project`; nothing is written but the folders of its schemas. Raises ProjectError, ConfigError."""
+    """Check `project`; nothing of it stays in the warehouse. Raises ProjectError, ConfigError."""
     warehouse = Warehouse(config.warehouse)
     with serve(config, master, warehouse.root, log_path(config.state, project.name)) as server:
-        prepared = prepare(project, server, warehouse)
-        check_checkpoints(prepared, ())
-        dry_run(server.session, prepared.graph_id, project)
+        before = set(warehouse.root.iterdir())
+        try:
+            prepared = prepare(project, server, warehouse)
+            check_checkpoints(prepared, ())
+            dry_run(server.session, prepared.graph_id, project)
+        finally:  # Spark asks for the schemas' folders
+            for made in set(warehouse.root.iterdir()) - before:
+                with contextlib.suppress(OSError):  # somebody uses it by now
+                    made.rmdir()
     labels = {table.id: table.label for table in prepared.definitions.tables()}
     found = [(labels[id_], expectation) for id_, wanted in prepared.expectations.items() for expectation in wanted]
     return Checked(prepared.definitions, found, prepared.warnings)

@@ -461,8 +461,8 @@ def test_bad_project_is_refused_by_validate_and_run(
         assert code == 2, errors
         for text in told:
             assert text in errors
+        assert not (place / "warehouse" / name).exists()
     assert not lock_path(place / "warehouse", name).exists()
-    assert list((place / "warehouse" / name).iterdir()) == []
 
 
 def test_what_init_writes_is_valid_and_runs(ask: Ask, place: Path) -> None:
