@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
@@ -43,6 +44,17 @@ class Server:
             raise
 
 
+_STARTED: list[subprocess.Popen[bytes]] = []
+
+
+@atexit.register
+def _kill_what_is_left() -> None:
+    """Servers of tests that failed before they stopped them."""
+    for process in _STARTED:
+        if process.poll() is None:
+            process.kill()
+
+
 def clean_environment() -> dict[str, str]:
     """The environment without settings of a gateway."""
     return {k: v for k, v in os.environ.items() if not k.startswith("GATEWAY_")}
@@ -60,6 +72,7 @@ def start_server(folder: Path, *flags: str, environment: dict[str, str] | None =
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, env=(environment or clean_environment())
         )
+    _STARTED.append(process)
     end = time.monotonic() + START_SECONDS
     while not ready.exists():
         if process.poll() is not None or time.monotonic() > end:

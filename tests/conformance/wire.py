@@ -69,6 +69,9 @@ def _plain(script: Path, name: str) -> dict[str, tuple[str, str]]:
 def main() -> int:
     """0 if enough is answered and nothing is wrong that plain PySpark gets right."""
     script = corpora.runner_script()
+    if sys.argv[1:]:
+        print(f"no arguments are known, not {sys.argv[1]}")
+        return 2
     if script is None:
         print("the corpora are not here (set GATEWAY_SHARED)")
         return 2
