@@ -40,8 +40,9 @@ def fits(found: Range, t: DataType) -> bool:
 class Bounds:
     """The ranges of one bound query's columns as far as they are `needed` (ids), and the row counts of its relations."""
 
-    def __init__(self, rel: Rel, needed: Set[int]) -> None:
+    def __init__(self, rel: Rel, needed: Set[int], has_subqueries: bool) -> None:
         self._needed = needed
+        self._has_subqueries = has_subqueries
         self._columns: dict[int, Range | Callable[[], Range]] = {}  # computed when somebody asks
         self._ctes: dict[int, int] = {}
         self._inputs: dict[int, int] = {}
@@ -115,7 +116,8 @@ class Bounds:
         return min(self._rows(rel), _MANY)
 
     def _rows(self, rel: Rel) -> int:
-        self._inside(rel)
+        if self._has_subqueries:
+            self._inside(rel)
         if isinstance(rel, b.OneRow):
             return 1
         if isinstance(rel, b.Scan):

@@ -54,6 +54,8 @@ _INTEGRAL_DIGITS = {TINYINT: 3, SMALLINT: 5, INT: 10, BIGINT: 20}
 
 def plain(t: DataType) -> DataType:
     """CHAR and VARCHAR as they behave in expressions: STRING (also inside nested types)."""
+    if type(t) is DataType:  # without parameters, as most are
+        return t
     if isinstance(t, CharType):
         return STRING
     if isinstance(t, ArrayType):

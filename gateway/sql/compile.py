@@ -58,9 +58,10 @@ def compile_query(query: BoundQuery, context: Context) -> Compiled:
     if query.ids is not None:
         rel = rewritten(rel, query.ids)
     needed = needed_columns(rel)
-    lowering = Lowering(CATALOGUE, context, Bounds(rel, needed))
+    has_subqueries = query.ids is not None
+    lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries))
     generated = Generator(lowering, needed).statement(rel)
-    return Compiled(query.schema, generated, Hints(rel, context))
+    return Compiled(query.schema, generated, Hints(rel, context, has_subqueries))
 
 
 def projected(query: BoundQuery, binder: Binder, exprs: list[Expr], schema: StructType) -> BoundQuery:

@@ -620,12 +620,15 @@ def _mark_once(rel: Rel, needed: set[int]) -> set[int]:
             continue
         seen.add(id(r))
         if isinstance(r, b.Project):
-            exprs = [e for c, e in zip(r.columns, r.exprs, strict=True) if c.id in needed]
+            exprs: Sequence[Expr] = [e for c, e in zip(r.columns, r.exprs, strict=True) if c.id in needed]
             skipped.update(c.id for c in r.columns if c.id not in needed)
         else:
             exprs = expressions_of(r)
         for expr in exprs:
-            _mark(expr, needed, stack)
+            if isinstance(expr, Col):
+                needed.add(expr.id)
+            else:
+                _mark(expr, needed, stack)
         stack.extend(inputs_of(r))
         if isinstance(r, b.SetOp):
             for side in r.inputs:
@@ -657,25 +660,22 @@ def inputs_of(rel: Rel) -> tuple[Rel, ...]:
     return (inner,) if inner is not None else ()
 
 
-def expressions_of(rel: Rel) -> list[Expr]:
+def expressions_of(rel: Rel) -> Sequence[Expr]:
     """The expressions that stand in the relation itself."""
-    if isinstance(rel, b.Project):
-        return list(rel.exprs)
-    if isinstance(rel, b.Filter):
-        return [rel.condition]
-    if isinstance(rel, b.Join):
-        return [rel.condition] if rel.condition is not None else []
-    if isinstance(rel, b.Aggregate):
-        return [*rel.keys, *rel.aggs]
-    if isinstance(rel, b.WindowRel):
-        return list(rel.windows)
-    if isinstance(rel, b.Sort):
-        return [k.expr for k in rel.keys]
-    if isinstance(rel, b.Values):
-        return [e for row in rel.rows for e in row]
-    if isinstance(rel, b.Generate):
-        return [rel.generator]
-    return []
+    rule = _EXPRESSIONS.get(type(rel))
+    return rule(rel) if rule is not None else ()
+
+
+_EXPRESSIONS: dict[type, Callable[[Any], Sequence[Expr]]] = {
+    b.Project: lambda rel: rel.exprs,
+    b.Filter: lambda rel: (rel.condition,),
+    b.Join: lambda rel: () if rel.condition is None else (rel.condition,),
+    b.Aggregate: lambda rel: (*rel.keys, *rel.aggs),
+    b.WindowRel: lambda rel: rel.windows,
+    b.Sort: lambda rel: [k.expr for k in rel.keys],
+    b.Values: lambda rel: [e for row in rel.rows for e in row],
+    b.Generate: lambda rel: (rel.generator,),
+}
 
 
 _RELATIONS: dict[type, Callable[[Generator, Any], Block]] = {

@@ -69,6 +69,8 @@ def _keys(keys: Sequence[SortKey], change: Callable[[Expr], Expr]) -> tuple[Sort
 
 def contains(expr: Expr, kind: type[Expr]) -> bool:
     """Whether a node of class `kind` is in `expr` (not inside subqueries; an Agg under a Window does not count as one)."""
+    if isinstance(expr, (Col, Lit)):
+        return isinstance(expr, kind)
     stack = [expr]
     while stack:
         e = stack.pop()

@@ -17,6 +17,7 @@ from gateway.sql.bound import (
     Call,
     Case,
     Cast,
+    Col,
     EngineCast,
     Expr,
     Lambda,
@@ -67,6 +68,8 @@ class Lowering:
 
     def lower(self, expr: Expr) -> Expr:
         """The engine-level form of `expr`."""
+        if isinstance(expr, (Col, Lit)):
+            return expr
         if isinstance(expr, Call):
             return self._call(expr)
         if isinstance(expr, Cast):

@@ -28,8 +28,9 @@ Conjunct = tuple[Expr, frozenset[int]]  # with the ids of its columns
 class Hints:
     """Predicates per scan of one bound query, and whether it compares floats."""
 
-    def __init__(self, rel: Rel, context: Context) -> None:
+    def __init__(self, rel: Rel, context: Context, has_subqueries: bool) -> None:
         self.context = context
+        self._has_subqueries = has_subqueries
         self.found: dict[int, list[Predicate]] = {}
         self.compares_floats = False
         self._ctes: set[int] = set()
@@ -40,10 +41,11 @@ class Hints:
         return self.found.get(id(scan), [])
 
     def _walk(self, rel: Rel, conjuncts: Sequence[Conjunct]) -> None:
-        for expr in expressions_of(rel):
-            for e in b.nodes(expr):
-                if isinstance(e, b.Subquery):
-                    self._walk(e.plan, [])
+        if self._has_subqueries:
+            for expr in expressions_of(rel):
+                for e in b.nodes(expr):
+                    if isinstance(e, b.Subquery):
+                        self._walk(e.plan, [])
         self.compares_floats = self.compares_floats or _compares_floats(rel)
         if isinstance(rel, b.Scan):
             self._scan(rel, conjuncts)
