@@ -66,7 +66,6 @@ _FOR_SPARK: tuple[tuple[str, ...], ...] = (
 # What would change names or places that only the gateway's catalog may change.
 _NOT_IN_SPARK = frozenset({"RENAME", "DROP", "CREATE", "VIEW", "FUNCTION"})
 _TEMPORARY = frozenset({"TEMP", "TEMPORARY"})
-_MADE_OF_TEXT = frozenset({"VIEW", "FUNCTION"})
 _SMALL_BYTES = 8 << 20
 # Refusals that Spark would not answer better.
 _FINAL = ("UNSUPPORTED_FEATURE.SET_VALUE", "CONFIG_NOT_AVAILABLE")
@@ -152,16 +151,15 @@ def uses_definitions(statement: Statement, names: Sequence[str]) -> Handover | N
 def honoured_there(statement: Statement, settings: Mapping[str, str], engine: str) -> Handover | None:
     """Spark, for a statement of a session with settings that only Spark honours (`settings`).
 
-    Raises UnsupportedError where Spark must not run it, and for a function or lasting view that would be made under them: it is
-    used under others, too.
+    Raises UnsupportedError where Spark must not run it, and for a temporary function that would be made under them: it is used
+    under others, too.
     """
     if not settings or not _fits_spark(statement):
         return None
     shown = ", ".join(f"{key} = {value}" for key, value in settings.items())
     words = statement.words
-    passing = words[0] == "CREATE" and "VIEW" in words[2:5] and not _TEMPORARY.isdisjoint(words[1:4])
-    if statement.kind is Kind.DDL and not passing and not _MADE_OF_TEXT.isdisjoint(words[:6]):
-        text = f"Making a lasting view or a function under {shown} is not supported; RESET it before."
+    if words[0] == "CREATE" and "FUNCTION" in words[2:5] and not _TEMPORARY.isdisjoint(words[1:4]):
+        text = f"Making a temporary function under {shown} is not supported; RESET it before."
         raise UnsupportedError("UNSUPPORTED_FEATURE.SET_VALUE", text)
     if engine == EMBEDDED:
         text = f"The session has {shown}, which only Spark honours, but its {ENGINE} is {EMBEDDED}: RESET one of them."

@@ -6,21 +6,30 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from gateway.delta.schema import parse_schema
 from gateway.engine.base import Definition, SessionChange, SessionState
 from gateway.errors import UnsupportedError
 from gateway.sql.definitions import Defined, defined
-from gateway.sql.spark_literals import quoted_text
+from gateway.sql.spark_literals import quoted_text, spark_value
 from gateway.sql.statement import Statement as Read
+from gateway.sql.statement import read_statement
 
 _WITHOUT_TEXT = ("array", "map", "struct", "variant", "binary")
 
 
 def needed(statement: Read, state: SessionState) -> list[Definition]:
-    """The session's definitions that a statement may use: those whose name is a word of it."""
+    """The session's definitions that a statement may use: those whose name is a word of it, or of a view that is one."""
     if not state.definitions:
         return []
-    words = {token.text.lower() for token in statement.tokens}
+    words = _words(statement)
+    views = dict(state.views)
+    while found := [view for name in words & views.keys() if (view := views.pop(name)) is not None]:
+        words = words.union(*(_words(read_statement(view.query)) for view in found))
     return [d for d in state.definitions.values() if d.name in words]
+
+
+def _words(statement: Read) -> set[str]:
+    return {token.text.lower() for token in statement.tokens}
 
 
 def prepare(
@@ -70,10 +79,17 @@ def _valued(definition: Definition, spark: Any) -> Definition:
     if not definition.key.startswith("variable "):
         return definition
     name = f"`{definition.name}`"
-    kind = spark.sql(f"SELECT typeof(session.{name})").collect()[0][0]
+    frame = spark.sql(f"SELECT session.{name} AS value")
+    kind = frame.schema[0].dataType.simpleString()
     if kind.startswith(_WITHOUT_TEXT):
-        spark.sql(f"DROP TEMPORARY VARIABLE IF EXISTS {name}")
-        raise UnsupportedError("UNSUPPORTED_FEATURE", f"A variable of type {kind.upper()} is not supported.")
+        try:
+            (column,) = parse_schema(frame.schema.jsonValue())
+            return replace(definition, value=spark_value(frame.toArrow().column(0)[0], column.type))
+        except UnsupportedError:
+            spark.sql(f"DROP TEMPORARY VARIABLE IF EXISTS {name}")
+            raise UnsupportedError(
+                "UNSUPPORTED_FEATURE", f"A variable of type {kind.upper()} is not supported."
+            ) from None
     text = spark.sql(f"SELECT CAST(session.{name} AS STRING)").collect()[0][0]
     value = "NULL" if text is None else quoted_text(text)
     return replace(definition, value=f"CAST({value} AS {kind})")

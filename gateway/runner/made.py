@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.catalog.base import Catalog
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
+from gateway.config.session import honoured_by_spark
 from gateway.delta.schema import parse_schema, struct_of
 from gateway.engine.base import Emit, Finished, Planned, Statement
 from gateway.engine.spark.engine import SparkSessionSlot
@@ -89,28 +90,30 @@ def make_view(
         raise unsupported("parameter markers in a view", view.span)
     runner.prepare(job, slot, respelt, emit)
     frame = slot.spark.sql(respelt.text[len(head.text) :])
-    own = struct_of(parse_schema(frame.schema.jsonValue()))
-    named = view.columns or tuple((runner.column(f.name), f.comment) for f in own.fields)
-    schema = objects.view_columns(place.quoted, named, own, view.span)
+    plain = own = _schema(frame)
+    schema = objects.view_columns(place.quoted, _named(runner, view, own), own, view.span)
+    collation, mode = _clauses(place, view)
     if not objects.may_make_view(place, view.replaces, view.if_not_exists, view.span):
         return finish(job, "CREATE_VIEW", emit, writes=False)
     try:
         slot.spark.conf.set(*UNNAMED_COLUMNS)
         slot.spark.sql(respelt.text)  # which finds temporary objects and cycles
+        if collation:  # a name that nobody gave may tell it
+            own = _schema(slot.spark.table(spark_name(place.full)))
+            schema = objects.view_columns(place.quoted, _named(runner, view, own), own, view.span)
     finally:
         runner.engine.mirror.forget("VIEW", *spark_parts(place))
     old: StoredView | None = place.catalog.view(place.schema, place.name) if view.alters else None
-    collation, mode = _clauses(place, view)
     made = StoredView(
         place.full,
         view.query,
         schema,
-        tuple(f.name for f in own.fields),
+        tuple(f.name for f in plain.fields),
         job.session.catalog,
         job.session.schema,
         old.comment if old is not None else view.comment,
         old.properties if old is not None else dict(view.properties),
-        meaning_of(context_of(job.session)),
+        _settings(job),
         needs_spark=True,
         named=bool(view.columns),
         collation=collation,
@@ -124,9 +127,18 @@ def make_view(
     emit(Finished(0))
 
 
+def _named(runner: SparkRunner, view: MadeView, own: StructType) -> tuple[tuple[str, str | None], ...]:
+    return view.columns or tuple((runner.column(f.name), f.comment) for f in own.fields)
+
+
 def spark_parts(place: objects.Place) -> tuple[str, str]:
     """Database and name in Spark."""
     return database(place.catalog.name, place.schema), place.name
+
+
+def _settings(job: Statement) -> dict[str, str]:
+    """What a text's meaning depends on, those that only Spark honours under its names."""
+    return {**meaning_of(context_of(job.session)), **honoured_by_spark(job.session.settings)}
 
 
 # ------------------------------------------------------------------------------------------------------------- functions
@@ -157,8 +169,7 @@ def make_function(
         slot.spark.sql(respelt.text)
     finally:
         runner.engine.mirror.forget("FUNCTION", *spark_parts(place))
-    settings = meaning_of(context_of(job.session))
-    made = StoredFunction(place.full, function.text, job.session.catalog, job.session.schema, settings)
+    made = StoredFunction(place.full, function.text, job.session.catalog, job.session.schema, _settings(job))
     emit(Planned("CREATE_FUNCTION", "spark", job.route, RESULT, writes=True, is_query=False))
     if not place.catalog.put(made, function.replaces) and not function.if_not_exists:
         raise objects.function_exists(place, function.span)

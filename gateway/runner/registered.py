@@ -146,6 +146,7 @@ class Registrar:
         done: Registered,
     ) -> None:
         spark = {SPARK_SETTINGS[key]: settings.get(key, default) for key, default in _DEFAULTS.items()}
+        spark |= {key: value for key, value in settings.items() if key not in SPARK_SETTINGS}
         where = database(name.catalog, name.schema)
         with _Kept(done, self._named):
             self._mirror.put(MirroredObject(kind, where, name.table, state, current or where, spark, make), done.emit)

@@ -29,7 +29,7 @@ from gateway.engine.base import Definition, Emit, Finished, Job, Planned, Sessio
 from gateway.engine.spark import rows
 from gateway.engine.spark.engine import SparkEngine, SparkOptions, SparkSessionSlot, cancelled
 from gateway.engine.spark.errors import as_gateway_error
-from gateway.engine.spark.session import SEMANTICS
+from gateway.engine.spark.session import configure
 from gateway.errors import GatewayError, UnsupportedError, UserError, unsupported
 from gateway.runner import definitions, made
 from gateway.runner.answer import RESULT
@@ -512,7 +512,7 @@ def _settings_of(slot: SparkSessionSlot, job: Statement, view: TempView) -> Iter
     current, made = honoured_by_spark(job.session.settings), dict(view.settings)
     changed = [key for key in sorted(current.keys() | made.keys()) if current.get(key) != made.get(key)]
     for key in changed:
-        _set(slot, key, made.get(key))
+        configure(slot.spark, key, made.get(key))
     if view.time_zone:
         slot.spark.conf.set(SPARK_SETTINGS[TIMEZONE], view.time_zone)
     try:
@@ -521,16 +521,7 @@ def _settings_of(slot: SparkSessionSlot, job: Statement, view: TempView) -> Iter
         if view.time_zone:
             slot.spark.conf.set(SPARK_SETTINGS[TIMEZONE], zone)
         for key in changed:
-            _set(slot, key, current.get(key))
-
-
-def _set(slot: SparkSessionSlot, key: str, value: str | None) -> None:
-    """Give a setting a value; None: the one that sessions start with."""
-    value = SEMANTICS.get(key) if value is None else value
-    if value is None:
-        slot.spark.conf.unset(key)
-    else:
-        slot.spark.conf.set(key, value)
+            configure(slot.spark, key, current.get(key))
 
 
 def _session_key(job: Statement, settings: dict[str, str]) -> tuple[object, ...]:

@@ -180,10 +180,13 @@ def drop_view(command: c.DropView, job: Statement, env: Environment, runner: Run
 
 
 def alter_view(command: c.AlterView, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
-    """ALTER VIEW … AS query: the view's name, comment and properties stay, its columns are those of the query."""
+    """ALTER VIEW … AS query: the view's name, comment and properties stay, its columns are those of the query.
+
+    ALTER VIEW … WITH SCHEMA: nothing but the mode changes, of which the embedded engine knows one.
+    """
     name = command.name
     if env.parameters:
-        raise unsupported("parameter markers in a view", command.query.span)
+        raise unsupported("parameter markers in a view", name.span)
     if is_view(name, env):
         raise unsupported("ALTER VIEW of a temporary view", name.span)
     found = env.tables.find(name.parts, None, name.span)
@@ -191,13 +194,21 @@ def alter_view(command: c.AlterView, job: Statement, env: Environment, runner: R
     if not isinstance(found, StoredView):
         raise UserError(
             "EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE",
-            f"The table {place.quoted} does not support ALTER VIEW ... AS.",
+            f"The table {place.quoted} does not support ALTER VIEW ... {'AS' if command.query else 'WITH SCHEMA BINDING'}.",
             span=name.span,
         )
+    if command.query is None:
+        if command.mode and not runner.has_spark:
+            raise unsupported(f"WITH SCHEMA {command.mode}", name.span)
+        view = replace(found, mode=command.mode, needs_spark=found.needs_spark or bool(command.mode))
+        return _altered(place, view, name, emit)
     if found.collation or found.mode:
         raise unsupported(f"ALTER VIEW … AS of a view with {clauses(found.collation, found.mode).strip()}", name.span)
     made = c.CreateView(name, command.query, replace=True, comment=found.comment)
-    view = replace(_bound(place, made, env, runner), properties=found.properties)
+    return _altered(place, replace(_bound(place, made, env, runner), properties=found.properties), name, emit)
+
+
+def _altered(place: objects.Place, view: StoredView, name: c.Name, emit: Emit) -> Answer:
     emit(Planned("ALTER_VIEW", "gateway", "a file in the schema's folder", RESULT, writes=True, is_query=False))
     objects.put_view(place, view, True, False, name.span)
     return Answer("ALTER_VIEW", is_query=False, announced=True)

@@ -190,10 +190,11 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class AlterView:
-    """ALTER VIEW name AS query."""
+    """ALTER VIEW name AS query; without a query WITH SCHEMA mode (`made_view`, "" for COMPENSATION)."""
 
     name: Name
-    query: Query
+    query: Query | None
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True)

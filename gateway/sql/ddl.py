@@ -21,6 +21,7 @@ from gateway.sql.command_nodes import (
 from gateway.sql.command_rules import SCHEMA_WORDS, CommandRules
 from gateway.sql.cursor import user_error
 from gateway.sql.datatypes import data_type
+from gateway.sql.made_view import EVOLUTION, TYPE_EVOLUTION
 from gateway.sql.tokens import END, NUMBER, STRING
 from gateway.sqltypes import StructField
 
@@ -94,9 +95,22 @@ class DefinitionParser(CommandRules):
         if not self.match("VIEW"):
             self._refuse()
         name = self._name()
+        if self.match("WITH", "SCHEMA"):
+            return AlterView(name, None, self._mode())
         if not self.match("AS"):
             raise unsupported(f"ALTER VIEW … {self.word}".rstrip(), self.span(0))
         return AlterView(name, self._final_query())
+
+    def _mode(self) -> str:
+        mode = ""
+        if self.match("TYPE", "EVOLUTION"):
+            mode = TYPE_EVOLUTION
+        elif self.match("EVOLUTION"):
+            mode = EVOLUTION
+        elif not self.match("COMPENSATION"):
+            raise unsupported(f"WITH SCHEMA {self.word}".rstrip(), self.span(self.index))
+        self._end()
+        return mode
 
     def _create_schema(self) -> CreateSchema:
         if_not_exists = self._if_not_exists()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
+import pyarrow as pa
+
 from gateway.errors import unsupported
 from gateway.sql import literals
 from gateway.sql.bound import Lit
@@ -22,9 +24,12 @@ from gateway.sqltypes import (
     TIMESTAMP_NTZ,
     TINYINT,
     VOID,
+    ArrayType,
     DataType,
     DecimalType,
     IntervalType,
+    MapType,
+    StructType,
 )
 
 _SUFFIXES: dict[DataType, str] = {TINYINT: "Y", SMALLINT: "S", INT: "", BIGINT: "L"}
@@ -60,7 +65,29 @@ def spark_literal(literal: Lit) -> str:
         return f"TIMESTAMP_NTZ'{literals.timestamp_text(value, 'UTC')}'"
     if isinstance(type_, IntervalType):
         return literals.interval_display(value, type_)
-    raise unsupported(f"a parameter of type {type_.sql} in a statement for Spark")
+    raise unsupported(f"a value of type {type_.sql} in a statement for Spark")
+
+
+def spark_value(scalar: pa.Scalar, type_: DataType) -> str:
+    """Text that Spark reads as an Arrow scalar of `type_`, nested ones included. Raises as `spark_literal`."""
+    if not scalar.is_valid:
+        return f"CAST(NULL AS {type_.sql})"
+    if isinstance(type_, ArrayType):
+        items = ", ".join(spark_value(item, type_.element) for item in scalar)
+        return f"CAST(array({items}) AS {type_.sql})"
+    if isinstance(type_, MapType):
+        entries = scalar.values  # structs of a key and a value
+        pairs = zip(entries.field(0), entries.field(1), strict=True)
+        named = ", ".join(f"{spark_value(k, type_.key)}, {spark_value(v, type_.value)}" for k, v in pairs)
+        return f"CAST(map({named}) AS {type_.sql})"
+    if isinstance(type_, StructType):
+        fields = zip(scalar.values(), type_.fields, strict=True)
+        named = ", ".join(f"{quoted_text(f.name)}, {spark_value(value, f.type)}" for value, f in fields)
+        return f"CAST(named_struct({named}) AS {type_.sql})"
+    value = (
+        scalar.value if isinstance(scalar, (pa.Date32Scalar, pa.TimestampScalar, pa.DurationScalar)) else scalar.as_py()
+    )
+    return spark_literal(Lit(type_, False, value))
 
 
 def quoted_text(value: str) -> str:

@@ -243,6 +243,9 @@ def test_views_that_follow_their_queries(client: Client) -> None:
     client.run("DROP TABLE seen", "CREATE TABLE seen (b INT) USING parquet")
     assert client.rows("SELECT * FROM whole") == []
     assert "INCOMPATIBLE_VIEW_SCHEMA_CHANGE" in client.refused("SELECT * FROM named")
+    client.run("ALTER VIEW named WITH SCHEMA COMPENSATION", "ALTER VIEW typed WITH SCHEMA EVOLUTION")
+    assert "INCOMPATIBLE_VIEW_SCHEMA_CHANGE" in client.refused("SELECT * FROM named")
+    assert client.rows("SELECT * FROM typed") == []
     client.run("SET gateway.engine = datafusion")
     assert "WITH SCHEMA EVOLUTION" in client.refused("ALTER VIEW whole AS SELECT 1")
 

@@ -146,10 +146,16 @@ def test_settings_that_only_spark_honours(sql: Sql) -> None:
         assert "only Spark honours" in sql.auto("EXPLAIN SELECT 1")[0][0]
         sql.auto("CREATE OR REPLACE TEMPORARY VIEW lax AS SELECT CAST('x' AS INT) AS n, strict.n AS m FROM strict")
         assert sql.auto("SELECT * FROM lax") == [(None, 7)]
-        with pytest.raises(Exception, match="Making a lasting view or a function under"):
-            sql.auto("CREATE VIEW lasting AS SELECT 1")
+        with pytest.raises(Exception, match="Making a temporary function under"):
+            sql.auto("CREATE TEMPORARY FUNCTION passing() RETURNS INT RETURN 1")
+        sql.auto("CREATE OR REPLACE VIEW lasting AS SELECT CAST('x' AS INT) AS n")
+        sql.auto("CREATE OR REPLACE FUNCTION laxly() RETURNS INT RETURN CAST('x' AS INT)")
         sql.auto("RESET ANSI_MODE")
         assert sql.auto("SELECT * FROM lax") == [(None, 7)]
+        assert sql.auto("SELECT laxly(), n FROM lasting") == [(None, None)]
+        sql.auto("CREATE OR REPLACE FUNCTION strictly() RETURNS INT RETURN CAST('x' AS INT)")
+        with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+            sql.auto("SELECT strictly()")
         with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
             sql.auto("SELECT CAST('x' AS INT) FROM honoured")
         with pytest.raises(Exception, match=r"which only Spark honours, but its gateway\.engine is datafusion"):
@@ -170,6 +176,28 @@ def test_settings_that_only_spark_honours(sql: Sql) -> None:
 def test_explain_tells_the_engine_that_was_asked_for(sql: Sql) -> None:
     assert "Engine: spark" in sql.spark("EXPLAIN SELECT 1 AS x")[0][0]
     assert "Engine: datafusion" in sql.embedded("EXPLAIN SELECT 1 AS x")[0][0]
+
+
+def test_variables_of_nested_types(sql: Sql) -> None:
+    sql.auto("SET TIME ZONE 'America/Los_Angeles'")
+    try:
+        sql.auto("DECLARE OR REPLACE VARIABLE m MAP<STRING, DOUBLE> DEFAULT map('a', 5.1, 'b', NULL)")
+        sql.auto(
+            "DECLARE OR REPLACE VARIABLE st STRUCT<a: INT, `b c`: ARRAY<DATE>, d: DECIMAL(5,2), e: BINARY, f: TIMESTAMP, "
+            "g: ARRAY<INT>> DEFAULT named_struct('a', 1, 'b c', array(DATE'2020-01-02', NULL), 'd', 1.5, 'e', X'00FF', "
+            "'f', TIMESTAMP'2020-01-01 00:00:00.5', 'g', array())"
+        )
+        sql.auto("DECLARE OR REPLACE VARIABLE b BINARY DEFAULT X'01'")
+        sql.auto("CREATE OR REPLACE TEMPORARY VIEW of_variables AS SELECT m['a'] AS a, hex(b) AS b FROM range(1)")
+        sql.auto("SET TIME ZONE 'UTC'")
+        shown = sql.auto("SELECT m, size(st.g), to_json(st) FROM range(1)")
+        text = '{"a":1,"b c":["2020-01-02",null],"d":1.50,"e":"AP8=","f":"2020-01-01T08:00:00.500Z","g":[]}'
+        assert shown == [([("a", 5.1), ("b", None)], 0, text)]
+        assert sql.auto("SELECT * FROM of_variables") == [(5.1, "01")]
+        with pytest.raises(Exception, match="A variable of type VARIANT"):
+            sql.auto("DECLARE OR REPLACE VARIABLE v VARIANT DEFAULT parse_json('1')")
+    finally:
+        sql.auto("RESET")
 
 
 def test_a_script_sets_the_variables_of_its_session(sql: Sql) -> None:

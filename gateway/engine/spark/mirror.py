@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.engine.base import Emit
+from gateway.engine.spark.session import configure
 from gateway.errors import CanceledError, unsupported
 
 _TURN_SECONDS = 0.2
@@ -58,6 +59,7 @@ class Mirror:
         self._session = session
         self._lock = threading.Lock()
         self._databases: set[str] = {"default"}
+        self._set: set[str] = set()  # the settings that the last object was made under
         self._relations: dict[tuple[str, str], tuple[str, object]] = {}  # (kind or folder, state)
         self._functions: dict[tuple[str, str], tuple[str, object]] = {}
 
@@ -89,8 +91,12 @@ class Mirror:
             self._database(wanted.current)
             # A statement of a session may have made it there.
             self._session.sql(f"DROP {wanted.kind} IF EXISTS {name}")
-            for setting, value in {**_SETTINGS, **wanted.settings}.items():
-                self._session.conf.set(setting, value)
+            settings = {**_SETTINGS, **wanted.settings}
+            for setting in self._set - settings.keys():
+                configure(self._session, setting, None)
+            for setting, value in settings.items():
+                configure(self._session, setting, value)
+            self._set = set(settings)
             self._session.sql(f"USE spark_catalog.`{wanted.current}`")
             holds = wanted.make(self._session, name)
             space[key] = state if holds else (wanted.kind, object())

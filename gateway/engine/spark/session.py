@@ -103,6 +103,15 @@ def settings(
     return {**found, **(extra or {}), **SEMANTICS}
 
 
+def configure(spark: Any, key: str, value: str | None) -> None:
+    """Give a session's setting a value; None: the one that sessions start with."""
+    value = SEMANTICS.get(key) if value is None else value
+    if value is None:
+        spark.conf.unset(key)
+    else:
+        spark.conf.set(key, value)
+
+
 def start(master: str, configuration: Mapping[str, str], app: str = "delta-sql-gateway") -> Any:
     """A classic SparkSession with a JVM of its own, which ends when this process does. Takes 5 to 60 s.
 

@@ -2,11 +2,12 @@
 
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
 from gateway.errors import UnsupportedError
 from gateway.sql.bound import Lit
-from gateway.sql.spark_literals import spark_literal
+from gateway.sql.spark_literals import spark_literal, spark_value
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -24,8 +25,11 @@ from gateway.sqltypes import (
     VOID,
     YEAR_MONTH,
     DataType,
+    StructField,
     array,
     decimal,
+    map_of,
+    struct,
 )
 
 LITERALS: list[tuple[DataType, object, str]] = [
@@ -69,5 +73,18 @@ def test_literals(type_: DataType, value: object, text: str) -> None:
 
 
 def test_a_type_without_literals_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="a parameter of type ARRAY<INT>"):
+    with pytest.raises(UnsupportedError, match="a value of type ARRAY<INT>"):
         spark_literal(Lit(array(INT), False, [1]))
+
+
+def test_nested_values() -> None:
+    pairs = map_of(STRING, array(DATE))
+    type_ = struct(StructField("it's", pairs), StructField("n", TIMESTAMP))
+    rows = [{"it's": [("a", [18263, None]), ("b", None)], "n": 1_500_000}, {"it's": [], "n": None}, None]
+    first, second, third = pa.array(rows, type_.arrow())
+    dates = "CAST(array(DATE'2020-01-02', CAST(NULL AS DATE)) AS ARRAY<DATE>)"
+    entries = f"CAST(map('a', {dates}, 'b', CAST(NULL AS ARRAY<DATE>)) AS {pairs.sql})"
+    moment = "TIMESTAMP_LTZ'1970-01-01 00:00:01.5Z'"
+    assert spark_value(first, type_) == f"CAST(named_struct('it\\'s', {entries}, 'n', {moment}) AS {type_.sql})"
+    assert f"CAST(map() AS {pairs.sql}), 'n', CAST(NULL AS TIMESTAMP)" in spark_value(second, type_)
+    assert spark_value(third, type_) == f"CAST(NULL AS {type_.sql})"
