@@ -7,8 +7,7 @@ Errors are values: they cross process borders through `to_wire` / `from_wire` an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 # Condition -> SQLSTATE, for those whose SQLSTATE does not follow from the class (Spark's error-conditions file).
 SQLSTATES: dict[str, str] = {
@@ -175,8 +174,7 @@ def sqlstate_of(condition: str) -> str:
     return SQLSTATES.get(condition) or SQLSTATES.get(condition.partition(".")[0], "XX000")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A piece of the user's text: code point offsets `start` (inclusive) and `stop` (exclusive)."""
 
     start: int

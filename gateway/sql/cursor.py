@@ -142,10 +142,11 @@ class Cursor:
         return word == QUOTED or word[:1].isalpha() or word[:1] == "_" or (len(word) > 1 and word[0].isdigit())
 
     def identifier(self) -> exp.Identifier:
-        if not self.is_name():
+        word = self.words[self.index]
+        if not (word[:1].isalpha() or self.is_name()):
             self.fail()
         token = self.tokens[self.index]
-        node = exp.Identifier(this=token.text, quoted=self.word == QUOTED)
+        node = exp.Identifier(this=token.text, quoted=word == QUOTED)
         mark(node, token.start, token.end)
         self.advance()
         return node

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TypeVar, cast
 
 from gateway.errors import Span, UserError, unsupported
@@ -21,14 +22,23 @@ class Source:
 
     qualifier: tuple[str, ...]
     columns: tuple[Col, ...]
-    _by_name: dict[str, list[Col]] = field(default_factory=dict)
+    _places: Mapping[str, Sequence[int]] | None = None
 
     def named(self, name: str) -> Sequence[Col]:
         """The columns of a lower-cased name."""
-        if not self._by_name:
-            for column in self.columns:
-                self._by_name.setdefault(column.name.lower(), []).append(column)
-        return self._by_name.get(name, ())
+        if self._places is None:
+            self._places = _places(tuple([c.name for c in self.columns]))
+        found = self._places.get(name)
+        return () if found is None else [self.columns[i] for i in found]
+
+
+@lru_cache(maxsize=1024)
+def _places(names: tuple[str, ...]) -> Mapping[str, Sequence[int]]:
+    """Where each lower-cased name is; the columns of a table are the same in all statements."""
+    found: dict[str, list[int]] = {}
+    for at, name in enumerate(names):
+        found.setdefault(name.lower(), []).append(at)
+    return found
 
 
 @dataclass(slots=True)
@@ -124,7 +134,7 @@ class Scope:
 
     def _local(self, parts: Sequence[str], span: Span | None) -> Expr | None:
         for depth in range(min(3, len(parts) - 1), -1, -1):
-            qualifier = tuple(p.lower() for p in parts[:depth])
+            qualifier = tuple([p.lower() for p in parts[:depth]]) if depth else ()
             matches = self._matches(qualifier, parts[depth])
             merged = self.merged.get(parts[0].lower()) if depth == 0 and self.merged else None
             if len(matches) + (merged is not None) > 1:

@@ -62,8 +62,8 @@ def end_of(node: exp.Expr) -> int:
 
 def span_of(node: exp.Expr) -> Span | None:
     """The piece of the user's text that made `node`; None for a node that the parser did not make."""
-    meta = node.meta
-    return Span(meta["start"], meta["end"] + 1) if "start" in meta else None
+    meta = node._meta  # noqa: SLF001 (hot: the property makes a dict where there is none)
+    return Span(meta["start"], meta["end"] + 1) if meta and "start" in meta else None
 
 
 def number_suffix(text: str) -> tuple[str, str]:
