@@ -148,6 +148,8 @@ class SparkRunner:
             failure = cancelled(emit, error)
             origin = respelt.original
             found = as_gateway_error(failure, respelt.text, lambda at: begin + origin(at), self.named)
+            if found.sqlstate == "53100":
+                self.engine.close_leaked_files()
             raise _cause(found, self._problems.get(job.statement_id, [])) from error
         finally:
             self._problems.pop(job.statement_id, None)

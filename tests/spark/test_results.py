@@ -116,7 +116,7 @@ def test_a_full_disk_is_told_as_such(spark_here: None, tmp_path: Path) -> None:
                     sql.spark("SELECT id, sha2(CAST(id AS STRING), 512) FROM range(3000000)")
                 assert "RESOURCE_EXHAUSTED" in str(raised.value) and "SQLSTATE: 53100" in str(raised.value)
                 assert scratch(server) == []
-                # Tasks that are being stopped hold what they wrote for a moment longer.
+                # Writers that failed hold what they wrote until they are garbage.
                 eventually(lambda: _counts(sql), 15)
         finally:
             assert server.stop() == 0

@@ -182,6 +182,11 @@ class SparkEngine:
         if is_lost(error) or self._is_stopped():
             os._exit(sessions.SERVER_GONE if self.is_connect else self._jvm_end())
 
+    def close_leaked_files(self) -> None:
+        """Writers that failed leave their files open, which hold the space of a full disk until they are garbage."""
+        if not self.is_connect:
+            self._root._jvm.java.lang.System.gc()  # noqa: SLF001 (no public door)
+
     def _is_stopped(self) -> bool:
         """Whether the JVM is on its way out, as it is once its memory is used up: what fails meanwhile fails in any way."""
         try:
