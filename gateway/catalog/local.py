@@ -42,6 +42,7 @@ class LocalCatalog:
         if not read_only:
             os.makedirs(root, exist_ok=True)
         self.root = os.path.realpath(root)
+        self._links: set[str] = set()
         if not read_only:
             self._sweep()
 
@@ -93,10 +94,8 @@ class LocalCatalog:
         if root is None:
             return self._stored(StoredTable, schema, table)
         folder, spelling = os.path.split(root)
-        linked = os.path.islink(folder) or os.path.islink(root)
-        return bind(
-            TableName(self.name, os.path.basename(folder), spelling), os.path.realpath(root) if linked else root, as_of
-        )
+        name = TableName(self.name, os.path.basename(folder), spelling)
+        return bind(name, self._real(root), as_of)
 
     def view(self, schema: str, view: str) -> StoredView | None:
         """The view of that name; None also where a table has the name."""
@@ -227,15 +226,28 @@ class LocalCatalog:
         except OSError:
             mode = 0
         if stat.S_ISDIR(mode):
-            return exact  # what is no link lies where its parent lies
+            return self._found(exact, False)  # what is no link lies where its parent lies
         if stat.S_ISLNK(mode) and os.path.isdir(exact):
-            return exact if is_under(os.path.realpath(exact), self.root) else None
+            return self._found(exact, True) if is_under(os.path.realpath(exact), self.root) else None
         folded = name.casefold()
         same = [n for n in self._folders(parent) if n.casefold() == folded]
         if len(same) > 1:
             names = ", ".join(sorted(same))
             raise UserError("AMBIGUOUS_REFERENCE", f"The name `{name}` fits several folders: {names}.")
-        return os.path.join(parent, same[0]) if same else None
+        if not same:
+            return None
+        found = os.path.join(parent, same[0])
+        return self._found(found, os.path.islink(found))
+
+    def _found(self, path: str, linked: bool) -> str:
+        """`path`, noting whether it is a link: to ask again would cost more than all else that finding a table does."""
+        (self._links.add if linked else self._links.discard)(path)
+        return path
+
+    def _real(self, root: str) -> str:
+        """Where the folder of a table that has just been found lies."""
+        linked = not self._links.isdisjoint((root, os.path.dirname(root)))
+        return os.path.realpath(root) if linked else root
 
     def _schema_folder(self, schema: str) -> str | None:
         return self._child(self.root, schema)

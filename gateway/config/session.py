@@ -12,7 +12,7 @@ import zoneinfo
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 
 from gateway.config.values import parse_bool, parse_int
 from gateway.errors import UnsupportedError, UserError
@@ -327,7 +327,8 @@ def _refusal(setting: SessionSetting, key: str, value: str) -> UnsupportedError:
     )
 
 
-def default_settings() -> dict[str, str]:
+@cache
+def default_settings() -> Mapping[str, str]:
     """Canonical key to default, of all settings."""
     return {s.key: s.default for s in SESSION_SETTINGS}
 

@@ -97,6 +97,9 @@ ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Join: frozenset({"this", "side", "kind", "method", "on", "using"}),
 }
 
+# Nodes without nodes below them.
+_LEAVES = {kind: ALLOWED[kind] for kind in (exp.Identifier, exp.Literal)}
+
 # SQL words of what the parser can make and nobody here can answer.
 _WORDS: dict[type[exp.Expr], str] = {
     exp.JSONExtract: "':' extraction from semi-structured values",
@@ -119,9 +122,11 @@ def check(tree: exp.Expr) -> None:
                 continue
             if key not in allowed:
                 raise unsupported(f"{key.strip('_').upper()} of {type(node).__name__.upper()}", span_of(node))
-            # A look into the list first: `isinstance` of an abstract class is slow.
-            if isinstance(value, list):
-                stack += [item for item in value if type(item) in ALLOWED or isinstance(item, exp.Expr)]
-            elif type(value) in ALLOWED or isinstance(value, exp.Expr):
-                stack.append(value)
+            for item in value if isinstance(value, list) else (value,):
+                keys = _LEAVES.get(type(item))
+                if keys is not None and item.args.keys() <= keys:
+                    continue
+                # A look into the list first: `isinstance` of an abstract class is slow.
+                if type(item) in ALLOWED or isinstance(item, exp.Expr):
+                    stack.append(item)
         stack[first:] = stack[first:][::-1]
