@@ -341,7 +341,7 @@ def session_settings_markdown() -> str:
         "For `SET key = value`, the session configuration of clients and per-statement overlays. Keys are matched without",
         "case. Other values of those marked *fixed* would change what statements mean and are refused. With `--spark`,",
         "other values of those marked *Spark* are taken, as are `spark.sql.legacy.*` and `spark.sql.optimizer.*`: the",
-        "session's statements then run on Spark until the setting is RESET, and no view or function can be made. Spark's pure",
+        "session's statements then run on Spark until the setting is RESET, and no temporary function can be made. Its pure",
         "tuning keys (`spark.sql.shuffle.partitions`, `spark.sql.adaptive.*`, …) are accepted and have no effect.",
         "",
         "| key | also | default | meaning |",
