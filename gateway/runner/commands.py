@@ -326,7 +326,7 @@ def _show_create_table(
         pairs = (f"{quoted_text(k)} = {quoted_text(v)}" for k, v in sorted(view.properties.items()))
         text += "TBLPROPERTIES (\n  " + ",\n  ".join(pairs) + ")\n"
     if view.collation:
-        text += f"DEFAULT COLLATION {view.collation}\n"
+        text += f"DEFAULT COLLATION {quote_if_needed(view.collation)}\n"
     text += f"WITH SCHEMA {view.mode or 'COMPENSATION'}\nAS {view.query}\n"
     return rows_of("SHOW", strings("createtab_stmt"), [[text]])
 

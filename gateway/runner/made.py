@@ -25,6 +25,7 @@ from gateway.runner.tables import StatementTables
 from gateway.sql.made_table import table_format
 from gateway.sql.made_view import MadeFunction, MadeView, clauses
 from gateway.sql.respell import Head, Mention, Respelt, database
+from gateway.sql.scope import quote_part
 from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement
 from gateway.sql.tokens import END, STRING
@@ -62,7 +63,7 @@ def view_head(runner: SparkRunner, job: Statement, view: MadeView) -> tuple[obje
         if kind == "table":
             text = f"The table {place.quoted} does not support ALTER VIEW ... AS."
             raise UserError("EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE", text, span=view.span)
-    names = ", ".join("`" + name.replace("`", "``") + "`" for name, _ in view.columns)
+    names = ", ".join(quote_part(name) for name, _ in view.columns)
     columns = f"({names}) " if names else ""
     collation, mode = _clauses(place, view)
     said = clauses(collation, mode)

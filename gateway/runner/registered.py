@@ -18,6 +18,7 @@ from gateway.errors import CanceledError, GatewayError, unsupported
 from gateway.sql.made_view import EVOLUTION, clauses, function_of
 from gateway.sql.relations import columns_of
 from gateway.sql.respell import Head, Respelt, database
+from gateway.sql.scope import quote_part
 from gateway.sql.spark_literals import quoted_text
 from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement
@@ -120,7 +121,7 @@ class Registrar:
         if function is None:
             return
         with _Kept(done):
-            statement = read_statement(f"CREATE FUNCTION {_quoted(name.table)} {function.text}")
+            statement = read_statement(f"CREATE FUNCTION {quote_part(name.table)} {function.text}")
             made = function_of(statement)
             assert made is not None
             head = Head(made.start, f"CREATE FUNCTION {spark_name(name)} ")
@@ -175,11 +176,11 @@ class Registrar:
             found = columns_of(view, [c.name for c in now])
             kept = view.schema.fields
             if view.mode:  # names and comments stay, types are those of the moment
-                pairs_ = zip(found, kept, strict=True)
-                kept = tuple(replace(f, type=now[at].type, nullable=now[at].nullable) for at, f in pairs_)
+                places = zip(found, kept, strict=True)
+                kept = tuple(replace(f, type=now[at].type, nullable=now[at].nullable) for at, f in places)
                 self._keep(view, struct(*kept))
             columns = ", ".join(
-                _quoted(f.name) + (f" COMMENT {quoted_text(f.comment)}" if f.comment else "") for f in kept
+                quote_part(f.name) + (f" COMMENT {quoted_text(f.comment)}" if f.comment else "") for f in kept
             )
             text = respelt.text
             alike = len(now) == len(kept) and all(
@@ -189,8 +190,8 @@ class Registrar:
                 names = [now[at].name.lower() for at in found]
                 if len(set(names)) != len(names):
                     raise unsupported(f"The view `{view.name}`, whose query has changed and names columns alike,")
-                casts = (f"CAST({_quoted(now[at].name)} AS {f.type.sql})" for at, f in zip(found, kept, strict=True))
-                pairs = (f"{cast} AS {_quoted(f.name)}" for cast, f in zip(casts, kept, strict=True))
+                casts = (f"CAST({quote_part(now[at].name)} AS {f.type.sql})" for at, f in zip(found, kept, strict=True))
+                pairs = (f"{cast} AS {quote_part(f.name)}" for cast, f in zip(casts, kept, strict=True))
                 text = f"SELECT {', '.join(pairs)} FROM ({text})"
             session.sql(f"CREATE VIEW {name} ({columns}) {clauses(view.collation, '')}AS {text}")
             return alike and not view.mode
@@ -230,8 +231,4 @@ class _Kept:
 
 def spark_name(name: TableName) -> str:
     """The full name that Spark knows an object by."""
-    return f"spark_catalog.{_quoted(database(name.catalog, name.schema))}.{_quoted(name.table.lower())}"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return f"spark_catalog.{quote_part(database(name.catalog, name.schema))}.{quote_part(name.table.lower())}"

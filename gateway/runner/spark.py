@@ -50,6 +50,7 @@ from gateway.sql.respell import (
     names_back,
     respell,
 )
+from gateway.sql.scope import quote_part
 from gateway.sql.statement import Kind, read_statement, verb_of
 from gateway.sql.statement import Statement as Read
 from gateway.sqltypes import BIGINT, INTERVAL, VARIANT, DataType, StructField, StructType, struct
@@ -238,7 +239,7 @@ class SparkRunner:
         self.prepare(job, slot, respelt, emit)
         self._schema(slot.spark.sql(respelt.text))
         if view.collation:
-            slot.spark.sql(f"SELECT '' COLLATE {_quoted(view.collation)}")  # fails for one that does not exist
+            slot.spark.sql(f"SELECT '' COLLATE {quote_part(view.collation)}")  # fails for one that does not exist
         kept = TempView(
             name,
             view.query,
@@ -404,10 +405,10 @@ class SparkRunner:
         for hidden in {m.table.lower() for m in respelt.mentions} & slot.views.keys() - meant:
             _drop_view(slot, hidden)  # made later than this one, which means a table by that name
         self._use(slot, view.catalog, view.schema, done.emit)
-        columns = f"({', '.join(_quoted(c) for c in view.columns)}) " if view.columns else ""
+        columns = f"({', '.join(quote_part(c) for c in view.columns)}) " if view.columns else ""
         with _settings_of(slot, job, view):
             said = columns + clauses(view.collation, "")
-            slot.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(view.name)} {said}AS {respelt.text}")
+            slot.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quote_part(view.name)} {said}AS {respelt.text}")
         slot.views[name] = view, respelt.text
 
     def _view_text(self, job: Statement, view: TempView) -> Respelt:
@@ -432,7 +433,7 @@ class SparkRunner:
         name = database(catalog, schema)
         if slot.database != name:
             self.engine.mirror.database(name, emit)
-            slot.spark.sql(f"USE {SPARK_CATALOG}.{_quoted(name)}")
+            slot.spark.sql(f"USE {SPARK_CATALOG}.{quote_part(name)}")
             slot.database = name
 
     def _folder(self, mention: Mention) -> str | None:
@@ -503,7 +504,7 @@ def _views_in(job: Statement, view: TempView, respelt: Respelt) -> list[TempView
 
 
 def _drop_view(slot: SparkSessionSlot, name: str) -> None:
-    slot.spark.sql(f"DROP VIEW IF EXISTS {_quoted(name)}")
+    slot.spark.sql(f"DROP VIEW IF EXISTS {quote_part(name)}")
     del slot.views[name]
 
 
@@ -541,10 +542,6 @@ def _settings(job: Statement) -> dict[str, str]:
         elif is_tuning(key) and key.startswith("spark.sql.") and not key.startswith("spark.sql.codegen."):
             found[key] = value
     return found
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 __all__ = ["SessionChange", "SparkRunner", "make_spark_runner"]

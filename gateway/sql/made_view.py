@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.errors import Span, unsupported
+from gateway.errors import Span, UserError, unsupported
+from gateway.sql.scope import quote_part
 from gateway.sql.statement import Statement
 from gateway.sql.tokens import END, STRING, span_of_token
 
@@ -52,7 +53,8 @@ class MadeFunction:
 def view_of(statement: Statement) -> MadeView | None:
     """The view that a statement makes or alters; None for other statements.
 
-    Raises UnsupportedError for USING, WITH SCHEMA BINDING, and comments of a temporary view's columns.
+    Raises UnsupportedError for USING, WITH SCHEMA BINDING, and comments of a temporary view's columns; UserError for a clause
+    that is there twice.
     """
     words, tokens = statement.words, statement.tokens
     if words[:2] == ["ALTER", "VIEW"]:
@@ -84,7 +86,13 @@ def view_of(statement: Statement) -> MadeView | None:
     comment = None
     properties: tuple[tuple[str, str], ...] = ()
     collation = mode = ""
+    seen: set[str] = set()
     while words[at] != "AS":
+        clause = "SCHEMA" if words[at] == "WITH" else words[at]
+        if clause in seen:
+            text = f"Found duplicate clauses: {clause}. Please, remove one of them."
+            raise UserError("DUPLICATE_CLAUSES", text, sqlstate="42614", span=span_of_token(tokens[at]))
+        seen.add(clause)
         if words[at] == "COMMENT" and words[at + 1] == STRING:
             comment, at = str(tokens[at + 1].text), at + 2
         elif words[at] == "TBLPROPERTIES" and words[at + 1] == "(" and not temporary:
@@ -119,7 +127,7 @@ def view_of(statement: Statement) -> MadeView | None:
 
 def clauses(collation: str, mode: str) -> str:
     """What Spark is told of them, with a space behind it."""
-    said = f"DEFAULT COLLATION `{collation}` " if collation else ""
+    said = f"DEFAULT COLLATION {quote_part(collation)} " if collation else ""
     return said + (f"WITH SCHEMA {mode} " if mode else "")
 
 

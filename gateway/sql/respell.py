@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import Token
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.sql.bound import Lit
 from gateway.sql.made_table import TABLE_FORMATS, check_options
+from gateway.sql.scope import quote_part
 from gateway.sql.spark_literals import quoted_text, spark_literal
 from gateway.sql.statement import Kind, Statement
 from gateway.sql.tokens import END, QUOTED, STRING, span_of_token
@@ -225,7 +226,7 @@ def respell(
             prefix = Span(start, start) if naming.spells_out(True, call.catalog, call.schema, call.function) else None
         if prefix is not None:
             # With two parts: CREATE VIEW in Spark refuses a function of three.
-            edits.append((prefix, f"{_quoted(database(call.catalog, call.schema))}."))
+            edits.append((prefix, f"{quote_part(database(call.catalog, call.schema))}."))
     for first, last in names:
         if head is not None and statement.tokens[first].start < head.stop:
             continue
@@ -310,7 +311,7 @@ def _path_edit(statement: Statement, first: int, last: int, naming: Naming) -> t
     if _is_target(statement, first):
         raise unsupported("writing to a path", span)
     try:
-        return span, _quoted(naming.path(_text(statement.tokens[last])))
+        return span, quote_part(naming.path(_text(statement.tokens[last])))
     except UserError as error:
         raise error.at(span) from None
 
@@ -330,7 +331,7 @@ def _mention(statement: Statement, first: int, last: int, naming: Naming, edits:
     span = Span(tokens[first].start, tokens[end].end + 1)
     if is_table and used != len(parts) - 1:
         # Spark would look in its own databases, where another catalog's schema may have that name.
-        shown = ".".join(_quoted(part) for part in parts)
+        shown = ".".join(quote_part(part) for part in parts)
         raise UserError(
             "TABLE_OR_VIEW_NOT_FOUND",
             f"The table or view {shown} cannot be found. Verify the spelling and correctness of the schema and catalog.",
@@ -339,7 +340,7 @@ def _mention(statement: Statement, first: int, last: int, naming: Naming, edits:
     foreign = catalog.lower() != MAIN
     if used == 2 or (used == 1 and foreign and (is_table or len(parts) > 2)):
         stop = tokens[first + 2 * (used - 1)].end + 1
-        spelt = _quoted(database(catalog, schema))
+        spelt = quote_part(database(catalog, schema))
         is_call = statement.words[last + 1] == "(" and not target
         edits.append((Span(tokens[first].start, stop), spelt if is_call else f"{SPARK_CATALOG}.{spelt}"))
     elif is_table and not used and naming.spells_out is not None:
@@ -348,7 +349,7 @@ def _mention(statement: Statement, first: int, last: int, naming: Naming, edits:
         called_too = statement.words[last + 1] == "(" and naming.spells_out(True, catalog, schema, name)
         if own or called_too:
             prefix = "" if called_too else f"{SPARK_CATALOG}."
-            edits.append((Span(span.start, span.start), f"{prefix}{_quoted(database(catalog, schema))}."))
+            edits.append((Span(span.start, span.start), f"{prefix}{quote_part(database(catalog, schema))}."))
     relation = is_table and not target and end == last
     return Mention(catalog, schema, parts[used], target, span, end, relation)
 
@@ -588,10 +589,6 @@ def _refused_in_script(words: Sequence[str], index: int) -> str | None:
 
 def _text(token: Token) -> str:
     return str(token.text)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _edited(

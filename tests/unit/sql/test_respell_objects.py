@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.errors import UnsupportedError
+from gateway.errors import UnsupportedError, UserError
 from gateway.sql.made_table import table_format
 from gateway.sql.made_view import EVOLUTION, TYPE_EVOLUTION, clauses, function_of, view_of
 from gateway.sql.respell import Head, Naming, Respelt, respell
@@ -156,6 +156,10 @@ def test_views_by_their_tokens() -> None:
         assert (evolving.collation, evolving.mode, evolving.query) == ("unicode", mode, "SELECT 1")
     assert clauses("unicode", EVOLUTION) == "DEFAULT COLLATION `unicode` WITH SCHEMA EVOLUTION "
     assert clauses("", "") == ""
+    assert clauses("a` AS SELECT 1 --", "") == "DEFAULT COLLATION `a`` AS SELECT 1 --` "
+    for twice in ("COMMENT 'a' COMMENT 'b'", "DEFAULT COLLATION a DEFAULT COLLATION b", "WITH SCHEMA EVOLUTION " * 2):
+        with pytest.raises(UserError, match="Found duplicate clauses"):
+            view_of(read_statement(f"CREATE VIEW v {twice} AS SELECT 1"))
     assert view_of(read_statement("SELECT 1")) is None
     for refused in (
         "ALTER VIEW v RENAME TO w",
