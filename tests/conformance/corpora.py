@@ -36,6 +36,7 @@ EXCEPTED: dict[str, str] = {
     "subquery/in-subquery/in-set-operations.sql#4": _TIES,
     "subquery/in-subquery/in-set-operations.sql#9": _TIES,
     "subquery/in-subquery/in-set-operations.sql#11": _TIES,
+    "tpcds/q77.sql": _TIES,  # the subtotal of a channel, and its rows without an id
     "typeCoercion/native/elt.sql#3": _SETTING,
     # With Spark behind the gateway, over the wire.
     **dict.fromkeys(("variant_get#4", "try_variant_get#4", "variant_explode#0", "variant_explode_outer#0"), _JSON),
@@ -82,7 +83,16 @@ class Verdicts:
 
     def unexcused(self) -> list[str]:
         """Wrong answers that no exception names."""
-        return [f"{r['id']} {r['verdict']} {r['detail']}: {r['sql']}" for r in self.wrong if r["id"] not in EXCEPTED]
+        return [
+            f"{r['id']} {r['verdict']} {r['detail']}: {r['sql']}"
+            for r in self.wrong
+            if not excused(r["id"], r["verdict"])
+        ]
+
+
+def excused(statement: str, verdict: str) -> bool:
+    """Whether an exception names the statement; ties excuse nothing but another order."""
+    return statement in EXCEPTED and (EXCEPTED[statement] is not _TIES or verdict == "order")
 
 
 def runner_script() -> Path | None:

@@ -91,7 +91,7 @@ def main() -> int:
                 ours = _verdicts(out)
                 counts = Counter(ours[i][0] for i in plain)
                 right = sum(counts[v] for v in _RIGHT)
-                wrong = [i for i in sorted(plain) if ours[i][0] in corpora.WRONG and i not in corpora.EXCEPTED]
+                wrong = [i for i in sorted(plain) if ours[i][0] in corpora.WRONG and not corpora.excused(i, ours[i][0])]
                 others = ", ".join(f"{n} {v}" for v, n in counts.most_common() if v not in _RIGHT)
                 print(f"{name}: {right} of {len(plain)} ({right / len(plain):.1%}); {others}; wrong {len(wrong)}")
                 for i in wrong:
