@@ -1,13 +1,14 @@
 """`make bench-spark`: what Spark costs behind the gateway, and what it carries that one machine's engine cannot.
 
-Plain PySpark, with the same settings and jars, is measured in a process of its own before the gateway starts its Spark.
+Plain PySpark, with the same settings and jars, is a process of its own and takes turns with the gateway.
 TPC-H at SF10 makes 3 GB of data the first time; TPC-DS needs the shared corpus (`../shared` or GATEWAY_SHARED).
 """
 
 from __future__ import annotations
 
-import json
+import functools
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -15,17 +16,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 from urllib.request import urlopen
 
 from benchmarks import compile as compiled
 from benchmarks import tables, tpch
-from benchmarks.measure import Row, print_rows, resident_bytes, rounds, show, tree
+from benchmarks.measure import Row, print_rows, resident_bytes, settle, show, tree
 from benchmarks.systems import gateway_process
 from gateway.engine.spark import session, setup
 from gateway.protocol.client import Client, RemoteError
 
 SMALL = ("SELECT 1 AS one", "SELECT id % 7 AS k, count(*) AS n FROM range(1000) GROUP BY ALL")
 BIGINTS = "SELECT id, id + 1 AS b, id * 2 AS c, id % 97 AS d, -id AS e FROM range({rows})"
+MILLION = BIGINTS.format(rows=1_000_000)
+WRITE = "WRITE"
 WARM, TIMED = 100, 60
 OVERHEAD_SECONDS = 0.030
 TRANSFER_RATIO = 1.2
@@ -38,28 +42,65 @@ def _jars() -> Path:
 
 
 def plain() -> None:
-    """Medians of plain PySpark as a line of JSON: seconds by statement, and to write 1M rows as Parquet."""
+    """Plain PySpark as a process: each line of its input is a statement, or WRITE; answers seconds as a line of output."""
     with tempfile.TemporaryDirectory() as scratch:
         spark = session.start("local[*]", session.settings(setup.check(_jars()), Path(scratch), memory=2 << 30))
-
-        def ask(sql: str) -> Callable[[], object]:
-            return lambda: spark.sql(sql).toArrow()
-
-        small = [rounds(ask(sql), TIMED, WARM).median for sql in SMALL]
-        text = BIGINTS.format(rows=1_000_000)
-
-        def write() -> None:
-            spark.sql(text).write.mode("overwrite").parquet(f"{scratch}/written")
-
-        print(json.dumps({"small": small, "write": rounds(write, 7, 3).median}))
+        for line in sys.stdin:
+            start = time.perf_counter()
+            if line.strip() == WRITE:
+                spark.sql(MILLION).write.mode("overwrite").parquet(f"{scratch}/written")
+            else:
+                spark.sql(line).toArrow()
+            print(time.perf_counter() - start, flush=True)
         spark.stop()
 
 
-def _plain() -> dict[str, list[float] | float]:
-    command = [sys.executable, "-c", "from benchmarks.spark import plain; plain()"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=tables.CACHE.parent)
-    found: dict[str, list[float] | float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+class Turns(NamedTuple):
+    """Medians, in seconds."""
+
+    alone: float
+    gateway: float
+
+
+class Alone:
+    """Plain PySpark in a process of its own, with the same settings and jars; ends with the `with` block."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-c", "from benchmarks.spark import plain; plain()"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tables.CACHE.parent
+        )
+        self.pid = self._process.pid
+
+    def __enter__(self) -> Alone:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def seconds(self, work: str) -> float:
+        """Run a statement, or WRITE, once."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(work, file=self._process.stdin, flush=True)
+        return float(self._process.stdout.readline())
+
+
+def by_turns(alone: Alone, work: str, server: int, action: Callable[[], object], count: int, warm: int) -> Turns:
+    """Rounds of both, one after the other, so that a slow minute of the machine is one of both."""
+    for _ in range(warm):
+        alone.seconds(work)
+        action()
+    settle(alone.pid)
+    settle(server)
+    own, ours = [], []
+    for _ in range(count):
+        own.append(alone.seconds(work))
+        start = time.perf_counter()
+        action()
+        ours.append(time.perf_counter() - start)
+    return Turns(statistics.median(own), statistics.median(ours))
 
 
 def _on_spark(url: str) -> Client:
@@ -68,17 +109,18 @@ def _on_spark(url: str) -> Client:
     return client
 
 
-def overhead(url: str, alone: list[float]) -> list[Row]:
+def overhead(url: str, pid: int, alone: Alone) -> list[Row]:
     """p50 of small statements, above plain PySpark's."""
     rows = []
     with _on_spark(url) as client:
-        for sql, own in zip(SMALL, alone, strict=True):
-            sample = rounds(lambda sql=sql: client.execute(sql).table(), TIMED, WARM)  # type: ignore[misc]
-            more = sample.median - own
+        for sql in SMALL:
+            ask = functools.partial(_answer, client, sql)
+            own, ours = by_turns(alone, sql, pid, ask, TIMED, WARM)
+            more = ours - own
             rows.append(
                 Row(
                     f"{sql[:40]}…, p50",
-                    {"PySpark": show(own), "gateway": show(sample.median), "more": show(more)},
+                    {"PySpark": show(own), "gateway": show(ours), "more": show(more)},
                     f"<= {show(OVERHEAD_SECONDS)} more",
                     more <= OVERHEAD_SECONDS,
                 )
@@ -86,19 +128,24 @@ def overhead(url: str, alone: list[float]) -> list[Row]:
     return rows
 
 
-def transfer(url: str, written: float) -> list[Row]:
+def _answer(client: Client, sql: str) -> None:
+    client.execute(sql).table()
+
+
+def transfer(url: str, pid: int, alone: Alone) -> list[Row]:
     """1M x 5 bigints received, against the time in which plain Spark writes them."""
     with _on_spark(url) as client:
-        sample = rounds(lambda: client.execute(BIGINTS.format(rows=1_000_000)).table(), 7, 3)
-    ratio = sample.median / written
-    figures = {"PySpark": f"{show(written)} to write", "gateway": show(sample.median), "more": f"{ratio:.2f} x"}
+        ask = functools.partial(_answer, client, MILLION)
+        own, ours = by_turns(alone, WRITE, pid, ask, 21, 10)
+    ratio = ours / own
+    figures = {"PySpark": f"{show(own)} to write", "gateway": show(ours), "more": f"{ratio:.2f} x"}
     return [Row("1M x 5 bigints received", figures, f"<= {TRANSFER_RATIO} x", ratio <= TRANSFER_RATIO)]
 
 
 def large(url: str, pid: int) -> list[Row]:
     """10M rows with a small heap; memory of all processes of Python."""
     with _on_spark(url) as client:
-        client.execute(BIGINTS.format(rows=1_000_000)).table()
+        client.execute(MILLION).table()
         before = sum(_python_memory(pid).values())
         start = time.perf_counter()
         count = sum(batch.num_rows for batch in client.execute(BIGINTS.format(rows=10_000_000)).batches())
@@ -195,11 +242,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[Row] = []
     flags = ["--spark", "local[*]", "--spark-memory", HEAP, "--spark-jars", str(_jars())]
     if "small" in chosen:
-        alone = _plain()
-        small, written = alone["small"], alone["write"]
-        assert isinstance(small, list) and isinstance(written, float)
         with gateway_process(*flags) as (url, pid, _):
-            rows += overhead(url, small) + transfer(url, written) + large(url, pid)
+            with Alone() as alone:
+                rows += overhead(url, pid, alone) + transfer(url, pid, alone)
+            rows += large(url, pid)
     if "tpcds" in chosen:
         corpus = compiled.corpus()
         folder = compiled.warehouse(corpus) if corpus is not None else tables.WAREHOUSE
