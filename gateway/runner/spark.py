@@ -257,10 +257,15 @@ class SparkRunner:
 
     def _batches(self, frame: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
         if self.engine.is_connect:
-            return rows.streamed(frame, schema)
-        if not rows.needs_writing(schema) and rows.is_small(frame):
-            return rows.collected(frame, schema)
-        return rows.written(frame, schema, self._scratch / f"result-{uuid.uuid4().hex}")
+            yield from rows.streamed(frame, schema)
+            return
+        if rows.is_small(frame, schema):
+            try:
+                yield from rows.collected(frame, schema)
+                return
+            except rows.TooWideError:
+                pass  # nothing went out yet: the query runs once more
+        yield from rows.written(frame, schema, self._scratch / f"result-{uuid.uuid4().hex}")
 
     def _finish_write(self, frame: Any, shape: StructType, emit: Emit) -> None:
         found = frame.toArrow()

@@ -11,7 +11,7 @@ from databricks.sql.exc import ServerOperationError
 
 from gateway.protocol.client import Client
 from tests.fix_server import Server, connect_to
-from tests.fix_spark import Background, Sql, descendants, eventually, scratch, start_with_spark
+from tests.fix_spark import Background, Sql, descendants, eventually, jvm_of, scratch, start_with_spark
 
 pytestmark = pytest.mark.spark
 
@@ -49,6 +49,58 @@ def test_three_million_rows_in_order_and_in_bounded_memory(spark_server: Server)
     assert count == 3_000_000
     assert peak_mebibytes(worker) - before < 250
     eventually(lambda: scratch(spark_server) == [], 5)
+
+
+FIXED = """
+    id, CAST(id % 100 AS TINYINT) AS t, CAST(id AS SMALLINT) AS s, CAST(id AS INT) AS i, id % 2 = 0 AS b,
+    CAST(id / 7 AS FLOAT) AS f, id / 7 AS d, CAST(id * 1.25 AS DECIMAL(38, 3)) AS n, CAST(id AS DECIMAL(9, 2)) AS m,
+    date_add(DATE'1900-01-01', CAST(id AS INT)) AS e, timestamp_seconds(id * 100003) AS ts,
+    CAST(timestamp_seconds(id * 100003) AS TIMESTAMP_NTZ) AS ntz, make_dt_interval(0, 0, 0, id) AS dt,
+    make_ym_interval(0, CAST(id AS INT)) AS ym, hour(timestamp_seconds(id)) AS h, CAST(NULL AS INT) AS z,
+    if(id % 3 = 0, NULL, id) AS o
+"""
+
+
+def test_columns_of_every_fixed_width_by_both_ways(sql: Sql) -> None:
+    """Small results are collected, large ones are written by the tasks as Arrow."""
+    sql.auto("SET TIME ZONE 'America/New_York'")
+    small = sql.spark(f"SELECT {FIXED} FROM range(9000)")
+    large = sql.spark(f"SELECT {FIXED} FROM range(0, 30000, 1, 7)")
+    assert len(large) == 30_000 and [row[0] for row in large] == list(range(30_000))
+    assert large[:9000] == small and small[1][-3] == 19
+    assert sql.spark("SELECT id FROM range(30000) WHERE id < 0") == []
+
+
+def test_settings_of_the_session_hold_in_the_tasks_of_a_large_result(sql: Sql) -> None:
+    sql.auto("SET ANSI_MODE = false")
+    found = sql.spark(
+        "SELECT CAST(concat('x', id) AS INT), element_at(array(1), CAST(id AS INT) + 1) FROM range(20000)"
+    )
+    assert found[:2] == [(None, 1), (None, None)] and len(found) == 20_000
+    sql.auto("SET ANSI_MODE = true")
+    with pytest.raises(ServerOperationError, match="INVALID_ARRAY_INDEX_IN_ELEMENT_AT"):
+        sql.spark("SELECT element_at(array(1), CAST(id AS INT) + 1) FROM range(20000)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT repeat('x', 1000000), id FROM range(10000) LIMIT 900",
+        "SELECT id, repeat('x', 1000000) FROM range(0, 900, 1, 3)",
+        "SELECT id, map(1, repeat('x', 1000000)) FROM range(900)",
+    ],
+)
+def test_wide_values_in_bounded_memory(spark_server: Server, text: str) -> None:
+    """900 MB of text; ten thousand rows are few only where they are narrow."""
+    with Client(spark_server.thrift_url) as client:
+        client.open()
+        client.execute("SELECT 1", configuration=SPARK).table()
+        jvm, worker = jvm_of(spark_server), worker_of(spark_server)
+        before = peak_mebibytes(worker)
+        sizes = [batch.nbytes for batch in client.execute(text, configuration=SPARK).batches()]
+    assert sum(sizes) > 900_000_000 and max(sizes) < 80_000_000
+    assert jvm_of(spark_server) == jvm
+    assert peak_mebibytes(worker) - before < 250
 
 
 def test_a_row_limit_of_the_client(spark_server: Server) -> None:
@@ -112,10 +164,11 @@ def test_a_full_disk_is_told_as_such(spark_here: None, tmp_path: Path) -> None:
         try:
             with connect_to(server) as connection:
                 sql = Sql(connection)
-                with pytest.raises(Exception, match="no space left") as raised:
-                    sql.spark("SELECT id, sha2(CAST(id AS STRING), 512) FROM range(3000000)")
-                assert "RESOURCE_EXHAUSTED" in str(raised.value) and "SQLSTATE: 53100" in str(raised.value)
-                assert scratch(server) == []
+                for columns in ("id, sha2(CAST(id AS STRING), 512)", "id, id + 1, id + 2"):
+                    with pytest.raises(Exception, match="no space left") as raised:
+                        sql.spark(f"SELECT {columns} FROM range(3000000)")
+                    assert "RESOURCE_EXHAUSTED" in str(raised.value) and "SQLSTATE: 53100" in str(raised.value)
+                    assert scratch(server) == []
                 # Writers that failed hold what they wrote until they are garbage.
                 eventually(lambda: _counts(sql), 15)
         finally:

@@ -1,13 +1,15 @@
 """Results of Spark as Arrow record batches in the layout of our types, in bounded memory.
 
-What is known to be small is collected by the driver; everything else is written by the tasks as Parquet files into a folder
-of its own and read back in partition order: the driver never holds it.
+What is known to be small is collected by the driver; everything else is written by the tasks into a folder of its own and
+read back in partition order, so that the driver never holds it: as Arrow batches where every row has the same width, which
+is quicker, as Parquet files where only a writer that counts bytes keeps memory bounded.
 """
 
 from __future__ import annotations
 
+import functools
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gateway.engine.spark import arrow_files
 from gateway.errors import ServerError
 from gateway.sqltypes import (
+    BINARY,
     INT,
     INTERVAL,
     STRING,
@@ -27,40 +31,95 @@ from gateway.sqltypes import (
     IntervalType,
     MapType,
     StructType,
+    is_string,
 )
 
 SMALL_ROWS = 10_000
 SMALL_BYTES = 16 << 20  # as Spark estimates a plan's result
 BATCH_ROWS = 65_536
+_UNCHECKED_ROWS = 100  # so few may have values of any width inside of nested ones
+_GUARDED_BYTES = 64 << 20
+_BATCH_BYTES = 16 << 20
+_ARROW_BATCH_BYTES = 512 << 10  # a task holds ten of them
 _ROW_GROUP_BYTES = 16 << 20
+Read = Callable[[Path], Iterator[pa.RecordBatch]]
+_TOO_WIDE = "a value too wide to be collected"
 
 
-def is_small(frame: Any) -> bool:
+class TooWideError(Exception):
+    """A result that seemed small has values that are too wide to be collected."""
+
+
+def is_small(frame: Any, schema: StructType) -> bool:
     """Whether the plan bounds its result so that the driver can hold it (classic sessions only)."""
+    if any(_holds(column, _is_months) for field in schema.fields for column in field.type.children()):
+        return False  # has no form in Arrow as Spark makes it
     plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 (pyspark has no public name)
     rows = plan.maxRows()
-    return bool(rows.isDefined() and rows.get() <= SMALL_ROWS and int(plan.stats().sizeInBytes()) <= SMALL_BYTES)
+    most = SMALL_ROWS if all(_width(f.type) or _is_text(f.type) for f in schema.fields) else _UNCHECKED_ROWS
+    return bool(rows.isDefined() and rows.get() <= most and int(plan.stats().sizeInBytes()) <= SMALL_BYTES)
 
 
 def collected(frame: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The rows of a small result."""
-    table = _positional(frame, schema).toArrow()
+    """The rows of a small result. Raises TooWideError before the first, since plans bound rows but not the width of text."""
+    try:
+        table = _guarded(_positional(frame, schema), schema).toArrow()
+    except Exception as error:
+        if _TOO_WIDE in str(error):
+            raise TooWideError from error
+        raise
     for batch in table.to_batches(BATCH_ROWS):
         yield _as_ours(batch, schema)
 
 
+def _guarded(frame: Any, schema: StructType) -> Any:
+    """`frame`, or an error where a text has more bytes than its part of what may be collected."""
+    texts = [f"c{i}" for i, field in enumerate(schema.fields) if _is_text(field.type)]
+    if not texts:
+        return frame
+    rows = frame._jdf.queryExecution().optimizedPlan().maxRows().get()  # noqa: SLF001
+    most = _GUARDED_BYTES // (max(rows, 1) * len(texts))
+    guards = {c: f"if(octet_length({c}) > {most}, raise_error('{_TOO_WIDE}'), {c}) as {c}" for c in texts}
+    return frame.selectExpr(*(guards.get(c, c) for c in frame.columns))
+
+
 def written(frame: Any, schema: StructType, folder: Path) -> Iterator[pa.RecordBatch]:
     """The rows of any result, by way of files below `folder`, which must not exist; they are removed as they are read."""
-    writer = _positional(frame, schema).write.option("compression", "lz4_raw")
+    widths = [_width(field.type) for field in schema.fields]
+    frame = _positional(frame, schema)
     try:
-        writer.option("parquet.block.size", str(_ROW_GROUP_BYTES)).parquet(f"file:{folder}")
-        for path in sorted(folder.glob("part-*.parquet"), key=_order):
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(BATCH_ROWS):
-                    yield _as_ours(batch, schema)
+        if all(widths):
+            rows = min(max(_ARROW_BATCH_BYTES // sum(widths), 1), BATCH_ROWS)
+            arrow_files.write(frame, folder, rows)
+            read: Read = functools.partial(arrow_files.read, schema=_made_by_spark(schema))
+        else:
+            _write_parquet(frame, folder)
+            read = _read_parquet
+        for path in sorted(folder.glob("part-*"), key=_order):
+            for batch in read(path):
+                yield _as_ours(batch, schema)
             path.unlink()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_parquet(frame: Any, folder: Path) -> None:
+    """Without dictionaries, so that the size of what is read is known; sizes are looked at from the first row on."""
+    options = {
+        "compression": "lz4_raw",
+        "parquet.block.size": str(_ROW_GROUP_BYTES),
+        "parquet.enable.dictionary": "false",
+        "parquet.page.size.row.check.min": "1",
+    }
+    frame.write.options(**options).parquet(f"file:{folder}")
+
+
+def _read_parquet(path: Path) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            facts = file.metadata.row_group(group)
+            rows = _BATCH_BYTES * facts.num_rows // max(facts.total_byte_size, 1)
+            yield from file.iter_batches(min(max(rows, 1), BATCH_ROWS), row_groups=[group])
 
 
 def streamed(frame: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
@@ -71,11 +130,6 @@ def streamed(frame: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
         if isinstance(item, pa.Table):
             for batch in item.to_batches(BATCH_ROWS):
                 yield _as_ours(batch, schema)
-
-
-def needs_writing(schema: StructType) -> bool:
-    """Whether a column has no form in Arrow as Spark makes it: months inside of a nested value."""
-    return any(_holds(c, _is_months) for f in schema.fields for c in f.type.children())
 
 
 def _positional(frame: Any, schema: StructType) -> Any:
@@ -108,6 +162,26 @@ def _carried(type_: DataType) -> DataType:
     return STRING if type_ in (VARIANT, INTERVAL) else _nullable(type_)
 
 
+def _width(type_: DataType) -> int:
+    """Bytes of a value in Arrow, if all have as many; else 0. A bit counts as a byte."""
+    arrow = _carried(type_)
+    try:
+        return (int(arrow.arrow().bit_width) + 7) // 8
+    except ValueError:
+        return 0
+
+
+def _is_text(type_: DataType) -> bool:
+    return is_string(_carried(type_)) or type_ == BINARY
+
+
+def _made_by_spark(schema: StructType) -> pa.Schema:
+    """The Arrow types in which Spark hands over columns of fixed width."""
+    types = [_carried(field.type) for field in schema.fields]
+    arrow = [pa.duration("us") if isinstance(t, IntervalType) else t.arrow() for t in types]
+    return pa.schema([pa.field(f"c{i}", a) for i, a in enumerate(arrow)])
+
+
 def _nullable(type_: DataType) -> DataType:
     if type_ == VOID:
         return STRING
@@ -129,7 +203,7 @@ def _holds(type_: DataType, test: Any) -> bool:
 
 
 def _order(path: Path) -> tuple[int, str]:
-    """``part-00012-<uuid>-c000.lz4raw.parquet``: the partition, then the number of the file in it."""
+    """``part-00012-<uuid>-c000.lz4raw.parquet`` or ``part-00012``: the partition, then the number of the file in it."""
     pieces = path.name.split("-")
     return int(pieces[1]), path.name
 

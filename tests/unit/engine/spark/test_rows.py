@@ -9,7 +9,22 @@ import pytest
 
 from gateway.engine.spark import rows
 from gateway.errors import ServerError
-from gateway.sqltypes import BIGINT, DAY_TIME, INT, STRING, VOID, DataType, StructField, array, interval, map_of, struct
+from gateway.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    DAY_TIME,
+    INT,
+    STRING,
+    VARIANT,
+    VOID,
+    DataType,
+    StructField,
+    array,
+    decimal,
+    interval,
+    map_of,
+    struct,
+)
 
 NOT_NULL = pa.list_(pa.field("element", pa.struct([pa.field("a", pa.int32(), False)]), False))
 NESTED = [
@@ -69,6 +84,25 @@ def test_another_type_than_planned_is_our_fault() -> None:
 )
 def test_types_that_arrow_and_parquet_have(type_: DataType, carried: str) -> None:
     assert rows._carried(type_).sql == carried
+
+
+@pytest.mark.parametrize(
+    ("type_", "width"),
+    [
+        (INT, 4),
+        (BOOLEAN, 1),
+        (decimal(38, 3), 16),
+        (interval("month"), 4),
+        (DAY_TIME, 8),
+        (STRING, 0),
+        (VOID, 0),
+        (VARIANT, 0),
+        (array(INT), 0),
+        (struct(), 0),
+    ],
+)
+def test_the_bytes_of_a_value(type_: DataType, width: int) -> None:
+    assert rows._width(type_) == width
 
 
 def test_files_are_read_in_the_order_of_partitions() -> None:
