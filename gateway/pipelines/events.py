@@ -28,6 +28,10 @@ _PYTHON = "PYTHON_EXCEPTION"
 _FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+)')
 _LIBRARIES = ("site-packages", "pyspark.zip")
 _LONGEST = 1000
+_CATALOG = re.compile(r"(?<![\w`.])(?:`spark_catalog`|spark_catalog)\.(?=[\w`])")
+_STATEMENT_PLACE = re.compile(r";? line \d+ pos \d+;?\Z")  # counted from the end of a statement that is not told
+_OWN_CATALOG = re.compile(r"REQUIRES_SINGLE_PART_NAMESPACE\].*`main`\.")
+_OWN_CATALOG_TEXT = "within definitions tables are named as schema.table, without main. before it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +79,20 @@ def parse(message: str) -> Event | None:
 def reason(error: str) -> str:
     """The sentence of Spark's text that tells most, without its advice, plans and stack traces.
 
-    An exception stands before its causes: the first is told that does not only carry others.
+    Names have no catalog, as in definitions. An exception stands before its causes: the first is told that does not only
+    carry others.
     """
+    if _OWN_CATALOG.search(error):
+        return _OWN_CATALOG_TEXT
+    return without_catalog(_STATEMENT_PLACE.sub("", _reason(error)))
+
+
+def without_catalog(text: str) -> str:
+    """`text` with the names of Spark's catalog as definitions spell them."""
+    return _CATALOG.sub("", text)
+
+
+def _reason(error: str) -> str:
     lines = [line for line in _PLAN.sub("", error).splitlines() if line.strip() and not _STACK.match(line.strip())]
     plain, carriers = [], []
     for i, line in enumerate(lines):

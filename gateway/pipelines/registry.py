@@ -18,6 +18,10 @@ from gateway.pipelines.project import Project, ProjectError
 
 DELTA = "delta"
 _WORD = re.compile(r"\w+")
+# Of a syntax error: its place, and the statement with a line that points to it.
+_PLACE = re.compile(r"\(line (\d+), pos (\d+)\)")
+_PICTURE = "\n== SQL ==\n"
+_MARK = re.compile(r"\n-*\^\^\^(\n|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ def register(project: Project, session: Any, settings: Mapping[str, str]) -> Reg
         try:
             register_definitions(project.spec, registry, spec, session, graph_id)
         except Exception as error:
-            raise ProjectError(_where(project, registry, error), _what(error)) from error
+            raise ProjectError(_where(project, registry, error), _what(error, registry.text)) from error
     return Registered(graph_id, registry.datasets, registry.flows, frozenset(registry.words))
 
 
@@ -75,6 +79,7 @@ def _make(session: Any, graph_id: str, database: str) -> Any:
             self.flows: list[Flow] = []
             self.words: set[str] = set()
             self.file: Path | None = None
+            self.text = ""
 
         def register_output(self, output: Any) -> None:
             dataset = _dataset(output, kinds[type(output)], database)
@@ -101,7 +106,7 @@ def _make(session: Any, graph_id: str, database: str) -> Any:
             self.flows.append(Flow(flow.name or flow.target, flow.target))
 
         def register_sql(self, sql_text: str, file_path: Path) -> None:
-            self.file = file_path
+            self.file, self.text = file_path, sql_text
             super().register_sql(sql_text, file_path)
             self.file = None
 
@@ -157,9 +162,24 @@ def _where(project: Project, registry: Any, error: BaseException) -> str:
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(project.folder)
 
 
-def _what(error: BaseException) -> str:
+def in_file(error: str, text: str) -> str:
+    """Spark's syntax error, which counts from the end of the statement before, with its place in `text`, the whole file."""
+    place = _PLACE.search(error)
+    _, found, picture = error.partition(_PICTURE)
+    statement = _MARK.sub("\n", picture, count=1).rstrip("\n")
+    start = text.find(statement)
+    if place is None or not found or start < 0 or text.find(statement, start + 1) >= 0:
+        return error
+    line, column = int(place[1]), int(place[2])
+    before = text[:start]
+    if line == 1:
+        column += len(before) - (before.rfind("\n") + 1)
+    return f"{error[: place.start()]}(line {line + before.count(chr(10))}, pos {column}){error[place.end() :]}"
+
+
+def _what(error: BaseException, text: str) -> str:
     from pyspark.errors import PySparkException
 
     if isinstance(error, PySparkException):
-        return reason(str(error))
+        return reason(in_file(str(error), text))
     return f"{type(error).__name__}: {error}"

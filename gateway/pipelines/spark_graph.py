@@ -11,7 +11,7 @@ from typing import Any
 
 from gateway.pipelines import definitions
 from gateway.pipelines.definitions import Dataset, Definitions, Flow
-from gateway.pipelines.events import reason
+from gateway.pipelines.events import reason, without_catalog
 from gateway.pipelines.project import ProjectError, local_path
 
 _CONNECT = "org.apache.spark.sql.connect.service."
@@ -117,7 +117,7 @@ def _flow(flow: Any) -> Flow:
     failures = list(_items(flow.funcResult().failure()))
     name = flow.identifier().unquotedString()
     if failures:
-        raise ProjectError(name, reason(str(failures[0].getMessage())))
+        raise ProjectError(without_catalog(name), reason(str(failures[0].getMessage())))
     external = sorted(i.unquotedString() for i in _items(flow.funcResult().usedExternalInputs()))
     leaves = flow.df().queryExecution().analyzed().collectLeaves()
     for source in filter(None, map(_source, _items(leaves))):

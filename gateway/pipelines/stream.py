@@ -62,4 +62,6 @@ def raise_unresolved(found: Sequence[events.UnresolvedEvent]) -> None:
     faults = [e for e in found if not e.upstream] or found
     if faults:
         named = {e.flow: events.reason(e.error) for e in faults}
-        raise ProjectError("pipeline", "; ".join(f"flow {flow}: {why}" for flow, why in named.items()))
+        raise ProjectError(
+            "pipeline", "; ".join(f"flow {events.without_catalog(flow)}: {why}" for flow, why in named.items())
+        )

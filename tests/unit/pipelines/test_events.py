@@ -80,3 +80,21 @@ def test_reason_of_a_failed_stream_is_its_innermost_useful_cause() -> None:
     plan = RAISED[RAISED.index("===") : RAISED.index("[TASK_WRITE_FAILED] Task failed while")]
     assert reason(alone + plan) == reason(alone) == "it is gone"
     assert reason(alone + plan[: plan.index("Logical")]) == "it is gone"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("[X] The table `spark_catalog`.`pp`.`t` is not there.", "[X] The table `pp`.`t` is not there."),
+        ("[X] no `y`. SQLSTATE: 42703; line 2 pos 37;", "[X] no `y`. SQLSTATE: 42703"),
+        ("[X] flow spark_catalog.pp.b failed", "[X] flow pp.b failed"),
+        ("[X] my_spark_catalog.b, `a`.`spark_catalog`.b", "[X] my_spark_catalog.b, `a`.`spark_catalog`.b"),
+        (
+            "[REQUIRES_SINGLE_PART_NAMESPACE] spark_catalog requires a single-part namespace, but got identifier "
+            "`main`.`pp`.`a`. SQLSTATE: 42K05",
+            "within definitions tables are named as schema.table, without main. before it",
+        ),
+    ],
+)
+def test_names_are_told_as_definitions_spell_them(error: str, told: str) -> None:
+    assert reason(error) == told
