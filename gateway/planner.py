@@ -68,7 +68,7 @@ _NOT_IN_SPARK = frozenset({"RENAME", "DROP", "CREATE", "VIEW", "FUNCTION"})
 _TEMPORARY = frozenset({"TEMP", "TEMPORARY"})
 _SMALL_BYTES = 8 << 20
 # Refusals that Spark would not answer better.
-_FINAL = ("UNSUPPORTED_FEATURE.SET_VALUE", "CONFIG_NOT_AVAILABLE")
+_FINAL = ("UNSUPPORTED_FEATURE.SET_VALUE", "UNSUPPORTED_FEATURE.VIEW_USING", "CONFIG_NOT_AVAILABLE")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from gateway.errors import UserError, unsupported
+from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql.command_nodes import (
     AlterView,
     Command,
@@ -63,10 +63,12 @@ class DefinitionParser(CommandRules):
         if self.match("("):
             while not columns or self.match(","):
                 column = self.identifier().name
+                if temporary and self._columns_have_types():
+                    raise self._over_files()
                 columns.append(ViewColumn(column, self.string() if self.match("COMMENT") else None))
             self.expect(")")
         if self.word == "USING":
-            raise unsupported("CREATE VIEW … USING", self.span(self.index))
+            raise self._over_files()
         comment: str | None = None
         properties: tuple[tuple[str, str], ...] = ()
         seen: set[str] = set()
@@ -89,6 +91,23 @@ class DefinitionParser(CommandRules):
         self.advance()
         query = self._final_query()
         return CreateView(name, query, temporary, replace, if_not_exists, tuple(columns), comment, properties)
+
+    def _over_files(self) -> UnsupportedError:
+        text = (
+            "CREATE TEMPORARY VIEW … USING is not supported: make a table of the format, or a view of its files' path."
+        )
+        return UnsupportedError("UNSUPPORTED_FEATURE.VIEW_USING", text, span=self.span(self.index))
+
+    def _columns_have_types(self) -> bool:
+        """Whether a type stands at this token and the bracket ends before USING."""
+        if self.word in ("COMMENT", ",", ")"):
+            return False
+        depth = 1
+        for at in range(self.index, len(self.words)):
+            depth += {"(": 1, ")": -1}.get(self.words[at], 0)
+            if not depth:
+                return self.words[at + 1] == "USING"
+        return False
 
     def _alter(self) -> AlterView:
         self.advance()

@@ -229,6 +229,11 @@ def test_explain_holds_the_inner_statement(text: str, mode: str, kind: type) -> 
         ("ALTER VIEW v RENAME TO w", "ALTER VIEW"),
         ("CREATE FUNCTION f() RETURNS INT RETURN 1", "CREATE FUNCTION"),
         ("CREATE GLOBAL TEMPORARY VIEW v AS SELECT 1", "CREATE GLOBAL TEMPORARY VIEW"),
+        ("CREATE TEMPORARY VIEW v USING csv", "CREATE TEMPORARY VIEW … USING"),
+        (
+            "CREATE TEMP VIEW v(a INT COMMENT 'x', b STRUCT<c: DECIMAL(3, 1)>) USING csv",
+            "CREATE TEMPORARY VIEW … USING",
+        ),
         ("CREATE TEMPORARY VIEW v USING csv", "USING"),
         ("CREATE EXTERNAL TABLE t (a INT)", "CREATE EXTERNAL TABLE"),
         ("CREATE MATERIALIZED VIEW v AS SELECT 1", "CREATE MATERIALIZED VIEW"),
