@@ -80,23 +80,24 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """No process works on the statement until another engine is ready; `text` says for what it waits."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Writing:
-    """From now on the statement may change a table: it must never be run twice. For what is planned only afterwards."""
-
-
-@dataclass(frozen=True, slots=True)
 class Handover:
     """The statement is one for another engine: which, and why."""
 
     engine: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """No process works on the statement until another engine is ready; `text` says for what it waits."""
+
+    text: str
+    handover: Handover | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """From now on the statement may change a table: it must never be run twice. For what is planned only afterwards."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gateway import observability
-from gateway.engine.base import Event, Failed, Finished, Handler, Job, Planned, Progress, Waiting, Writing
+from gateway.engine.base import (
+    Event,
+    Failed,
+    Finished,
+    Handler,
+    Handover,
+    Job,
+    Planned,
+    Progress,
+    Statement,
+    Waiting,
+    Writing,
+)
 from gateway.engine.channel import CancelJob, JobEvent, NotReady, Ready, RunJob, SpoolGiven, SpoolWanted, Start
 from gateway.engine.pool import Sink
 from gateway.engine.process import WorkerProcess
@@ -120,7 +132,8 @@ class SharedPool:
         run = SharedRun(self, next(self._ids), job, sink)
         starts = not self._ready
         what = f"{self._title} to start" if starts else f"a free thread of {self._title}"
-        self._tell(run, Waiting(f"Waiting for {what}"))  # before anybody else can tell it anything
+        handover = Handover(self._name, job.route) if isinstance(job, Statement) else None
+        self._tell(run, Waiting(f"Waiting for {what}", handover))  # before anybody else can tell it anything
         with self._changed:
             if self._stopped.is_set():
                 raise _shutdown()

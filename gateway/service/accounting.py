@@ -42,7 +42,8 @@ def report(operation: Operation, slow_seconds: float) -> None:
     if times.first_row is not None:
         observability.histogram("first_row_seconds", times.first_row - times.accepted)
     kind = planned.statement_type if planned is not None else operation.purpose.operation_type
-    engine = planned.engine if planned is not None else "none"
+    ran = planned or operation.handover  # an error may come before it is planned
+    engine = ran.engine if ran is not None else "none"
     observability.counter("statements_total", statement_type=kind, engine=engine, state=operation.state.value)
     slow = ended - times.accepted >= slow_seconds
     observability.log(
@@ -54,7 +55,7 @@ def report(operation: Operation, slow_seconds: float) -> None:
         state=operation.state.value,
         statement_type=kind,
         engine=engine,
-        reason=planned.reason if planned is not None else None,
+        reason=ran.reason if ran is not None else None,
         rows=operation.rows,
         queue_ms=round((admitted - times.accepted) * 1000, 3),
         total_ms=round((ended - times.accepted) * 1000, 3),

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from gateway.engine.base import Event, Finished, Job, Planned, Progress, Rows, Waiting, Writing
+from gateway.engine.base import Event, Finished, Handover, Job, Planned, Progress, Rows, Waiting, Writing
 from gateway.errors import CanceledError, GatewayError, ServerError, from_wire
 from gateway.results.spool import Spool
 from gateway.service.admission import Place
@@ -124,6 +124,7 @@ class Operation:
         self.state = State.INITIALIZED
         self.error: GatewayError | None = None
         self.planned: Planned | None = None
+        self.handover: Handover | None = None
         self.finished: Finished | None = None
         self.progress = Progress(None, "")
         now = clock()
@@ -294,6 +295,7 @@ class Operation:
         """It gives its slot back: another engine will run it, which counts for itself."""
         with self._changed:
             self.progress = Progress(None, event.text)
+            self.handover = event.handover
             self._move(State.PENDING)
         self._listener.stopped(self)
 

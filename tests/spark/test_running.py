@@ -8,6 +8,7 @@ import urllib.request
 from typing import Any
 
 import pytest
+from databricks.sql.exc import ServerOperationError
 
 from gateway.protocol.client import Client
 from gateway.thrift_gen.TCLIService import ttypes
@@ -156,6 +157,10 @@ def test_progress_is_told(spark_server: Server) -> None:
 
 def test_metrics_tell_that_spark_is_up(spark_server: Server, sql: Sql) -> None:
     sql.spark(COUNTED)
+    with pytest.raises(ServerOperationError, match="UNRESOLVED_COLUMN"):
+        sql.spark("SELECT transform(array(1), x -> x + nowhere)")
     with urllib.request.urlopen(spark_server.url + "/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
     assert any('engine_up{engine="spark"} 1.0' in line for line in lines)
+    counted = [line for line in lines if "statements_total{" in line and 'state="ERROR"' in line]
+    assert any('engine="spark"' in line for line in counted)

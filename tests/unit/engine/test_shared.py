@@ -9,7 +9,18 @@ from types import MappingProxyType
 import pyarrow as pa
 import pytest
 
-from gateway.engine.base import Event, Failed, Finished, Planned, Progress, Rows, SessionState, Statement, Waiting
+from gateway.engine.base import (
+    Event,
+    Failed,
+    Finished,
+    Handover,
+    Planned,
+    Progress,
+    Rows,
+    SessionState,
+    Statement,
+    Waiting,
+)
 from gateway.engine.fake import FakeHandler
 from gateway.engine.shared import SharedLimits, SharedPool, SharedRun
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, UserError
@@ -17,6 +28,7 @@ from gateway.errors import CanceledError, GatewayError, ResourceError, ServerErr
 SESSION = SessionState("main", "default", "somebody", {})
 SCHEMA = pa.schema({"id": pa.int64(), "text": pa.string()})
 WAIT = 30.0
+HANDOVER = Handover("spark", "")
 
 
 class Sink:
@@ -129,7 +141,7 @@ def test_jobs_run_side_by_side_and_no_more_than_the_threads(pool: SharedPool) ->
         eventually(lambda sink=sink: len(sink.of(Progress)) == 2)  # type: ignore[misc]
     run, waits = submit(pool, "rows 1")
     time.sleep(0.2)
-    assert waits.events == [Waiting("Waiting for a free thread of Spark")]
+    assert waits.events == [Waiting("Waiting for a free thread of Spark", HANDOVER)]
     runs[0][0].cancel()
     assert isinstance(waits.last(), Finished)
     for each, sink in runs:
@@ -226,7 +238,7 @@ def test_nothing_is_started_before_the_first_job(make: Make) -> None:
 def test_jobs_wait_in_order_for_the_start(make: Make) -> None:
     pool = make(FakeHandler(warm_seconds=1.0), threads=2)
     sinks = [submit(pool, "rows 1")[1] for _ in range(6)]
-    assert all(s.events == [Waiting("Waiting for Spark to start")] for s in sinks)
+    assert all(s.events == [Waiting("Waiting for Spark to start", HANDOVER)] for s in sinks)
     for sink in sinks:
         assert isinstance(sink.last(), Finished)
     assert pool.ready
