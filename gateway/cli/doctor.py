@@ -119,12 +119,11 @@ def _memory(config: Config) -> Finding:
     available = available_memory()
     if available is None:
         return Finding(WARN, "memory", f"unknown; the limit is {format_bytes(config.memory_limit)}")
-    verdict = OK if config.memory_limit <= available * 0.8 else WARN
-    return Finding(
-        verdict,
-        "memory",
-        f"{available / 1024**3:.1f} GiB, engines spill at {format_bytes(config.memory_limit)}, {config.slots} slots",
-    )
+    heap = config.spark_memory if config.spark is not None and not is_connect(config.spark) else 0
+    verdict = OK if config.memory_limit + heap <= available * 0.8 else WARN
+    spark = f", Spark's heap {format_bytes(heap)}" if heap else ""
+    text = f"engines spill at {format_bytes(config.memory_limit)}{spark}, {config.slots} slots"
+    return Finding(verdict, "memory", f"{available / 1024**3:.1f} GiB, {text}")
 
 
 def _files() -> Finding:

@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -131,7 +130,7 @@ def _started(master: str, settings: Mapping[str, str], log: Path) -> Iterator[tu
     mode = os.environ.pop(_MODE)
     try:
         try:
-            with _output_to(log):
+            with session.output_to(log):
                 classic = session.start(master, settings, app="gateway pipeline")
         except ConfigError as error:
             raise ConfigError("spark", f"{error.message.removeprefix('spark: ')} (see {log})") from error
@@ -159,23 +158,3 @@ def _end(gateway: Any) -> None:
             process.stdin.close()
         with contextlib.suppress(Exception):  # py4j's own threads find the other end closed
             gateway.shutdown()
-
-
-@contextlib.contextmanager
-def _output_to(log: Path) -> Iterator[None]:
-    """Children started in the block write to `log` instead of our standard output and error."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    saved = os.dup(1), os.dup(2)
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
-    try:
-        os.dup2(descriptor, 1)
-        os.dup2(descriptor, 2)
-        yield
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os.dup2(saved[0], 1)
-        os.dup2(saved[1], 2)
-        for number in (descriptor, *saved):
-            os.close(number)

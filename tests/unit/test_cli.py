@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import socket
 import stat
 import sys
@@ -228,6 +229,13 @@ def test_doctor_on_spark_is_optional_until_it_is_asked_for(
         assert report.count("FAIL  spark jar") == 2
     assert main([*no_spark, "--spark", "local", "--spark-jars", str(tmp_path / "jars")]) == 1
     assert f"{tmp_path}/jars/delta-storage-4.4.0.jar cannot be read" in capsys.readouterr().out
+
+
+def test_doctor_counts_sparks_heap(no_spark: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    main([*no_spark, "--spark-memory", "900GiB"])
+    assert "warn  memory" not in capsys.readouterr().out
+    main([*no_spark, "--spark", "local", "--spark-memory", "900GiB"])
+    assert re.search("warn  memory .* Spark's heap 900GiB", capsys.readouterr().out)
 
 
 def test_doctor_on_a_connect_server(

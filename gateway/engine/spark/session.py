@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -117,6 +119,7 @@ def start(master: str, configuration: Mapping[str, str], app: str = "delta-sql-g
 
     Raises ConfigError if the JVM or the connection to the master cannot be had.
     """
+    quieten()
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -126,7 +129,6 @@ def start(master: str, configuration: Mapping[str, str], app: str = "delta-sql-g
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else it listens on the machine's first address
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.pop("SPARK_REMOTE", None)
-    quieten()
     builder = SparkSession.builder.appName(app).master(master)
     for key, value in configuration.items():
         builder = builder.config(key, value)
@@ -147,11 +149,11 @@ def start(master: str, configuration: Mapping[str, str], app: str = "delta-sql-g
 
 def connect(url: str) -> Any:
     """A session of a Connect server (``sc://host:port``). Raises ConfigError if it does not answer."""
+    quieten()
     from pyspark.errors import PySparkException
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
-    quieten()
     where = reach(url)
     try:
         session = SparkSession.builder.remote(url).create()
@@ -198,7 +200,8 @@ def _addresses(master: str) -> list[tuple[str, int]]:
 
 
 def quieten() -> None:
-    """No Java stack traces of failing statements on standard error: their errors are reported as such."""
+    """No Java stack traces of failing statements on standard error: their errors are reported as such. No advice on pandas."""
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     for name in _NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
@@ -208,3 +211,23 @@ def first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if line.startswith(("Caused by:", ": ")) or "Exception:" in line]
     return (told or lines or [type(error).__name__])[0].lstrip(": ")[:500]
+
+
+@contextlib.contextmanager
+def output_to(log: Path) -> Iterator[None]:
+    """Children started in the block write to `log` instead of our standard output and error."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+    try:
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(saved[0], 1)
+        os.dup2(saved[1], 2)
+        for number in (descriptor, *saved):
+            os.close(number)

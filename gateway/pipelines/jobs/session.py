@@ -19,6 +19,7 @@ from gateway.pipelines.jobs.report import Say
 LOCAL = "local[*]"
 # Of a JVM of our own. Spark's own lines on standard error are not wanted: what fails is reported by the job.
 _LOCAL = {"spark.log.level": "FATAL", **session.LOCAL}
+_TOLD_LINES = 10
 # SQLSTATE class of commits that another writer was faster than.
 _CONFLICTS = "2D"
 
@@ -58,12 +59,26 @@ def spark_session(config: Config, say: Say, *, jars: Sequence[Path] = ()) -> Ite
         say(f"starting Spark on {master}")
         given = read_properties(config.spark_properties) if config.spark_properties is not None else {}
         extra = {**_LOCAL, **given}
-        spark = session.start(master, session.settings(found, scratch, memory=config.spark_memory, extra=extra))
+        log = scratch / "spark.log"
+        try:
+            with session.output_to(log):
+                spark = session.start(master, session.settings(found, scratch, memory=config.spark_memory, extra=extra))
+        except ConfigError as error:
+            raise ConfigError("spark", f"{error.message.removeprefix('spark: ')}{_said(log)}") from error
+        process = spark.sparkContext._gateway.proc  # noqa: SLF001 (pyspark has no public name)
         try:
             spark.conf.set("spark.sql.session.timeZone", "UTC")
             yield spark
         finally:
+            if process.poll() is not None:
+                say(f"Spark has ended with exit code {process.returncode}{_said(log)}")
             spark.stop()
+
+
+def _said(log: Path) -> str:
+    """What Spark has told last on its standard error, which nobody sees otherwise."""
+    lines = log.read_text(errors="replace").strip().splitlines()[-_TOLD_LINES:]
+    return "".join(f"\n  {line}" for line in lines)
 
 
 @contextmanager
