@@ -275,6 +275,14 @@ def test_a_killed_load_is_finished_and_nothing_is_there_twice(run: Run, tmp_path
     assert report["summary"] == [{"table": "s.t", "files": 2, "loaded": 20_001, "quarantined": 1}]
     assert sorted(rows(tmp_path / "wh/s/t")["id"].to_pylist()) == list(range(-1, 20_000))
     assert rows(tmp_path / "wh/s/t_quarantine")["raw"].to_pylist() == ["bad,x"]
+    # What does not fit the table is told although there is nothing to load.
+    for schema, text in (
+        ("id STRING, name STRING", "'id' is int in s.t, not string"),
+        ("more INT", "no column 'more'"),
+    ):
+        code, _, err = run("ingest", str(inbox), "s.t", "--schema", schema)
+        assert code == 2 and text in err
+    assert run("ingest", str(inbox), "s.t", "--schema", "ID SMALLINT")[0] == 0
 
 
 def test_what_a_constraint_refuses_is_loaded_once_it_is_right(run: Run, spark: Any, tmp_path: Path) -> None:

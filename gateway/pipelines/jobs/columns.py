@@ -46,6 +46,23 @@ def by_name(schema: Any) -> dict[str, Any]:
     return {f.name.lower(): f for f in schema.fields}
 
 
+def check_given(given: Any, table: Any, name: str, *, evolve: bool) -> None:
+    """Raise ConfigError if the schema `given` has columns that the table `name` lacks, or that cannot hold its values."""
+    known = by_name(table)
+    for field in given.fields:
+        own = known.get(field.name.lower())
+        if own is None and not evolve:
+            raise ConfigError("schema", f"{name} has no column '{field.name}': --evolve adds it")
+        if own is not None and not _takes(field.dataType, own.dataType):
+            types = f"{own.dataType.simpleString()} in {name}, not {field.dataType.simpleString()}"
+            raise ConfigError("schema", f"the column '{own.name}' is {types}")
+
+
+def _takes(source: Any, target: Any) -> bool:
+    """Whether values of `source` are ones of `target`; nested ones are looked at as they are loaded."""
+    return source.typeName() == target.typeName() in ("struct", "array", "map") or is_lossless(source, target)
+
+
 def merged(table: Any, found: Any, path: str = "") -> tuple[Any, list[str]]:
     """The struct `table` with the fields of `found` that it lacks, at any depth, and their dotted names.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.errors import ConfigError, GatewayError, ServerError
-from gateway.pipelines.jobs.columns import merged, parse_schema
+from gateway.pipelines.jobs.columns import check_given, merged, parse_schema
 from gateway.pipelines.jobs.ledger import Ledger, committed, is_abandoned, ledger_folder, opened, read_plans
 from gateway.pipelines.jobs.places import Place, literal
 from gateway.pipelines.jobs.records import COLUMN, FILE, RAW, REASON, Files, check_castable
@@ -74,6 +74,7 @@ def ingest_files(spark: Any, found: Found, place: Place, warehouse: Path, wishes
         plans = ledger.plans()
         check_history(spark, place, ledger, plans, wishes.forget)
         check_quarantine(spark, place)
+        _check_given(spark, place, wishes)
         counts = Counts()
         for plan in plans:
             if plan["done"] is None:
@@ -109,6 +110,7 @@ def preview(spark: Any, found: Found, place: Place, warehouse: Path, wishes: Wis
     notes = list(found.notes)
     plans = [] if wishes.forget else read_plans(ledger_folder(warehouse, place))
     with spark_errors("ingest"):
+        _check_given(spark, place, wishes)
         fresh = _new_files(found, plans, notes)
         counts = Counts()
         notes += [f"would finish batch {p['batch']}, which was interrupted" for p in plans if p["done"] is None]
@@ -135,6 +137,13 @@ def report(place: Place, counts: Counts, notes: list[str]) -> Report:
 
 
 # ---- what is new
+
+
+def _check_given(spark: Any, place: Place, wishes: Wishes) -> None:
+    """Raise ConfigError if the schema that is wished for does not fit the table, whether or not there is anything to load."""
+    if wishes.schema is not None and place.exists:
+        table = spark.read.format("delta").load(str(place.folder)).schema
+        check_given(parse_schema(wishes.schema), table, place.name, evolve=wishes.evolve)
 
 
 def check_quarantine(spark: Any, place: Place) -> None:
