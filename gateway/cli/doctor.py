@@ -19,7 +19,7 @@ from gateway.cli.spark import jar_findings, program_findings
 from gateway.config import PINS, Config, check_pins, format_bytes, load_config
 from gateway.engine.spark import setup
 from gateway.engine.spark.properties import read_properties
-from gateway.engine.spark.session import STANDALONE, is_connect, reach
+from gateway.engine.spark.session import find, is_connect
 from gateway.errors import ConfigError
 
 _MINIMUM_DISK = 1024**3
@@ -144,12 +144,11 @@ def _spark(config: Config) -> Iterator[Finding]:
         return
     if is_connect(config.spark):
         yield _connect_client()
-        yield _server(config.spark)
+        yield from _server(config.spark)
     else:
         yield from program_findings()
         yield from jar_findings(config.spark_jars or setup.default_folder())
-        if config.spark.startswith(STANDALONE):
-            yield _server(config.spark)
+        yield from _server(config.spark)
     if config.spark_properties is not None:
         yield _properties(config.spark_properties)
 
@@ -161,11 +160,14 @@ def _connect_client() -> Finding:
     return Finding(OK, "pyspark", f"{metadata.version('pyspark')} with Spark Connect")
 
 
-def _server(master: str) -> Finding:
+def _server(master: str) -> Iterator[Finding]:
     try:
-        return Finding(OK, "spark", f"{reach(master)} accepts connections")
+        where = find(master)
     except ConfigError as error:
-        return Finding(FAIL, "spark", error.message.removeprefix("spark: "))
+        yield Finding(FAIL, "spark", error.message.removeprefix("spark: "))
+    else:
+        if where is not None:
+            yield Finding(OK, "spark", where)
 
 
 def _properties(path: Path) -> Finding:

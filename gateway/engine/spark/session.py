@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 from gateway.engine.spark import setup
 from gateway.errors import ConfigError
 
-CONNECT, STANDALONE = "sc://", "spark://"
+CONNECT, STANDALONE, KUBERNETES, YARN = "sc://", "spark://", "k8s://", "yarn"
+_YARN_FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _REACH_SECONDS = 10.0
 _RETRIES = 5  # some 5 s: pyspark's own 15 take ten minutes
 # Exit codes of the process that owns Spark, and their meaning.
@@ -123,8 +124,8 @@ def start(master: str, configuration: Mapping[str, str], app: str = "delta-sql-g
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    if master.startswith(STANDALONE):
-        reach(master)
+    if not is_local(master):
+        find(master)
     if is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else it listens on the machine's first address
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -165,8 +166,23 @@ def connect(url: str) -> Any:
     return session
 
 
+def find(master: str) -> str | None:
+    """Where a cluster is; None if there is nothing to be told before Spark asks it. Raises ConfigError if it is not found."""
+    if master == YARN:
+        folder = next((os.environ[name] for name in _YARN_FOLDERS if os.environ.get(name)), None)
+        if folder is None:
+            names = " or ".join(_YARN_FOLDERS)
+            raise ConfigError("spark", f"the master yarn needs {names}: the folder with the cluster's yarn-site.xml")
+        if not os.path.isdir(folder):
+            raise ConfigError("spark", f"the folder of YARN's configuration, {folder}, is not there")
+        return f"YARN by {folder}"
+    if master.startswith((STANDALONE, KUBERNETES, CONNECT)):
+        return f"{reach(master)} accepts connections"
+    return None
+
+
 def reach(master: str) -> str:
-    """The address of a spark:// or sc:// URL at which something listens. Raises ConfigError unless there is one.
+    """The address of a spark://, k8s:// or sc:// URL at which something listens. Raises ConfigError unless there is one.
 
     Spark itself would try for minutes. Addresses are told without the URL, which may hold a token.
     """
@@ -186,6 +202,9 @@ def reach(master: str) -> str:
 def _addresses(master: str) -> list[tuple[str, int]]:
     if is_connect(master):
         return [setup.connect_address(master)]
+    if master.startswith(KUBERNETES):
+        url = master.removeprefix(KUBERNETES)
+        return [_kubernetes(url if "://" in url else f"https://{url}", master)]
     found = []
     for address in master.removeprefix(STANDALONE).split(","):
         try:
@@ -197,6 +216,17 @@ def _addresses(master: str) -> list[tuple[str, int]]:
             raise ConfigError("spark", f"{master} is not spark://HOST:PORT")
         found.append((host, port))
     return found
+
+
+def _kubernetes(url: str, master: str) -> tuple[str, int]:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host:
+        raise ConfigError("spark", f"{master} is not k8s://HOST:PORT")
+    return host, port or (80 if parts.scheme == "http" else 443)
 
 
 def quieten() -> None:
