@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -28,9 +29,16 @@ spark.driver.bindAddress 127.0.0.1
 """
 
 
+class Cluster(NamedTuple):
+    """The address of its master, and its processes, the master's first."""
+
+    url: str
+    processes: list[subprocess.Popen[bytes]]
+
+
 @pytest.fixture(scope="module")
-def master(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a cluster's master."""
+def master(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of a master and two workers."""
     found = importlib.util.find_spec("pyspark")
     assert found is not None and found.origin is not None
     home = Path(found.origin).parent
@@ -42,7 +50,7 @@ def master(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     for n in (2, 3):
         options = ["--host", f"127.0.0.{n}", "--webui-port", "0", "-c", "1", "-m", "600m"]
         commands.append([name + "worker.Worker", *options, "--work-dir", str(folder / f"work{n}"), url])
-    processes = []
+    processes: list[subprocess.Popen[bytes]] = []
     log = (folder / "log").open("wb")
     try:
         for command in commands:
@@ -51,7 +59,7 @@ def master(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             )
             processes.append(process)
             time.sleep(5)
-        yield url
+        yield Cluster(url, processes)
     finally:
         log.close()
         for process in reversed(processes):
@@ -61,12 +69,12 @@ def master(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture(scope="module")
-def cluster(master: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def cluster(master: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A gateway over the cluster."""
     folder = tmp_path_factory.mktemp("gateway")
     properties = folder / "spark.conf"
     properties.write_text(PROPERTIES)
-    running = start_with_spark(folder, "--spark-properties", str(properties), master=master)
+    running = start_with_spark(folder, "--spark-properties", str(properties), master=master.url)
     yield running
     assert running.stop() == 0
 
@@ -90,3 +98,22 @@ def test_core(cluster: Server) -> None:
         assert statement.ended is not None and statement.ended - asked < 5
         assert sql.spark(COUNTED) == [(4950,)]
     assert os.path.isdir(cluster.warehouse)
+
+
+def test_a_cluster_that_dies_in_the_middle_of_a_statement(cluster: Server, master: Cluster) -> None:
+    """Spark would wait for another master for ever."""
+    with connect_to(cluster) as connection:
+        sql = Sql(connection)
+        statement = Background(cluster, SCAN)
+        time.sleep(5)
+        assert sql.spark(COUNTED) == [(4950,)]
+        for process in master.processes:
+            process.kill()
+        killed = time.monotonic()
+        statement.join(60)
+        assert statement.ended is not None and statement.ended - killed < 40
+        text = str(statement.error)
+        assert "WORKER_LOST" in text and "executors are gone and its master does not answer" in text
+        assert sql.embedded("SELECT 1") == [(1,)]
+        with pytest.raises(Exception, match=r"Spark cannot be started: .* does not answer: Connection refused"):
+            sql.spark(COUNTED)

@@ -19,7 +19,7 @@ from gateway.engine.spark import session as sessions
 from gateway.engine.spark import setup
 from gateway.engine.spark.errors import is_lost
 from gateway.engine.spark.mirror import Mirror
-from gateway.errors import CanceledError, GatewayError
+from gateway.errors import CanceledError, ConfigError, GatewayError
 
 _SILENCE_SECONDS = 12.0  # a JVM that says nothing for this long is given up
 _WATCH_SECONDS = 0.2
@@ -79,6 +79,7 @@ class SparkEngine:
         self._lock = threading.Lock()
         self._running: dict[str, _Running] = {}
         self._alive = time.monotonic()
+        self._manned = time.monotonic()  # when a statement last had executors, or needed none
 
     def start(self) -> None:
         """Start the JVM, or connect. Raises ConfigError with the remedy."""
@@ -173,6 +174,7 @@ class SparkEngine:
                 self._alive = time.monotonic()
                 for running in list(self._running.values()):
                     self._look_at(running)
+                self._end_if_alone()
             except Exception as error:  # noqa: BLE001 - one look that fails must not be the last
                 self.end_if_lost(error)
                 observability.log("Spark's progress is not known", "warning", error=repr(error)[:500])
@@ -181,6 +183,21 @@ class SparkEngine:
         """End the process if Spark is gone: its jobs are lost, and the next process starts or connects anew."""
         if is_lost(error) or self._is_stopped():
             os._exit(sessions.SERVER_GONE if self.is_connect else self._jvm_end())
+
+    def _end_if_alone(self) -> None:
+        """End the process if statements wait for executors that no master will bring: Spark itself would wait for ever."""
+        now = time.monotonic()
+        if not self.options.master.startswith(sessions.STANDALONE) or not self._running:
+            self._manned = now
+            return
+        if self._root.sparkContext._jsc.sc().getExecutorMemoryStatus().size() > 1:  # noqa: SLF001 (the driver is one)
+            self._manned = now
+        elif now - self._manned > _SILENCE_SECONDS:
+            self._manned = now
+            try:
+                sessions.reach(self.options.master)
+            except ConfigError:
+                os._exit(sessions.CLUSTER_GONE)
 
     def close_leaked_files(self) -> None:
         """Writers that failed leave their files open, which hold the space of a full disk until they are garbage."""

@@ -21,12 +21,13 @@ _YARN_FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _REACH_SECONDS = 10.0
 _RETRIES = 5  # some 5 s: pyspark's own 15 take ten minutes
 # Exit codes of the process that owns Spark, and their meaning.
-JVM_ENDED, JVM_HUNG, JVM_MEMORY, SERVER_GONE = 71, 72, 73, 74
+JVM_ENDED, JVM_HUNG, JVM_MEMORY, SERVER_GONE, CLUSTER_GONE = 71, 72, 73, 74, 75
 ENDS: Mapping[int, str] = {
     JVM_ENDED: "its JVM ended",
     JVM_HUNG: "it did not answer",
     JVM_MEMORY: "its JVM ran out of memory: see --spark-memory",
     SERVER_GONE: "its Connect server is gone",
+    CLUSTER_GONE: "its executors are gone and its master does not answer",
 }
 # Logged by PySpark itself as a line of JSON with the whole Java stack trace for every failing statement.
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
