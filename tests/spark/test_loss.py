@@ -89,6 +89,7 @@ def test_a_hung_and_a_killed_jvm_and_a_killed_gateway(own: Server) -> None:
     eventually(lambda: not alive(below), 20)
 
 
+@pytest.mark.heavy
 def test_a_shortage_of_memory_is_told_as_such(own: Server) -> None:
     lists = "SELECT collect_list(repeat(CAST(id AS STRING), 1000)) AS c FROM range(20000000)"
     with connect_to(own) as connection:

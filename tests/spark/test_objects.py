@@ -98,8 +98,20 @@ def client(gateway: Gateway, request: pytest.FixtureRequest) -> Iterator[Client]
     one.connection.close()
 
 
-def test_tables_of_other_formats(client: Client, gateway: Gateway) -> None:
-    client.run(
+def _schema(gateway: Gateway, name: str, *texts: str) -> str:
+    """A new schema with what the statements make."""
+    first = Client(gateway, "default")
+    first.run(f"CREATE SCHEMA {name}", f"USE {name}", *texts)
+    first.connection.close()
+    return name
+
+
+@pytest.fixture(scope="module")
+def formats(gateway: Gateway) -> str:
+    """A schema with tables of other formats."""
+    return _schema(
+        gateway,
+        "formats",
         "CREATE TABLE p (a INT, b CHAR(4), c DECIMAL(9,2) COMMENT 'it''s', d DATE) USING parquet PARTITIONED BY (d) "
         "COMMENT 'tab' TBLPROPERTIES ('k' = 'v')",
         "CREATE TABLE s USING csv OPTIONS (header 'true', sep = ';') AS SELECT 1 AS a, 'x;y' AS b",
@@ -111,47 +123,34 @@ def test_tables_of_other_formats(client: Client, gateway: Gateway) -> None:
         "INSERT INTO o VALUES (7)",
         "INSERT INTO t VALUES ('line')",
     )
-    expected = [(1, "ab  ", "1.50"), (2, "cd  ", "2.50")]
-    query = "SELECT a, b, CAST(c AS STRING) FROM p ORDER BY a"
-    assert client.rows(query) == expected
+
+
+PARQUET = "SELECT a, b, CAST(c AS STRING) FROM p ORDER BY a"
+PARQUET_ROWS = [(1, "ab  ", "1.50"), (2, "cd  ", "2.50")]
+PARQUET_COLUMNS = [
+    ("a", "int", None),
+    ("b", "char(4)", None),
+    ("c", "decimal(9,2)", "it's"),
+    ("d", "date", None),
+    ("# Partition Information", "", ""),
+    ("# col_name", "data_type", "comment"),
+    ("d", "date", None),
+]
+
+
+def test_tables_of_other_formats(formats: str, gateway: Gateway) -> None:
+    client = Client(gateway, formats)
+    assert client.rows(PARQUET) == PARQUET_ROWS
     assert client.engine("SELECT a FROM p") == "spark"
     other = Client(gateway, "default")
-    where = "tables_of_other_formats"
-    assert other.rows(f"SELECT * FROM main.{where}.s ORDER BY a") == [(1, "x;y"), (2, "z")]
+    assert other.rows(f"SELECT * FROM main.{formats}.s ORDER BY a") == [(1, "x;y"), (2, "z")]
     client.run("INSERT INTO s VALUES (3, 'later')")  # the other session's list of files is as old as its last statement
-    assert other.rows(f"SELECT count(*) FROM {where}.s") == [(3,)]
-    assert (gateway.server.warehouse / where / "p" / "d=2024-01-01").is_dir()
-    columns = [
-        ("a", "int", None),
-        ("b", "char(4)", None),
-        ("c", "decimal(9,2)", "it's"),
-        ("d", "date", None),
-        ("# Partition Information", "", ""),
-        ("# col_name", "data_type", "comment"),
-        ("d", "date", None),
-    ]
-    assert client.rows("DESCRIBE p") == columns
+    assert other.rows(f"SELECT count(*) FROM {formats}.s") == [(3,)]
+    assert (gateway.server.warehouse / formats / "p" / "d=2024-01-01").is_dir()
+    assert client.rows("DESCRIBE p") == PARQUET_COLUMNS
     assert [(r[1], r[2]) for r in client.rows("SHOW TABLES")] == [(n, False) for n in "jopst"]
     other.connection.close()
-
     client.connection.close()
-    gateway.restart()
-    again = Client(gateway, where)
-    assert again.rows("DESCRIBE p") == columns
-    assert again.rows(query) == expected
-    assert again.rows("SELECT count(*) FROM p WHERE d = DATE'2024-01-02'") == [(1,)]
-    assert again.rows("SELECT n.x, n.l[1] FROM j") == [(1, 2)]
-    assert again.rows("SELECT * FROM o") == [(7,)]
-    assert again.rows("SELECT * FROM t") == [("line",)]
-    again.run("INSERT OVERWRITE p VALUES (9, 'zz', 9, DATE'2025-01-01')")
-    assert again.rows("SELECT a, d FROM p WHERE a > 0")[0][0] == 9
-    assert again.rows("SELECT count(*) FROM p") == [(1,)]
-    again.run("TRUNCATE TABLE p")
-    assert again.rows("SELECT count(*) FROM p") == [(0,)]
-    again.run("ALTER TABLE o ADD COLUMNS (added STRING)", "INSERT INTO o VALUES (8, 'n')")
-    assert again.rows("DESCRIBE o") == [("a", "int", None), ("added", "string", None)]
-    assert again.rows("SELECT * FROM o ORDER BY a") == [(7, None), (8, "n")]
-    again.connection.close()
 
 
 def test_what_is_refused_of_other_formats(client: Client, gateway: Gateway) -> None:
@@ -250,16 +249,24 @@ def test_views_that_follow_their_queries(client: Client) -> None:
     assert "WITH SCHEMA EVOLUTION" in client.refused("ALTER VIEW whole AS SELECT 1")
 
 
-def test_views(client: Client, gateway: Gateway) -> None:
-    client.run(
+@pytest.fixture(scope="module")
+def views(gateway: Gateway) -> str:
+    """A schema with views over tables and one another."""
+    return _schema(
+        gateway,
+        "views",
         "CREATE TABLE d AS SELECT 1 AS id, 'a' AS name",
         "CREATE TABLE p USING parquet AS SELECT 1 AS id, 10 AS amount",
         "CREATE VIEW v1 AS SELECT id, name FROM d",
         "CREATE VIEW v2 (id, amount COMMENT 'money') COMMENT 'paid' AS SELECT * FROM p",
         "CREATE VIEW v3 AS SELECT v1.id, name, amount FROM v1 JOIN v2 ON v1.id = v2.id",
         "CREATE VIEW known_to_spark AS SELECT kurtosis(amount) AS k, soundex(max(name)) AS s FROM v3",
-        "CREATE TEMPORARY VIEW t AS SELECT * FROM v3",
     )
+
+
+def test_views(views: str, gateway: Gateway) -> None:
+    client = Client(gateway, views)
+    client.run("CREATE TEMPORARY VIEW t AS SELECT * FROM v3")
     assert client.engine("SELECT * FROM v1") == "datafusion"
     assert client.engine("SELECT * FROM v3") == "spark"
     for view in ("v3", "t"):
@@ -271,33 +278,9 @@ def test_views(client: Client, gateway: Gateway) -> None:
     assert other.rows("SELECT * FROM views.v3 ORDER BY id") == [(1, "a", 10), (2, "b", 20)]
     assert client.rows("SELECT count(*) FROM v3") == [(2,)]
     assert client.rows("SELECT count(*) FROM t") == [(2,)]
+    other.run("DELETE FROM views.d WHERE id = 2")
     other.connection.close()
     client.connection.close()
-
-    gateway.restart()
-    again = Client(gateway, "views")
-    assert again.rows("SELECT * FROM v3 ORDER BY id") == [(1, "a", 10), (2, "b", 20)]
-    assert again.rows("SELECT s FROM known_to_spark") == [("B000",)]
-    assert again.rows("SHOW VIEWS") == [("views", v, False) for v in ("known_to_spark", "v1", "v2", "v3")]
-    again.cursor.tables(catalog_name="main", schema_name="views")
-    listed = [(row[2], row[3], row[4]) for row in again.cursor.fetchall()]
-    assert listed == [
-        ("d", "TABLE", ""),
-        ("known_to_spark", "VIEW", ""),
-        ("p", "TABLE", ""),
-        ("v1", "VIEW", ""),
-        ("v2", "VIEW", "paid"),
-        ("v3", "VIEW", ""),
-    ]
-    again.cursor.columns(catalog_name="main", schema_name="views", table_name="v3")
-    assert [(row[3], row[5]) for row in again.cursor.fetchall()] == [
-        ("id", "INT"),
-        ("name", "STRING"),
-        ("amount", "INT"),
-    ]
-    again.cursor.columns(catalog_name="main", schema_name="views", table_name="p")
-    assert [(row[3], row[5]) for row in again.cursor.fetchall()] == [("id", "INT"), ("amount", "INT")]
-    again.connection.close()
 
 
 def test_views_on_both_engines(client: Client) -> None:
@@ -345,8 +328,12 @@ def test_a_view_keeps_its_time_zone(client: Client) -> None:
     assert client.rows("SELECT date_format(at, 'HH:mm') FROM n") == [("17:00",)]
 
 
-def test_functions(client: Client, gateway: Gateway) -> None:
-    client.run(
+@pytest.fixture(scope="module")
+def functions(gateway: Gateway) -> str:
+    """A schema with functions over functions, tables and views."""
+    return _schema(
+        gateway,
+        "functions",
         "CREATE TABLE t AS SELECT 1 AS id, 'a' AS name",
         "CREATE FUNCTION plus(x INT, y INT DEFAULT 1 COMMENT 'more') RETURNS INT COMMENT 'adds' RETURN x + y",
         "CREATE FUNCTION twice(x INT) RETURNS INT RETURN plus(x, x)",
@@ -354,8 +341,12 @@ def test_functions(client: Client, gateway: Gateway) -> None:
         "CREATE VIEW v AS SELECT twice(id) AS two FROM t",
         "CREATE VIEW in_full AS SELECT main.functions.plus(id) AS p FROM main.functions.named(1)",
         "CREATE FUNCTION from_view() RETURNS INT RETURN (SELECT max(two) FROM v)",
-        "CREATE TEMPORARY VIEW tmp AS SELECT plus(41) AS a",
     )
+
+
+def test_functions(functions: str, gateway: Gateway) -> None:
+    client = Client(gateway, functions)
+    client.run("CREATE TEMPORARY VIEW tmp AS SELECT plus(41) AS a")
     query = "SELECT plus(1), twice(3), functions.plus(1, 5), main.functions.twice(id), from_view() FROM t"
     assert client.rows(query) == [(2, 6, 6, 2, 2)]
     assert client.rows("SELECT * FROM named(1)") == [(1, "a")]
@@ -383,8 +374,77 @@ def test_functions(client: Client, gateway: Gateway) -> None:
     assert "UNRESOLVED_ROUTINE" in client.refused("SELECT f()")
     client.connection.close()
 
+
+def test_a_kept_view_is_not_pinned(client: Client) -> None:
+    """A table that a view's text names twice is read at the newest version, however old the view is."""
+    client.run(
+        "CREATE TABLE t AS SELECT 1 AS id",
+        "CREATE VIEW v AS SELECT soundex('a') AS s, count(*) AS n FROM t a JOIN t b ON a.id = b.id",
+        "CREATE TEMPORARY VIEW w AS SELECT soundex('a') AS s, count(*) AS n FROM t a JOIN t b ON a.id = b.id",
+    )
+    for count in (1, 2, 3):
+        assert client.rows("SELECT n FROM v") == [(count,)]
+        assert client.rows("SELECT n FROM w") == [(count,)]
+        client.run(f"INSERT INTO t VALUES ({count + 1})")
+
+
+# ---- after a restart
+
+
+@pytest.fixture(scope="module")
+def restarted(gateway: Gateway, formats: str, views: str, functions: str) -> Gateway:
+    """Another process over what was made before."""
     gateway.restart()
-    again = Client(gateway, "default")
+    return gateway
+
+
+def test_tables_of_other_formats_after_a_restart(restarted: Gateway) -> None:
+    again = Client(restarted, "formats")
+    assert again.rows("DESCRIBE p") == PARQUET_COLUMNS
+    assert again.rows(PARQUET) == PARQUET_ROWS
+    assert again.rows("SELECT count(*) FROM p WHERE d = DATE'2024-01-02'") == [(1,)]
+    assert again.rows("SELECT n.x, n.l[1] FROM j") == [(1, 2)]
+    assert again.rows("SELECT * FROM o") == [(7,)]
+    assert again.rows("SELECT * FROM t") == [("line",)]
+    again.run("INSERT OVERWRITE p VALUES (9, 'zz', 9, DATE'2025-01-01')")
+    assert again.rows("SELECT a, d FROM p WHERE a > 0")[0][0] == 9
+    assert again.rows("SELECT count(*) FROM p") == [(1,)]
+    again.run("TRUNCATE TABLE p")
+    assert again.rows("SELECT count(*) FROM p") == [(0,)]
+    again.run("ALTER TABLE o ADD COLUMNS (added STRING)", "INSERT INTO o VALUES (8, 'n')")
+    assert again.rows("DESCRIBE o") == [("a", "int", None), ("added", "string", None)]
+    assert again.rows("SELECT * FROM o ORDER BY a") == [(7, None), (8, "n")]
+    again.connection.close()
+
+
+def test_views_after_a_restart(restarted: Gateway) -> None:
+    again = Client(restarted, "views")
+    assert again.rows("SELECT * FROM v3 ORDER BY id") == [(1, "a", 10)]
+    assert again.rows("SELECT s FROM known_to_spark") == [("A000",)]
+    assert again.rows("SHOW VIEWS") == [("views", v, False) for v in ("known_to_spark", "v1", "v2", "v3")]
+    again.cursor.tables(catalog_name="main", schema_name="views")
+    listed = [(row[2], row[3], row[4]) for row in again.cursor.fetchall()]
+    assert listed == [
+        ("d", "TABLE", ""),
+        ("known_to_spark", "VIEW", ""),
+        ("p", "TABLE", ""),
+        ("v1", "VIEW", ""),
+        ("v2", "VIEW", "paid"),
+        ("v3", "VIEW", ""),
+    ]
+    again.cursor.columns(catalog_name="main", schema_name="views", table_name="v3")
+    assert [(row[3], row[5]) for row in again.cursor.fetchall()] == [
+        ("id", "INT"),
+        ("name", "STRING"),
+        ("amount", "INT"),
+    ]
+    again.cursor.columns(catalog_name="main", schema_name="views", table_name="p")
+    assert [(row[3], row[5]) for row in again.cursor.fetchall()] == [("id", "INT"), ("amount", "INT")]
+    again.connection.close()
+
+
+def test_functions_after_a_restart(restarted: Gateway) -> None:
+    again = Client(restarted, "default")
     assert again.rows("SELECT functions.twice(4), functions.from_view()") == [(8, 2)]
     assert again.rows("SELECT * FROM functions.v") == [(2,)]
     assert "UNRESOLVED_ROUTINE" in again.refused("SELECT twice(4)")
@@ -400,16 +460,3 @@ def test_functions(client: Client, gateway: Gateway) -> None:
     assert again.rows("SHOW USER FUNCTIONS") == []
     assert "UNRESOLVED_ROUTINE" in again.refused("SELECT twice(3)")
     again.connection.close()
-
-
-def test_a_kept_view_is_not_pinned(client: Client) -> None:
-    """A table that a view's text names twice is read at the newest version, however old the view is."""
-    client.run(
-        "CREATE TABLE t AS SELECT 1 AS id",
-        "CREATE VIEW v AS SELECT soundex('a') AS s, count(*) AS n FROM t a JOIN t b ON a.id = b.id",
-        "CREATE TEMPORARY VIEW w AS SELECT soundex('a') AS s, count(*) AS n FROM t a JOIN t b ON a.id = b.id",
-    )
-    for count in (1, 2, 3):
-        assert client.rows("SELECT n FROM v") == [(count,)]
-        assert client.rows("SELECT n FROM w") == [(count,)]
-        client.run(f"INSERT INTO t VALUES ({count + 1})")

@@ -296,6 +296,7 @@ def test_command_install_says_what_is_still_missing(
 
 
 @pytest.mark.spark
+@pytest.mark.heavy
 def test_spark_starts_with_what_is_installed_and_knows_delta(tmp_path: Path) -> None:
     """In a process of its own: a classic session stays in the process that made it."""
     found = list(setup.problems(setup.default_folder()))
