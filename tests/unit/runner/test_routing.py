@@ -1,0 +1,131 @@
+"""Which engine a statement is for, why, and what is said where there is no Spark; no JVM is started."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.engine.base import HandedOverError
+from gateway.errors import UnsupportedError, UserError
+from gateway.runner import make_runner
+from tests.unit.runner.session import Session
+
+ABOVE = 4_000
+PROVED = "every construct, function and table feature is proved for the embedded engine"
+REQUIRED = "SELECT histogram_numeric(n_nationkey, 2) FROM samples.tpch.nation"
+FAULTS = [
+    ("SELECT nowhere FROM samples.tpch.nation", "UNRESOLVED_COLUMN", "42703"),
+    ("SELECT * FROM nowhere", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
+    ("SELECT * FRM x", "PARSE_SYNTAX_ERROR", "42601"),
+    ("SELECT no_such_function(1)", "UNRESOLVED_ROUTINE", "42883"),
+    ("SELECT histogram_numeric(nowhere, 2) FROM samples.tpch.nation", "UNRESOLVED_COLUMN", "42703"),
+]
+
+
+@pytest.fixture(scope="module")
+def routed(tmp_path_factory: pytest.TempPathFactory, samples: Path) -> Session:
+    """A session of a gateway with Spark behind it; `routed.runner.has_spark` is what it believes."""
+    folder = tmp_path_factory.mktemp("routed")
+    runner = make_runner(
+        warehouse=str(folder / "warehouse"),
+        samples=str(samples),
+        allow_paths=(),
+        spill=str(folder / "spill"),
+        memory_limit=1 << 28,
+        spark=True,
+        spark_above=ABOVE,
+    )
+    runner.warm_up()
+    session = Session(runner)
+    session.run("CREATE TABLE t (id INT)")
+    return session
+
+
+def engine_of(session: Session, text: str) -> tuple[str, str]:
+    """Engine and reason."""
+    try:
+        planned = session.run(text).planned
+    except HandedOverError as handed:
+        return handed.handover.engine, handed.handover.reason
+    return planned.engine, planned.reason
+
+
+def asking(session: Session, engine: str) -> Session:
+    """The session with `gateway.engine`."""
+    other = Session(session.runner)
+    other.state = replace(session.state, settings={"gateway.engine": engine})
+    return other
+
+
+@pytest.mark.parametrize(
+    ("text", "engine", "reason"),
+    [
+        ("SELECT count(*) FROM samples.tpch.region", "datafusion", PROVED),
+        ("SELECT sum(l_quantity) FROM samples.tpch.lineitem", "spark", f"more than spark-above = {ABOVE}"),
+        (REQUIRED, "spark", "histogram_numeric"),
+        ("UPDATE t SET id = 2", "spark", "UPDATE"),
+        ("OPTIMIZE t", "spark", "OPTIMIZE"),
+        ("CREATE FUNCTION f() RETURNS INT RETURN 1", "spark", "CREATE FUNCTION"),
+        ("BEGIN SELECT 1; END", "spark", "BEGIN"),
+        ("CREATE TABLE p (a INT) USING parquet", "spark", "parquet"),
+    ],
+)
+def test_the_engine_and_why(routed: Session, text: str, engine: str, reason: str) -> None:
+    found, told = engine_of(routed, text)
+    assert found == engine and reason in told
+
+
+@pytest.mark.parametrize("text", ["SELECT count(*) FROM samples.tpch.region", REQUIRED, "INSERT INTO t VALUES (1)"])
+def test_the_engine_that_is_asked_for(routed: Session, text: str) -> None:
+    assert engine_of(asking(routed, "spark"), text) == ("spark", "gateway.engine is spark")
+
+
+def test_nothing_is_handed_over_if_the_embedded_engine_is_asked_for(routed: Session) -> None:
+    session = asking(routed, "datafusion")
+    assert engine_of(session, "SELECT sum(l_quantity) FROM samples.tpch.lineitem") == ("datafusion", PROVED)
+    with pytest.raises(UnsupportedError, match="histogram_numeric"):
+        session.run(REQUIRED)
+
+
+@pytest.mark.parametrize(("text", "condition", "sqlstate"), FAULTS)
+def test_what_is_an_error_for_spark_too_is_answered_at_once(
+    routed: Session, text: str, condition: str, sqlstate: str
+) -> None:
+    with pytest.raises(UserError) as raised:
+        routed.run(text)
+    assert raised.value.condition.startswith(condition) and raised.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ALTER TABLE t RENAME TO u",
+        "BEGIN CREATE TABLE x (a INT); END",
+        "SELECT reflect('java.lang.System', 'exit', 0)",
+        "CREATE TABLE x (a INT) USING csv LOCATION '/tmp/x'",
+    ],
+)
+def test_what_spark_must_not_run_is_refused(routed: Session, text: str) -> None:
+    with pytest.raises(UnsupportedError):
+        routed.run(text)
+
+
+@pytest.mark.parametrize("text", [REQUIRED, "UPDATE t SET id = 2", "CREATE FUNCTION f() RETURNS INT RETURN 1"])
+def test_without_spark_the_refusal_says_what_it_is_needed_for(session: Session, text: str) -> None:
+    with pytest.raises(UnsupportedError) as raised:
+        session.run(text)
+    what = "histogram_numeric" if text == REQUIRED else text.split(" ")[0]
+    assert what in raised.value.message
+    assert "Spark can run it: start the gateway with --spark." in raised.value.message
+    assert raised.value.sqlstate == "0A000" and raised.value.span is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "engine"),
+    [("SELECT 1", "datafusion"), (REQUIRED, "spark"), ("SELECT sum(l_quantity) FROM samples.tpch.lineitem", "spark")],
+)
+def test_explain_tells_engine_and_reason(routed: Session, text: str, engine: str) -> None:
+    lines = str(routed.rows(f"EXPLAIN {text}")[0][0]).splitlines()
+    assert lines[0] == f"Engine: {engine}" and lines[1].startswith("Reason: ") and len(lines[1]) > 12
