@@ -6,6 +6,7 @@ import importlib.util
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,11 +19,17 @@ from tests.fix_server import Connect, Server, connect_to, start_server
 SPARK_SECONDS = 300.0
 
 
+def jars() -> Path:
+    """The folder of the Delta jars: GATEWAY_SPARK_JARS, else the cache folder."""
+    given = os.environ.get("GATEWAY_SPARK_JARS")
+    return Path(given) if given else setup.default_folder()
+
+
 def missing() -> str | None:
     """Why no Spark can be started here; None if one can."""
     if importlib.util.find_spec("pyspark") is None:
         return "pyspark is not installed"
-    found = [problem.detail for problem in setup.problems(setup.default_folder())]
+    found = [problem.detail for problem in setup.problems(jars())]
     return "; ".join(found) or None
 
 
@@ -32,6 +39,28 @@ def spark_here() -> None:
     reason = missing()
     if reason is not None:
         pytest.skip(f"no Spark here: {reason}")
+
+
+@pytest.fixture(scope="session")
+def spark(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One classic SparkSession with Delta in the tests' own process."""
+    from gateway.engine.spark import session
+
+    # Short statements on a cold JVM: compiling them costs more than running them.
+    quick = {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    }
+    settings = session.settings(setup.jar_paths(jars()), tmp_path_factory.mktemp("spark"), memory=1 << 30, extra=quick)
+    with warnings.catch_warnings():  # pyspark speaks of pandas, which it only imports
+        warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+        warnings.filterwarnings("ignore", category=DeprecationWarning, module="pyspark")
+        one = session.start("local[2]", settings)
+    yield one
+    one.stop()
 
 
 def start_with_spark(folder: Path, *flags: str, master: str = "local[2]") -> Server:

@@ -6,14 +6,13 @@ Needs Java, pyspark and the Delta jars (GATEWAY_SPARK_JARS, else the cache folde
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 import time
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -29,11 +28,11 @@ from gateway.cli import job
 from gateway.cli.embedded import running_gateway
 from gateway.cli.main import make_parser
 from gateway.config import Config
-from gateway.engine.spark import setup
 from gateway.pipelines.jobs import session, tpch
 from gateway.pipelines.jobs.report import Report
 from gateway.pipelines.jobs.verify import verify
 from tests.fix_server import clean_environment
+from tests.fix_spark import jars
 
 pytestmark = [
     pytest.mark.spark,
@@ -42,35 +41,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning:pyspark.*"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark.*"),
 ]
-
-
-def jars() -> Path:
-    """The folder of the Delta jars."""
-    given = os.environ.get("GATEWAY_SPARK_JARS")
-    return Path(given) if given else setup.default_folder()
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The one Spark of this module."""
-    missing = [p.detail for p in setup.problems(jars())]
-    if missing:
-        pytest.skip("; ".join(missing))
-    from gateway.engine.spark import session as spark_session
-
-    # Short statements on a cold JVM: compiling them costs more than running them.
-    quick = {
-        "spark.sql.shuffle.partitions": "1",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    }
-    folder = tmp_path_factory.mktemp("spark")
-    settings = spark_session.settings(setup.jar_paths(jars()), folder, memory=1 << 30, extra=quick)
-    one = spark_session.start("local[2]", settings)
-    yield one
-    one.stop()
 
 
 Run = Callable[..., tuple[int, Any, str]]

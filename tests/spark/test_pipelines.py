@@ -21,15 +21,15 @@ from typing import Any
 import pytest
 
 from gateway.delta.table import open_snapshot
-from gateway.engine.spark import setup
 from gateway.pipelines.lock import process_start
 from gateway.pipelines.run import lock_path
 from tests.fix_server import clean_environment, connect_to, start_server
+from tests.fix_spark import jars
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-pipelines")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_here"), pytest.mark.xdist_group("spark-pipelines")]
 
 ROOT = Path(__file__).resolve().parents[2]
-JARS = Path(os.environ.get("GATEWAY_SPARK_JARS") or setup.default_folder())
+JARS = jars()
 SECONDS = 240
 SPEC = """\
 name: {name}
@@ -43,14 +43,6 @@ libraries:
   - glob:
       include: t/**
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def spark() -> None:
-    """Skips where there is no Spark."""
-    missing = [p.detail for p in setup.problems(JARS)]
-    if missing:
-        pytest.skip("; ".join(missing))
 
 
 def flags(warehouse: Path, state: Path) -> list[str]:
