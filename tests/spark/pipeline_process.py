@@ -1,6 +1,7 @@
 """Many commands of `gateway pipeline` on one JVM: arguments as lines of JSON in, exit code and texts as lines of JSON out.
 
 The same code runs as from the command line, but that a JVM is started once; each command gets a Connect session of its own.
+`plain` runs Spark's own `spark-pipelines` there.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -41,7 +44,25 @@ def commands(folder: Path, jars: str, warehouse: Path) -> None:
         for module in (run, validate, graph):
             setattr(module, "serve", shared)  # noqa: B010 (mypy knows no `serve` there)
         for line in sys.stdin:
-            print(json.dumps(_one(json.loads(line))), flush=True)
+            arguments = json.loads(line)
+            if arguments[0] == "plain":
+                print(json.dumps(_plain(url, *arguments[1:])), flush=True)
+            else:
+                print(json.dumps(_one(arguments)), flush=True)
+
+
+def _plain(url: str, project: str, database: str, location: str) -> tuple[int, str, str]:
+    """Spark's own `spark-pipelines run` on the same server, in a database that is there."""
+    with contextlib.closing(server._Connected(url)) as connected:
+        connected.session.sql(f"CREATE DATABASE IF NOT EXISTS {database} LOCATION 'file:{location}'").collect()
+    command = [str(Path(sys.executable).with_name("spark-pipelines")), "--remote", url, "run"]
+    done = subprocess.run(
+        [*command, "--spec", f"{project}/spark-pipeline.yml"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    )
+    return done.returncode, done.stdout, done.stderr
 
 
 def _one(arguments: list[str]) -> tuple[int, str, str]:

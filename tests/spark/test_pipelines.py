@@ -248,6 +248,34 @@ def test_clients_of_the_gateway_see_the_tables_and_the_history(shop: Shop) -> No
         assert running.stop() == 0
 
 
+@pytest.mark.heavy
+def test_plain_spark_runs_the_same_project(ask: Ask, place: Path) -> None:
+    """Spark's own `spark-pipelines` and the gateway take turns on examples/shop; each goes on where the other has stopped."""
+    made = place / "shop"
+    shutil.copytree(ROOT / "examples" / "shop", made, copy_function=shutil.copyfile)
+    spec = made / "spark-pipeline.yml"
+    spec.write_text(spec.read_text().replace("file:///tmp/delta-sql-gateway/shop", f"file://{place}/shop-storage"))
+    tables = place / "warehouse" / "shop"
+
+    def counts() -> list[int | None]:
+        return [rows(tables / name) for name in ("bronze_orders", "silver_orders", "quarantine_orders")]
+
+    def plain() -> str:
+        code, out, errors = ask("plain", made, "shop", str(tables), settings=False)
+        assert code == 0, out + errors
+        return out + errors
+
+    assert "Run is COMPLETED" in plain()
+    first = counts()
+    for file in (made / "next").rglob("*.*"):
+        shutil.copyfile(file, made / "raw" / file.relative_to(made / "next"))
+    code, _, errors = ask("run", made)
+    assert code == 0, errors
+    second = counts()
+    plain()
+    assert (first, second, counts()) == ([6, 4, 2], [10, 7, 3], [10, 7, 3])
+
+
 def test_status_needs_no_spark(shop: Shop) -> None:
     environment = {**clean_environment(), "PATH": "/nonexistent", "JAVA_HOME": ""}
     place = ["--warehouse", str(shop[0] / "warehouse"), "--state", str(shop[0] / "state")]
