@@ -43,7 +43,7 @@ from gateway.sql.commands import explained, parse_command
 from gateway.sql.compile import Compiled, bind, compile_query
 from gateway.sql.parameters import bound_parameters
 from gateway.sql.resolve import Binder, BoundQuery
-from gateway.sql.respell import check_allowed
+from gateway.sql.spark_allowed import check_allowed
 from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement
 from gateway.sql.tokens import span_of_token

@@ -36,6 +36,11 @@ def span_of_token(token: Token) -> Span:
     return Span(token.start, token.end + 1)
 
 
+def is_name(word: str) -> bool:
+    """Whether the word of a token (`scan`) may be a part of a name."""
+    return word == QUOTED or word[:1].isalpha() or word[:1] == "_"
+
+
 def syntax_error(near: str | None, span: Span | None, hint: str = "") -> UserError:
     """PARSE_SYNTAX_ERROR 42601 as Spark words it; `near` None stands for the end of the input."""
     where = f"'{near}'" if near else "end of input"
