@@ -28,8 +28,9 @@ from gateway.engine.pool import PoolLimits, WorkerPool
 from gateway.engine.router import RoutedPool
 from gateway.engine.shared import SharedLimits, SharedPool
 from gateway.engine.spark import setup as spark_setup
+from gateway.engine.spark.masters import is_connect
 from gateway.engine.spark.properties import read_properties
-from gateway.engine.spark.session import ENDS, is_connect
+from gateway.engine.spark.session import ENDS
 from gateway.errors import ConfigError
 from gateway.observability import log
 

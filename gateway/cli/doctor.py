@@ -18,8 +18,8 @@ from gateway.cli.settings import settings_flags
 from gateway.cli.spark import jar_findings, program_findings
 from gateway.config import PINS, Config, check_pins, format_bytes, load_config
 from gateway.engine.spark import setup
+from gateway.engine.spark.masters import find, is_connect
 from gateway.engine.spark.properties import read_properties
-from gateway.engine.spark.session import find, is_connect
 from gateway.errors import ConfigError
 
 _MINIMUM_DISK = 1024**3

@@ -40,7 +40,7 @@ from gateway.engine.channel import (
     Start,
 )
 from gateway.engine.mailbox import Mailbox, OwnMailbox, SharedMailbox
-from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, UserError
+from gateway.errors import CanceledError, ConfigError, GatewayError, ResourceError, ServerError, UserError
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 _STACK_BYTES = 256 * 1024 * 1024  # address space only; recursion in native planners needs it
@@ -219,7 +219,8 @@ def serve(channel: Channel) -> None:
         handler = start.handler_factory()
         handler.warm_up()
     except Exception as error:  # noqa: BLE001 - told to the front, which decides
-        traceback.print_exception(error)
+        if not isinstance(error, ConfigError):  # which says it all
+            traceback.print_exception(error)
         told = error.message if isinstance(error, GatewayError) else f"{type(error).__name__}: {error}"
         channel.send(NotReady(told))
         return

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.config import Config
-from gateway.engine.spark import session, setup
+from gateway.engine.spark import masters, session, setup
 from gateway.engine.spark.properties import read_properties
 from gateway.errors import ConfigError
 
@@ -57,7 +57,7 @@ def serve(config: Config, master: str, warehouse: Path, log: Path) -> Iterator[S
         raise ConfigError("spark", problem.detail)
     _check_connect()
     with _connect_mode():
-        if session.is_connect(master):
+        if masters.is_connect(master):
             with contextlib.closing(_Connected(master)) as connected:
                 yield Server(connected.session, None, None, None, None)
             return

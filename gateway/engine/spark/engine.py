@@ -15,8 +15,8 @@ from typing import Any
 
 from gateway import observability
 from gateway.engine.base import Definition, Emit, Progress
+from gateway.engine.spark import masters, setup
 from gateway.engine.spark import session as sessions
-from gateway.engine.spark import setup
 from gateway.engine.spark.errors import is_lost
 from gateway.engine.spark.mirror import Mirror
 from gateway.errors import CanceledError, ConfigError, GatewayError
@@ -72,7 +72,7 @@ class SparkEngine:
 
     def __init__(self, options: SparkOptions) -> None:
         self.options = options
-        self.is_connect = sessions.is_connect(options.master)
+        self.is_connect = masters.is_connect(options.master)
         self._root: Any = None
         self._mirror: Mirror | None = None
         self._free: list[tuple[object, SparkSessionSlot]] = []  # the most recently used last
@@ -91,7 +91,7 @@ class SparkEngine:
             options.scratch.mkdir(parents=True, exist_ok=True)
             logging = options.scratch / "log4j2.properties"
             logging.write_text(_LOGGING)
-            extra = {**(sessions.LOCAL if sessions.is_local(options.master) else {}), **options.extra}
+            extra = {**(sessions.LOCAL if masters.is_local(options.master) else {}), **options.extra}
             java = f"-Dlog4j2.configurationFile={logging.as_uri()} {extra.pop('spark.driver.extraJavaOptions', '')}"
             configuration = sessions.settings(jars, options.scratch, memory=options.memory, extra=extra)
             configuration["spark.driver.extraJavaOptions"] = java.strip()
@@ -187,7 +187,7 @@ class SparkEngine:
     def _end_if_alone(self) -> None:
         """End the process if statements wait for executors that no master will bring: Spark itself would wait for ever."""
         now = time.monotonic()
-        if not self.options.master.startswith(sessions.STANDALONE) or not self._running:
+        if not masters.has_executors(self.options.master) or not self._running:
             self._manned = now
             return
         if self._root.sparkContext._jsc.sc().getExecutorMemoryStatus().size() > 1:  # noqa: SLF001 (the driver is one)
@@ -195,7 +195,7 @@ class SparkEngine:
         elif now - self._manned > _SILENCE_SECONDS:
             self._manned = now
             try:
-                sessions.reach(self.options.master)
+                masters.reach(self.options.master)
             except ConfigError:
                 os._exit(sessions.CLUSTER_GONE)
 

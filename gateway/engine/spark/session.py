@@ -5,20 +5,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import socket
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from gateway.engine.spark import setup
+from gateway.engine.spark.masters import find, is_local, reach
 from gateway.errors import ConfigError
 
-CONNECT, STANDALONE, KUBERNETES, YARN = "sc://", "spark://", "k8s://", "yarn"
-_YARN_FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
-_REACH_SECONDS = 10.0
 _RETRIES = 5  # some 5 s: pyspark's own 15 take ten minutes
 # Exit codes of the process that owns Spark, and their meaning.
 JVM_ENDED, JVM_HUNG, JVM_MEMORY, SERVER_GONE, CLUSTER_GONE = 71, 72, 73, 74, 75
@@ -52,16 +47,6 @@ _QUIET: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
-
-
-def is_connect(master: str) -> bool:
-    """Whether `master` names a Connect server instead of a cluster manager."""
-    return master.startswith(CONNECT)
-
-
-def is_local(master: str) -> bool:
-    """Whether everything runs in one JVM on this machine."""
-    return master == "local" or master.startswith("local[")
 
 
 def settings(
@@ -165,69 +150,6 @@ def connect(url: str) -> Any:
     except (PySparkException, OSError, ValueError) as error:
         raise ConfigError("spark", f"{where} does not answer: {first_line(error)}") from error
     return session
-
-
-def find(master: str) -> str | None:
-    """Where a cluster is; None if there is nothing to be told before Spark asks it. Raises ConfigError if it is not found."""
-    if master == YARN:
-        folder = next((os.environ[name] for name in _YARN_FOLDERS if os.environ.get(name)), None)
-        if folder is None:
-            names = " or ".join(_YARN_FOLDERS)
-            raise ConfigError("spark", f"the master yarn needs {names}: the folder with the cluster's yarn-site.xml")
-        if not os.path.isdir(folder):
-            raise ConfigError("spark", f"the folder of YARN's configuration, {folder}, is not there")
-        return f"YARN by {folder}"
-    if master.startswith((STANDALONE, KUBERNETES, CONNECT)):
-        return f"{reach(master)} accepts connections"
-    return None
-
-
-def reach(master: str) -> str:
-    """The address of a spark://, k8s:// or sc:// URL at which something listens. Raises ConfigError unless there is one.
-
-    Spark itself would try for minutes. Addresses are told without the URL, which may hold a token.
-    """
-    problem: OSError | None = None
-    where = ""
-    for host, port in _addresses(master):
-        where = f"{host}:{port}"
-        try:
-            socket.create_connection((host, port), _REACH_SECONDS).close()
-            return where
-        except OSError as error:
-            problem = error
-    reason = None if problem is None else problem.strerror or problem
-    raise ConfigError("spark", f"{where} does not answer: {reason}") from problem
-
-
-def _addresses(master: str) -> list[tuple[str, int]]:
-    if is_connect(master):
-        return [setup.connect_address(master)]
-    if master.startswith(KUBERNETES):
-        url = master.removeprefix(KUBERNETES)
-        return [_kubernetes(url if "://" in url else f"https://{url}", master)]
-    found = []
-    for address in master.removeprefix(STANDALONE).split(","):
-        try:
-            parts = urlsplit(f"//{address}")
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            host = port = None
-        if not host or not port:
-            raise ConfigError("spark", f"{master} is not spark://HOST:PORT")
-        found.append((host, port))
-    return found
-
-
-def _kubernetes(url: str, master: str) -> tuple[str, int]:
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host = port = None
-    if not host:
-        raise ConfigError("spark", f"{master} is not k8s://HOST:PORT")
-    return host, port or (80 if parts.scheme == "http" else 443)
 
 
 def quieten() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from gateway.delta import log
 from gateway.delta.features import Protocol, check_readable, check_writable
-from gateway.engine.spark.session import is_connect
+from gateway.engine.spark.masters import is_connect
 from gateway.errors import ConfigError, GatewayError, ServerError, unsupported
 from gateway.pipelines.jobs.columns import can_widen, parse_schema, type_at
 from gateway.pipelines.jobs.ledger import ledger_folder, opened, read_plans

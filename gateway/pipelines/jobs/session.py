@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.config import Config
 from gateway.engine import spill
-from gateway.engine.spark import session, setup
+from gateway.engine.spark import masters, session, setup
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.properties import read_properties
 from gateway.errors import ConfigError, GatewayError, ServerError
@@ -37,7 +37,7 @@ def spark_session(config: Config, say: Say, *, jars: Sequence[Path] = ()) -> Ite
         ConfigError: what Spark needs is missing, or it does not start.
     """
     master = config.spark or LOCAL
-    if session.is_connect(master):
+    if masters.is_connect(master):
         if jars:
             raise ConfigError("jar", f"a server at {master} brings its own jars")
         problem = setup.connect_problem()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine.spark.session import find, reach
+from gateway.engine.spark.masters import find, reach
 from gateway.errors import ConfigError
 
 
@@ -30,16 +30,54 @@ def test_a_token_is_never_told() -> None:
     assert "secret" not in str(raised.value)
 
 
-def test_yarn_is_found_by_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture
+def yarn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The file that tells where YARN is."""
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
-    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+    monkeypatch.setenv("YARN_CONF_DIR", str(tmp_path))
+    return tmp_path / "yarn-site.xml"
+
+
+def properties(**values: str) -> str:
+    """A file of Hadoop's; keys are those of resource managers, with _ for dots."""
+    one = "<property><name>yarn.resourcemanager.{}</name><value>{}</value></property>"
+    inner = "".join(one.format(key.replace("_", "."), value) for key, value in values.items())
+    return f"<configuration>{inner}</configuration>"
+
+
+def test_yarn_needs_its_configuration(yarn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"YARN's configuration cannot be read: .*No such file"):
+        find("yarn")
+    yarn.write_text("<configuration>")
+    with pytest.raises(ConfigError, match=r"YARN's configuration cannot be read: .*yarn-site.xml: no element found"):
+        find("yarn")
+    monkeypatch.delenv("YARN_CONF_DIR")
     with pytest.raises(ConfigError, match="yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR"):
         find("yarn")
-    monkeypatch.setenv("YARN_CONF_DIR", str(tmp_path / "gone"))
-    with pytest.raises(ConfigError, match=r"gone, is not there"):
+
+
+def test_yarn_is_where_its_configuration_says(yarn: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        there = f"127.0.0.1:{port}"
+        for values in (
+            {"address": there},
+            {"hostname": "127.0.0.1", "address": f"${{yarn.resourcemanager.hostname}}:{port}"},
+            {"ha_enabled": "true", "ha_rm-ids": "a, b", "address_a": "127.0.0.1:1", "address_b": there},
+        ):
+            yarn.write_text(properties(**values))
+            assert find("yarn") == f"{there} accepts connections"
+    with pytest.raises(ConfigError, match=f"{there} does not answer: Connection refused"):
         find("yarn")
-    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
-    assert find("yarn") == f"YARN by {tmp_path}"
+    yarn.write_text(properties(hostname="127.0.0.1"))
+    with pytest.raises(ConfigError, match=r"127.0.0.1:8032 does not answer: Connection refused"):
+        find("yarn")
+    yarn.write_text(properties(address="here:and there"))
+    with pytest.raises(ConfigError, match=r"yarn.resourcemanager.address in .* is not HOST:PORT"):
+        find("yarn")
+
+
+def test_nothing_is_known_of_other_masters() -> None:
     assert find("local-cluster[2, 1, 1024]") is None
 
 
