@@ -297,9 +297,9 @@ def normalise_setting(key: str, value: str, spark: bool = False) -> tuple[str, s
     """
     setting = find_setting(key)
     if setting is None and spark and is_sparks(key.strip()):
-        return key.strip(), value  # Spark tells its keys apart by case
+        return key.strip(), value
     if setting is None:
-        return (key.strip().lower(), value) if is_tuning(key.strip()) else None
+        return (key.strip(), value) if is_tuning(key.strip()) else None  # Spark tells its keys apart by case
     try:
         text = setting.parse(value.strip())
     except ValueError as error:
@@ -342,7 +342,8 @@ def session_settings_markdown() -> str:
         "case. Other values of those marked *fixed* would change what statements mean and are refused. With `--spark`,",
         "other values of those marked *Spark* are taken, as are `spark.sql.legacy.*` and `spark.sql.optimizer.*`: the",
         "session's statements then run on Spark until the setting is RESET, and no temporary function can be made. Its pure",
-        "tuning keys (`spark.sql.shuffle.partitions`, `spark.sql.adaptive.*`, …) are accepted and have no effect.",
+        "tuning keys (`spark.sql.shuffle.partitions`, `spark.sql.adaptive.*`, …) hold for what runs on Spark, spelt with the",
+        "case that Spark gives them; on the embedded engine they have no effect.",
         "",
         "| key | also | default | meaning |",
         "| --- | --- | --- | --- |",

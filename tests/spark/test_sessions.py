@@ -90,6 +90,17 @@ def test_settings_of_the_session(sql: Sql) -> None:
     assert sql.spark("SELECT user")[0][0] == sql.embedded("SELECT current_user()")[0][0]
 
 
+def test_tuning_of_the_session(sql: Sql) -> None:
+    partitions = "SELECT count(*) FROM (SELECT DISTINCT spark_partition_id() FROM range(100))"
+    sql.auto("SET spark.sql.leafNodeDefaultParallelism = 3")
+    assert sql.spark(partitions) == [(3,)]
+    sql.auto("SET spark.sql.leafNodeDefaultParallelism = many")
+    with pytest.raises(Exception, match=r"INVALID_CONF_VALUE.*leafNodeDefaultParallelism.*SQLSTATE"):
+        sql.spark(partitions)
+    sql.auto("RESET spark.sql.leafNodeDefaultParallelism")
+    assert sql.spark(partitions) == [(2,)]
+
+
 PARAMETERS = [
     1,
     -(1 << 63),

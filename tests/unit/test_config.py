@@ -175,6 +175,7 @@ def test_pins_equal_the_project_file() -> None:
         ("gateway.engine", "AUTO", ("gateway.engine", "auto")),
         ("spark.sql.shuffle.partitions", "10", ("spark.sql.shuffle.partitions", "10")),
         ("spark.sql.adaptive.enabled", "false", ("spark.sql.adaptive.enabled", "false")),
+        (" spark.sql.autoBroadcastJoinThreshold", "-1", ("spark.sql.autoBroadcastJoinThreshold", "-1")),
         ("spark.sql.caseSensitive", "false", ("spark.sql.caseSensitive", "false")),
         ("no.such.key", "1", None),
     ],
