@@ -24,6 +24,9 @@ from tests.fix_shared import ROOT
 _RIGHT = ("pass", "pass_error", "name")
 _NAMES = ("spark_function_examples", "spark_golden_dev")
 _ASKED = 0.98
+_DETAIL = 300  # characters that are recorded of what differs
+# Scripts whose handlers catch what UPDATE and DELETE raise on tables that are not Delta's; the gateway's tables are.
+_OTHER_TABLES = "scripting/randomly_generated_scripts.sql"
 
 
 def _run(script: Path, name: str, out: Path, *flags: str) -> None:
@@ -52,10 +55,18 @@ def _verdicts(path: Path) -> dict[str, tuple[str, str]]:
 
 
 def _verdict(record: dict[str, str]) -> str:
-    """The verdict, but for VOID alone, also inside other types: clients are told STRING, as Databricks does."""
+    """The verdict, but for VOID alone, also inside other types, of which clients are told STRING, and the catalog's name."""
     pairs = [detail.partition("!=") for detail in record["detail"].split("; ")]
-    told = all(re.sub(r"\bvoid\b", "string", wanted) == found for wanted, _, found in pairs)
-    return "pass" if record["verdict"] == "type" and told else record["verdict"]
+    if record["verdict"] == "type":
+        told = all(re.sub(r"\bvoid\b", "string", wanted) == found for wanted, _, found in pairs)
+    else:
+        cut = len(record["detail"]) >= _DETAIL
+        told = all(
+            wanted.replace("spark_catalog.", "main.") == found
+            or (cut and found is pairs[-1][2] and wanted.replace("spark_catalog.", "main.").startswith(found))
+            for wanted, _, found in pairs
+        )
+    return "pass" if record["verdict"] in ("type", "name") and told else record["verdict"]
 
 
 def _plain(script: Path, name: str) -> dict[str, tuple[str, str]]:
@@ -66,6 +77,15 @@ def _plain(script: Path, name: str) -> dict[str, tuple[str, str]]:
         _run(script, name, draft, "--adapter", "spark")
         draft.replace(cache)
     return _verdicts(cache)
+
+
+def _counts(statement: str, verdict: str) -> bool:
+    return verdict in _RIGHT and not statement.startswith(_OTHER_TABLES)
+
+
+def _is_wrong(statement: str, ours: str, plain: str) -> bool:
+    """Spark's own names may have changed between the version that was recorded and ours."""
+    return ours in corpora.WRONG and ours != plain and not corpora.excused(statement, ours)
 
 
 def main() -> int:
@@ -84,14 +104,14 @@ def main() -> int:
         server = start_server(Path(folder), *flags)
         try:
             for name in _NAMES:
-                plain = {i for i, (verdict, _) in _plain(script, name).items() if verdict in _RIGHT}
+                plain = {i: verdict for i, (verdict, _) in _plain(script, name).items() if _counts(i, verdict)}
                 out = ROOT / ".bench" / f"wire-{name}.gz"
                 # One job: the files of a corpus share one schema.
                 _run(script, name, out, "--adapter", "gateway", "--url", server.thrift_url, "-j", "1")
                 ours = _verdicts(out)
                 counts = Counter(ours[i][0] for i in plain)
                 right = sum(counts[v] for v in _RIGHT)
-                wrong = [i for i in sorted(plain) if ours[i][0] in corpora.WRONG and not corpora.excused(i, ours[i][0])]
+                wrong = [i for i in sorted(plain) if _is_wrong(i, ours[i][0], plain[i])]
                 others = ", ".join(f"{n} {v}" for v, n in counts.most_common() if v not in _RIGHT)
                 print(f"{name}: {right} of {len(plain)} ({right / len(plain):.1%}); {others}; wrong {len(wrong)}")
                 for i in wrong:
