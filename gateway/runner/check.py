@@ -12,19 +12,24 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from gateway.config.session import ENGINE, honoured_by_spark
-from gateway.engine.base import Event, Planned, SessionChange, SessionState, Statement, TempView
-from gateway.errors import GatewayError, Span, UnsupportedError, line_and_column
-from gateway.planner import Plan, asked_for, handed_over, honoured_there
+from gateway.config.session import ENGINE, honoured_by_spark, keeps_nanoseconds
+from gateway.engine.base import Event, HandedOverError, Planned, SessionChange, SessionState, Statement, TempView
+from gateway.errors import GatewayError, Span, UnsupportedError, line_and_column, unsupported
+from gateway.planner import Plan, asked_for, handed_over, honoured_there, uses_definitions
 from gateway.runner import commands
+from gateway.runner.definitions import declared, needed, temporary_view
 from gateway.runner.handler import Environment, Runner
 from gateway.sql import command_nodes as c
 from gateway.sql.commands import explained, parse_command
 from gateway.sql.cursor import DEFAULT_LIMITS
+from gateway.sql.made_view import view_of
 from gateway.sql.parameters import bound_parameters
+from gateway.sql.spark_allowed import check_allowed
+from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement, statement_end
 from gateway.sql.tokens import END, scan
 
+Routed = tuple[str, str, tuple[SessionChange, ...]]
 _MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 _READ_ONLY = (
     c.ShowCatalogs,
@@ -77,37 +82,65 @@ def check(text: str, runner: Runner) -> list[Checked]:
     reports = []
     for span in _split(text):
         source = text[span.start : span.stop]
-        env = runner.environment(session)
-        statement = None
         try:
             statement = read_statement(_blank(text, span.start) + source, limits)
-            command = parse_command(statement)
-            env.parameters = bound_parameters(statement.markers, (), env.context)
-            meant = explained(statement) or statement
-            engine = env.setting(ENGINE)
-            wanted = honoured_there(meant, honoured_by_spark(session.settings), engine) or asked_for(meant, engine)
-            engine, reason, changes = _check_one(command, Statement("check", text, session), env, runner)
-            if runner.has_spark and wanted is not None:
-                engine, reason = wanted.engine, wanted.reason
-        except UnsupportedError as error:
-            handover = None
-            if runner.has_spark and statement is not None:
-                handover = handed_over(explained(statement) or statement, error, env.setting(ENGINE))
-            if handover is None:
-                reports.append(_failure(error, text, span, source, made))
-                continue
-            line, column = line_and_column(text, span.start)
-            reports.append(Checked(Verdict.RUNS, line, column + 1, source, handover.engine, handover.reason))
-            continue
+            engine, reason, changes = _routed(statement, session, runner)
         except GatewayError as error:
             reports.append(_failure(error, text, span, source, made))
             continue
         session = _applied(session, changes)
-        if isinstance(command, (c.CreateTable, c.CreateSchema, c.CreateView)):
-            made.add(command.name.parts[-1].lower())
+        made |= _made(statement)
         line, column = line_and_column(text, span.start)
         reports.append(Checked(Verdict.RUNS, line, column + 1, source, engine, reason))
     return reports
+
+
+def _made(statement: Read) -> set[str]:
+    """The names of tables, schemas and views that the statement makes."""
+    try:
+        command = parse_command(statement)
+    except UnsupportedError:  # what only Spark knows
+        return set()
+    if isinstance(command, (c.CreateTable, c.CreateSchema, c.CreateView)):
+        return {command.name.parts[-1].lower()}
+    return set()
+
+
+def _routed(statement: Read, session: SessionState, runner: Runner) -> Routed:
+    """Engine, reason and effects on the session. Raises GatewayError as running the statement would."""
+    env = runner.environment(session)
+    env.parameters = bound_parameters(statement.markers, (), env.context)
+    meant = explained(statement) or statement
+    asked = env.setting(ENGINE)
+    wanted = honoured_there(meant, honoured_by_spark(session.settings), asked) or asked_for(meant, asked)
+    uses = uses_definitions(meant, [d.key for d in needed(statement, session)])
+    try:
+        if uses is not None:  # only Spark knows of what type they are
+            raise unsupported(f"Running this statement on Spark ({uses.reason})", statement.span)
+        with runner.functions_told(statement, env):
+            command = parse_command(statement)
+            engine, reason, changes = _check_one(command, Statement("check", statement.text, session), env, runner)
+        if runner.has_spark and wanted is not None:
+            engine, reason = wanted.engine, wanted.reason
+        return engine, reason, changes
+    except HandedOverError as handed:
+        handover = handed.handover
+    except UnsupportedError as error:
+        found = wanted or uses or handed_over(meant, error, asked)
+        if found is None or not runner.has_spark:
+            raise
+        check_allowed(meant, keeps_nanoseconds(session.settings))
+        handover = found
+    return handover.engine, handover.reason, _effects(statement, session) if meant is statement else ()
+
+
+def _effects(statement: Read, session: SessionState) -> tuple[SessionChange, ...]:
+    """What a statement that only Spark runs would do to the session."""
+    view = view_of(statement)
+    if view is not None and view.temporary:
+        kept = temporary_view(view, session)
+        return (SessionChange("put_view", kept.name.lower(), view=kept),)
+    return declared(statement, session)
 
 
 def _split(text: str) -> Iterator[Span]:
@@ -132,9 +165,7 @@ def _blank(text: str, stop: int) -> str:
     return "".join("\n" if character == "\n" else " " for character in text[:stop])
 
 
-def _check_one(
-    command: Any, job: Statement, env: Environment, runner: Runner
-) -> tuple[str, str, tuple[SessionChange, ...]]:
+def _check_one(command: Any, job: Statement, env: Environment, runner: Runner) -> Routed:
     """Engine, reason and effects on the session."""
     if isinstance(command, c.Explain):
         return _check_one(command.statement, job, env, runner)
@@ -171,7 +202,7 @@ def _failure(error: GatewayError, text: str, span: Span, source: str, made: set[
 
 def _applied(session: SessionState, changes: tuple[SessionChange, ...]) -> SessionState:
     catalog, schema = session.catalog, session.schema
-    settings, views = dict(session.settings), dict(session.views)
+    settings, views, definitions = dict(session.settings), dict(session.views), dict(session.definitions)
     for change in changes:
         match change.kind:
             case "use":
@@ -188,7 +219,12 @@ def _applied(session: SessionState, changes: tuple[SessionChange, ...]) -> Sessi
                 views[view.name.lower()] = view
             case "drop_view":
                 views.pop(change.name.lower(), None)
-    return replace(session, catalog=catalog, schema=schema, settings=settings, views=views)
+            case "put_definition":
+                assert change.definition is not None
+                definitions[change.name] = change.definition
+            case "drop_definition":
+                definitions.pop(change.name, None)
+    return replace(session, catalog=catalog, schema=schema, settings=settings, views=views, definitions=definitions)
 
 
 class _AboutToWriteError(Exception):

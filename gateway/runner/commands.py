@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.config.session import (
-    ENGINE,
     SESSION_SETTINGS,
     find_setting,
     is_tuning,
     normalise_setting,
 )
-from gateway.engine.base import Emit, SessionChange, Statement
+from gateway.engine.base import Emit, HandedOverError, SessionChange, Statement
 from gateway.errors import UnsupportedError, UserError, unsupported
-from gateway.planner import described, too_large
+from gateway.planner import described
 from gateway.runner import views, writes
 from gateway.runner.answer import Answer, done, rows_of, strings
 from gateway.runner.patterns import hive
@@ -402,6 +401,8 @@ def explained_elsewhere(engine: str, reason: str) -> Answer:
 def _explain(command: c.Explain, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
     inner = command.statement
     field = _PLAN
+    if isinstance(inner, c.Insert):
+        env.tables.find(inner.table.parts, None, inner.table.span)
     if isinstance(inner, (c.CreateTable, c.Insert)) and inner.query is not None:
         tree = inner.query.tree
     elif isinstance(inner, c.Query):
@@ -410,10 +411,10 @@ def _explain(command: c.Explain, job: Statement, env: Environment, runner: Runne
         return rows_of(
             "EXPLAIN", field, [[f"Engine: gateway\nReason: {type(inner).__name__} is answered without an engine"]]
         )
-    compiled, decision = runner.prepared(tree, env)
-    large = too_large(decision, runner.spark_above, env.setting(ENGINE))
-    if large is not None and runner.has_spark:
-        return explained_elsewhere(large.engine, large.reason)
+    try:
+        compiled, decision = runner.prepared(tree, env)
+    except HandedOverError as handed:
+        return explained_elsewhere(handed.handover.engine, handed.handover.reason)
     text = described(decision)
     if command.mode != "simple":
         text += f"\n\n== Engine Text ==\n{compiled.generated.text}"

@@ -1,4 +1,4 @@
-"""Temporary variables and functions: they live in Spark sessions; the gateway's session keeps texts that make them again."""
+"""Temporary variables, functions and views that only Spark knows: the gateway's session keeps texts that make them there."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from gateway.config.session import honoured_by_spark
 from gateway.delta.schema import parse_schema
-from gateway.engine.base import Definition, SessionChange, SessionState
+from gateway.engine.base import Definition, SessionChange, SessionState, TempView
 from gateway.errors import UnsupportedError
+from gateway.runner.context import context_of
 from gateway.sql.definitions import Defined, defined
+from gateway.sql.made_view import MadeView
 from gateway.sql.spark_literals import quoted_text, spark_value
 from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement
@@ -59,15 +62,42 @@ def changes(
     Raises UnsupportedError for a variable whose value has no text, which is dropped again.
     """
     found: list[SessionChange] = []
-    what = defined(statement)
-    for key in what.dropped:
-        known.pop(key, None)
-        found.append(SessionChange("drop_definition", key))
-    made = [Definition(d.key, d.text, state.catalog, state.schema) for d in what.made]
-    found += [_put(_valued(definition, spark), known) for definition in made]
-    if what.sets:
+    for change in declared(statement, state):
+        if change.definition is None:
+            known.pop(change.name, None)
+            found.append(change)
+        else:
+            found.append(_put(_valued(change.definition, spark), known))
+    if defined(statement).sets:
         found += [_put(_valued(d, spark), known) for d in state.definitions.values() if d.key.startswith("variable ")]
     return tuple(found)
+
+
+def declared(statement: Read, state: SessionState) -> tuple[SessionChange, ...]:
+    """What a statement's text says of the session's definitions: those that it drops and, without values, makes."""
+    what = defined(statement)
+    made = [Definition(d.key, d.text, state.catalog, state.schema) for d in what.made]
+    return (
+        *(SessionChange("drop_definition", key) for key in what.dropped),
+        *(SessionChange("put_definition", d.key, definition=d) for d in made),
+    )
+
+
+def temporary_view(view: MadeView, state: SessionState) -> TempView:
+    """What a session keeps of a temporary view over a query that only Spark knows."""
+    name = view.name[-1]
+    return TempView(
+        name,
+        view.query,
+        tuple(column for column, _ in view.columns),
+        state.catalog,
+        state.schema,
+        view.comment,
+        views=frozenset(v for v in state.views if v != name.lower()),
+        time_zone=context_of(state).time_zone,
+        collation=view.collation,
+        settings=tuple(sorted(honoured_by_spark(state.settings).items())),
+    )
 
 
 def _put(definition: Definition, known: dict[str, Definition]) -> SessionChange:
@@ -95,4 +125,4 @@ def _valued(definition: Definition, spark: Any) -> Definition:
     return replace(definition, value=f"CAST({value} AS {kind})")
 
 
-__all__ = ["Defined", "changes", "needed", "prepare"]
+__all__ = ["Defined", "changes", "declared", "needed", "prepare", "temporary_view"]

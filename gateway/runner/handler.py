@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -29,7 +30,7 @@ from gateway.engine.base import (
     Statement,
 )
 from gateway.engine.datafusion import DataFusionEngine
-from gateway.errors import UnsupportedError, UserError, unsupported
+from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.planner import Plan, asked_for, handed_over, honoured_there, plan, too_large, uses_definitions
 from gateway.runner import commands, metadata
 from gateway.runner.answer import Answer
@@ -127,13 +128,14 @@ class Runner:
             )
             if wanted is not None:
                 raise unsupported(f"Running this statement on Spark ({wanted.reason})", statement.span)
-            self._attempt(statement, job, env, started, emit)
+            with self.functions_told(statement, env):
+                self._answer(statement, job, env, started, emit)
         except UnsupportedError as error:
             error.at(span_of_token(statement.tokens[0]))  # the engine's and a table's refusals know no place
             inner = explained(statement)
             handover = wanted or handed_over(inner or statement, error, env.setting(ENGINE))
             if inner is not None:
-                self._deliver(self._route(error, handover), emit)
+                self._deliver(self._route(inner, job, error, handover), emit)
                 return
             if handover is None:
                 raise
@@ -141,10 +143,11 @@ class Runner:
                 check_allowed(statement, keeps_nanoseconds(job.session.settings))
             self.hand_over(error, handover)
 
-    def _attempt(self, statement: Read, job: Statement, env: Environment, started: float, emit: Emit) -> None:
-        """The statement's answer; what fails because of a function that only Spark knows is refused as such."""
+    @contextlib.contextmanager
+    def functions_told(self, statement: Read, env: Environment) -> Iterator[None]:
+        """What fails in the block because of a function that only Spark knows is refused as such."""
         try:
-            self._answer(statement, job, env, started, emit)
+            yield
         except UserError as error:
             unknown = error.condition in _UNKNOWN_FUNCTION
             used = called_function(statement, env.tables, env.session.views) if unknown else None
@@ -152,9 +155,14 @@ class Runner:
                 raise
             raise unsupported(f"The function `{used}`, which only Spark runs,", error.span) from None
 
-    def _route(self, error: UnsupportedError, handover: Handover | None) -> Answer:
+    def _route(self, inner: Read, job: Statement, error: UnsupportedError, handover: Handover | None) -> Answer:
+        """EXPLAIN of a statement that the embedded engine refuses."""
         if handover is None or not self.has_spark:
             return commands.explained_elsewhere("none", str(error))
+        try:
+            check_allowed(inner, keeps_nanoseconds(job.session.settings))
+        except UnsupportedError as refusal:
+            return commands.explained_elsewhere("none", str(refusal))
         return commands.explained_elsewhere(handover.engine, handover.reason)
 
     def _answer(self, statement: Read, job: Statement, env: Environment, started: float, emit: Emit) -> None:
@@ -174,9 +182,7 @@ class Runner:
             "compile_ms": _milliseconds(time.perf_counter() - started),
             "snapshot_hits": cache_hits() - hits,
         }
-        large = too_large(decision, self.spark_above, env.setting(ENGINE))
-        if large is not None and self.has_spark:
-            self.hand_over(unsupported(large.reason, statement.span), large)
+        self.check_size(decision, env, statement.span)
         self._query(decision, job.row_limit, facts, emit)
 
     def hand_over(self, error: UnsupportedError, handover: Handover) -> NoReturn:
@@ -186,15 +192,23 @@ class Runner:
         error.message = f"{error.message.rstrip('.')}. Spark can run it: start the gateway with --spark."
         raise error
 
+    def check_size(self, decision: Plan, env: Environment, span: Span | None = None) -> None:
+        """Raise HandedOverError for what would read more than the embedded engine shall."""
+        large = too_large(decision, self.spark_above, env.setting(ENGINE))
+        if large is not None and self.has_spark:
+            raise HandedOverError(unsupported(large.reason, span), large)
+
     def bind(self, tree: Any, env: Environment) -> tuple[BoundQuery, Binder]:
         """Bind a parsed query in `env`."""
         return bind(tree, env.context, env.tables, env.session.views, env.parameters)
 
     def prepared(self, tree: Any, env: Environment) -> tuple[Compiled, Plan]:
-        """Compile and plan a parsed query."""
+        """Compile and plan a parsed query. Raises HandedOverError for one that is too large."""
         query, _ = self.bind(tree, env)
         compiled = compile_query(query, env.context)
-        return compiled, plan(compiled)
+        decision = plan(compiled)
+        self.check_size(decision, env)
+        return compiled, decision
 
     def _query(self, decision: Plan, row_limit: int | None, facts: dict[str, Any], emit: Emit) -> None:
         execution = self.engine.run(decision.query)

@@ -63,10 +63,10 @@ _MERGED = struct(
     )
 )
 _INSERTED = struct(StructField("num_affected_rows", BIGINT), StructField("num_inserted_rows", BIGINT))
-# What Databricks answers for statements that write; told before they run, so that a loss of the engine is judged rightly.
 _FILES_BY_PATH = "spark.sql.runSQLOnFiles"
 _COMMIT_MARK = "spark.databricks.delta.commitInfo.userMetadata"
 _NEWEST_COMMITS = 100
+# What Databricks answers for statements that write; told before they run, so that a loss of the engine is judged rightly.
 _WRITES: dict[str, StructType] = {"DELETE": _AFFECTED, "UPDATE": _AFFECTED, "MERGE": _MERGED, "INSERT": _INSERTED}
 
 
@@ -240,18 +240,7 @@ class SparkRunner:
         self._schema(slot.spark.sql(respelt.text))
         if view.collation:
             slot.spark.sql(f"SELECT '' COLLATE {quote_part(view.collation)}")  # fails for one that does not exist
-        kept = TempView(
-            name,
-            view.query,
-            tuple(column for column, _ in view.columns),
-            state.catalog,
-            state.schema,
-            view.comment,
-            views=frozenset(v for v in state.views if v != name.lower()),
-            time_zone=context_of(state).time_zone,
-            collation=view.collation,
-            settings=tuple(sorted(honoured_by_spark(state.settings).items())),
-        )
+        kept = definitions.temporary_view(view, state)
         emit(Planned("CREATE_VIEW", "spark", job.route, RESULT, is_query=False))
         emit(Finished(0, changes=(SessionChange("put_view", name.lower(), view=kept),)))
 

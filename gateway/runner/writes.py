@@ -113,6 +113,7 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     schema_ = struct(*(StructField(f.name, f.type, True) for f in query.schema.fields))
     write.check_creatable(path, schema_, as_select=True, **options)
     decision = plan(compile_query(stored(query, binder, schema_), env.context))
+    runner.check_size(decision, env, command.name.span)
     execution = runner.engine.run(decision.query)
     execution.start()
     emit(Planned("CREATE_TABLE_AS_SELECT", decision.engine, decision.reason, _INSERTED, writes=True, is_query=True))
@@ -201,6 +202,7 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Runner, 
     aligned, casts = _aligned(command, table.schema, query, binder, _quoted(table.name))
     try:
         decision = plan(compile_query(aligned, env.context))
+        runner.check_size(decision, env, command.table.span)
         write.check_appendable(table.location)
         execution = runner.engine.run(decision.query)
         execution.start()

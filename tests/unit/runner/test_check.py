@@ -34,12 +34,12 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("check")
 
 
-def run(text: str, state: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[dict[str, object]]]:
+def run(text: str, state: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, list[dict[str, object]]]:
     """Exit code and the reports of `text`."""
     file = state / "statements.sql"
     file.write_text(text)
     flags = ["--warehouse", str(state / "warehouse"), "--state", str(state / "state")]
-    code = main(["check-sql", str(file), "--json", *flags])
+    code = main(["check-sql", str(file), "--json", *flags, *more])
     return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -88,3 +88,44 @@ def test_a_text_that_cannot_be_split(state: Path, capsys: pytest.CaptureFixture[
 def test_a_missing_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-sql", "/no/such/file.sql"]) == 2
     assert "/no/such/file.sql" in capsys.readouterr().err
+
+
+FOR_SPARK = """\
+DECLARE x INT DEFAULT 1;
+SELECT x + 1;
+CREATE TEMPORARY FUNCTION twice(a INT) RETURNS INT RETURN a * 2;
+SELECT twice(2);
+CREATE TEMPORARY VIEW known AS SELECT histogram_numeric(n_nationkey, 2) AS h FROM samples.tpch.nation;
+SELECT * FROM known;
+SELECT n_name FROM samples.tpch.nation;
+SELECT reflect('java.lang.System', 'exit', 0);
+SET ANSI_MODE = false;
+SELECT 1;
+RESET;
+DROP TEMPORARY VARIABLE x;
+SELECT x;
+SELECT sum(l_quantity) FROM samples.tpch.lineitem;
+CREATE TABLE main.default.copied AS SELECT l_quantity FROM samples.tpch.lineitem
+"""
+
+
+def test_what_spark_would_run(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, reports = run(FOR_SPARK, state, capsys, "--spark", "local[2]", "--spark-above", "4000")
+    assert [(r["verdict"], r.get("engine", "")) for r in reports] == [
+        ("runs", "spark"),
+        ("runs", "spark"),
+        ("runs", "spark"),
+        ("runs", "spark"),
+        ("runs", "spark"),
+        ("runs", "spark"),
+        ("runs", "datafusion"),
+        ("refused", ""),
+        ("runs", "gateway"),
+        ("runs", "spark"),
+        ("runs", "gateway"),
+        ("runs", "spark"),
+        ("error", ""),
+        ("runs", "spark"),
+        ("runs", "spark"),
+    ]
+    assert str(reports[-2]["reason"]).endswith("more than spark-above = 4000")

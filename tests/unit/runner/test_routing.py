@@ -64,6 +64,8 @@ def asking(session: Session, engine: str) -> Session:
     [
         ("SELECT count(*) FROM samples.tpch.region", "datafusion", PROVED),
         ("SELECT sum(l_quantity) FROM samples.tpch.lineitem", "spark", f"more than spark-above = {ABOVE}"),
+        ("INSERT INTO t SELECT l_orderkey FROM samples.tpch.lineitem", "spark", "more than spark-above"),
+        ("CREATE TABLE u AS SELECT l_orderkey FROM samples.tpch.lineitem", "spark", "more than spark-above"),
         (REQUIRED, "spark", "histogram_numeric"),
         ("UPDATE t SET id = 2", "spark", "UPDATE"),
         ("OPTIMIZE t", "spark", "OPTIMIZE"),
@@ -124,8 +126,20 @@ def test_without_spark_the_refusal_says_what_it_is_needed_for(session: Session, 
 
 @pytest.mark.parametrize(
     ("text", "engine"),
-    [("SELECT 1", "datafusion"), (REQUIRED, "spark"), ("SELECT sum(l_quantity) FROM samples.tpch.lineitem", "spark")],
+    [
+        ("SELECT 1", "datafusion"),
+        (REQUIRED, "spark"),
+        ("SELECT sum(l_quantity) FROM samples.tpch.lineitem", "spark"),
+        ("INSERT INTO t SELECT l_orderkey FROM samples.tpch.lineitem", "spark"),
+        ("SELECT reflect('java.lang.System', 'exit', 0)", "none"),
+        ("ALTER TABLE t RENAME TO u", "none"),
+    ],
 )
 def test_explain_tells_engine_and_reason(routed: Session, text: str, engine: str) -> None:
     lines = str(routed.rows(f"EXPLAIN {text}")[0][0]).splitlines()
     assert lines[0] == f"Engine: {engine}" and lines[1].startswith("Reason: ") and len(lines[1]) > 12
+
+
+def test_explain_of_a_write_to_what_is_not_there(routed: Session) -> None:
+    with pytest.raises(UserError, match="TABLE_OR_VIEW_NOT_FOUND"):
+        routed.run("EXPLAIN INSERT INTO nowhere VALUES (1)")
