@@ -241,7 +241,8 @@ def making(statement: Read, respelt: Respelt, runner: SparkRunner) -> Iterator[N
         try:
             yield
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            if not place.kind:  # else somebody else has made a table there meanwhile
+                shutil.rmtree(folder, ignore_errors=True)
             runner.engine.mirror.forget("TABLE", *spark_parts(place))
             raise
     finally:
@@ -270,7 +271,8 @@ def keep_table(spark: Any, catalog: Catalog, mention: Mention, format_: str, rep
         {row[0]: row[1] for row in rows},
         collated=is_collated(frame),
     )
-    if not catalog.put(stored, replaces):
+    taken = catalog.table_folder(place.schema, place.name) is not None
+    if taken or not catalog.put(stored, replaces):
         raise objects.already_exists(place, mention.span)
 
 

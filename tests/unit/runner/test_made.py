@@ -1,10 +1,19 @@
-"""What is kept of Spark's description of a table of another format."""
+"""Tables of other formats: what is kept of Spark's description, and what becomes of one that cannot be made."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
-from gateway.runner.made import definition_of
+from gateway.catalog.local import LocalCatalog
+from gateway.delta import write
+from gateway.runner.made import definition_of, making
+from gateway.sql.statement import read_statement
+from gateway.sqltypes import BIGINT, StructField, struct
+from tests.unit.sql.test_respell import respelt
 
 
 @pytest.mark.parametrize(
@@ -24,3 +33,23 @@ from gateway.runner.made import definition_of
 )
 def test_definitions_have_no_place_and_no_usual_collation(shown: str, kept: str) -> None:
     assert definition_of(shown) == kept
+
+
+@pytest.mark.parametrize("by_another", [False, True])
+def test_a_table_that_fails_leaves_nothing_of_its_own(tmp_path: Path, by_another: bool) -> None:
+    catalog = LocalCatalog("main", str(tmp_path))
+    catalog.create_schema("sales", None)
+    forgotten: list[Any] = []
+    mirror = SimpleNamespace(forget=lambda *what: forgotten.append(what))
+    runner = cast(Any, SimpleNamespace(catalogs={"main": catalog}, engine=SimpleNamespace(mirror=mirror)))
+    text = "CREATE TABLE main.sales.t USING csv AS SELECT 1 AS a"
+    folder = tmp_path / "sales" / "t"
+    with pytest.raises(RuntimeError, match="failed"), making(read_statement(text), respelt(text), runner):
+        if by_another:
+            write.create_table(str(folder), struct(StructField("a", BIGINT)))
+        else:
+            folder.mkdir()
+            (folder / "part-0").touch()
+        raise RuntimeError("failed")
+    assert (folder / "_delta_log").exists() == folder.exists() == by_another
+    assert len(forgotten) == 1
