@@ -171,7 +171,7 @@ class Registrar:
             now = parse_schema(frame.schema.jsonValue())
             if view.mode == EVOLUTION and not view.named:
                 self._keep(view, struct_of(now))
-                session.sql(f"CREATE VIEW {name} {clauses(view.collation, '')}AS {respelt.text}")
+                session.sql(f"CREATE OR REPLACE VIEW {name} {clauses(view.collation, '')}AS {respelt.text}")
                 return False
             found = columns_of(view, [c.name for c in now])
             kept = view.schema.fields
@@ -193,7 +193,7 @@ class Registrar:
                 casts = (f"CAST({quote_part(now[at].name)} AS {f.type.sql})" for at, f in zip(found, kept, strict=True))
                 pairs = (f"{cast} AS {quote_part(f.name)}" for cast, f in zip(casts, kept, strict=True))
                 text = f"SELECT {', '.join(pairs)} FROM ({text})"
-            session.sql(f"CREATE VIEW {name} ({columns}) {clauses(view.collation, '')}AS {text}")
+            session.sql(f"CREATE OR REPLACE VIEW {name} ({columns}) {clauses(view.collation, '')}AS {text}")
             return alike and not view.mode
 
         return make

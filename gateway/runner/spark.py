@@ -66,6 +66,7 @@ _INSERTED = struct(StructField("num_affected_rows", BIGINT), StructField("num_in
 _FILES_BY_PATH = "spark.sql.runSQLOnFiles"
 _COMMIT_MARK = "spark.databricks.delta.commitInfo.userMetadata"
 _NEWEST_COMMITS = 100
+_NOT_FOUND = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_ROUTINE")
 # What Databricks answers for statements that write; told before they run, so that a loss of the engine is judged rightly.
 _WRITES: dict[str, StructType] = {"DELETE": _AFFECTED, "UPDATE": _AFFECTED, "MERGE": _MERGED, "INSERT": _INSERTED}
 
@@ -175,7 +176,12 @@ class SparkRunner:
         if target is not None:
             emit(Writing())
         with made.making(statement, respelt, self):
-            frame = self._marked(job, slot, respelt.text) if shape is _INSERTED else slot.spark.sql(respelt.text)
+            if shape is _INSERTED:
+                frame = self._marked(job, slot, respelt.text)
+            elif statement.kind is Kind.QUERY:
+                frame = self._analysed(job, slot, respelt, emit)
+            else:
+                frame = slot.spark.sql(respelt.text)
             format_ = table_format(statement) or (stored.format if stored and statement.kind is Kind.DDL else None)
             if format_ is not None and target is not None:
                 catalog = self.catalogs[target.catalog.lower()]
@@ -210,6 +216,18 @@ class SparkRunner:
                 changes=definitions.changes(statement, slot.spark, slot.definitions, job.session) if script else (),
             )
         )
+
+    def _analysed(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, emit: Emit) -> Any:
+        """The frame of a query, asked for twice if a name is not found: another statement may be replacing a view just now."""
+        try:
+            frame = slot.spark.sql(respelt.text)
+            frame.schema  # noqa: B018 (a Connect server is asked here)
+            return frame
+        except Exception as error:
+            if getattr(error, "getCondition", lambda: "")() not in _NOT_FOUND:
+                raise
+            self.prepare(job, slot, respelt, emit)
+            return slot.spark.sql(respelt.text)
 
     def _truncate(
         self,

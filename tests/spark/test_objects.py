@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -370,6 +371,27 @@ def test_functions(functions: str, gateway: Gateway) -> None:
     )
     assert "UNRESOLVED_ROUTINE" in client.refused("SELECT f()")
     client.connection.close()
+
+
+def test_a_view_that_is_replaced_is_always_there(gateway: Gateway, client: Client) -> None:
+    """Also one that Spark is told of anew by every statement, since its columns follow its query's."""
+    client.run("CREATE TABLE t AS SELECT '<a>a</a>' AS x")
+    make = "CREATE OR REPLACE VIEW v WITH SCHEMA EVOLUTION AS SELECT xpath_string(x, 'a') AS s, {} AS n FROM t"
+    client.run(make.format(0))
+    schema = str(client.rows("SELECT current_schema()")[0][0])
+
+    def read(times: int) -> set[tuple[Any, ...]]:
+        one = Client(gateway, schema)
+        try:
+            return {row for _ in range(times) for row in one.rows("SELECT s FROM v")}
+        finally:
+            one.connection.close()
+
+    with ThreadPoolExecutor(2) as threads:
+        readers = [threads.submit(read, 6) for _ in range(2)]
+        for n in range(3):
+            client.run(make.format(n))
+        assert [reader.result() for reader in readers] == [{("a",)}] * 2
 
 
 def test_a_kept_view_is_not_pinned(client: Client) -> None:

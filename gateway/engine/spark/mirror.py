@@ -86,11 +86,12 @@ class Mirror:
             if space.get(key) == state:
                 return
             name = _full(key)
-            self._drop(space, key)
+            if wanted.kind != "VIEW" or space.get(key, ("", None))[0] != "VIEW":  # a view is replaced in one step
+                self._drop(space, key)
+                # A statement of a session may have made it there.
+                self._session.sql(f"DROP {wanted.kind} IF EXISTS {name}")
             self._database(wanted.database)
             self._database(wanted.current)
-            # A statement of a session may have made it there.
-            self._session.sql(f"DROP {wanted.kind} IF EXISTS {name}")
             settings = {**_SETTINGS, **wanted.settings}
             for setting in self._set - settings.keys():
                 configure(self._session, setting, None)
@@ -98,7 +99,11 @@ class Mirror:
                 configure(self._session, setting, value)
             self._set = set(settings)
             self._session.sql(f"USE spark_catalog.`{wanted.current}`")
-            holds = wanted.make(self._session, name)
+            try:
+                holds = wanted.make(self._session, name)
+            except BaseException:
+                self._drop(space, key)
+                raise
             space[key] = state if holds else (wanted.kind, object())
 
     def forget(self, kind: str, database: str, name: str) -> None:
