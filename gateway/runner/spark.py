@@ -295,7 +295,7 @@ class SparkRunner:
     def _finish_insert(self, statement_id: str, respelt: Respelt, emit: Emit) -> None:
         """The counts that Databricks shows; Spark's INSERT answers nothing, so they come from its commit."""
         rows = sum(
-            _inserted_rows(folder, statement_id)
+            inserted_rows(folder, statement_id)
             for mention in respelt.mentions
             if mention.is_target and (folder := self._folder(mention)) is not None
         )
@@ -494,13 +494,14 @@ def _cause(error: GatewayError, problems: list[GatewayError]) -> GatewayError:
     return problems[0].at(error.span) if unknown and problems else error
 
 
-def _inserted_rows(folder: str, statement_id: str) -> int:
-    """Rows that the statement's commit says it wrote; it is among the newest."""
+def inserted_rows(folder: str, statement_id: str) -> int:
+    """Rows that the statement's commit says it wrote; it is among the newest, maybe with a compaction by the same statement."""
     for version in reversed(log.commit_versions(folder)[-_NEWEST_COMMITS:]):
         for action in log.actions(folder, version):
             info = action.get("commitInfo", {})
-            if info.get("userMetadata") == statement_id:
-                return int(info.get("operationMetrics", {}).get("numOutputRows", 0))
+            metrics = info.get("operationMetrics", {})
+            if info.get("userMetadata") == statement_id and "numOutputRows" in metrics:
+                return int(metrics["numOutputRows"])
     return 0
 
 
