@@ -171,7 +171,8 @@ def handed_over(statement: Statement, error: UnsupportedError, engine: str) -> H
     """Spark, for what the embedded engine refuses; None where Spark must not or could not run it either."""
     if engine == EMBEDDED or error.condition in _FINAL or not _fits_spark(statement):
         return None
-    return Handover(SPARK, error.message.rstrip("."))
+    reason = error.message.rstrip(".")
+    return Handover(SPARK, f"{reason} by the embedded engine" if reason.endswith("is not supported") else reason)
 
 
 def too_large(plan: Plan, limit: int, engine: str) -> Handover | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import socket
+import sys
 import threading
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -28,6 +31,8 @@ JOIN samples.tpch.region r ON n.n_regionkey = r.r_regionkey
 GROUP BY r.r_name
 ORDER BY revenue DESC"""
 
+FOR_SPARK = "SELECT histogram_numeric(o_totalprice, 4) AS prices FROM samples.tpch.orders"
+
 SNIPPETS = """\
 Python (databricks-sql-connector):
 
@@ -42,7 +47,7 @@ Python (databricks-sql-connector):
 
 JDBC (Databricks driver):
 
-    jdbc:databricks://{address}/default;transportMode=http;ssl=0;httpPath={path};AuthMech=3;UID=token;PWD=none-needed;UseThriftClient=1
+    jdbc:databricks://{address}/default;transportMode=http;ssl=0;httpPath={path};AuthMech=3;UID=token;PWD=none-needed;UseThriftClient=1;EnableTelemetry=0
 
 beeline:
 
@@ -50,7 +55,7 @@ beeline:
 
 This command line:
 
-    gateway query --url {url} "SELECT * FROM samples.nyctaxi.trips LIMIT 5"
+    {program} query --url {url} "SELECT * FROM samples.nyctaxi.trips LIMIT 5"
 
 Health: curl {url}/readyz       Metrics: curl {url}/metrics
 Tables: {warehouse}/<schema>/<table>/ is main.<schema>.<table>"""
@@ -73,8 +78,10 @@ def run(arguments: argparse.Namespace) -> int:
     gateway.start()
     try:
         print(f"The gateway is ready at {gateway.url}\n")
-        name, table = _query(gateway.url)
-        print(f"{name} asked:\n\n{_indented(QUERY)}\n\nand got:\n\n{_indented(_shown(table))}", flush=True)
+        _show(gateway.url, QUERY)
+        if config.spark is not None:
+            print("\nWhat only Spark knows goes to Spark, which starts now (5 to 30 s) ...\n", flush=True)
+            _show(gateway.url, FOR_SPARK)
         print("\n" + _snippets(gateway.url, config), flush=True)
         if not arguments.once:
             print("\nCtrl-C ends the gateway.", flush=True)
@@ -94,13 +101,18 @@ def _stop_on_signal(stop: threading.Event) -> None:
         signal.signal(number, on_signal)
 
 
-def _query(url: str) -> tuple[str, pa.Table]:
+def _show(url: str, query: str) -> None:
+    name, table = _query(url, query)
+    print(f"{name} asked:\n\n{_indented(query)}\n\nand got:\n\n{_indented(_shown(table))}", flush=True)
+
+
+def _query(url: str, query: str) -> tuple[str, pa.Table]:
     """Name of the client that asked, and the rows."""
     try:
         from databricks import sql
     except ImportError:
         with Client(url).open() as client:
-            return "The built-in client (databricks-sql-connector is not installed)", client.execute(QUERY).table()
+            return "The built-in client (databricks-sql-connector is not installed)", client.execute(query).table()
     arguments: dict[str, Any] = {
         "server_hostname": "localhost",
         "http_path": DEFAULT_PATH,
@@ -109,7 +121,7 @@ def _query(url: str) -> tuple[str, pa.Table]:
         "enable_telemetry": False,
     }
     with sql.connect(**arguments) as connection, connection.cursor() as cursor:
-        cursor.execute(QUERY)
+        cursor.execute(query)
         return f"databricks-sql-connector {sql.__version__}", cursor.fetchall_arrow()
 
 
@@ -123,7 +135,13 @@ def _indented(text: str) -> str:
 
 
 def _snippets(url: str, config: Config) -> str:
-    return SNIPPETS.format(url=url, path=DEFAULT_PATH, address=url.removeprefix("http://"), warehouse=config.warehouse)
+    return SNIPPETS.format(
+        url=url,
+        path=DEFAULT_PATH,
+        address=url.removeprefix("http://"),
+        warehouse=config.warehouse,
+        program=os.path.relpath(Path(sys.executable).with_name("gateway")),
+    )
 
 
 def _is_taken(port: int) -> bool:

@@ -97,7 +97,9 @@ def _read(spec: Path) -> Mapping[Any, Any]:
     try:
         import yaml
     except ImportError:
-        raise ConfigError("pipeline", "PyYAML is not installed: pip install 'gateway[spark]'") from None
+        raise ConfigError(
+            "pipeline", "PyYAML is not installed: pip install '.[spark]' in the project's folder"
+        ) from None
     try:
         values = yaml.safe_load(spec.read_text(encoding="utf-8"))
     except OSError as error:

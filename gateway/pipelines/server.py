@@ -112,7 +112,9 @@ def _check_connect() -> None:
         import grpc_status  # noqa: F401
         import pandas  # noqa: F401
     except ImportError as error:
-        raise ConfigError("spark", f"{error.name} is not installed: pip install 'gateway[spark]'") from error
+        raise ConfigError(
+            "spark", f"{error.name} is not installed: pip install '.[spark]' in the project's folder"
+        ) from error
 
 
 def _local(classic: Any) -> _Connected:

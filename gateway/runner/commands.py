@@ -408,9 +408,7 @@ def _explain(command: c.Explain, job: Statement, env: Environment, runner: Runne
     elif isinstance(inner, c.Query):
         tree = inner.tree
     else:
-        return rows_of(
-            "EXPLAIN", field, [[f"Engine: gateway\nReason: {type(inner).__name__} is answered without an engine"]]
-        )
+        return rows_of("EXPLAIN", field, [["Engine: gateway\nReason: answered without an engine"]])
     try:
         compiled, decision = runner.prepared(tree, env)
     except HandedOverError as handed:

@@ -10,8 +10,11 @@ import uuid
 from importlib.metadata import version
 from pathlib import Path
 
-from gateway.cli.demo import QUERY
+import pytest
+
+from gateway.cli.demo import FOR_SPARK, QUERY
 from tests.fix_server import clean_environment
+from tests.fix_spark import jars
 
 
 def marked(mark: str) -> list[int]:
@@ -28,9 +31,21 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-def test_the_demo_shows_rows_of_the_connector_and_ends(tmp_path: Path) -> None:
+def demo(tmp_path: Path, *flags: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error; when it has ended, so have all processes that it started."""
     mark = uuid.uuid4().hex
-    command = [sys.executable, "-m", "gateway", "demo", "--once", "--port", "0", "--state", str(tmp_path / "state")]
+    command = [
+        sys.executable,
+        "-m",
+        "gateway",
+        "demo",
+        "--once",
+        "--port",
+        "0",
+        "--state",
+        str(tmp_path / "state"),
+        *flags,
+    ]
     environment = clean_environment() | {"MARK": mark}
     process = subprocess.Popen(
         command,
@@ -45,12 +60,26 @@ def test_the_demo_shows_rows_of_the_connector_and_ends(tmp_path: Path) -> None:
         output, errors = process.communicate(timeout=180)  # until nothing holds the pipes
     finally:
         process.kill()
-    assert (process.returncode, errors) == (0, "")
     end = time.monotonic() + 10
     while (left := marked(mark)) and time.monotonic() < end:
         time.sleep(0.05)
     assert left == []
+    return process.returncode, output, errors
 
+
+@pytest.mark.spark
+@pytest.mark.heavy
+def test_the_demo_with_spark_shows_what_only_spark_knows(spark_here: None, tmp_path: Path) -> None:
+    code, output, _ = demo(tmp_path, "--spark", "local[2]", "--spark-jars", str(jars()))
+    assert code == 0
+    _, _, answer = output.partition("What only Spark knows goes to Spark")
+    assert all(line in answer for line in FOR_SPARK.splitlines())
+    assert '[{"x":' in answer.partition("and got:\n")[2]
+
+
+def test_the_demo_shows_rows_of_the_connector_and_ends(tmp_path: Path) -> None:
+    code, output, errors = demo(tmp_path)
+    assert (code, errors) == (0, "")
     asked, _, answer = output.partition("and got:\n")
     assert f"databricks-sql-connector {version('databricks-sql-connector')} asked:" in asked
     assert all(line in asked for line in QUERY.splitlines())

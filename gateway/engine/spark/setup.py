@@ -130,7 +130,8 @@ def pyspark_problem() -> Problem | None:
     try:
         found = metadata.version("pyspark")
     except metadata.PackageNotFoundError:
-        return Problem("pyspark", f"pyspark is not installed: pip install 'gateway[spark]' (pyspark=={PYSPARK})")
+        told = f"pyspark is not installed: pip install '.[spark]' in the project's folder (pyspark=={PYSPARK})"
+        return Problem("pyspark", told)
     if found != PYSPARK:
         return Problem(
             "pyspark", f"pyspark {found} is installed, the Delta jars need {PYSPARK}: pip install 'pyspark=={PYSPARK}'"
@@ -145,7 +146,9 @@ def connect_problem() -> Problem | None:
         return problem
     missing = [name for name in _CONNECT_PACKAGES if not _is_installed(name)]
     if missing:
-        return Problem("pyspark", f"Spark Connect needs {', '.join(missing)}: pip install 'gateway[spark]'")
+        return Problem(
+            "pyspark", f"Spark Connect needs {', '.join(missing)}: pip install '.[spark]' in the project's folder"
+        )
     return None
 
 

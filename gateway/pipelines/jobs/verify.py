@@ -6,6 +6,7 @@ both. Nothing in the warehouse changes.
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -24,6 +25,8 @@ from gateway.pipelines.jobs.session import spark_errors
 from gateway.protocol.client import Client, RemoteError
 from gateway.results.arrow_types import sql_type_of
 from gateway.sqltypes import VOID, DataType
+
+_TOLD = re.compile(r"\[([A-Z0-9_.]+)\] (.*?) SQLSTATE: \w{5}", re.DOTALL)
 
 SPARK, OURS = "spark", "datafusion"
 
@@ -111,8 +114,7 @@ def _run_here(url: str, query: str, schema: str, spool: Path) -> Rows:
                 for batch in result.batches():
                     writer.write_batch(batch)
     except RemoteError as error:
-        kind = UserError if (error.sqlstate or "").startswith(("22", "23", "42", "0A")) else ServerError
-        raise kind("INTERNAL_ERROR", str(error), sqlstate=error.sqlstate) from error
+        raise told(error) from error
     except OSError as error:
         raise ServerError("INTERNAL_ERROR", f"The gateway's answer cannot be kept: {error}.") from error
 
@@ -123,6 +125,14 @@ def _run_here(url: str, query: str, schema: str, spool: Path) -> Rows:
                 yield reader.get_batch(number)
 
     return Rows(names, tuple(sql_type_of(f.type, f.name) for f in arrow), read)
+
+
+def told(error: RemoteError) -> GatewayError:
+    """The gateway's error with its condition; what would help a server is no help here."""
+    found = _TOLD.match(str(error))
+    condition, message = found.groups() if found is not None else ("INTERNAL_ERROR", str(error))
+    kind = UserError if (error.sqlstate or "").startswith(("22", "23", "42", "0A")) else ServerError
+    return kind(condition, message.partition(" Spark can run it: ")[0], sqlstate=error.sqlstate)
 
 
 def _run_spark(spark: Any, query: str, catalogs: Catalogs, schema: str, folder: Path) -> Rows:

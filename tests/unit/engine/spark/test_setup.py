@@ -137,7 +137,7 @@ def test_java_home_wins_over_the_path(programs: Path, tmp_path: Path, monkeypatc
 def test_pyspark_is_missing_or_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     installed(monkeypatch, None)
     problem = setup.pyspark_problem()
-    assert problem is not None and "pip install 'gateway[spark]'" in problem.detail
+    assert problem is not None and "pip install '.[spark]'" in problem.detail
     installed(monkeypatch, "4.1.1")
     problem = setup.pyspark_problem()
     assert problem is not None and "pyspark 4.1.1 is installed" in problem.detail
