@@ -66,6 +66,8 @@ _INSERTED = struct(StructField("num_affected_rows", BIGINT), StructField("num_in
 _FILES_BY_PATH = "spark.sql.runSQLOnFiles"
 _COMMIT_MARK = "spark.databricks.delta.commitInfo.userMetadata"
 _NEWEST_COMMITS = 100
+# Columns of DESCRIBE in which Spark tells names as it knows them.
+_NAMES = {"FUNCTION": "function_desc", "DETAIL": "name"}
 _NOT_FOUND = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_ROUTINE")
 # What Databricks answers for statements that write; told before they run, so that a loss of the engine is judged rightly.
 _WRITES: dict[str, StructType] = {"DELETE": _AFFECTED, "UPDATE": _AFFECTED, "MERGE": _MERGED, "INSERT": _INSERTED}
@@ -205,9 +207,10 @@ class SparkRunner:
             frame = frame.limit(job.row_limit)
         emit(Planned(word, "spark", job.route, schema, writes=statement.kind is Kind.DDL))
         count = 0
-        describes = statement.keywords[1:2] == ("FUNCTION",)  # by the name that Spark knows it by
+        described = _NAMES.get(statement.keywords[1]) if first in ("DESCRIBE", "DESC") else None
+        named = next((i for i, f in enumerate(schema.fields) if f.name == described), None)
         for batch in self._batches(frame, schema):
-            emit.rows(_renamed(batch, self.named) if describes else batch)
+            emit.rows(batch if named is None else _renamed(batch, named, self.named))
             count += batch.num_rows
         script = statement.kind is Kind.SCRIPT  # it may have set the session's variables, too
         emit(
@@ -479,10 +482,10 @@ def make_spark_runner(
     return SparkRunner(warehouse, samples, allow_paths, options)
 
 
-def _renamed(batch: pa.RecordBatch, named: Callable[[str], str]) -> pa.RecordBatch:
+def _renamed(batch: pa.RecordBatch, index: int, named: Callable[[str], str]) -> pa.RecordBatch:
     """A column of texts with the gateway's names in them."""
-    texts = pa.array([named(text) for text in batch.column(0).to_pylist()], batch.schema.field(0).type)
-    return pa.RecordBatch.from_arrays([texts], schema=batch.schema)
+    texts = [None if text is None else named(text) for text in batch.column(index).to_pylist()]
+    return batch.set_column(index, batch.schema.field(index), pa.array(texts, batch.schema.field(index).type))
 
 
 _UNKNOWN = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_ROUTINE", "ROUTINE_NOT_FOUND", "UNRESOLVABLE_TABLE_VALUED")

@@ -71,6 +71,14 @@ def test_names_of_one_two_and_three_parts_in_both_catalogs(sql: Sql) -> None:
         sql.spark("SELECT * FROM names.t")  # main's, which the catalog samples does not have
 
 
+def test_describe_detail_tells_the_gateways_name(sql: Sql) -> None:
+    sql.embedded("CREATE OR REPLACE TABLE detailed AS SELECT 1 AS n")
+    assert sql.spark("DESCRIBE DETAIL detailed")[0][2] == "main.default.detailed"
+    assert sql.spark("SELECT detail, name FROM (SELECT 1 AS detail, 'spark_catalog.x' AS name)") == [
+        (1, "spark_catalog.x")
+    ]
+
+
 @pytest.mark.parametrize("name", ["nope", "default.nope", "main.default.nope", "samples.nope.t", "nope.default.t"])
 def test_errors_name_the_gateways_names(sql: Sql, name: str) -> None:
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND") as raised:
