@@ -46,6 +46,7 @@ _REFUSED_FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("READ_STATESTORE", "STATE_METADATA", "TABLE_CHANGES_BY_PATH"), "reads from elsewhere"),
     "TABLE_CHANGES": "would not find the gateway's tables",
 }
+_LANGUAGES = frozenset({"PYTHON", "JAVA", "SCALA", "R"})
 _TIME_LITERALS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 # Functions of a point in time that no fraction of a second changes.
 _WHOLE_PARTS = frozenset(
@@ -80,6 +81,8 @@ def check_allowed(statement: Statement, nanoseconds: bool = False) -> None:
             what = "IDENTIFIER() in a statement for Spark"
         elif word == "AS" and _is_string(behind) and words[0] == "CREATE" and _makes_function(words[:i]):
             what = "CREATE FUNCTION of a class"
+        elif word == "LANGUAGE" and behind in _LANGUAGES and words[0] == "CREATE" and _makes_function(words[:i]):
+            what = f"CREATE FUNCTION in the language {behind}"
         elif word == "OPTIONS" and words[0] == "ALTER":
             what = "OPTIONS of a table"
         elif (word == "SERDE" and _is_string(behind)) or (word == "SERDEPROPERTIES" and behind == "("):

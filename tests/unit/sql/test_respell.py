@@ -239,6 +239,7 @@ REFUSED = [
     "ALTER TABLE t SET LOCATION '/x'",
     "CREATE TEMPORARY FUNCTION f AS 'java.lang.Runtime'",
     "CREATE OR REPLACE TEMPORARY FUNCTION f AS 'x.Y' USING JAR '/x.jar'",
+    "CREATE FUNCTION f(x INT) RETURNS INT LANGUAGE PYTHON AS $$ return x $$",
     "BEGIN EXECUTE IMMEDIATE 'SELECT 1'; END",
     "BEGIN USE sales; END",
     "BEGIN SET spark.sql.ansi.enabled = false; END",
