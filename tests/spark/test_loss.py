@@ -65,7 +65,7 @@ def test_a_hung_and_a_killed_jvm_and_a_killed_gateway(own: Server) -> None:
         assert (ttypes.TOperationState.PENDING_STATE, "Waiting for Spark to start") in told
         assert sorted(embedded)[len(embedded) // 2] < 0.5
 
-        for how, seconds in ((signal.SIGSTOP, 25.0), (signal.SIGKILL, 15.0)):
+        for how, seconds in ((signal.SIGSTOP, 15.0), (signal.SIGKILL, 15.0)):
             jvm = jvm_of(own)
             assert jvm is not None
             statement = Background(own, SCAN)
@@ -98,11 +98,11 @@ def test_a_shortage_of_memory_is_told_as_such(own: Server) -> None:
             sql.spark(f"SELECT size(c) FROM ({lists})")
         told = str(raised.value)
         assert "\tat " not in told
-        assert "RESOURCE_EXHAUSTED" in told or "WORKER_LOST" in told or "SQLSTATE: 5" in told, told
+        assert "memory" in told.lower() and ("RESOURCE_EXHAUSTED" in told or "WORKER_LOST" in told), told
         assert sql.spark("SELECT 1") == [(1,)]
 
 
-def test_a_cancelled_write_says_that_it_may_have_been_committed(own: Server) -> None:
+def test_a_write_whose_jvm_is_lost_says_that_it_may_have_been_committed(own: Server) -> None:
     with connect_to(own) as connection:
         Sql(connection).spark(COUNTED)
     statement = Background(own, f"CREATE TABLE lost AS {SCAN}")

@@ -52,10 +52,10 @@ def test_cancel_stops_sparks_jobs_and_no_other_statement(spark_server: Server, s
     running(spark_server, statement)
     asked = statement.cancel()
     statement.close()
-    assert statement.ended is not None and statement.ended - asked < 5
+    assert statement.ended is not None and statement.ended - asked < 3
     assert statement.error is not None and "cancel" in str(statement.error).lower()
     assert sql.spark(COUNTED) == [(4950,)]
-    eventually(lambda: quiet(spark_server), 10)
+    eventually(lambda: quiet(spark_server), 4)  # a look takes a second
     assert jvm_of(spark_server) == jvm, "the JVM was ended"
     assert scratch(spark_server) == []
 
