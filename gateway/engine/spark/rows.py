@@ -202,10 +202,10 @@ def _holds(type_: DataType, test: Any) -> bool:
     return bool(test(type_)) or any(_holds(child, test) for child in type_.children())
 
 
-def _order(path: Path) -> tuple[int, str]:
+def _order(path: Path) -> tuple[int, int]:
     """``part-00012-<uuid>-c000.lz4raw.parquet`` or ``part-00012``: the partition, then the number of the file in it."""
-    pieces = path.name.split("-")
-    return int(pieces[1]), path.name
+    pieces = path.name.partition(".")[0].split("-")
+    return int(pieces[1]), int(pieces[-1].removeprefix("c")) if len(pieces) > 2 else 0
 
 
 def _as_ours(batch: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -105,13 +106,13 @@ def test_the_bytes_of_a_value(type_: DataType, width: int) -> None:
     assert rows._width(type_) == width
 
 
-def test_files_are_read_in_the_order_of_partitions() -> None:
-    from pathlib import Path
-
+def test_files_are_read_in_the_order_of_partitions_and_of_their_numbers() -> None:
     names = [
-        "part-00010-a-c000.parquet",
-        "part-00002-a-c001.parquet",
-        "part-00002-a-c000.parquet",
-        "part-100000-a-c000.parquet",
+        "part-00002-6-b-c000.lz4raw.parquet",
+        "part-00002-6-b-c101.lz4raw.parquet",
+        "part-00002-6-b-c1000.lz4raw.parquet",
+        "part-00010-6-b-c000.lz4raw.parquet",
+        "part-100000-6-b-c000.lz4raw.parquet",
+        "part-100001",
     ]
-    assert [p.name for p in sorted(map(Path, names), key=rows._order)] == [names[2], names[1], names[0], names[3]]
+    assert [p.name for p in sorted(map(Path, reversed(names)), key=rows._order)] == names
