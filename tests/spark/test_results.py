@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from databricks.sql.exc import ServerOperationError
 
+from gateway.delta.schema import parse_schema, struct_of
+from gateway.engine.spark import arrow_files, rows
+from gateway.errors import ServerError
 from gateway.protocol.client import Client
+from gateway.sqltypes import StructType
 from tests.fix_server import Server, connect_to
 from tests.fix_spark import Background, Sql, descendants, eventually, jvm_of, scratch, start_with_spark
 
@@ -124,6 +130,62 @@ def test_nothing_is_left_after_an_error_or_a_cancel(spark_server: Server, sql: S
     statement.close()
     assert statement.error is not None
     eventually(lambda: scratch(spark_server) == [], 5)
+
+
+NESTED_FEW = "SELECT id, array(CAST(id AS STRING)) AS a FROM range(0, 9, 1, 3)"
+
+
+def _schema_of(frame: Any) -> StructType:
+    return struct_of(parse_schema(frame.schema.jsonValue()))
+
+
+@pytest.mark.parametrize("text", ["SELECT id FROM range(0, 9, 1, 3)", NESTED_FEW], ids=["Arrow", "Parquet"])
+def test_a_part_that_another_host_keeps_is_missed(
+    spark: Any, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else tells that executors have disks of their own: each of them, and the driver, is content."""
+    frame = spark.sql(text)
+    schema = _schema_of(frame)
+    assert sum(b.num_rows for b in rows.written(frame, schema, tmp_path / "all")) == 9
+    for module, name in ((arrow_files, "write"), (rows, "_write_parquet")):
+        monkeypatch.setattr(module, name, _losing(getattr(module, name)))
+    with pytest.raises(ServerError, match="--state must be a folder that all hosts of the cluster share"):
+        next(rows.written(frame, schema, tmp_path / "some"))
+
+
+def _losing(write: Callable[..., int]) -> Callable[..., int]:
+    def losing(frame: Any, folder: Path, *others: int) -> int:
+        found = write(frame, folder, *others)
+        sorted(folder.glob("part-*"))[1].unlink()
+        return found
+
+    return losing
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id, CAST(id AS STRING) FROM range(9) WHERE id < 0",
+        "SELECT CAST(id AS STRING), count(*) FROM range(9) WHERE id > rand() + 9 GROUP BY id ORDER BY id",
+        "SELECT * FROM VALUES ('a') AS t(a) WHERE false",
+    ],
+)
+def test_a_result_without_rows_is_whole(spark: Any, text: str, tmp_path: Path) -> None:
+    frame = spark.sql(text)
+    assert list(rows.written(frame, _schema_of(frame), tmp_path / "none")) == []
+
+
+@pytest.mark.heavy
+def test_files_of_few_rows_each_are_read_in_order(spark: Any, tmp_path: Path) -> None:
+    """The thousand-and-first file of a partition is called c1000, which sorts before c101."""
+    limit = "spark.sql.files.maxRecordsPerFile"
+    spark.conf.set(limit, "1")
+    try:
+        frame = spark.sql("SELECT CAST(id AS STRING) AS s FROM range(1005) ORDER BY id")
+        batches = list(rows.written(frame, _schema_of(frame), tmp_path / "many"))
+    finally:
+        spark.conf.unset(limit)
+    assert [value for batch in batches for value in batch.column(0).to_pylist()] == [str(i) for i in range(1005)]
 
 
 @pytest.mark.heavy

@@ -19,8 +19,8 @@ _MARKED, _MARK_BYTES = b"\xff\xff\xff\xff", 16  # in the place of a record's len
 _STREAM, _ARRAY, _CLASS, _REFERENCE = b"\xac\xed\0\5", b"u", b"r", b"q"
 
 
-def write(frame: Any, folder: Path, rows: int) -> None:
-    """Run `frame`, whose columns are of fixed width, into files below `folder`, which must not exist.
+def write(frame: Any, folder: Path, rows: int) -> int:
+    """Run `frame`, whose columns are of fixed width, into files below `folder`, which must not exist; how many they are.
 
     Args:
         frame: a DataFrame of a classic session.
@@ -36,6 +36,7 @@ def write(frame: Any, folder: Path, rows: int) -> None:
     try:
         batches = frame._jdf.toArrowBatchRdd(rows, "UTC", False, False)  # noqa: SLF001
         batches.saveAsObjectFile(f"file:{folder}")
+        return int(batches.getNumPartitions())
     finally:
         context.setLocalProperties(before)
 

@@ -44,6 +44,10 @@ _ARROW_BATCH_BYTES = 512 << 10  # a task holds ten of them
 _ROW_GROUP_BYTES = 16 << 20
 Read = Callable[[Path], Iterator[pa.RecordBatch]]
 _TOO_WIDE = "a value too wide to be collected"
+_NOT_SHARED = (
+    "Spark's executors have written a result of which a part is not in the gateway's state folder: --state must be a folder "
+    "that all hosts of the cluster share, under the same path."
+)
 
 
 class TooWideError(Exception):
@@ -90,12 +94,18 @@ def written(frame: Any, schema: StructType, folder: Path) -> Iterator[pa.RecordB
     try:
         if all(widths):
             rows = min(max(_ARROW_BATCH_BYTES // sum(widths), 1), BATCH_ROWS)
-            arrow_files.write(frame, folder, rows)
+            wanted = arrow_files.write(frame, folder, rows)
+            paths = sorted(folder.glob("part-*"), key=_order)
+            found = len(paths)
             read: Read = functools.partial(arrow_files.read, schema=_made_by_spark(schema))
         else:
-            _write_parquet(frame, folder)
+            wanted = _write_parquet(frame, folder)
+            paths = sorted(folder.glob("part-*"), key=_order)
+            found = sum(pq.read_metadata(path).num_rows for path in paths)
             read = _read_parquet
-        for path in sorted(folder.glob("part-*"), key=_order):
+        if found != wanted:  # the tasks of another host may have written to its own disk
+            raise ServerError("FAILED_READ_FILE.FILE_NOT_EXIST", _NOT_SHARED)
+        for path in paths:
             for batch in read(path):
                 yield _as_ours(batch, schema)
             path.unlink()
@@ -103,15 +113,23 @@ def written(frame: Any, schema: StructType, folder: Path) -> Iterator[pa.RecordB
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_parquet(frame: Any, folder: Path) -> None:
-    """Without dictionaries, so that the size of what is read is known; sizes are looked at from the first row on."""
+def _write_parquet(frame: Any, folder: Path) -> int:
+    """Without dictionaries, so that the size of what is read is known; sizes are looked at from the first row on.
+
+    Returns how many rows the tasks have written: a partition without rows has no file.
+    """
+    from pyspark.sql import Observation, functions
+
+    counted = Observation()
     options = {
         "compression": "lz4_raw",
         "parquet.block.size": str(_ROW_GROUP_BYTES),
         "parquet.enable.dictionary": "false",
         "parquet.page.size.row.check.min": "1",
     }
-    frame.write.options(**options).parquet(f"file:{folder}")
+    observed = frame.observe(counted, functions.count(functions.lit(1)).alias("rows"))
+    observed.write.options(**options).parquet(f"file:{folder}")
+    return int(counted.get["rows"])
 
 
 def _read_parquet(path: Path) -> Iterator[pa.RecordBatch]:

@@ -6,9 +6,10 @@ import datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from gateway.engine.spark import rows
+from gateway.engine.spark import arrow_files, rows
 from gateway.errors import ServerError
 from gateway.sqltypes import (
     BIGINT,
@@ -116,3 +117,30 @@ def test_files_are_read_in_the_order_of_partitions_and_of_their_numbers() -> Non
         "part-100001",
     ]
     assert [p.name for p in sorted(map(Path, reversed(names)), key=rows._order)] == names
+
+
+class Frame:
+    """Columns that are called as they should be."""
+
+    def toDF(self, *names: str) -> Frame:  # noqa: N802 (pyspark's name)
+        return self
+
+
+@pytest.mark.parametrize("arrived", [0, 2, 4])
+@pytest.mark.parametrize("type_", [BIGINT, STRING])
+def test_a_result_of_which_a_part_is_elsewhere_is_no_result(
+    type_: DataType, arrived: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "result"
+
+    def write(frame: Frame, folder: Path, *_: int) -> int:
+        folder.mkdir()
+        for number in range(arrived):
+            pq.write_table(pa.table({"c0": ["a"]}), folder / f"part-0000{number}")
+        return 3
+
+    monkeypatch.setattr(arrow_files, "write", write)
+    monkeypatch.setattr(rows, "_write_parquet", write)
+    with pytest.raises(ServerError, match="--state must be a folder that all hosts of the cluster share") as raised:
+        next(rows.written(Frame(), struct(StructField("a", type_)), folder))
+    assert raised.value.sqlstate == "KD001" and not folder.exists()
