@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
 
+from gateway.engine.spark.session import ENDS, SERVER_GONE
 from gateway.protocol.client import Client
 from tests.fix_server import Server, clean_environment, connect_to
-from tests.fix_spark import Background, Sql, start_with_spark
+from tests.fix_spark import Background, Sql, descendants, start_with_spark
 from tests.spark.test_running import COUNTED, SCAN, SPARK
 from tests.spark.test_types import VALUES, WRITTEN, same
 
@@ -24,7 +29,12 @@ CONNECT_SERVER = """
 import sys
 from pathlib import Path
 from gateway.engine.spark import session, setup
-settings = session.settings(setup.jar_paths(setup.default_folder()), Path(sys.argv[1]), connect_port=int(sys.argv[2]))
+settings = session.settings(
+    setup.jar_paths(setup.default_folder()),
+    Path(sys.argv[1]),
+    connect_port=int(sys.argv[2]),
+    extra=dict(pair.split("=") for pair in sys.argv[3:]),
+)
 spark = session.start("local[2]", settings)
 print("ready", flush=True)
 sys.stdin.read()
@@ -40,12 +50,19 @@ def free_port() -> int:
         return port
 
 
-@pytest.fixture(scope="module")
-def connect_server(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Connect server."""
-    port, scratch = free_port(), tmp_path_factory.mktemp("connect-server")
+class ConnectServer(NamedTuple):
+    """The address of a Connect server, and the process whose child its JVM is."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+
+
+@contextlib.contextmanager
+def connect_server_in(scratch: Path, *settings: str) -> Iterator[ConnectServer]:
+    """A Connect server with further settings (``key=value``)."""
+    port = free_port()
     process = subprocess.Popen(
-        [sys.executable, "-c", CONNECT_SERVER, str(scratch), str(port)],
+        [sys.executable, "-c", CONNECT_SERVER, str(scratch), str(port), *settings],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=clean_environment(),
@@ -57,11 +74,18 @@ def connect_server(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -
                 break
         else:
             raise RuntimeError("the Connect server did not start")
-        yield f"sc://127.0.0.1:{port}"
+        yield ConnectServer(f"sc://127.0.0.1:{port}", process)
     finally:
         process.stdin.close()
         process.stdout.close()
         process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def connect_server(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Connect server."""
+    with connect_server_in(tmp_path_factory.mktemp("connect-server")) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +173,45 @@ def test_a_server_that_is_gone(spark_here: None, tmp_path: Path) -> None:
             assert Sql(connection).embedded("SELECT 1") == [(1,)]
     finally:
         assert server.stop() == 0
+
+
+IMPATIENT = (
+    "spark.connect.session.manager.defaultSessionTimeout=5s",
+    "spark.connect.session.manager.maintenanceInterval=1s",
+)
+
+
+@pytest.mark.heavy
+def test_a_server_that_drops_idle_sessions_and_one_that_hangs(spark_here: None, tmp_path: Path) -> None:
+    (tmp_path / "server").mkdir()
+    with connect_server_in(tmp_path / "server", *IMPATIENT) as spark:
+        gateway = start_with_spark(tmp_path, master=spark.url)
+        with connect_to(gateway) as connection, connect_to(gateway) as another:
+            sql, other = Sql(connection), Sql(another)
+            for each in (sql, other):
+                each.spark("DECLARE VARIABLE n INT DEFAULT 5")
+                each.auto("CREATE TEMPORARY VIEW v AS SELECT id FROM range(7)")
+                each.spark("SET VARIABLE n = 6")
+                assert each.spark("SELECT count(*), max(n) FROM v") == [(7, 6)]
+            time.sleep(10)
+            assert sql.spark("SELECT count(*), max(n) FROM v") == [(7, 6)]
+            time.sleep(10)
+            assert sql.spark("SELECT count(*), max(n) FROM v") == [(7, 6)]
+            assert other.spark("SELECT count(*), max(n) FROM v") == [(7, 6)]
+            assert "engine lost" not in gateway.log.read_text()
+
+            (jvm,) = (pid for pid, line in descendants(spark.process.pid).items() if "deploy" in line)
+            statement = Background(gateway, SCAN)
+            time.sleep(3)
+            os.kill(jvm, signal.SIGSTOP)
+            stopped = time.monotonic()
+            try:
+                statement.join(60)
+                assert statement.ended is not None and statement.ended - stopped < 18
+                assert "WORKER_LOST" in str(statement.error) and ENDS[SERVER_GONE] in str(statement.error)
+                assert sql.embedded("SELECT 1") == [(1,)]
+            finally:
+                os.kill(jvm, signal.SIGCONT)
+            statement.close()
+            assert sql.spark("SELECT count(*), max(n) FROM v") == [(7, 6)]
+        assert gateway.stop() == 0

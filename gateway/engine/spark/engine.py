@@ -17,12 +17,13 @@ from gateway import observability
 from gateway.engine.base import Definition, Emit, Progress
 from gateway.engine.spark import masters, setup
 from gateway.engine.spark import session as sessions
-from gateway.engine.spark.errors import is_lost
+from gateway.engine.spark.errors import is_forgotten, is_lost
 from gateway.engine.spark.mirror import Mirror
 from gateway.errors import CanceledError, ConfigError, GatewayError
 
-_SILENCE_SECONDS = 12.0  # a JVM that says nothing for this long is given up
+_SILENCE_SECONDS = 12.0  # a JVM or a Connect server that says nothing for this long is given up
 _WATCH_SECONDS = 0.2
+_ASK_SECONDS = 1.0  # how often a Connect server is asked for a sign of life
 _IDLE_SECONDS = 1.0
 _PROGRESS_SECONDS = 1.0
 _KEPT_SESSIONS = 64
@@ -114,7 +115,7 @@ class SparkEngine:
     @contextlib.contextmanager
     def slot(self, key: object, settings: Mapping[str, str]) -> Iterator[SparkSessionSlot]:
         """A Spark session that nobody else uses meanwhile: one that served `key` before, else a new one with `settings`."""
-        slot = self._take(key) or self._new_slot(settings)
+        slot = self._kept(key) or self._new_slot(settings)
         try:
             yield slot
         finally:
@@ -123,6 +124,16 @@ class SparkEngine:
                 surplus = self._free.pop(0)[1] if len(self._free) > _KEPT_SESSIONS else None
             if surplus is not None and self.is_connect:
                 surplus.spark.stop()
+
+    def _kept(self, key: object) -> SparkSessionSlot | None:
+        """A slot that served `key`. A Connect server drops sessions that nobody used for long; new slots are filled again."""
+        while (slot := self._take(key)) is not None:
+            failure = _failure(slot.spark) if self.is_connect else None
+            if failure is None:
+                return slot
+            self.end_if_lost(failure)
+            slot.spark.client.close()
+        return None
 
     def _take(self, key: object) -> SparkSessionSlot | None:
         with self._lock:
@@ -165,13 +176,11 @@ class SparkEngine:
     # ------------------------------------------------------------------------------------------------------ the watch
 
     def _watch(self) -> None:
-        """Cancel what shall stop, tell progress, and notice a JVM that has ended."""
+        """Cancel what shall stop, tell progress, and notice a JVM or a server that has ended."""
         while True:
             time.sleep(_WATCH_SECONDS if self._running else _IDLE_SECONDS)
             try:
-                if not self.is_connect:
-                    self._root._jvm.java.lang.System.nanoTime()  # noqa: SLF001 (a call that costs nothing)
-                self._alive = time.monotonic()
+                self._listen()
                 for running in list(self._running.values()):
                     self._look_at(running)
                 self._end_if_alone()
@@ -179,8 +188,23 @@ class SparkEngine:
                 self.end_if_lost(error)
                 observability.log("Spark's progress is not known", "warning", error=repr(error)[:500])
 
+    def _listen(self) -> None:
+        """Wait for a sign of life. Being asked also keeps a Connect server from dropping the first session."""
+        if not self.is_connect:
+            self._root._jvm.java.lang.System.nanoTime()  # noqa: SLF001 (a call that costs nothing)
+        elif time.monotonic() - self._alive < _ASK_SECONDS:
+            return
+        elif (failure := _failure(self._root)) is not None:
+            raise failure
+        self._alive = time.monotonic()
+
     def end_if_lost(self, error: BaseException) -> None:
-        """End the process if Spark is gone: its jobs are lost, and the next process starts or connects anew."""
+        """End the process if Spark is gone: its jobs are lost, and the next process starts or connects anew.
+
+        A Connect server that has forgotten one session is there as long as it knows the first one.
+        """
+        if is_forgotten(error) and _failure(self._root) is None:
+            return
         if is_lost(error) or self._is_stopped():
             os._exit(sessions.SERVER_GONE if self.is_connect else self._jvm_end())
 
@@ -258,7 +282,16 @@ class SparkEngine:
         while True:
             time.sleep(1.0)
             if time.monotonic() - self._alive > _SILENCE_SECONDS:
-                os._exit(sessions.JVM_HUNG)
+                os._exit(sessions.SERVER_GONE if self.is_connect else sessions.JVM_HUNG)
+
+
+def _failure(spark: Any) -> Exception | None:
+    """Why a Connect server does not answer in a session; None if it does."""
+    try:
+        spark.conf.get("spark.sql.ansi.enabled")  # its version a server tells without looking for the session
+    except Exception as error:  # noqa: BLE001 - for the caller to judge
+        return error
+    return None
 
 
 def cancelled(emit: Emit, error: BaseException) -> BaseException:

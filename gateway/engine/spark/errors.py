@@ -27,11 +27,16 @@ def is_lost(error: BaseException) -> bool:
     if names & _NETWORK:
         return True
     if "PySparkException" in names:
-        condition = error.getCondition() or ""  # type: ignore[attr-defined]
-        return condition.startswith("INVALID_HANDLE.") or (not condition and _UNAVAILABLE in str(error))
+        return is_forgotten(error) or (not error.getCondition() and _UNAVAILABLE in str(error))  # type: ignore[attr-defined]
     if "RpcError" in names:
         return _UNAVAILABLE in str(error)
     return type(error).__name__ == "Py4JError" and "Trace:" not in str(error)  # an empty answer
+
+
+def is_forgotten(error: BaseException) -> bool:
+    """Whether a Connect server does not know the session, or the operation, any more: at least that one is lost."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return "PySparkException" in names and (error.getCondition() or "").startswith("INVALID_HANDLE.")  # type: ignore[attr-defined]
 
 
 def as_gateway_error(
@@ -46,6 +51,9 @@ def as_gateway_error(
     """
     if isinstance(error, GatewayError):
         return error
+    if is_forgotten(error):
+        text = "Spark's server has dropped the session of this statement: if it writes, check that before sending it again."
+        return ServerError("WORKER_LOST", text, retryable=True)
     if is_lost(error):
         return ServerError("WORKER_LOST", "Spark was lost while running this statement; send it again.", retryable=True)
     shortage = _shortage(error)

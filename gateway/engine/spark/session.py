@@ -21,7 +21,7 @@ ENDS: Mapping[int, str] = {
     JVM_ENDED: "its JVM ended",
     JVM_HUNG: "it did not answer",
     JVM_MEMORY: "its JVM ran out of memory: see --spark-memory",
-    SERVER_GONE: "its Connect server is gone",
+    SERVER_GONE: "its Connect server is gone, or did not answer",
     CLUSTER_GONE: "its executors are gone and its master does not answer",
 }
 # Logged by PySpark itself as a line of JSON with the whole Java stack trace for every failing statement.
