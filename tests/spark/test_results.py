@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -94,6 +95,8 @@ def test_settings_of_the_session_hold_in_the_tasks_of_a_large_result(sql: Sql) -
         "SELECT repeat('x', 1000000), id FROM range(10000) LIMIT 900",
         "SELECT id, repeat('x', 1000000) FROM range(0, 900, 1, 3)",
         "SELECT id, map(1, repeat('x', 1000000)) FROM range(900)",
+        pytest.param("SELECT id, array(repeat('x', 10000000)) FROM range(95)", marks=pytest.mark.heavy),
+        pytest.param("SELECT id, sequence(0L, 1200000L) AS a FROM range(95)", marks=pytest.mark.heavy),
     ],
 )
 def test_wide_values_in_bounded_memory(spark_server: Server, text: str) -> None:
@@ -173,6 +176,39 @@ def _losing(write: Callable[..., int]) -> Callable[..., int]:
 def test_a_result_without_rows_is_whole(spark: Any, text: str, tmp_path: Path) -> None:
     frame = spark.sql(text)
     assert list(rows.written(frame, _schema_of(frame), tmp_path / "none")) == []
+
+
+NESTED = {
+    "CAST(NULL AS ARRAY<STRING>)": None,
+    "array(repeat('x', 9000), NULL)": 9008,
+    "array(NULL, array(), array('', repeat('x', 9000)))": 9020,
+    "map('a', repeat('x', 9000))": 9009,
+    "map(repeat('x', 9000), NULL)": 9008,
+    "map(1, array(named_struct('a', 1, '`b c', map(2, repeat('x', 9000)))))": 9024,
+    "named_struct('a', NULL, 'select', named_struct('b', array(repeat('x', 9000))))": 9004,
+    "named_struct('a', 1, 'A', repeat('x', 9000))": 9005,
+    "array(encode(repeat('x', 9000), 'UTF-8'))": 9004,
+    "array_repeat(1.5D, 9000)": 72000,
+    "array_repeat('', 9000)": 36000,
+    "array_repeat(INTERVAL '1' DAY, 9000)": 72000,
+}
+
+
+def test_the_bytes_inside_of_nested_values(spark: Any) -> None:
+    frame = spark.sql(f"SELECT {', '.join(NESTED)}")
+    schema = _schema_of(frame)
+    sizes = [rows._bytes(f"c{i}", field.type) for i, field in enumerate(schema.fields)]
+    assert list(rows._positional(frame, schema).selectExpr(*sizes).collect()[0]) == list(NESTED.values())
+
+
+def test_a_value_too_wide_inside_of_a_nested_one_is_not_collected(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_GUARDED_BYTES", 9 * 90)
+    for length, wide in ((80, False), (90, True)):
+        frame = spark.sql(f"SELECT id, array(repeat('x', {length})) AS a FROM range(9)")
+        schema = _schema_of(frame)
+        assert rows.is_small(frame, schema)
+        with pytest.raises(rows.TooWideError) if wide else contextlib.nullcontext():
+            assert sum(batch.num_rows for batch in rows.collected(frame, schema)) == 9
 
 
 @pytest.mark.heavy

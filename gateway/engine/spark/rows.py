@@ -33,12 +33,14 @@ from gateway.sqltypes import (
     StructType,
     is_string,
 )
+from gateway.sqltypes import array as array_of
 
 SMALL_ROWS = 10_000
 SMALL_BYTES = 16 << 20  # as Spark estimates a plan's result
 BATCH_ROWS = 65_536
-_UNCHECKED_ROWS = 100  # so few may have values of any width inside of nested ones
+_NESTED_ROWS = 100  # so few may have nested values, whose bytes cost more to count
 _GUARDED_BYTES = 64 << 20
+_OFFSET_BYTES = 4  # of each element of an array in Arrow
 _BATCH_BYTES = 16 << 20
 _ARROW_BATCH_BYTES = 512 << 10  # a task holds ten of them
 _ROW_GROUP_BYTES = 16 << 20
@@ -60,12 +62,12 @@ def is_small(frame: Any, schema: StructType) -> bool:
         return False  # has no form in Arrow as Spark makes it
     plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 (pyspark has no public name)
     rows = plan.maxRows()
-    most = SMALL_ROWS if all(_width(f.type) or _is_text(f.type) for f in schema.fields) else _UNCHECKED_ROWS
+    most = SMALL_ROWS if all(_width(f.type) or _is_text(f.type) for f in schema.fields) else _NESTED_ROWS
     return bool(rows.isDefined() and rows.get() <= most and int(plan.stats().sizeInBytes()) <= SMALL_BYTES)
 
 
 def collected(frame: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The rows of a small result. Raises TooWideError before the first, since plans bound rows but not the width of text."""
+    """The rows of a small result. Raises TooWideError before the first: plans bound rows, but not the width of all values."""
     try:
         table = _guarded(_positional(frame, schema), schema).toArrow()
     except Exception as error:
@@ -77,14 +79,34 @@ def collected(frame: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
 
 
 def _guarded(frame: Any, schema: StructType) -> Any:
-    """`frame`, or an error where a text has more bytes than its part of what may be collected."""
-    texts = [f"c{i}" for i, field in enumerate(schema.fields) if _is_text(field.type)]
-    if not texts:
+    """`frame`, or an error where a value has more bytes than its part of what may be collected."""
+    wide = {f"c{i}": field.type for i, field in enumerate(schema.fields) if not _width(field.type)}
+    if not wide:
         return frame
     rows = frame._jdf.queryExecution().optimizedPlan().maxRows().get()  # noqa: SLF001
-    most = _GUARDED_BYTES // (max(rows, 1) * len(texts))
-    guards = {c: f"if(octet_length({c}) > {most}, raise_error('{_TOO_WIDE}'), {c}) as {c}" for c in texts}
+    most = _GUARDED_BYTES // (max(rows, 1) * len(wide))
+    guards = {c: f"if({_bytes(c, t)} > {most}, raise_error('{_TOO_WIDE}'), {c}) as {c}" for c, t in wide.items()}
     return frame.selectExpr(*(guards.get(c, c) for c in frame.columns))
+
+
+def _bytes(value: str, type_: DataType, depth: int = 0) -> str:
+    """An expression for about how many bytes a value has in Arrow; NULL for NULL."""
+    if width := _width(type_):
+        return f"{width}L"
+    if isinstance(type_, ArrayType):
+        if width := _width(type_.element):
+            return f"{width}L * cardinality({value})"
+        total, each = f"t{depth}", f"e{depth}"
+        inner = _bytes(each, type_.element, depth + 1)
+        return f"aggregate({value}, 0L, ({total}, {each}) -> {total} + {_OFFSET_BYTES}L + coalesce({inner}, 0L))"
+    if isinstance(type_, MapType):
+        keys, values = array_of(type_.key), array_of(type_.value)
+        return f"{_bytes(f'map_keys({value})', keys, depth)} + {_bytes(f'map_values({value})', values, depth)}"
+    if isinstance(type_, StructType) and len({f.name.lower() for f in type_.fields}) == len(type_.fields):
+        parts = ((f"{value}.`{f.name.replace('`', '``')}`", f.type) for f in type_.fields)
+        return " + ".join(["0L", *(f"coalesce({_bytes(part, kind, depth)}, 0L)" for part, kind in parts)])
+    text = value if _is_text(type_) else f"cast({value} as string)"
+    return f"octet_length({text})"
 
 
 def written(frame: Any, schema: StructType, folder: Path) -> Iterator[pa.RecordBatch]:
