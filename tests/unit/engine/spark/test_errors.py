@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.engine.spark.errors import is_lost
+from gateway.engine.spark.errors import as_gateway_error, is_lost
 
 
 class PySparkException(Exception):  # noqa: N818 (pyspark's name: it is not imported here)
@@ -56,3 +56,16 @@ class RetriesExceeded(PySparkException):
 )
 def test_a_lost_spark(error: Exception, lost: bool) -> None:
     assert is_lost(error) is lost
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (PySparkException("Session was closed", "INVALID_HANDLE.SESSION_CLOSED"), "if it writes, check that"),
+        (BrokenPipeError(), "send it again"),
+    ],
+)
+def test_a_loss_may_be_sent_again(error: Exception, told: str) -> None:
+    found = as_gateway_error(error, "", lambda offset: offset, str)
+    assert (found.condition, found.sqlstate, found.retryable) == ("WORKER_LOST", "08006", True)
+    assert told in found.message
