@@ -333,7 +333,8 @@ class SparkRunner:
     ) -> Respelt:
         out = self._exists if spelt_out else None
         naming = Naming(catalog, schema, self._has_schema, self._path, self._location, self._version, views, pins, out)
-        return respell(statement, replace(naming, nanoseconds=nanoseconds), parameters or {}, head)
+        naming = replace(naming, nanoseconds=nanoseconds, tells_user=not self.engine.is_connect)
+        return respell(statement, naming, parameters or {}, head)
 
     def _has_schema(self, catalog: str, schema: str) -> bool:
         known = self.catalogs.get(catalog.lower())

@@ -117,6 +117,7 @@ class Naming:
             what runs under another current schema than it was made under.
         pins: whether tables that a query names twice are read at one version, which a text that is kept must not say.
         nanoseconds: whether Spark keeps them in timestamps of the session.
+        tells_user: whether Spark knows the user of the session.
     """
 
     catalog: str
@@ -129,6 +130,7 @@ class Naming:
     pins: bool = True
     spells_out: Callable[[bool, str, str, str], bool] | None = None
     nanoseconds: bool = False
+    tells_user: bool = True
 
 
 def database(catalog: str, schema: str) -> str:
@@ -163,7 +165,7 @@ def respell(
         UnsupportedError: for what must not reach Spark (code, foreign sources), by name and position.
         UserError: PATH_NOT_ALLOWED; UNBOUND_SQL_PARAMETER; TABLE_OR_VIEW_NOT_FOUND for names that are no schema's here.
     """
-    check_allowed(statement, naming.nanoseconds)
+    check_allowed(statement, naming.nanoseconds, naming.tells_user)
     edits: list[tuple[Span, str]] = []
     for marker in statement.markers:
         key: int | str = marker.span.start if marker.name is None else marker.name.lower()

@@ -54,12 +54,15 @@ _WHOLE_PARTS = frozenset(
 )
 _WHOLE_PARTS |= {"DAYOFWEEK", "DAYOFYEAR", "WEEKDAY", "HOUR", "MINUTE", "SECOND"}
 _BARE_FUNCTIONS = frozenset({"CURRENT_USER", "SESSION_USER", "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_SCHEMA"})
+# What means the user where no column has that name, in backticks as well.
+_USER_NAMES = frozenset({"USER", "CURRENT_USER", "SESSION_USER"})
 
 
-def check_allowed(statement: Statement, nanoseconds: bool = False) -> None:
+def check_allowed(statement: Statement, nanoseconds: bool = False, tells_user: bool = True) -> None:
     """Raise UnsupportedError for what must not reach Spark: code, foreign sources, what would tell its own session.
 
-    Unless Spark keeps `nanoseconds`, that is also what it would cut off from literals without a word.
+    Unless Spark keeps `nanoseconds`, that is also what it would cut off from literals without a word. Unless it `tells_user`
+    of the gateway's session, that is also a name by which it would tell its own, though a column may have it.
     """
     words, tokens = statement.words, statement.tokens
     for i, word in enumerate(words):
@@ -69,6 +72,8 @@ def check_allowed(statement: Statement, nanoseconds: bool = False) -> None:
         reason = _REFUSED_FUNCTIONS.get(name)
         if reason is not None and (behind == "(" or (word in _BARE_FUNCTIONS and _stands_alone(before, behind))):
             what = f"{tokens[i].text}() in a statement for Spark, where it {reason},"
+        elif not tells_user and name in _USER_NAMES and words[0] != "SHOW" and _may_be_value(before, behind):
+            what = f"{tokens[i].text} without its table's name in a statement for Spark, where it may tell Spark's own user,"
         elif word == "USING" and _is_string(behind):
             what = "TRANSFORM … USING a script"
         elif word in ("LOCATION", "INPATH", "JAR", "FILE", "ARCHIVE") and _is_string(behind):
@@ -118,6 +123,11 @@ def _makes_function(head: Sequence[str]) -> bool:
 
 def _stands_alone(before: str, behind: str) -> bool:
     return before not in (".", "AS") and behind != "."
+
+
+def _may_be_value(before: str, behind: str) -> bool:
+    """Whether a name may be an expression of its own: it is no alias, relation, field, parameter or part of a longer name."""
+    return before not in (".", ":", "AS", "JOIN", "INTO", "TABLE", "UPDATE", "VIEW") and behind not in (".", ":", "=>")
 
 
 def _is_string(word: str) -> bool:

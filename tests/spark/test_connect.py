@@ -138,6 +138,14 @@ def test_errors(remote: Sql) -> None:
             assert told[0].split("\n\n== SQL")[1:] == told[1].split("\n\n== SQL")[1:]
 
 
+def test_the_servers_own_user_is_never_told(remote: Sql) -> None:
+    remote.embedded("CREATE OR REPLACE TABLE owned AS SELECT 'alice' AS user")
+    assert remote.spark("SELECT owned.user, o.`user` FROM owned JOIN owned o ON true") == [("alice", "alice")]
+    for text in ("SELECT user", "SELECT `current_user`", "UPDATE owned SET owned.user = session_user"):
+        with pytest.raises(Exception, match=r"(current_|session_)?user\b.*Spark's own"):
+            remote.spark(text)
+
+
 def test_types(remote: Sql) -> None:
     months = {"array_of_months"}
     same(remote, f"SELECT {', '.join(f'{v} AS {k}' for k, v in VALUES.items() if k not in months)}{WRITTEN}", 2)
