@@ -274,47 +274,81 @@ def _load(spark: Any, place: Place, ledger: Ledger, plan: dict[str, Any], counts
 
 
 def write_plan(
-    spark: Any, frame: Any, place: Place, ledger: Ledger, plan: dict[str, Any], counts: Counts, say: Say
+    spark: Any,
+    frame: Any,
+    place: Place,
+    ledger: Ledger,
+    plan: dict[str, Any],
+    counts: Counts,
+    say: Say,
+    *,
+    exact: bool = True,
 ) -> None:
-    """Write a planned batch, as far as it is not in the tables yet; `frame` is as `Files.read` makes it."""
+    """Write a planned batch, as far as it is not in the tables yet; `frame` is as `Files.read` makes it.
+
+    Args:
+        exact: its rows are those that were counted, or Spark has lost some. Else they may have changed since, and what is
+            committed counts.
+    """
     from pyspark.sql import functions as f
 
     batch, beside = plan["batch"], place.beside(QUARANTINE)
+    good = frame.where(f.col(REASON).isNull()).drop(RAW, REASON, COLUMN, FILE)
+    bad = frame.where(f.col(REASON).isNotNull()).select(
+        f.col(RAW).alias("raw"),
+        f.col(FILE).alias("file"),
+        f.col(REASON).alias("reason"),
+        f.current_timestamp().alias("loaded_at"),
+    )
     if plan["good"]:
         say(f"batch {batch}: writing {place.name}")
         try:
             with spark_errors("ingest"):
-                _write(frame.where(f.col(REASON).isNull()).drop(RAW, REASON, COLUMN, FILE), place, ledger, batch)
+                _write(good, place, ledger, batch)
         except GatewayError as error:
             if error.sqlstate.startswith(_REFUSED_ROWS):
                 ledger.abandon(batch)
             raise
     if plan["bad"]:
         say(f"batch {batch}: writing {beside.name}")
-        bad = frame.where(f.col(REASON).isNotNull()).select(
-            f.col(RAW).alias("raw"),
-            f.col(FILE).alias("file"),
-            f.col(REASON).alias("reason"),
-            f.current_timestamp().alias("loaded_at"),
-        )
         _write(bad, beside, ledger, batch)
+    tables, planned = (place, beside), (plan["good"], plan["bad"])
+    written = tuple(_written(t, ledger, batch, n) if n else 0 for t, n in zip(tables, planned, strict=True))
+    if not exact and written != planned:
+        # A row that was good when it was counted may be bad now, and the other way round.
+        for table, rows, n in zip(tables, (good, bad), planned, strict=True):
+            if not n and rows.limit(1).count():
+                _write(rows, table, ledger, batch)
+        written = tuple(_written(t, ledger, batch, n) for t, n in zip(tables, planned, strict=True))
+        say(f"batch {batch}: rows have changed since they were counted: {planned[0]} then, {written[0]} loaded")
+    mark_table(spark, place, ledger)
+    if exact:
+        _check_written(ledger, batch, tables, planned, written)
+    ledger.finish(batch, {"loaded": written[0], "quarantined": written[1]})
+    counts.loaded += written[0]
+    counts.quarantined += written[1]
+
+
+def _check_written(
+    ledger: Ledger, batch: int, tables: Sequence[Place], planned: Sequence[int], written: Sequence[int]
+) -> None:
+    """Raise ServerError if the commits of a batch tell of other numbers of rows than were planned."""
+    for table, expected, found in zip(tables, planned, written, strict=True):
+        if found != expected:
+            text = f"Batch {batch} of {ledger.folder} has {found} rows in {table.name}, {expected} were expected."
+            raise ServerError("INTERNAL_ERROR", text)
+
+
+def mark_table(spark: Any, place: Place, ledger: Ledger) -> None:
+    """Note in the table which ledger tells of its rows."""
     if place.exists and table_properties(spark, place).get(PROPERTY) != ledger.id:
         spark.sql(f"ALTER TABLE {place.sql} SET TBLPROPERTIES ({literal(PROPERTY)} = {literal(ledger.id)})")
-    _finish(place, ledger, plan, counts)
 
 
-def _finish(place: Place, ledger: Ledger, plan: dict[str, Any], counts: Counts) -> None:
-    """Note the batch as done. Raises ServerError if its commits tell of other numbers of rows than were planned."""
-    for table, planned in ((place, plan["good"]), (place.beside(QUARANTINE), plan["bad"])):
-        written = committed(table, ledger.application, plan["batch"]) if planned else 0
-        if written is not None and written != planned:  # None: the log's old commits are cleaned up
-            text = (
-                f"Batch {plan['batch']} of {ledger.folder} has {written} rows in {table.name}, {planned} were expected."
-            )
-            raise ServerError("INTERNAL_ERROR", text)
-    ledger.finish(plan["batch"], {"loaded": plan["good"], "quarantined": plan["bad"]})
-    counts.loaded += plan["good"]
-    counts.quarantined += plan["bad"]
+def _written(place: Place, ledger: Ledger, batch: int, planned: int) -> int:
+    """How many rows of a batch are in a table; those `planned` if the log's old commits are cleaned up."""
+    commit = committed(place, ledger.application, batch)
+    return planned if commit is None else commit.rows
 
 
 def _write(frame: Any, place: Place, ledger: Ledger, batch: int) -> None:

@@ -128,10 +128,10 @@ def ingest_jdbc(
                     if plan.get("source") != key:
                         raise ConfigError("table", f"{place.name}: another load was interrupted; run that again first")
                     say(f"finishing batch {plan['batch']}, which was interrupted")
-                    write_plan(spark, _checked(frame, plan), place, ledger, plan, counts, say)
+                    write_plan(spark, _checked(frame, plan), place, ledger, plan, counts, say, exact=False)
             fresh = _plan(spark, frame, column, source, key, place, wishes, ledger, counts, say)
             if fresh is not None:
-                write_plan(spark, _checked(frame, fresh), place, ledger, fresh, counts, say)
+                write_plan(spark, _checked(frame, fresh), place, ledger, fresh, counts, say, exact=False)
             notes = [f"{column.name} is loaded up to {_last(ledger.plans(), key)}"] if ledger.plans() else []
     return report(place, counts, notes)
 

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.delta import log
 from gateway.errors import ServerError
@@ -123,14 +123,21 @@ def opened(folder: Path, *, forget: bool = False) -> Iterator[Ledger]:
         yield Ledger(folder)
 
 
-def committed(place: Place, application: str, batch: int) -> int | None:
-    """The number of rows that the commit of a batch wrote to a table; None if no commit file tells of it."""
+class Commit(NamedTuple):
+    """The commit of a batch: the table's version, and how many rows it wrote."""
+
+    version: int
+    rows: int
+
+
+def committed(place: Place, application: str, batch: int) -> Commit | None:
+    """The commit of a batch in a table; None if no commit file tells of it."""
     root = str(place.folder)
     for version in reversed(log.commit_versions(root)):
         actions = log.actions(root, version)
         if any(_is_batch(a.get("txn"), application, batch) for a in actions):
             metrics = next((a["commitInfo"].get("operationMetrics") or {} for a in actions if "commitInfo" in a), {})
-            return int(metrics.get("numOutputRows", 0))
+            return Commit(version, int(metrics.get("numOutputRows", 0)))
     return None
 
 

@@ -130,5 +130,5 @@ def test_a_batch_is_found_by_its_transaction(tmp_path: Path) -> None:
             {"txn": {"appId": "app", "version": batch}},
         ]
         write(place.folder / "_delta_log" / f"{version:020}.json", "\n".join(map(json.dumps, actions)))
-    assert [committed(place, "app", n) for n in (0, 1, 2)] == [10, 11, None]
+    assert [committed(place, "app", n) for n in (0, 1, 2)] == [(0, 10), (1, 11), None]
     assert committed(place, "other", 0) is None
