@@ -165,9 +165,9 @@ def _ingest(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
 
     if arguments.jdbc is not None:
         return _ingest_jdbc(arguments, config, say)
-    for name in ("query", "table", "cursor", "user", "driver", "replace"):
+    for name in ("query", "table", "cursor", "user", "driver", "replace", "other_source"):
         if getattr(arguments, name):
-            raise ConfigError(name, "has an effect only with --jdbc")
+            raise ConfigError(name.replace("_", "-"), "has an effect only with --jdbc")
     *sources, table = arguments.places
     place = locate(config.warehouse, table)
     options = dict(_option(text) for text in arguments.option)
@@ -198,6 +198,12 @@ def _ingest_jdbc(arguments: argparse.Namespace, config: Config, say: Say) -> Rep
     for name in ("format", "schema", "no_header"):
         if getattr(arguments, name):
             raise ConfigError(name.replace("_", "-"), "has no effect with --jdbc")
+    if arguments.cursor is not None and arguments.replace:
+        raise ConfigError(
+            "replace", "loads all rows: leave --cursor out, and give it next time, which goes on from there"
+        )
+    if arguments.cursor is None and arguments.other_source is not None:
+        raise ConfigError("other-source", "has an effect only with --cursor")
     source = Database(
         arguments.jdbc,
         query=arguments.query,
@@ -209,7 +215,12 @@ def _ingest_jdbc(arguments: argparse.Namespace, config: Config, say: Say) -> Rep
     )
     source.check()
     place = locate(config.warehouse, arguments.places[0])
-    wishes = Wishes(evolve=arguments.evolve, conflicts=arguments.type_conflicts, forget=arguments.forget)
+    wishes = Wishes(
+        evolve=arguments.evolve,
+        conflicts=arguments.type_conflicts,
+        forget=arguments.forget,
+        other_source=arguments.other_source,
+    )
     with spark_session(config, say, jars=[Path(jar) for jar in arguments.jar]) as spark:
         return ingest_jdbc(
             spark,

@@ -39,6 +39,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     jdbc.add_argument(
         "--replace", action="store_true", help="without --cursor: replace the rows of a table that exists"
     )
+    jdbc.add_argument(
+        "--other-source",
+        choices=("continue", "add"),
+        help="the table has rows of another URL, table or query: go on above their --cursor, or add all rows [refuse]",
+    )
     jdbc.add_argument("--jar", action="append", default=[], metavar="FILE", help="the driver; may be repeated")
     jdbc.add_argument("--driver", metavar="CLASS", help="class of the driver [found by the URL]")
     jdbc.add_argument("--user", metavar="NAME", help="who asks the database")

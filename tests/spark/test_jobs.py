@@ -297,6 +297,9 @@ def test_rows_of_a_database(run: Run, spark: Any, tmp_path: Path) -> None:
         for text in statements:
             connection.createStatement().execute(text)
 
+    def ids() -> list[int]:
+        return sorted(rows(tmp_path / "wh/s/orders")["ID"].to_pylist())
+
     execute(
         "CREATE TABLE orders (id INT, price DECIMAL(10,2), moment TIMESTAMP)",
         # Derby keeps nanoseconds, Spark microseconds: the highest row must be loaded, and once.
@@ -330,7 +333,7 @@ def test_rows_of_a_database(run: Run, spark: Any, tmp_path: Path) -> None:
     assert code == 0 and "batch 2: rows have changed since they were counted: 3 then, 1 loaded" in err, err
     assert (report["summary"][0]["loaded"], report["summary"][0]["quarantined"]) == (2, 1)
     assert run(*new)[1]["summary"][0]["loaded"] == 0
-    assert sorted(rows(tmp_path / "wh/s/orders")["ID"].to_pylist()) == [1, 2, 3, 5]
+    assert ids() == [1, 2, 3, 5]
     assert rows(tmp_path / "wh/s/orders_quarantine")["reason"].to_pylist() == ["column ID: 5000000000 is not INT"]
     execute("DELETE FROM orders WHERE id > 4")
     execute("INSERT INTO orders VALUES (4, 1, NULL)")
@@ -338,10 +341,37 @@ def test_rows_of_a_database(run: Run, spark: Any, tmp_path: Path) -> None:
     assert code == 2 and "column MOMENT is NULL in some rows" in err
     code, _, err = run("ingest", "s.orders", "--jdbc", url, "--table", "ORDERS")
     assert code == 2 and "--replace" in err
-    query = "SELECT id, price, moment FROM orders WHERE id > 2"
-    code, report, err = run("ingest", "s.orders", "--jdbc", url, "--query", query, "--replace", "--evolve")
+    query = ("ingest", "s.orders", "--jdbc", url, "--query", "SELECT id, price, moment FROM orders WHERE id > 2")
+    code, _, err = run(*query, "--replace")
+    assert code == 2 and "DELTA_FAILED_TO_MERGE_FIELDS" in err  # of BIGINT and INT
+    code, report, err = run(*query, "--replace", "--evolve")
     assert (code, report["summary"][0]["loaded"]) == (0, 2), err
-    assert sorted(rows(tmp_path / "wh/s/orders")["ID"].to_pylist()) == [3, 4]
+    assert ids() == [3, 4]
+    # An incremental load goes on from there, if it is that of the same rows, and only if it is.
+    execute("DELETE FROM orders WHERE id = 4", "INSERT INTO orders VALUES (6, 1, '2024-03-01 00:00:00')")
+    code, _, err = run(*new)
+    assert (
+        code == 2 and "(query) than this one: --other-source continue loads those with MOMENT above 2024-01-02" in err
+    )
+    spaced = (*query[:-1], query[-1].replace(" ", "  "), "--cursor", "moment")
+    log = sorted((tmp_path / "wh/s/orders/_delta_log").iterdir())
+    code, report, err = run(*spaced, "--dry-run")
+    assert report["notes"] == [
+        "would load into s.orders",
+        "would load the rows with MOMENT above 2024-01-02 00:00:00.123457",
+    ]
+    assert log == sorted((tmp_path / "wh/s/orders/_delta_log").iterdir())
+    assert run(*spaced)[1]["summary"][0]["loaded"] == 1
+    assert run(*new, "--other-source", "continue")[1]["summary"][0]["loaded"] == 0
+    execute("INSERT INTO orders VALUES (7, 1, '2024-03-02 00:00:00')")
+    assert run(*new)[1]["summary"][0]["loaded"] == 1
+    assert ids() == [3, 4, 6, 7]
+    # All rows anew, also those of a batch that was interrupted: none of them is loaded again.
+    execute("INSERT INTO orders VALUES (8, 1, '2024-03-03 00:00:00')")
+    max(ledger.glob("*.done.json")).unlink()
+    assert run(*new[:6], "--replace")[1]["summary"][0]["loaded"] == 4
+    assert run(*new)[1]["summary"][0]["loaded"] == 0
+    assert ids() == [3, 6, 7, 8]
     for words, text in (
         (["--table", "NOPE"], "NOPE"),
         (["--table", "ORDERS", "--cursor", "x"], "has no column 'x'"),

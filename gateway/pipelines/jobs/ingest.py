@@ -42,6 +42,7 @@ class Wishes:
             their records as well.
         options: of Spark's reader.
         forget: start a new ledger; all files count as new.
+        other_source: what rows of another database or query are to those that are there, see `marks.start`.
     """
 
     schema: str | None = None
@@ -49,6 +50,7 @@ class Wishes:
     conflicts: str = REFUSE
     options: Mapping[str, str] = field(default_factory=dict)
     forget: bool = False
+    other_source: str | None = None
 
 
 @dataclass(slots=True)

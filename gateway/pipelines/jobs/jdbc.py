@@ -1,32 +1,36 @@
 """Rows of a database over JDBC into a Delta table: all of them, or those that a growing column says are new.
 
-A full load replaces the table's rows in one commit. An incremental load takes the rows whose cursor is above the last one and
-not above the highest there is now; both bounds are planned in the ledger before the rows are written, and the rows are
-committed with the batch's number, so that whatever is killed, every row is loaded once. It asks of the column that rows which
-appear later have larger values. Bounds are compared by Spark, on the values as Spark reads them, because databases keep more
-digits of a timestamp than Spark does; the database only gets a hint that cannot cut off too much.
+A full load replaces the table's rows in one commit, and the ledger keeps the highest values that it has written. An
+incremental load takes the rows whose cursor is above the last one and not above the highest there is now; both bounds are
+planned in the ledger before the rows are written, and the rows are committed with the batch's number, so that whatever is
+killed, every row is loaded once. It asks of the column that rows which appear later have larger values. Bounds are compared by
+Spark, on the values as Spark reads them, because databases keep more digits of a timestamp than Spark does; the database only
+gets a hint that cannot cut off too much.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, GatewayError
 from gateway.pipelines.jobs.columns import by_name, check_names, merged
 from gateway.pipelines.jobs.ingest import (
     Counts,
     Wishes,
     check_history,
     check_quarantine,
+    mark_table,
     report,
     survey,
     write_plan,
 )
-from gateway.pipelines.jobs.ledger import Ledger, is_abandoned, ledger_folder, opened, read_plans
+from gateway.pipelines.jobs.ledger import Ledger, committed, ledger_folder, opened, read_plans
+from gateway.pipelines.jobs.marks import Mark, marks, start
 from gateway.pipelines.jobs.places import Place, literal, quoted
 from gateway.pipelines.jobs.records import FILE, check_castable, sql_of, typed
 from gateway.pipelines.jobs.report import Report, Say, rows_table
@@ -34,6 +38,8 @@ from gateway.pipelines.jobs.session import spark_errors
 
 # Types whose order is the same in Spark and in databases, and whose text is exact. Not strings: collations differ.
 _CURSORS = ("tinyint", "smallint", "int", "bigint", "decimal", "date", "timestamp", "timestamp_ntz")
+# Parts of a URL's end that say where the rows are. Others may be secret, or change nothing about the rows.
+_ADDRESS = ("database", "databasename", "currentschema", "schema")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +66,12 @@ class Database:
         """What it is called in reasons; nothing secret."""
         return self.table or "query"
 
-    def key(self, cursor: str) -> str:
-        """The same for the same rows; nothing secret."""
-        address = self.url.split("?")[0].split(";")[0]
-        text = "\0".join((address, self.query or "", self.table or "", cursor.lower()))
+    def key(self, cursor: str = "") -> str:
+        """The same for the same rows; nothing secret. Blanks in the query make no difference."""
+        address, *rest = re.split("[?;&]", self.url)
+        named = sorted(part.lower() for part in rest if part.partition("=")[0].strip().lower() in _ADDRESS)
+        query = " ".join((self.query or "").split())
+        text = "\0".join((address, *named, query, self.table or "", cursor.lower()))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def read(self, spark: Any) -> Any:
@@ -92,7 +100,7 @@ def ingest_jdbc(
 
     Args:
         cursor: the growing column of an incremental load; None loads everything and replaces the table's rows.
-        replace: a full load may replace a table that exists.
+        replace: a full load may replace a table that exists; not with `cursor`.
 
     Raises:
         ConfigError: the rows do not fit the table, or cannot be told new from old by `cursor`; nothing was written.
@@ -107,20 +115,21 @@ def ingest_jdbc(
         check_names([f.name for f in frame.schema.fields], source.name)
         counts = Counts()
         if cursor is None:
-            return _full(spark, frame, source, place, wishes, counts, say, dry_run)
+            return _full(spark, frame, source, place, warehouse, wishes, counts, say, dry_run)
         column = by_name(frame.schema).get(cursor.lower())
         if column is None:
             raise ConfigError("cursor", f"{source.name} has no column '{cursor}'")
-        if column.dataType.simpleString().split("(")[0] not in _CURSORS:
+        if not _is_cursor(column):
             raise ConfigError("cursor", f"column {column.name} is {sql_of(column.dataType)}: not a type to go on from")
         key = source.key(column.name)
         folder = ledger_folder(warehouse, place)
         if dry_run:
             plans = [] if wishes.forget else read_plans(folder)
+            low = _start(plans, source, column.name, place, wishes)
             schema = _schema(spark, frame, source, place, wishes, counts)
-            above = _last(plans, key)
-            return _preview(place, schema, f"would load the rows with {column.name} above {above}" if above else "")
+            return _preview(place, schema, f"would load the rows with {column.name} above {low.high}" if low else "")
         with opened(folder, forget=wishes.forget) as ledger:
+            _finish_replacement(spark, place, ledger)
             check_history(spark, place, ledger, ledger.plans(), wishes.forget)
             check_quarantine(spark, place)
             for plan in ledger.plans():
@@ -129,17 +138,22 @@ def ingest_jdbc(
                         raise ConfigError("table", f"{place.name}: another load was interrupted; run that again first")
                     say(f"finishing batch {plan['batch']}, which was interrupted")
                     write_plan(spark, _checked(frame, plan), place, ledger, plan, counts, say, exact=False)
-            fresh = _plan(spark, frame, column, source, key, place, wishes, ledger, counts, say)
+            fresh = _plan(spark, frame, column, source, place, wishes, ledger, counts, say)
             if fresh is not None:
                 write_plan(spark, _checked(frame, fresh), place, ledger, fresh, counts, say, exact=False)
-            notes = [f"{column.name} is loaded up to {_last(ledger.plans(), key)}"] if ledger.plans() else []
+            mark = marks(ledger.plans()).get(key)
+            notes = [f"{column.name} is loaded up to {mark.high}"] if mark is not None else []
     return report(place, counts, notes)
 
 
-def _last(plans: list[dict[str, Any]], key: str) -> str | None:
-    """The text of the highest cursor that is loaded or planned."""
-    found = [str(plan["high"]) for plan in plans if plan.get("source") == key and not is_abandoned(plan)]
-    return found[-1] if found else None
+def _is_cursor(column: Any) -> bool:
+    """Whether values of a column can be gone on from."""
+    return column.dataType.simpleString().split("(")[0] in _CURSORS
+
+
+def _start(plans: list[dict[str, Any]], source: Database, cursor: str, place: Place, wishes: Wishes) -> Mark | None:
+    """The mark above which the rows are new; None if all are. Raises ConfigError if it is not known."""
+    return start(marks(plans), source.key(cursor), source.key(), cursor, place.name, wishes.other_source)
 
 
 def _schema(spark: Any, frame: Any, source: Database, place: Place, wishes: Wishes, counts: Counts) -> Any:
@@ -162,20 +176,74 @@ def _preview(place: Place, schema: Any, note: str) -> Report:
     return Report({"columns": rows_table(["column", "type"], lines)}, notes)
 
 
+# ---- all rows
+
+
 def _full(
-    spark: Any, frame: Any, source: Database, place: Place, wishes: Wishes, counts: Counts, say: Say, dry_run: bool
+    spark: Any,
+    frame: Any,
+    source: Database,
+    place: Place,
+    warehouse: Path,
+    wishes: Wishes,
+    counts: Counts,
+    say: Say,
+    dry_run: bool,
 ) -> Report:
     if place.exists and not wishes.evolve:
         _schema(spark, frame, source, place, wishes, Counts())
     if dry_run:
         return _preview(place, frame.schema, "all rows, in one commit")
-    say(f"writing {place.name}")
-    place.folder.parent.mkdir(parents=True, exist_ok=True)
-    writer = frame.write.format("delta").mode("overwrite")
-    writer.option("overwriteSchema", str(wishes.evolve).lower()).save(str(place.folder))
-    metrics = spark.sql(f"DESCRIBE HISTORY {place.sql} LIMIT 1").collect()[0]["operationMetrics"]
-    counts.loaded = int(metrics["numOutputRows"])
+    with opened(ledger_folder(warehouse, place), forget=wishes.forget) as ledger:
+        plans = ledger.plans()
+        if any(plan["done"] is None and "files" in plan for plan in plans):
+            raise ConfigError("table", f"{place.name}: a load of files was interrupted; run that again first")
+        cursors = [(source.key(c.name), c.name, sql_of(c.dataType)) for c in frame.schema.fields if _is_cursor(c)]
+        what = {"replaces": True, "source": source.key(), "table": source.name, "cursors": cursors}
+        batch = ledger.plan(len(plans), what)["batch"]
+        say(f"writing {place.name}")
+        place.folder.parent.mkdir(parents=True, exist_ok=True)
+        writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", str(wishes.evolve).lower())
+        try:
+            with spark_errors("ingest"):
+                writer.option("txnAppId", ledger.application).option("txnVersion", batch).save(str(place.folder))
+        except GatewayError as error:
+            # A Spark of our own has ended by now what it was asked for, but a server may still be at it.
+            if error.fault == "client" or (hasattr(spark, "_jvm") and not committed(place, ledger.application, batch)):
+                ledger.abandon(batch)
+            raise
+        counts.loaded = _finish_replacement(spark, place, ledger)
     return report(place, counts, [])
+
+
+def _finish_replacement(spark: Any, place: Place, ledger: Ledger) -> int:
+    """Note as done the full load that has no such note yet: its highest values, and that nothing before it counts.
+
+    Returns how many rows it has written; 0 if there is none.
+
+    Raises:
+        ConfigError: it was interrupted before it was committed.
+    """
+    from pyspark.sql import functions as f
+
+    pending = [plan for plan in ledger.plans() if plan["done"] is None]
+    if not any(plan.get("replaces") for plan in pending):
+        return 0
+    *before, plan = pending
+    commit = committed(place, ledger.application, plan["batch"])
+    if not plan.get("replaces") or commit is None:
+        text = f"{place.name}: a load of all rows was interrupted; run that again first, with --replace"
+        raise ConfigError("table", text)
+    table = spark.read.format("delta").option("versionAsOf", commit.version).load(str(place.folder))
+    types = {name: sql_of(field.dataType) for name, field in by_name(table.schema).items()}
+    same = [(key, name) for key, name, kind in plan["cursors"] if types.get(name.lower()) == kind]
+    row = table.agg(f.count("*"), *(f.max(quoted(name)).cast("string") for _, name in same)).collect()[0]
+    found = [(key, name, high) for (key, name), high in zip(same, row[1:], strict=True) if high is not None]
+    mark_table(spark, place, ledger)
+    for other in before:
+        ledger.abandon(other["batch"])
+    ledger.finish(plan["batch"], {"loaded": commit.rows, "marks": found})
+    return commit.rows
 
 
 # ---- incremental
@@ -186,7 +254,6 @@ def _plan(
     frame: Any,
     column: Any,
     source: Database,
-    key: str,
     place: Place,
     wishes: Wishes,
     ledger: Ledger,
@@ -196,11 +263,15 @@ def _plan(
     """The next batch, written to the ledger; None if there are no new rows."""
     from pyspark.sql import functions as f
 
+    plans, key = ledger.plans(), source.key(column.name)
+    mark = _start(plans, source, column.name, place, wishes)
+    low = mark.high if mark is not None else None
     schema = _schema(spark, frame, source, place, wishes, counts)
-    low = _last(ledger.plans(), key)
     kind = sql_of(column.dataType)
     what = {
         "source": key,
+        "whole": source.key(),
+        "continues": mark is not None and mark.source != source.key(),
         "column": column.name,
         "type": kind,
         "low": low,
@@ -215,11 +286,12 @@ def _plan(
             "cursor", f"column {column.name} is NULL in some rows, which could never be told new from old"
         )
     high = _above(frame, what).agg(f.max(name).cast("string").alias("high")).collect()[0]["high"]
-    if high is None:
+    if high is None and not what["continues"]:
         return None
+    if high is None:  # no rows, but from here on it is this source that is gone on with
+        return ledger.plan(len(plans), {**what, "high": low, "good": 0, "bad": 0})
     what["high"] = high
-    found = survey(_checked(frame, what), wishes.conflicts, place)
-    return ledger.plan(len(ledger.plans()), {**what, **found})
+    return ledger.plan(len(plans), {**what, **survey(_checked(frame, what), wishes.conflicts, place)})
 
 
 def _above(frame: Any, what: Mapping[str, Any]) -> Any:

@@ -39,6 +39,8 @@ def test_what_spark_lacks_is_named(
         (["ingest", "s.t", "--jdbc", "http://x", "--table", "t"], "does not start with jdbc:"),
         (["ingest", "a", "s.t", "--jdbc", "jdbc:x:y", "--table", "t"], "only the name of the table"),
         (["ingest", "s.t", "--jdbc", "jdbc:x:y", "--table", "t", "--jar", "no.jar"], "no.jar is not a file"),
+        (["ingest", "s.t", "--jdbc", "jdbc:x:y", "--table", "t", "--cursor", "c", "--replace"], "leave --cursor out"),
+        (["ingest", "s.t", "--jdbc", "jdbc:x:y", "--table", "t", "--other-source", "add"], "only with --cursor"),
         (["generate", "events", "--spark", "nonsense"], "no Spark master"),
     ],
 )
