@@ -6,6 +6,7 @@ A killed worker cannot clean up after itself. Its lock ends with it, so whoever 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -13,43 +14,63 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+# Of file systems, NFS above all, that do not lock folders: nothing is swept there.
+_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
-def claim(base: str) -> str:
-    """A new folder below `base` for this process, locked until it ends."""
-    os.makedirs(base, exist_ok=True)
-    while True:
-        folder = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=base)
-        with contextlib.suppress(FileNotFoundError, BlockingIOError):  # swept before it was locked
-            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.isdir(folder):
-                return folder  # the descriptor stays open: the lock is the sign of life
+
+def claim(base: str, prefix: str = "") -> str:
+    """A new folder below `base` for this process, locked until it ends; its name starts with `prefix`."""
+    return _claim(base, prefix)[0]
 
 
 @contextlib.contextmanager
-def claimed(base: Path) -> Iterator[Path]:
-    """A folder of its own below `base` for a while; what processes that were killed left there goes first."""
-    sweep(str(base))
-    folder = claim(str(base))
+def claimed(base: Path, prefix: str = "") -> Iterator[Path]:
+    """A folder of its own below `base` for a while; what processes that were killed left there goes first.
+
+    With a `prefix`, which its name starts with, `base` may hold other things too.
+    """
+    sweep(str(base), prefix)
+    folder, descriptor = _claim(str(base), prefix)
     try:
         yield Path(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
 
 
-def sweep(base: str) -> None:
-    """Remove the folders below `base` whose process is gone."""
+def _claim(base: str, prefix: str) -> tuple[str, int]:
+    os.makedirs(base, exist_ok=True)
+    while True:
+        folder = tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=base)
+        with contextlib.suppress(FileNotFoundError, BlockingIOError):  # swept before it was locked
+            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+            if os.path.isdir(folder):
+                return folder, descriptor  # it stays open: the lock is the sign of life
+
+
+def sweep(base: str, prefix: str = "") -> None:
+    """Remove the folders below `base` whose process is gone, of those whose names start with `prefix`."""
     with contextlib.suppress(FileNotFoundError):  # no worker has spilled yet
         for name in os.listdir(base):
+            if not name.startswith(prefix):
+                continue
             folder = os.path.join(base, name)
             try:
                 descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
-            except (FileNotFoundError, NotADirectoryError):
+            except (FileNotFoundError, NotADirectoryError, PermissionError):
                 continue
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)  # another sweeper may be at it
             except BlockingIOError:
                 continue
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
             finally:
                 os.close(descriptor)

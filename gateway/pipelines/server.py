@@ -9,15 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gateway.config import Config
+from gateway.engine import spill
 from gateway.engine.spark import masters, session, setup
 from gateway.engine.spark.properties import read_properties
 from gateway.errors import ConfigError
@@ -26,6 +25,7 @@ _TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 _MODE = "SPARK_CONNECT_MODE_ENABLED"
 _NO_PROXY = "no_grpc_proxy"
 _END_SECONDS = 15
+_SCRATCH = "spark-"
 TABLE_FORMAT = "spark.sql.sources.default"
 
 
@@ -81,16 +81,14 @@ def _connect_mode() -> Iterator[None]:
 @contextlib.contextmanager
 def _own(config: Config, master: str, warehouse: Path, log: Path) -> Iterator[Server]:
     jars = setup.check(config.spark_jars or setup.default_folder())
-    extra = read_properties(config.spark_properties) if config.spark_properties else {}
-    scratch = Path(tempfile.mkdtemp(prefix="spark-", dir=log.parent))
+    given = read_properties(config.spark_properties) if config.spark_properties else {}
     # Managed tables of the database `default` lie here; all others are made with a location.
     fixed = {"spark.sql.warehouse.dir": f"file:{warehouse / 'default'}", TABLE_FORMAT: "delta"}
-    settings = session.settings(jars, scratch, memory=config.spark_memory, connect_port=0, extra={**extra, **fixed})
-    try:
+    extra = {**given, **fixed}
+    with spill.claimed(log.parent, _SCRATCH) as scratch:
+        settings = session.settings(jars, scratch, memory=config.spark_memory, connect_port=0, extra=extra)
         with _started(master, settings, log) as (classic, process), contextlib.closing(_local(classic)) as connected:
             yield Server(connected.session, classic._jvm, process, log, scratch)  # noqa: SLF001 (no public door)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 class _Connected:

@@ -499,8 +499,10 @@ def test_a_planted_difference_is_found(spark: Any, tmp_path: Path) -> None:
             scratch = tmp_path / "scratch"
             return verify(spark, url, "SELECT * FROM s.t", catalogs, scratch, print, tolerance=tolerance, most_rows=5)
 
+    (tmp_path / "scratch/.verify-left").mkdir(parents=True)  # by a process that was killed
     exact, near, other = compared("b", 0.0), compared("b", 1e-9), compared("c", 1e-9)
     assert exact.differs and "1 row only in spark" in exact.notes
     assert exact.tables["only in datafusion"].to_pylist() == [{"id": 1, "d": 1.0, "l": [0.1 + 1e-13]}]
     assert not near.differs and near.notes[0].startswith("1 rows are equal within the tolerance 1e-09")
     assert other.differs and other.tables["only in spark"].to_pylist() == [{"id": 1, "d": 1.0, "l": [0.1]}]
+    assert not list((tmp_path / "scratch").iterdir())

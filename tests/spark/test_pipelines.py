@@ -157,6 +157,7 @@ def shop(ask: Ask, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     said = [ask("run", made, *settings, settings=False)]
     for file in (made / "next").rglob("*.*"):
         shutil.copyfile(file, made / "raw" / file.relative_to(made / "next"))
+    (folder / "state" / "pipelines" / "spark-left").mkdir(parents=True)  # by a command that was killed
     said.append(finish(start("run", str(made), *settings)))
     return folder, said
 
@@ -197,6 +198,7 @@ def test_first_run_takes_everything_in(shop: Shop) -> None:
 def test_second_run_takes_in_only_what_is_new(shop: Shop) -> None:
     code, out, errors = shop[1][1]
     assert code == 0, errors
+    assert not list((shop[0] / "state" / "pipelines").glob("spark-*"))
     cells = summary(out)
     assert cells["shop.bronze_orders"][-4:-1] == ["COMPLETED", "4", "4"]
     assert cells["shop.bronze_customers"][-4:-1] == ["COMPLETED", "1", "1"]

@@ -7,8 +7,6 @@ both. Nothing in the warehouse changes.
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pa_dataset
 
+from gateway.engine import spill
 from gateway.errors import ConfigError, GatewayError, ServerError, UserError, unsupported
 from gateway.pipelines.jobs.compare import Comparison, Rows, compare
 from gateway.pipelines.jobs.names import Catalogs, registered
@@ -29,6 +28,7 @@ from gateway.sqltypes import VOID, DataType
 _TOLD = re.compile(r"\[([A-Z0-9_.]+)\] (.*?) SQLSTATE: \w{5}", re.DOTALL)
 
 SPARK, OURS = "spark", "datafusion"
+_SCRATCH = ".verify-"
 
 
 def check_tolerance(tolerance: float) -> None:
@@ -71,16 +71,15 @@ def verify(
         spark: a session with Delta.
         url: a gateway over the same tables that has no Spark.
         catalogs: the gateway's catalogs, by name.
-        scratch: a folder that Spark's tasks can write to; a folder of its own is made in it and removed.
+        scratch: a folder that Spark's tasks can write to; a folder of its own is made in it and removed, and before it those
+            of processes that were killed.
         schema: the current schema.
         tolerance, most_rows: see `compare`.
 
     Raises:
         GatewayError: the query fails on both, or can only be run by one of them.
     """
-    scratch.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=scratch, prefix=".verify-"))
-    try:
+    with spill.claimed(scratch, _SCRATCH) as folder:
         failures: dict[str, GatewayError] = {}
         theirs = ours = None
         say("running the query on DataFusion")
@@ -97,8 +96,6 @@ def verify(
             return _failures(failures)
         say("comparing")
         return _report(theirs, compare(theirs, ours, tolerance=tolerance, most_rows=most_rows), tolerance)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 # ---- the two engines
