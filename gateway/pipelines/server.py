@@ -27,6 +27,9 @@ _NO_PROXY = "no_grpc_proxy"
 _END_SECONDS = 15
 _SCRATCH = "spark-"
 TABLE_FORMAT = "spark.sql.sources.default"
+# Of how many micro-batches a stream remembers what it has read: a few kilobytes each. Spark's default is 100.
+PROGRESS_KEPT = "spark.sql.streaming.numRecentProgressUpdates"
+_PROGRESS = "10000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def _own(config: Config, master: str, warehouse: Path, log: Path) -> Iterator[Se
     given = read_properties(config.spark_properties) if config.spark_properties else {}
     # Managed tables of the database `default` lie here; all others are made with a location.
     fixed = {"spark.sql.warehouse.dir": f"file:{warehouse / 'default'}", TABLE_FORMAT: "delta"}
-    extra = {**given, **fixed}
+    extra = {PROGRESS_KEPT: _PROGRESS, **given, **fixed}
     with spill.claimed(log.parent, _SCRATCH) as scratch:
         settings = session.settings(jars, scratch, memory=config.spark_memory, connect_port=0, extra=extra)
         with _started(master, settings, log) as (classic, process), contextlib.closing(_local(classic)) as connected:

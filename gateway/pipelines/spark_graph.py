@@ -13,6 +13,7 @@ from gateway.pipelines import definitions
 from gateway.pipelines.definitions import Dataset, Definitions, Flow
 from gateway.pipelines.events import reason, without_catalog
 from gateway.pipelines.project import ProjectError, local_path
+from gateway.pipelines.server import PROGRESS_KEPT
 
 _CONNECT = "org.apache.spark.sql.connect.service."
 # Leaves of plans that hold their rows themselves, stand for the project's datasets while it is analysed, or name a CTE, whose
@@ -62,15 +63,18 @@ class SparkGraph:
             classic.clearActiveSession()
         return Definitions(datasets, {f.name: f for f in flows})
 
-    def rows_read(self) -> dict[str, int]:
-        """Rows that each streaming flow of the finished run has read, by flow."""
+    def rows_read(self) -> dict[str, int | None]:
+        """Rows that each streaming flow of the finished run has read, by flow; None if Spark does not remember all of them."""
         context = _option(self._holder.getPipelineExecution(self._id))
         execution = None if context is None else _option(context.pipelineExecution().graphExecution())
-        rows: dict[str, int] = {}
+        rows: dict[str, int | None] = {}
         for name, run in _pairs(execution.flowExecutions()) if execution is not None else ():
             if run.isStreaming():
-                progress = run.getStreamingQuery().recentProgress()
-                rows[name.unquotedString()] = sum(int(p.numInputRows()) for p in progress)
+                query = run.getStreamingQuery()
+                progress = query.recentProgress()
+                # One less than the setting says is kept.
+                forgets = len(progress) >= int(query.sparkSession().conf().get(PROGRESS_KEPT)) - 1
+                rows[name.unquotedString()] = None if forgets else sum(int(p.numInputRows()) for p in progress)
         return rows
 
     def _context(self) -> Any:

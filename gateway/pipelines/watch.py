@@ -11,6 +11,7 @@ from gateway.pipelines.expectations import Outcome
 from gateway.pipelines.history import Run, TableRun
 from gateway.pipelines.prepare import Prepared
 from gateway.pipelines.recover import Before
+from gateway.pipelines.server import PROGRESS_KEPT
 from gateway.pipelines.stream import is_sparks
 from gateway.pipelines.warehouse import version, written
 
@@ -135,11 +136,21 @@ class Watch:
                 raise
             self._tell(f"warning: the rows that streams have read are not known: {events.reason(str(error))}")
             return
+        unknown: list[TableRun] = []
         for flow, rows in read.items():
             target = self._prepared.definitions.target(flow)
             table = None if target is None else self._tables.get(target.id)
-            if table is not None:
+            if table is None:
+                continue
+            if rows is None:
+                self._tell(
+                    f"warning: {table.table}: the rows in are not known: too many micro-batches ({PROGRESS_KEPT})"
+                )
+                unknown.append(table)
+            else:
                 table.rows_in = (table.rows_in or 0) + rows
+        for table in unknown:
+            table.rows_in = None
 
     def check_expectations(self) -> None:
         """Count what the completed tables' new versions do not fulfil."""

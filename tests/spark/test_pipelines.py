@@ -667,6 +667,20 @@ def test_lost_table_or_checkpoint_is_not_continued(ask: Ask, place: Path) -> Non
     assert rows(place / "warehouse" / "lost" / "bronze") == 2
 
 
+@pytest.mark.heavy
+def test_rows_in_are_those_of_all_micro_batches(ask: Ask, place: Path) -> None:
+    raw = place / "many-raw"
+    raw.mkdir()
+    files = 105  # Spark itself remembers 100 batches
+    for number in range(files):
+        (raw / f"{number}.csv").write_text("1\n2\n")
+    python = BRONZE.replace(".csv(", '.option("maxFilesPerTrigger", 1).csv(').replace("RAW", f"file://{raw}")
+    code, out, errors = ask("run", project(place, "many", a_py=python))
+    assert code == 0, errors
+    cells = summary(out)["many.bronze"]
+    assert cells[-3:-1] == [str(2 * files)] * 2, (out, errors)
+
+
 def test_server_of_others(ask: Ask, place: Path) -> None:
     """The same through Connect only: nothing of the server but its Connect port is used."""
     raw = place / "remote-raw"
