@@ -344,6 +344,10 @@ def test_rows_of_a_database(run: Run, spark: Any, tmp_path: Path) -> None:
     query = ("ingest", "s.orders", "--jdbc", url, "--query", "SELECT id, price, moment FROM orders WHERE id > 2")
     code, _, err = run(*query, "--replace")
     assert code == 2 and "DELTA_FAILED_TO_MERGE_FIELDS" in err  # of BIGINT and INT
+    log = sorted((tmp_path / "wh/s/orders/_delta_log").iterdir())
+    code, report, err = run(*query, "--replace", "--evolve", "--dry-run")
+    assert (code, report["notes"]) == (0, ["would load into s.orders", "all rows, in one commit"]), err
+    assert log == sorted((tmp_path / "wh/s/orders/_delta_log").iterdir())
     code, report, err = run(*query, "--replace", "--evolve")
     assert (code, report["summary"][0]["loaded"]) == (0, 2), err
     assert ids() == [3, 4]
@@ -429,10 +433,18 @@ def test_tables_are_looked_after(run: Run, spark: Any, tmp_path: Path) -> None:
         assert code == 0, err
         return report["summary"][0], report["notes"]
 
-    line, notes = did("compact", "s.t", "--where", "p = 1", "--dry-run")
-    assert (line["version"], line["version after"], len(notes)) == (2, 2, 1)
+    def would(*words: str, table: str = "s.t") -> list[str]:
+        """What a dry run says; the table's log stays as it is."""
+        log = tmp_path / "wh" / table.replace(".", "/") / "_delta_log"
+        before = sorted(log.iterdir())
+        line, notes = did(*words, "--dry-run")
+        assert sorted(log.iterdir()) == before and line["version"] == line["version after"]
+        return [note.replace(f"delta.`{log.parent}`", table) for note in notes]
+
+    assert would("compact", "s.t", "--where", "p = 1") == ["would run: OPTIMIZE s.t WHERE p = 1"]
     line, _ = did("compact", "s.t", "--where", "p = 1")
     assert (line["version after"], line["files"], line["files after"]) == (3, 6, 4)
+    assert would("cluster", "s.t", "--by", "id, p") == ["would run: OPTIMIZE s.t ZORDER BY (`id`, `p`)"]
     line, _ = did("cluster", "s.t", "--by", "id")
     assert line["files after"] == 2
     for words, text in (
@@ -472,13 +484,36 @@ def test_tables_are_looked_after(run: Run, spark: Any, tmp_path: Path) -> None:
     assert code == 2 and "holds another Delta table" in err
     shutil.rmtree(folder / "sub")
 
+    assert would("checkpoint", "s.t") == ["would checkpoint s.t"]
     line, _ = did("checkpoint", "s.t")
     assert (folder / "_delta_log" / f"{line['version']:020}.checkpoint.parquet").exists()
+    assert would("widen-types", "s.t", "id", "BIGINT")[1:] == [
+        "would run: ALTER TABLE s.t SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')",
+        "would run: ALTER TABLE s.t ALTER COLUMN `id` TYPE BIGINT",
+    ]
     line, notes = did("widen-types", "s.t", "id", "BIGINT")
     assert "no longer writes s.t without Spark" in notes[0]
+    mapping = "would run: ALTER TABLE s.t SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    assert would("map-columns", "s.t")[-1] == mapping
     line, notes = did("map-columns", "s.t")
     code, report, err = run("verify", "select sum(id) as id, count(*) as n from s.t")
     assert (code, report["notes"]) == (0, ["same"]), err
+
+    # Clustered for good: what is there is rewritten, and later OPTIMIZEs keep to it.
+    liquid = tmp_path / "wh/s/l"
+    for part in range(2):
+        spark.range(part, 1000, 2, 1).selectExpr("id", "id % 7 AS k").write.format("delta").mode("append").save(
+            str(liquid)
+        )
+    assert would("cluster", "s.l", "--by", "k,id", "--liquid", table="s.l") == [
+        "warning: with clustering, domainMetadata the gateway no longer writes s.l without Spark; there is no way back",
+        "would run: ALTER TABLE s.l CLUSTER BY (`k`, `id`)",
+        "would run: OPTIMIZE s.l FULL",
+    ]
+    line, notes = did("cluster", "s.l", "--by", "k,id", "--liquid")
+    assert (line["files"], line["files after"], len(notes)) == (2, 1, 1)
+    assert spark.sql(f"DESCRIBE DETAIL delta.`{liquid}`").collect()[0]["clusteringColumns"] == ["k", "id"]
+    assert sorted(rows(liquid)["id"].to_pylist()) == list(range(1000))
 
 
 # ---- verify
