@@ -27,15 +27,19 @@ $(VENV)/.dev: requirements/dev.txt pyproject.toml
 $(VENV)/.bench: requirements/bench.txt pyproject.toml
 	$(call install,bench)
 
-# All of dev, pyspark, which is all of Spark, and its Delta jars; setup.py pins these.
-$(VENV)/.spark: requirements/spark.txt pyproject.toml gateway/engine/spark/setup.py
+# All of dev, and pyspark, which is all of Spark.
+$(VENV)/.spark: requirements/spark.txt pyproject.toml
 	@echo "Installing Spark into $(VENV); the first time it is some 450 MB to fetch ..."
 	$(call install,spark)
+
+# The Delta jars, and a look at Java; setup.py pins them.
+$(VENV)/.jars: $(VENV)/.spark gateway/engine/spark/setup.py
 	@$(BIN)/gateway spark install
+	@touch $@
 
 # SPARK=1: with Spark as second engine.
 ifeq ($(SPARK),1)
-demo: $(VENV)/.spark
+demo: $(VENV)/.jars
 	@$(BIN)/gateway demo --spark 'local[*]' $(ARGS)
 else
 demo: $(VENV)/.demo
@@ -54,16 +58,19 @@ test-heavy: $(VENV)/.dev
 
 # Losses of Spark, results larger than its heap, a full disk, a standalone cluster.
 test-spark-heavy: $(VENV)/.spark
+	-@$(MAKE) --no-print-directory $(VENV)/.jars
 	$(BIN)/python -m pytest -m "spark and heavy" $(ARGS)
 
-# In one process, so that all of them share one Spark. That ARGS leave none of them is no failure.
+# In one process, so that all of them share one Spark. That ARGS leave none of them is no failure. Without Java or the jars they
+# are skipped, and say why.
 test-spark: $(VENV)/.spark
+	-@$(MAKE) --no-print-directory $(VENV)/.jars
 	$(BIN)/python -m pytest -m "spark and not heavy" $(ARGS) $(if $(ARGS),|| test $$? -eq 5)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run $(ARGS)
 
-bench-spark: $(VENV)/.spark
+bench-spark: $(VENV)/.jars
 	$(BIN)/python -m benchmarks.spark $(ARGS)
 
 # Counts of right, refused and wrong answers over the recorded corpora, into docs/conformance.md.
@@ -71,7 +78,7 @@ conformance: $(VENV)/.dev
 	$(BIN)/python -m tests.conformance.report $(ARGS)
 
 # The same corpora through the wire with Spark behind the gateway, against plain PySpark: half an hour.
-conformance-spark: $(VENV)/.spark
+conformance-spark: $(VENV)/.jars
 	$(BIN)/python -m tests.conformance.wire
 
 lint: $(VENV)/.dev

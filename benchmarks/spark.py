@@ -35,6 +35,7 @@ OVERHEAD_SECONDS = 0.030
 TRANSFER_RATIO = 1.2
 HEAP = "2GiB"
 GROWTH_BYTES = 256 << 20
+_LOOK_BATCHES = 16  # how often memory is looked at
 
 
 def _jars() -> Path:
@@ -148,9 +149,13 @@ def large(url: str, pid: int) -> list[Row]:
         client.execute(MILLION).table()
         before = sum(_python_memory(pid).values())
         start = time.perf_counter()
-        count = sum(batch.num_rows for batch in client.execute(BIGINTS.format(rows=10_000_000)).batches())
+        count, most = 0, before
+        for number, batch in enumerate(client.execute(BIGINTS.format(rows=10_000_000)).batches()):
+            count += batch.num_rows
+            if number % _LOOK_BATCHES == 0:
+                most = max(most, sum(_python_memory(pid).values()))
         seconds = time.perf_counter() - start
-        grown = sum(_python_memory(pid).values()) - before
+        grown = most - before
     figures = {"gateway": f"{count} rows in {show(seconds)}, {grown / 2**20:+.0f} MiB"}
     return [
         Row(

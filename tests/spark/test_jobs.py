@@ -112,6 +112,7 @@ def test_events_are_skewed_late_and_twice_and_the_same_again(run: Run, tmp_path:
     assert 20 < sum(d > timedelta(hours=1) for d in late) < 100 and min(late) >= timedelta(0)
 
 
+@pytest.mark.heavy
 def test_tpch_without_the_official_generator(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tpch, "find_generator", lambda: None)
     code, report, err = run("generate", "tpch", "--scale", "0.001")

@@ -102,6 +102,7 @@ def test_a_shortage_of_memory_is_told_as_such(own: Server) -> None:
         assert sql.spark("SELECT 1") == [(1,)]
 
 
+@pytest.mark.heavy
 def test_a_write_whose_jvm_is_lost_says_that_it_may_have_been_committed(own: Server) -> None:
     with connect_to(own) as connection:
         Sql(connection).spark(COUNTED)

@@ -373,6 +373,7 @@ def test_functions(functions: str, gateway: Gateway) -> None:
     client.connection.close()
 
 
+@pytest.mark.heavy
 def test_a_view_that_is_replaced_is_always_there(gateway: Gateway, client: Client) -> None:
     """Also one that Spark is told of anew by every statement, since its columns follow its query's."""
     client.run("CREATE TABLE t AS SELECT '<a>a</a>' AS x")
@@ -418,6 +419,7 @@ def restarted(gateway: Gateway, formats: str, views: str, functions: str) -> Gat
     return gateway
 
 
+@pytest.mark.heavy
 def test_tables_of_other_formats_after_a_restart(restarted: Gateway) -> None:
     again = Client(restarted, "formats")
     assert again.rows("DESCRIBE p") == PARQUET_COLUMNS
@@ -437,6 +439,7 @@ def test_tables_of_other_formats_after_a_restart(restarted: Gateway) -> None:
     again.connection.close()
 
 
+@pytest.mark.heavy
 def test_views_after_a_restart(restarted: Gateway) -> None:
     again = Client(restarted, "views")
     assert again.rows("SELECT * FROM v3 ORDER BY id") == [(1, "a", 10)]
@@ -463,6 +466,7 @@ def test_views_after_a_restart(restarted: Gateway) -> None:
     again.connection.close()
 
 
+@pytest.mark.heavy
 def test_functions_after_a_restart(restarted: Gateway) -> None:
     again = Client(restarted, "default")
     assert again.rows("SELECT functions.twice(4), functions.from_view()") == [(8, 2)]

@@ -189,6 +189,15 @@ def test_explain_tells_the_engine_that_was_asked_for(sql: Sql) -> None:
     assert "Engine: datafusion" in sql.embedded("EXPLAIN SELECT 1 AS x")[0][0]
 
 
+def test_the_log_tells_engine_and_reason(sql: Sql, spark_server: Server) -> None:
+    sql.spark("SELECT 'for the log'")
+    sql.auto("SELECT xpath_string('<a>b</a>', 'a')")
+    sql.embedded("SELECT 'and this'")  # what was before is closed, and logged
+    log = spark_server.log.read_text()
+    assert 'engine=spark reason="gateway.engine is spark"' in log
+    assert 'engine=spark reason="The function `xpath_string` is not supported by the embedded engine"' in log
+
+
 def test_variables_of_nested_types(sql: Sql) -> None:
     sql.auto("SET TIME ZONE 'America/Los_Angeles'")
     try:

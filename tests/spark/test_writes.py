@@ -84,6 +84,25 @@ CASES: dict[str, tuple[Sequence[str], Sequence[str], list[tuple[object, ...]]]] 
         (f"ALTER TABLE {NAME} ADD COLUMN b STRING", f"INSERT INTO {NAME} VALUES (2, 'b')"),
         [(1, None), (2, "b")],
     ),
+    "row_tracking_and_commit_times": (
+        (
+            f"CREATE TABLE {NAME} (id INT, b STRING) TBLPROPERTIES ('delta.enableRowTracking' = 'true', "
+            "'delta.enableInCommitTimestamps' = 'true')",
+        ),
+        (f"INSERT INTO {NAME} VALUES (1, 'a'), (2, 'b')", f"DELETE FROM {NAME} WHERE id = 1"),
+        [(2, "b")],
+    ),
+    "wider_type": (
+        (f"CREATE TABLE {NAME} (id INT, b STRING) TBLPROPERTIES ('delta.enableTypeWidening' = 'true')",),
+        (
+            f"INSERT INTO {NAME} VALUES (1, 'a')",
+            f"ALTER TABLE {NAME} ALTER COLUMN id TYPE BIGINT",
+            f"INSERT INTO {NAME} VALUES (5000000000, 'b')",
+            f"OPTIMIZE {NAME} ZORDER BY (id)",
+            f"REORG TABLE {NAME} APPLY (PURGE)",
+        ),
+        [(1, "a"), (5_000_000_000, "b")],
+    ),
     "restore_and_vacuum": (
         (f"CREATE TABLE {NAME} AS SELECT 1 AS id, 'a' AS b",),
         (f"DELETE FROM {NAME}", f"RESTORE TABLE {NAME} TO VERSION AS OF 0", f"VACUUM {NAME}"),
@@ -106,8 +125,10 @@ CASES: dict[str, tuple[Sequence[str], Sequence[str], list[tuple[object, ...]]]] 
 def test_what_spark_writes_the_embedded_engine_reads(sql: Sql, case: str) -> None:
     made, done, expected = CASES[case]
     sql.auto(f"DROP TABLE IF EXISTS {NAME}")
-    for text in (*made, *done):
+    for text in made:
         sql.spark(text)
+    for text in done:  # goes where it has to by itself
+        sql.auto(text)
     assert sql.spark(f"SELECT * FROM {NAME} ORDER BY 1") == expected
     assert sql.embedded(f"SELECT * FROM {NAME} ORDER BY 1") == expected
     assert sql.auto(f"SELECT count(*) FROM {NAME}") == [(len(expected),)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,6 +78,17 @@ def asking(session: Session, engine: str) -> Session:
 def test_the_engine_and_why(routed: Session, text: str, engine: str, reason: str) -> None:
     found, told = engine_of(routed, text)
     assert found == engine and reason in told
+
+
+def test_a_table_feature_that_is_not_written_here(routed: Session) -> None:
+    """Reading it is proved, writing is not."""
+    routed.run("CREATE TABLE tracked (id INT)")
+    (log,) = Path(str(routed.runner.catalogs["main"].table_folder("default", "tracked"))).glob("_delta_log/*0.json")
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["rowTracking", "domainMetadata"]}
+    (log.parent / f"{1:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
+    assert engine_of(routed, "SELECT * FROM tracked") == ("datafusion", PROVED)
+    engine, reason = engine_of(routed, "INSERT INTO tracked VALUES (1)")
+    assert engine == "spark" and "domainMetadata, rowTracking" in reason
 
 
 @pytest.mark.parametrize("text", ["SELECT count(*) FROM samples.tpch.region", REQUIRED, "INSERT INTO t VALUES (1)"])
