@@ -119,27 +119,33 @@ def check_checkpoints(prepared: Prepared, anew: Sequence[Dataset]) -> None:
     `anew` are tables that are computed anew. Storage on other file systems cannot be looked at here.
     """
     once = {f.target for f in prepared.definitions.flows.values() if f.once}
+    gone: list[tuple[str, Path]] = []
     for table in prepared.definitions.tables():
         if table.kind != STREAMING_TABLE or table in anew:
             continue
         place = checkpoints.place(prepared.project, table.id)
         if place is None:
-            return
+            break
         folder = prepared.folder(table)
         has_place = place.is_dir() and any(place.iterdir())
         exists = version(folder) is not None
         if has_place and not exists:
-            raise ProjectError(
-                table.label,
-                f"the table is gone, but its streams' checkpoints are in {place}: rows that were read before would be "
-                f"missing. Give --full-refresh {table.label}, or remove the checkpoints",
-            )
+            gone.append((table.label, place))
         if exists and not has_place and table.id not in once and open_snapshot(str(folder)).num_rows != 0:
             raise ProjectError(
                 table.label,
                 f"the table has rows, but no checkpoint in {place} tells what its streams have read: rows would be "
                 f"there twice. Give --full-refresh {table.label}, or bring the checkpoints back",
             )
+    if gone:
+        labels = [label for label, _ in gone]
+        refresh = " ".join(f"--full-refresh {label}" for label in labels)
+        raise ProjectError(
+            ", ".join(labels),
+            f"not in this warehouse, but their streams' checkpoints are in {gone[0][1].parent}: rows that were read before "
+            f"would be missing. Give the warehouse that they were written to, {refresh}, or "
+            "remove the checkpoints",
+        )
 
 
 def check_refreshed(prepared: Prepared, anew: Sequence[Dataset]) -> None:

@@ -665,6 +665,9 @@ def test_lost_table_or_checkpoint_is_not_continued(ask: Ask, place: Path) -> Non
     (place / "kept").rename(storage)
     assert ask("run", made)[0] == 0
     assert rows(place / "warehouse" / "lost" / "bronze") == 2
+    shutil.rmtree(place / "warehouse" / "lost" / "bronze")
+    code, _, errors = ask("run", made)
+    assert code == 2 and "lost.bronze: not in this warehouse" in errors and "--full-refresh lost.bronze" in errors
 
 
 @pytest.mark.heavy
