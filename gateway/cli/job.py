@@ -198,6 +198,8 @@ def _ingest_jdbc(arguments: argparse.Namespace, config: Config, say: Say) -> Rep
     for name in ("format", "schema", "no_header"):
         if getattr(arguments, name):
             raise ConfigError(name.replace("_", "-"), "has no effect with --jdbc")
+    if arguments.cursor is not None and not arguments.cursor.strip():
+        raise ConfigError("cursor", "is empty")
     if arguments.cursor is not None and arguments.replace:
         raise ConfigError(
             "replace", "loads all rows: leave --cursor out, and give it next time, which goes on from there"

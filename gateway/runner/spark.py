@@ -53,7 +53,17 @@ from gateway.sql.respell import (
 from gateway.sql.scope import quote_part
 from gateway.sql.statement import Kind, read_statement, verb_of
 from gateway.sql.statement import Statement as Read
-from gateway.sqltypes import BIGINT, INTERVAL, VARIANT, DataType, StructField, StructType, struct
+from gateway.sqltypes import (
+    BIGINT,
+    INTERVAL,
+    VARIANT,
+    VOID,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    struct,
+)
 
 _AFFECTED = struct(StructField("num_affected_rows", BIGINT))
 _MERGED = struct(
@@ -315,6 +325,12 @@ class SparkRunner:
                     "UNSUPPORTED_RESULT_TYPE",
                     f"The column `{column.name}` has the type {column.type.sql}, which no client reads.",
                 )
+            if _has_void_keys(column.type):
+                text = f"The column `{column.name}` has a map of the type {column.type.sql}, which no client reads: cast it."
+                raise UnsupportedError("UNSUPPORTED_RESULT_TYPE", text)
+            if _repeats(column.type):
+                text = f"The column `{column.name}` has a struct with two fields of one name, which no client reads."
+                raise UnsupportedError("UNSUPPORTED_RESULT_TYPE", text)
         return struct_of(columns)
 
     # ------------------------------------------------------------------------------------------------ names and views
@@ -511,6 +527,17 @@ def inserted_rows(folder: str, statement_id: str) -> int:
 
 def _is_unreadable(type_: DataType) -> bool:
     return isinstance(type_, UnreadableType) or any(_is_unreadable(c) for c in type_.children())
+
+
+def _has_void_keys(type_: DataType) -> bool:
+    """Whether a map in a type has keys without a type, as ``map()`` has, for which Arrow has no form."""
+    return (isinstance(type_, MapType) and type_.key == VOID) or any(_has_void_keys(c) for c in type_.children())
+
+
+def _repeats(type_: DataType) -> bool:
+    """Whether a struct in a type has two fields of one name: files and clients tell fields apart by it."""
+    names = [f.name for f in type_.fields] if isinstance(type_, StructType) else []
+    return len(set(names)) != len(names) or any(_repeats(c) for c in type_.children())
 
 
 def _views_in(job: Statement, view: TempView, respelt: Respelt) -> list[TempView]:

@@ -182,3 +182,13 @@ def test_spark_reads_each_literal_as_its_value_and_type(sql: Sql) -> None:
                 assert math.isnan(found[0].as_py())
             elif not isinstance(type_, IntervalType):  # whose texts `test_all_types_at_once` compares
                 assert found.cast(type_.arrow()).equals(expected(value, type_)), literal
+
+
+def test_types_that_no_client_reads(sql: Sql) -> None:
+    assert sql.spark("SELECT CAST(map() AS MAP<STRING, INT>)") == [([],)]
+    for query in ("SELECT array(map())", "SELECT id, map() FROM range(200)"):
+        with pytest.raises(Exception, match=r"UNSUPPORTED_RESULT_TYPE.*MAP<VOID, VOID>.*cast it.*0A000"):
+            sql.spark(query)
+    for rows in (3, 200):
+        with pytest.raises(Exception, match=r"UNSUPPORTED_RESULT_TYPE.*two fields of one name.*0A000"):
+            sql.spark(f"SELECT id, named_struct('a', id, 'a', id + 1000) AS s FROM range({rows})")

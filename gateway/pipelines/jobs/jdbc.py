@@ -58,6 +58,9 @@ class Database:
         """Raise ConfigError for what cannot be a source."""
         if (self.query is None) == (self.table is None):
             raise ConfigError("jdbc", "one of --query and --table is needed")
+        for name, given in (("query", self.query), ("table", self.table)):
+            if given is not None and not given.strip():
+                raise ConfigError(name, "is empty")
         if not self.url.startswith("jdbc:"):
             raise ConfigError("jdbc", "the URL does not start with jdbc:")
 
@@ -111,7 +114,7 @@ def ingest_jdbc(
         raise ConfigError("table", f"{place.name} exists: --replace loads all rows anew, --cursor COLUMN only new ones")
     with spark_errors("ingest"):
         say("connecting to the database")
-        frame = source.read(spark)
+        frame = _connected(spark, source)
         check_names([f.name for f in frame.schema.fields], source.name)
         counts = Counts()
         if cursor is None:
@@ -144,6 +147,17 @@ def ingest_jdbc(
             mark = marks(ledger.plans()).get(key)
             notes = [f"{column.name} is loaded up to {mark.high}"] if mark is not None else []
     return report(place, counts, notes)
+
+
+def _connected(spark: Any, source: Database) -> Any:
+    try:
+        return source.read(spark)
+    except Exception as error:
+        if "No suitable driver" in str(error):
+            raise ConfigError(
+                "jdbc", "no driver takes this URL: give its file with --jar, or --driver CLASS"
+            ) from error
+        raise
 
 
 def _is_cursor(column: Any) -> bool:

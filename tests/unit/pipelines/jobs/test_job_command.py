@@ -36,6 +36,8 @@ def test_what_spark_lacks_is_named(
         (["verify", "s.t"], "warehouse"),
         (["ingest", "s.t", "--cursor", "c"], "cursor: has an effect only with --jdbc"),
         (["ingest", "s.t", "--jdbc", "jdbc:x:y"], "one of --query and --table"),
+        (["ingest", "s.t", "--jdbc", "jdbc:x:y", "--table", " "], "table: is empty"),
+        (["ingest", "s.t", "--jdbc", "jdbc:x:y", "--table", "t", "--cursor", ""], "cursor: is empty"),
         (["ingest", "s.t", "--jdbc", "http://x", "--table", "t"], "does not start with jdbc:"),
         (["ingest", "a", "s.t", "--jdbc", "jdbc:x:y", "--table", "t"], "only the name of the table"),
         (["ingest", "s.t", "--jdbc", "jdbc:x:y", "--table", "t", "--jar", "no.jar"], "no.jar is not a file"),
