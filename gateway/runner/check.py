@@ -22,7 +22,7 @@ from gateway.runner.handler import Environment, Runner
 from gateway.sql import command_nodes as c
 from gateway.sql.commands import explained, parse_command
 from gateway.sql.cursor import DEFAULT_LIMITS
-from gateway.sql.made_view import view_of
+from gateway.sql.made_view import function_of, view_of
 from gateway.sql.parameters import bound_parameters
 from gateway.sql.spark_allowed import check_allowed
 from gateway.sql.statement import Statement as Read
@@ -30,7 +30,7 @@ from gateway.sql.statement import read_statement, statement_end
 from gateway.sql.tokens import END, scan
 
 Routed = tuple[str, str, tuple[SessionChange, ...]]
-_MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
+_MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "UNRESOLVED_ROUTINE", "UNRESOLVED_TABLE_VALUED_FUNCTION")
 _READ_ONLY = (
     c.ShowCatalogs,
     c.ShowSchemas,
@@ -96,7 +96,10 @@ def check(text: str, runner: Runner) -> list[Checked]:
 
 
 def _made(statement: Read) -> set[str]:
-    """The names of tables, schemas and views that the statement makes."""
+    """The names of tables, schemas, views and functions that the statement makes."""
+    function = function_of(statement)
+    if function is not None:
+        return {function.name[-1].lower()}
     try:
         command = parse_command(statement)
     except UnsupportedError:  # what only Spark knows

@@ -102,6 +102,8 @@ SELECT reflect('java.lang.System', 'exit', 0);
 SET ANSI_MODE = false;
 SELECT 1;
 RESET;
+CREATE FUNCTION main.default.thrice(a INT) RETURNS INT RETURN a * 3;
+SELECT thrice(2);
 DROP TEMPORARY VARIABLE x;
 SELECT x;
 SELECT sum(l_quantity) FROM samples.tpch.lineitem;
@@ -123,6 +125,8 @@ def test_what_spark_would_run(state: Path, capsys: pytest.CaptureFixture[str]) -
         ("runs", "gateway"),
         ("runs", "spark"),
         ("runs", "gateway"),
+        ("runs", "spark"),
+        ("later", ""),
         ("runs", "spark"),
         ("error", ""),
         ("runs", "spark"),
