@@ -21,6 +21,7 @@ from gateway.runner import objects
 from gateway.runner.answer import RESULT
 from gateway.runner.context import context_of, meaning_of
 from gateway.runner.registered import spark_name
+from gateway.runner.sent import sent
 from gateway.runner.tables import StatementTables
 from gateway.sql.made_table import table_format
 from gateway.sql.made_view import MadeFunction, MadeView, clauses
@@ -90,7 +91,9 @@ def make_view(
     if read_statement(job.text).markers:
         raise unsupported("parameter markers in a view", view.span)
     runner.prepare(job, slot, respelt, emit)
-    frame = slot.spark.sql(respelt.text[len(head.text) :])
+    # Behind as many spaces as the head is long, for the places in errors.
+    query = sent(slot.spark, respelt)[len(head.text) :]
+    frame = slot.spark.sql(query.rjust(len(respelt.text)))
     plain = own = _schema(frame)
     schema = objects.view_columns(place.quoted, _named(runner, view, own), own, view.span)
     collation, mode = _clauses(place, view)
@@ -167,7 +170,7 @@ def make_function(
         return finish(job, "CREATE_FUNCTION", emit, writes=False)
     runner.prepare(job, slot, respelt, emit)
     try:
-        slot.spark.sql(respelt.text)
+        slot.spark.sql(sent(slot.spark, respelt))
     finally:
         runner.engine.mirror.forget("FUNCTION", *spark_parts(place))
     made = StoredFunction(place.full, function.text, job.session.catalog, job.session.schema, _settings(job))

@@ -15,6 +15,7 @@ from gateway.engine.base import Emit
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.mirror import Mirror, MirroredObject, MirroredTable
 from gateway.errors import CanceledError, GatewayError, unsupported
+from gateway.runner.sent import sent
 from gateway.sql.made_view import EVOLUTION, clauses, function_of
 from gateway.sql.relations import columns_of
 from gateway.sql.respell import Head, Respelt, database
@@ -131,7 +132,7 @@ class Registrar:
             current = database(function.catalog, function.schema_name)
 
             def make(session: Any, spelt: str) -> bool:
-                session.sql(respelt.text)
+                session.sql(sent(session, respelt))
                 return True
 
             self._put("FUNCTION", name, state, current, function.settings, make, done)
@@ -167,7 +168,7 @@ class Registrar:
         """
 
         def make(session: Any, name: str) -> bool:
-            frame = session.sql(respelt.text)
+            frame = session.sql(sent(session, respelt))
             now = parse_schema(frame.schema.jsonValue())
             if view.mode == EVOLUTION and not view.named:
                 self._keep(view, struct_of(now))

@@ -35,6 +35,7 @@ from gateway.runner import definitions, made
 from gateway.runner.answer import RESULT
 from gateway.runner.context import context_of
 from gateway.runner.registered import SPARK_SETTINGS, Registered, Registrar
+from gateway.runner.sent import sent
 from gateway.sql.bound import Lit
 from gateway.sql.functions.names import SPARK_NAMES
 from gateway.sql.made_table import table_format
@@ -148,7 +149,7 @@ class SparkRunner:
             work = partial(self._run, job, statement, respelt)
         settings = _settings(job)
         # Off, unless the text was searched for paths and some were found: no way to read files past the allowed roots.
-        settings[_FILES_BY_PATH] = str(respelt.reads_paths or self._views_read_paths(job, respelt)).lower()
+        settings[_FILES_BY_PATH] = str(bool(respelt.paths) or self._views_read_paths(job, respelt)).lower()
         try:
             with (
                 self.engine.slot(_session_key(job, settings), settings) as slot,
@@ -189,11 +190,11 @@ class SparkRunner:
             emit(Writing())
         with made.making(statement, respelt, self):
             if shape is _INSERTED:
-                frame = self._marked(job, slot, respelt.text)
+                frame = self._marked(job, slot, sent(slot.spark, respelt))
             elif statement.kind is Kind.QUERY:
                 frame = self._analysed(job, slot, respelt, emit)
             else:
-                frame = slot.spark.sql(respelt.text)
+                frame = slot.spark.sql(sent(slot.spark, respelt))
             format_ = table_format(statement) or (stored.format if stored and statement.kind is Kind.DDL else None)
             if format_ is not None and target is not None:
                 catalog = self.catalogs[target.catalog.lower()]
@@ -232,15 +233,16 @@ class SparkRunner:
 
     def _analysed(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, emit: Emit) -> Any:
         """The frame of a query, asked for twice if a name is not found: another statement may be replacing a view just now."""
+        text = sent(slot.spark, respelt)
         try:
-            frame = slot.spark.sql(respelt.text)
+            frame = slot.spark.sql(text)
             frame.schema  # noqa: B018 (a Connect server is asked here)
             return frame
         except Exception as error:
             if getattr(error, "getCondition", lambda: "")() not in _NOT_FOUND:
                 raise
             self.prepare(job, slot, respelt, emit)
-            return slot.spark.sql(respelt.text)
+            return slot.spark.sql(text)
 
     def _truncate(
         self,
@@ -268,7 +270,7 @@ class SparkRunner:
                 "or replace the existing view.",
             )
         self.prepare(job, slot, respelt, emit)
-        self._schema(slot.spark.sql(respelt.text))
+        self._schema(slot.spark.sql(sent(slot.spark, respelt)))
         if view.collation:
             slot.spark.sql(f"SELECT '' COLLATE {quote_part(view.collation)}")  # fails for one that does not exist
         kept = definitions.temporary_view(view, state)
@@ -440,7 +442,8 @@ class SparkRunner:
         columns = f"({', '.join(quote_part(c) for c in view.columns)}) " if view.columns else ""
         with _settings_of(slot, job, view):
             said = columns + clauses(view.collation, "")
-            slot.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quote_part(view.name)} {said}AS {respelt.text}")
+            text = sent(slot.spark, respelt)
+            slot.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quote_part(view.name)} {said}AS {text}")
         slot.views[name] = view, respelt.text
 
     def _view_text(self, job: Statement, view: TempView) -> Respelt:
@@ -456,7 +459,7 @@ class SparkRunner:
             if view.name.lower() not in seen:
                 seen.add(view.name.lower())
                 inner = self._view_text(job, view)
-                if inner.reads_paths:
+                if inner.paths:
                     return True
                 todo += _views_in(job, view, inner)
         return False

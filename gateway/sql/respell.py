@@ -84,8 +84,8 @@ class Respelt:
     """Text for Spark, the tables and functions in it, and how positions in it map back.
 
     `starts` and `origins` are parallel: from the offset `starts[i]` of `text` on, offsets are those of the original from
-    `origins[i]` on, if `moves[i]`; else all of the piece stands for that one place. `reads_paths` says that files are
-    named by path, which Spark must otherwise not do.
+    `origins[i]` on, if `moves[i]`; else all of the piece stands for that one place. `paths` are the formats and real paths,
+    joined by a comma and a space, of files that are named by path, which Spark must otherwise not do.
     """
 
     text: str
@@ -94,7 +94,7 @@ class Respelt:
     origins: tuple[int, ...]
     moves: tuple[bool, ...]
     calls: tuple[Called, ...] = ()
-    reads_paths: bool = False
+    paths: tuple[str, ...] = ()
 
     def original(self, offset: int) -> int:
         """Offset in the user's text of the one in `text`."""
@@ -175,7 +175,7 @@ def respell(
             raise UserError("UNBOUND_SQL_PARAMETER", f"Found the unbound parameter: {shown}.", span=marker.span)
         edits.append((marker.span, spark_literal(literal)))
     mentions: list[Mention] = []
-    reads_paths = False
+    paths = []
     calls = []
     names = _chains(statement)
     for first, last in called_names(statement):
@@ -193,8 +193,9 @@ def respell(
         if head is not None and statement.tokens[first].start < head.stop:
             continue
         if _is_path(statement, first, last, naming):
-            edits.append(_path_edit(statement, first, last, naming))
-            reads_paths = True
+            span, path = _path_of(statement, first, last, naming)
+            edits.append((span, quote_part(path)))
+            paths.append(f"{_text(statement.tokens[first])}, {path}")
             continue
         mentions.append(_mention(statement, first, last, naming, edits))
         edits += _at_version(statement, last + 1)
@@ -205,7 +206,7 @@ def respell(
     if head is not None:
         edits = [e for e in edits if e[0].start >= head.stop]
         edits.append((Span(statement.span.start, head.stop), head.text))
-    return _edited(statement, edits, tuple(mentions), tuple(calls), reads_paths)
+    return _edited(statement, edits, tuple(mentions), tuple(calls), tuple(paths))
 
 
 def called_names(statement: Statement) -> list[tuple[int, int]]:
@@ -264,12 +265,12 @@ def _is_path(statement: Statement, first: int, last: int, naming: Naming) -> boo
     return table or (statement.words[last] == QUOTED and "/" in _text(tokens[last]))
 
 
-def _path_edit(statement: Statement, first: int, last: int, naming: Naming) -> tuple[Span, str]:
+def _path_of(statement: Statement, first: int, last: int, naming: Naming) -> tuple[Span, str]:
     span = span_of_token(statement.tokens[last])
     if _is_target(statement, first):
         raise unsupported("writing to a path", span)
     try:
-        return span, quote_part(naming.path(_text(statement.tokens[last])))
+        return span, naming.path(_text(statement.tokens[last]))
     except UserError as error:
         raise error.at(span) from None
 
@@ -474,7 +475,7 @@ def _edited(
     edits: list[tuple[Span, str]],
     mentions: tuple[Mention, ...],
     calls: tuple[Called, ...],
-    reads_paths: bool,
+    paths: tuple[str, ...],
 ) -> Respelt:
     pieces: list[str] = []
     starts: list[int] = []
@@ -497,7 +498,7 @@ def _edited(
         add(text, span.start, False)
         at = span.stop
     add(statement.text[at:whole], at, True)
-    return Respelt("".join(pieces), mentions, tuple(starts), tuple(origins), tuple(moves), calls, reads_paths)
+    return Respelt("".join(pieces), mentions, tuple(starts), tuple(origins), tuple(moves), calls, paths)
 
 
 __all__ = [

@@ -72,3 +72,11 @@ def test_positions_of_what_fails_while_it_runs(sql: Sql, text: str, place: str) 
 def test_syntax_errors_of_what_only_spark_parses(sql: Sql) -> None:
     condition, sqlstate, place = fault(sql, "spark", "SELECT '😀',\n  a b c d FROM main.default.fault_t")
     assert (condition, sqlstate) == ("PARSE_SYNTAX_ERROR", "42601") and place.startswith("(line 2, pos ")
+
+
+@pytest.mark.parametrize("kind", ["VIEW", "TEMPORARY VIEW"])
+def test_positions_in_the_query_of_a_view(sql: Sql, kind: str) -> None:
+    text = f"CREATE {kind} never AS\n SELECT histogram_numeric(id, 2), nosuch FROM main.default.fault_t"
+    sql.embedded("CREATE TABLE IF NOT EXISTS fault_t AS SELECT id, 'x' AS s, 1 AS b FROM range(2)")
+    condition, _, place = fault(sql, "auto", text)
+    assert (condition, place) == ("UNRESOLVED_COLUMN.WITH_SUGGESTION", "(line 2, pos 34")

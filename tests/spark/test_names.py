@@ -157,3 +157,15 @@ def test_files_in_allowed_folders_can_be_read(sql: Sql, spark_server: Server) ->
     assert sql.spark(f"SELECT sum(a) FROM json.`{spark_server.log.parent}/files/a.json`") == [(3,)]
     sql.embedded("CREATE OR REPLACE TABLE by_path AS SELECT 5 AS n")
     assert sql.spark(f"SELECT n FROM delta.`{spark_server.warehouse}/default/by_path`") == [(5,)]
+
+
+def test_a_name_that_spark_alone_reads_as_a_table(sql: Sql) -> None:
+    """In another catalog than main Spark would take main's schema of that name."""
+    sql.embedded("CREATE SCHEMA IF NOT EXISTS main.tpch")
+    sql.embedded("CREATE TABLE IF NOT EXISTS main.tpch.nation AS SELECT 'wrong' AS n_name")
+    sql.auto("USE CATALOG samples")
+    assert sql.spark("SELECT count(*) FROM tpch.nation") == [(25,)]
+    with pytest.raises(
+        Exception, match=r"The name tpch\.nation, .* is not supported\. SQLSTATE: 0A000 \(line 1, pos 21"
+    ):
+        sql.spark("SELECT * FROM STREAM tpch.nation")

@@ -5,16 +5,38 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.errors import GatewayError
+from gateway.engine.spark.parsed import table_names
+from gateway.errors import GatewayError, UnsupportedError
+from gateway.runner.sent import sent
 from gateway.sql.respell import SPARK_CATALOG, Respelt, database
 from tests.unit.sql.test_respell import PAIRS, respelt
 
 pytestmark = pytest.mark.spark
+
+# What stands behind IDENTIFIER, in scripts and in nested queries, too; of what is made, of what is read or written.
+NAMES: dict[str, tuple[str, ...]] = {
+    "SELECT 1": (),
+    "SELECT 'UnresolvedRelation [a, b], []'": (),
+    "SELECT * FRM a.b": (),
+    "SELECT * FROM a.b VERSION AS OF 3, IDENTIFIER('c.d')": ("a, b", "c, d"),
+    "WITH c AS (FROM a.b) SELECT (SELECT 1 FROM d.e) FROM c": ("a, b", "d, e", "c"),
+    "CREATE TABLE a.b AS SELECT * FROM c.d": ("a, b", "c, d"),
+    "CREATE OR REPLACE TABLE a.b (x INT)": ("a, b",),
+    "CREATE TABLE a.b LIKE c.d": ("a, b", "c, d"),
+    "INSERT INTO a.b TABLE c.d": ("a, b", "c, d"),
+    "MERGE INTO a.b USING c.d ON x IN (SELECT 1 FROM e.f) WHEN MATCHED THEN DELETE": ("e, f", "a, b", "c, d"),
+    "RESTORE TABLE a.b TO VERSION AS OF 1": ("a, b",),
+    "DESCRIBE HISTORY a.b": ("a, b",),
+    "DECLARE session.x INT DEFAULT 1": (),
+    "SELECT * FROM delta.`/a/b`": ("delta, /a/b",),
+    "BEGIN FOR r AS SELECT * FROM a.b DO SELECT * FROM c.d; END FOR; END": ("a, b", "c, d"),
+}
 
 
 def relations(spark: Any, text: str) -> list[tuple[int, list[str]]]:
@@ -34,6 +56,26 @@ def _relations(plan: Any) -> Iterator[tuple[int, list[str]]]:
     for found in (each.apply(i) for each in inner for i in range(each.size())):
         if hasattr(found, "getClass"):
             yield from _relations(found)
+
+
+def test_what_only_spark_reads_as_a_table_is_refused(spark: Any) -> None:
+    """Each pair of texts may be sent; were its names not found by the tokens, it would not."""
+    refused = 0
+    for at, text, _ in PAIRS:
+        spelt = respelt(text, at)
+        assert sent(spark, spelt) == spelt.text
+        for name in (n for n in table_names(spark, spelt.text) if ", " in n):
+            with pytest.raises(UnsupportedError) as raised:
+                sent(spark, replace(spelt, mentions=(), paths=()))
+            assert raised.value.condition == "UNSUPPORTED_FEATURE" and raised.value.sqlstate == "0A000"
+            assert raised.value.span is not None, name
+            refused += 1
+    assert refused >= 30
+
+
+def test_names_of_tables_in_statements_of_all_kinds(spark: Any) -> None:
+    for text, names in NAMES.items():
+        assert table_names(spark, text) == names, text
 
 
 def same_tables(read: Sequence[tuple[int, list[str]]], spark: Any, sent: Respelt) -> None:

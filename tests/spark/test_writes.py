@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from tests.fix_server import Server
-from tests.fix_spark import Background, Sql
+from tests.fix_server import Server, connect_to
+from tests.fix_spark import Background, Sql, start_with_spark
 
 pytestmark = pytest.mark.spark
 
@@ -184,3 +186,23 @@ def test_concurrent_changes_conflict_clearly(sql: Sql, spark_server: Server) -> 
     for text in failed:
         assert "[DELTA_CONCURRENT" in text and "SQLSTATE: 2D521" in text and "\tat " not in text, text
     assert failed, "four updates at once have never met"
+
+
+@pytest.mark.heavy
+def test_writes_of_more_than_one_machine_should_read(spark_here: None, tmp_path: Path) -> None:
+    server = start_with_spark(tmp_path, "--spark-above", "4000")
+    try:
+        with connect_to(server) as connection:
+            sql = Sql(connection)
+            rows = "SELECT l_orderkey, l_quantity FROM samples.tpch.lineitem"
+            (counted,) = sql.auto("SELECT count(*) FROM samples.tpch.lineitem")[0]
+            sql.auto(f"CREATE TABLE above AS {rows}")
+            assert sql.auto(f"INSERT INTO above {rows}") == [(counted, counted)]
+            assert sql.embedded("SELECT count(*) FROM above") == [(2 * counted,)]
+        log = server.log.read_text()
+        for kind in ("CREATE_TABLE", "INSERT"):
+            assert re.search(
+                f'statement_type={kind} engine=spark reason="it reads [0-9]+ bytes, more than spark-above', log
+            )
+    finally:
+        assert server.stop() == 0

@@ -203,7 +203,7 @@ def test_tables_are_mentioned_and_paths_are_told() -> None:
     found = respelt("SELECT main.sales.t.a FROM main.sales.t JOIN tpch ON true JOIN samples.tpch.x USING (a)")
     names = {m.name for m in found.mentions}
     assert {("main", "sales", "t"), ("main", "default", "tpch"), ("samples", "tpch", "x")} <= names
-    assert not found.reads_paths and respelt("SELECT * FROM delta.`/allowed/t`").reads_paths
+    assert not found.paths and respelt("SELECT * FROM delta.`/allowed/t`").paths == ("delta, /real/allowed/t",)
 
 
 # ------------------------------------------------------------------------------------------------------------- refusals
