@@ -66,6 +66,6 @@ def _read(name: str) -> str:
     if name == "-":
         return sys.stdin.read()
     try:
-        return Path(name).read_text(encoding="utf-8")
+        return Path(name).read_text(encoding="utf-8-sig")  # editors on Windows begin files with a mark
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError("file", f"{name} cannot be read: {error}") from error

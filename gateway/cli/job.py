@@ -100,6 +100,12 @@ def _cells(column: pa.ChunkedArray) -> list[str]:
 # ---- jobs
 
 
+def _check_warehouse(config: Config) -> None:
+    """For jobs on tables that there are: else a mistyped folder would be made."""
+    if not config.warehouse.is_dir():
+        raise ConfigError("warehouse", f"{config.warehouse} does not exist")
+
+
 def _verify(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
     from gateway.catalog.local import LocalCatalog
     from gateway.catalog.samples import open_samples
@@ -109,8 +115,7 @@ def _verify(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
     check_tolerance(arguments.tolerance)
     if arguments.rows < 0:
         raise ConfigError("rows", "is negative")
-    if not config.warehouse.is_dir():
-        raise ConfigError("warehouse", f"{config.warehouse} does not exist")
+    _check_warehouse(config)
     catalogs = {"main": LocalCatalog("main", str(config.warehouse), read_only=True)}
     text = sys.stdin.read() if arguments.query == "-" else arguments.query
     if "samples" in text.lower():
@@ -253,6 +258,7 @@ def _maintain(arguments: argparse.Namespace, config: Config, say: Say) -> Report
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name, None) is not None}
     by = tuple(part.strip() for part in (getattr(arguments, "by", None) or "").split(",") if part.strip())
     task = Task(arguments.action, by=by, **given)
+    _check_warehouse(config)
     places = [locate(config.warehouse, name) for name in arguments.tables]
     check(task, places, config.spark)
     with spark_session(config, say) as spark:

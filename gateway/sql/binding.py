@@ -41,7 +41,7 @@ from gateway.sql.existence import is_global
 from gateway.sql.functions import SPARK_ONLY
 from gateway.sql.functions.lambdas import ROWS as LAMBDAS
 from gateway.sql.functions.operators import as_boolean, bind_binary, bind_connective, bind_unary, comparison, has_map
-from gateway.sql.scope import Scope, field_of
+from gateway.sql.scope import Scope, all_fields, field_of
 from gateway.sql.tree import IntervalLiteral, Positive, TypedLiteral, UnsignedRightShift, span_of
 from gateway.sql.windows import WindowExpressions
 from gateway.sqltypes import (
@@ -699,7 +699,7 @@ class Expressions(WindowExpressions):
             return list(columns)
         base = scope.resolve(parts, span_of(node))
         if base is not None and isinstance(base.type, StructType):
-            return [field_of(base, f.name, span_of(node)) for f in base.type.fields]
+            return all_fields(base, span_of(node))
         raise UserError(
             "CANNOT_RESOLVE_STAR_EXPAND",
             f"Cannot resolve {'.'.join(f'`{p}`' for p in parts)}.* given input columns.",

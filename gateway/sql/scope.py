@@ -214,8 +214,7 @@ def field_of(expr: Expr, name: str, span: Span | None) -> Expr:
     """One field of a struct, one key of a map; NULL of what has no type."""
     t = plain(expr.type)
     if isinstance(t, StructType):
-        index, f = _field_in(t, name, span)
-        return Call(f.type, expr.nullable or f.nullable, "_field", (expr,), name, (index,), span)
+        return _field(expr, _field_in(t, name, span), name, span)
     if isinstance(t, MapType) and t.key == STRING:
         return Call(t.value, True, "_map_item", (expr, Lit(STRING, False, name)), None, (), span)
     if isinstance(t, ArrayType) and isinstance(t.element, StructType):
@@ -229,6 +228,18 @@ def field_of(expr: Expr, name: str, span: Span | None) -> Expr:
         f'Can\'t extract a value from a value of type "{t.sql}". Need a complex type [STRUCT, ARRAY, MAP].',
         span=span,
     )
+
+
+def all_fields(expr: Expr, span: Span | None) -> list[Expr]:
+    """Each field of a struct, also where names differ by case only, so that none could be named."""
+    t = plain(expr.type)
+    assert isinstance(t, StructType)
+    return [_field(expr, (index, f), f.name, span) for index, f in enumerate(t.fields)]
+
+
+def _field(expr: Expr, found: tuple[int, StructField], shown: str, span: Span | None) -> Expr:
+    index, f = found
+    return Call(f.type, expr.nullable or f.nullable, "_field", (expr,), shown, (index,), span)
 
 
 def _field_in(t: StructType, name: str, span: Span | None) -> tuple[int, StructField]:
@@ -245,4 +256,4 @@ def _field_in(t: StructType, name: str, span: Span | None) -> tuple[int, StructF
     return indexes[0], t.fields[indexes[0]]
 
 
-__all__ = ["Scope", "Source", "field_of", "fields_of", "quote_if_needed", "quote_part"]
+__all__ = ["Scope", "Source", "all_fields", "field_of", "fields_of", "quote_if_needed", "quote_part"]

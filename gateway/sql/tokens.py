@@ -2,7 +2,8 @@
 
 Differences from sqlglot's Databricks tokenizer: words stay words (no multi-word keywords, no commands that swallow text), a
 quote doubles itself inside a string, a number keeps its suffix as one token, comments and hints leave nothing behind but must
-be closed, and what Spark's lexer does not know is an error here. ``<<``, ``>>`` and ``>>>`` are adjacent single tokens,
+be closed, a text between ``$$`` or ``$tag$`` (the body of a function in another language) is one token, and what Spark's
+lexer does not know is an error here. ``<<``, ``>>`` and ``>>>`` are adjacent single tokens,
 because ``>>`` also closes two type brackets.
 """
 
@@ -113,6 +114,10 @@ class _Core(TokenizerCore):
         self._add(kind, sql[start:end])
 
     def _scan_keywords(self) -> None:
+        if self._char == "$":
+            self._move(_dollar_quoted(self.sql, self._start))
+            self._add(TokenType.HEREDOC_STRING, self.sql[self._start : self._current])
+            return
         if self._char == "." and self._peek in _DIGITS:
             end = _fraction(self.sql, self._start)
             if end:
@@ -153,6 +158,14 @@ class _Core(TokenizerCore):
         self._char = self.sql[end - 1]
         self._end = end >= self.size
         self._peek = "" if self._end else self.sql[end]
+
+
+def _dollar_quoted(sql: str, start: int) -> int:
+    """End of the text in dollar quotes that starts at `start`; that of the dollar alone if there is none."""
+    stop = sql.find("$", start + 1)
+    tag = sql[start : stop + 1]
+    closing = sql.find(tag, stop + 1) if stop > 0 and (tag == "$$" or tag[1:-1].isidentifier()) else -1
+    return closing + len(tag) if closing > 0 else start + 1
 
 
 def _closed(sql: str, end: int) -> bool:
@@ -217,6 +230,7 @@ class Tokenizer(Databricks.Tokenizer):
         symbols = core.single_tokens.keys() - _QUOTES
         core.followers = {s: frozenset(c for c in core.keyword_trie.get(s, ()) if c) for s in symbols}
         core.followers["."] = _DIGITS
+        del core.followers["$"]
         core.breaks = _Breaks(dict.fromkeys(map(ord, core.single_tokens), " "))
         return core
 

@@ -358,3 +358,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out.strip() == f"gateway {__version__}"
+
+
+@pytest.mark.parametrize("words", [["maintain", "compact", "s.t"], ["verify", "s.t"]])
+def test_a_job_makes_no_warehouse_of_a_mistyped_folder(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "warehuose"
+    assert main(["job", *words, "--warehouse", str(missing), "--state", str(tmp_path / "state")]) == 2
+    assert f"warehouse: {missing} does not exist" in capsys.readouterr().err and not missing.exists()

@@ -43,6 +43,11 @@ def run(text: str, state: Path, capsys: pytest.CaptureFixture[str], *more: str) 
     return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_text(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, reports = run("\ufeffSELECT 1", state, capsys)
+    assert code == 0 and [(r["line"], r["column"], r["verdict"]) for r in reports] == [(1, 1, "runs")]
+
+
 def test_verdicts_and_positions(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, reports = run(TEXT, state, capsys)
     assert code == 1

@@ -240,6 +240,7 @@ REFUSED = [
     "CREATE TEMPORARY FUNCTION f AS 'java.lang.Runtime'",
     "CREATE OR REPLACE TEMPORARY FUNCTION f AS 'x.Y' USING JAR '/x.jar'",
     "CREATE FUNCTION f(x INT) RETURNS INT LANGUAGE PYTHON AS $$ return x $$",
+    "CREATE FUNCTION f(x STRING) RETURNS STRING LANGUAGE PYTHON AS $py$ x = 'it''s'; y = \"$$\" # don't $py$",
     "BEGIN EXECUTE IMMEDIATE 'SELECT 1'; END",
     "BEGIN USE sales; END",
     "BEGIN SET spark.sql.ansi.enabled = false; END",

@@ -109,6 +109,15 @@ def test_limits_give_figures() -> None:
     read_statement("SELECT " + "(" * 500 + "1" + ")" * 500)
 
 
+def test_a_text_in_dollar_quotes_is_one_token() -> None:
+    body = "$py$ x = 'it''s' # don't; $$ $py$"
+    text = f"CREATE FUNCTION f() AS {body}; SELECT 2"
+    found = split_statements(text)
+    assert [text[s.span.start : s.span.stop] for s in found] == [f"CREATE FUNCTION f() AS {body}", "SELECT 2"]
+    for unclosed in ("SELECT $$ a", "SELECT $a$ b$", "SELECT $1$ 2 $1$", "SELECT a $"):
+        assert "$" in scan(unclosed)[1], unclosed
+
+
 def test_split_keeps_scripts_whole_and_offsets_true() -> None:
     text = "SELECT ';'; -- a;b\nSELECT 2;; BEGIN SELECT 3; END;"
     found = split_statements(text)
