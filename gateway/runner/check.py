@@ -22,6 +22,7 @@ from gateway.runner.handler import Environment, Runner
 from gateway.sql import command_nodes as c
 from gateway.sql.commands import explained, parse_command
 from gateway.sql.cursor import DEFAULT_LIMITS
+from gateway.sql.identifiers import identified
 from gateway.sql.made_view import function_of, view_of
 from gateway.sql.parameters import bound_parameters
 from gateway.sql.spark_allowed import check_allowed
@@ -83,8 +84,9 @@ def check(text: str, runner: Runner) -> list[Checked]:
     for span in _split(text):
         source = text[span.start : span.stop]
         try:
-            statement = read_statement(_blank(text, span.start) + source, limits)
-            engine, reason, changes = _routed(statement, session, runner)
+            with identified(Statement("check", _blank(text, span.start) + source, session)) as named:
+                statement = read_statement(named.text, limits)
+                engine, reason, changes = _routed(statement, session, runner)
         except GatewayError as error:
             reports.append(_failure(error, text, span, source, made))
             continue

@@ -42,6 +42,7 @@ from gateway.sql.catalogue import Context
 from gateway.sql.command_nodes import Query
 from gateway.sql.commands import explained, parse_command
 from gateway.sql.compile import Compiled, bind, compile_query
+from gateway.sql.identifiers import identified
 from gateway.sql.parameters import bound_parameters
 from gateway.sql.resolve import Binder, BoundQuery
 from gateway.sql.spark_allowed import check_allowed
@@ -104,7 +105,8 @@ class Runner:
         if isinstance(job, MetadataCall):
             self._deliver(metadata.answer(job, self.catalogs), emit)
             return
-        self._statement(job, emit)
+        with identified(job) as named:
+            self._statement(named, emit)
 
     def environment(self, session: SessionState) -> Environment:
         """What a statement of `session` sees."""

@@ -38,6 +38,7 @@ from gateway.runner.registered import SPARK_SETTINGS, Registered, Registrar
 from gateway.runner.sent import sent
 from gateway.sql.bound import Lit
 from gateway.sql.functions.names import SPARK_NAMES
+from gateway.sql.identifiers import identified
 from gateway.sql.made_table import table_format
 from gateway.sql.made_view import MadeView, clauses, function_of, view_of
 from gateway.sql.parameters import bound_parameters
@@ -123,6 +124,10 @@ class SparkRunner:
         """Run one statement; see `engine.base.Handler`. Safe from many threads."""
         if not isinstance(job, Statement):
             raise TypeError(f"{type(job).__name__} is not for Spark")
+        with identified(job) as named:
+            self._statement(named, emit)
+
+    def _statement(self, job: Statement, emit: Emit) -> None:
         statement = read_statement(job.text)
         state = job.session
         views = frozenset(state.views)

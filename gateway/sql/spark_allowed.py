@@ -83,7 +83,7 @@ def check_allowed(statement: Statement, nanoseconds: bool = False, tells_user: b
         elif word in _BEFORE_PATH and _is_string(behind):
             what = f"{word} with a path in a statement for Spark"
         elif word == "IDENTIFIER" and behind == "(":
-            what = "IDENTIFIER() in a statement for Spark"
+            what = "IDENTIFIER() of anything but strings and parameters"
         elif word == "AS" and _is_string(behind) and words[0] == "CREATE" and _makes_function(words[:i]):
             what = "CREATE FUNCTION of a class"
         elif word == "LANGUAGE" and behind in _LANGUAGES and words[0] == "CREATE" and _makes_function(words[:i]):

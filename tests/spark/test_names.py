@@ -169,3 +169,16 @@ def test_a_name_that_spark_alone_reads_as_a_table(sql: Sql) -> None:
         Exception, match=r"The name tpch\.nation, .* is not supported\. SQLSTATE: 0A000 \(line 1, pos 21"
     ):
         sql.spark("SELECT * FROM STREAM tpch.nation")
+
+
+def test_names_from_strings_and_parameters(sql: Sql) -> None:
+    """IDENTIFIER on both engines, in what is read and what is written."""
+    sql.auto("CREATE OR REPLACE TABLE IDENTIFIER(:t) (id INT, s STRING)", t="main.default.told")
+    for run in (sql.embedded, sql.spark):
+        run("INSERT INTO IDENTIFIER(:t) VALUES (1, :v)", t="told", v="x")
+    sql.spark("UPDATE IDENTIFIER('main.' || 'default.told') SET IDENTIFIER('s') = IDENTIFIER(:f)(s)", f="upper")
+    asked = "SELECT IDENTIFIER(:c), t.IDENTIFIER('id') + 1 FROM IDENTIFIER('default.' || :t) t WHERE IDENTIFIER('t.id') = :n"
+    for run in (sql.embedded, sql.spark):
+        assert run(asked, c="s", t="told", n=1) == [("X", 2), ("X", 2)]
+        with pytest.raises(Exception, match=r"`nope`.* SQLSTATE: 42703 \(line 1, pos 26"):
+            run("SELECT IDENTIFIER('id') , nope FROM IDENTIFIER(:t)", t="told")
