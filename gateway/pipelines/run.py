@@ -63,6 +63,7 @@ def run_pipeline(project: Project, config: Config, master: str, options: Options
     with _signals() as ignore_signals, _held(project, warehouse, holder, past, tell) as locks:
         attempt = _Attempt(this, holder, locks, tell)
         try:
+            tell("waiting for Spark")
             with serve(config, master, warehouse.root, log) as server:
                 try:
                     attempt.run(project, server, warehouse, options)
@@ -96,6 +97,7 @@ class _Attempt:
         """Run `project` on `server`; what Spark says of its failures is in the run. Raises ProjectError."""
         try:
             self._note_jvm(server)
+            self._tell(f"Spark reads {project.name}")
             self._go(prepare(project, server, warehouse), options)
         except Exception as error:
             if not is_sparks(error):
