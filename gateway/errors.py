@@ -7,6 +7,10 @@ Errors are values: they cross process borders through `to_wire` / `from_wire` an
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple
 
 # Condition -> SQLSTATE, for those whose SQLSTATE does not follow from the class (Spark's error-conditions file).
@@ -169,6 +173,10 @@ SQLSTATES: dict[str, str] = {
 }
 
 
+DISK_FULL = "53100"  # the SQLSTATE
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
 def sqlstate_of(condition: str) -> str:
     """SQLSTATE of a condition (`CLASS` or `CLASS.SUB`); XX000 for one that the table does not know."""
     return SQLSTATES.get(condition) or SQLSTATES.get(condition.partition(".")[0], "XX000")
@@ -309,6 +317,41 @@ class ConfigError(GatewayError):
     def __init__(self, setting: str, message: str) -> None:
         super().__init__("INVALID_CONF_VALUE", f"{setting}: {message}")
         self.setting = setting
+
+
+def disk_full(text: str) -> ResourceError:
+    """No space is left on a disk, or of a quota on it."""
+    return ResourceError("RESOURCE_EXHAUSTED", text, sqlstate=DISK_FULL)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether `error` is what the system, or one of our own errors, says of a full disk or a used up quota."""
+    if isinstance(error, GatewayError):
+        return error.sqlstate == DISK_FULL
+    return isinstance(error, OSError) and error.errno in _FULL
+
+
+@contextmanager
+def full_disk_told(doing: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """A full disk as an error that says what failed, and a `path` on the disk; writing names none by itself."""
+    try:
+        yield
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        raise disk_full(f"{doing}: no space left on the disk of {os.fspath(path)}.") from error
+
+
+def free_space(*folders: str | os.PathLike[str]) -> str:
+    """How much room there is on the disks of `folders`, in words, the fullest first; "" if none of them is there."""
+    found = []
+    for folder in dict.fromkeys(os.fspath(f) for f in folders):
+        try:
+            disk = os.statvfs(folder)
+        except OSError:
+            continue
+        found.append((disk.f_bavail * disk.f_frsize, folder))
+    return ", ".join(f"{free >> 20} MiB free in {folder}" for free, folder in sorted(found))
 
 
 _KINDS: dict[str, type[GatewayError]] = {

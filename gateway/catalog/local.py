@@ -8,6 +8,7 @@ folder's spelling; hidden folders and links that lead out of the root are not se
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -24,7 +25,7 @@ from gateway.catalog.paths import is_under
 from gateway.delta import table as delta_table
 from gateway.delta.log import has_log
 from gateway.delta.write import STAGING
-from gateway.errors import ServerError, UserError
+from gateway.errors import ServerError, UserError, full_disk_told
 
 DEFAULT_SCHEMA = "default"
 _FACTS = ".gateway.json"
@@ -142,11 +143,17 @@ class LocalCatalog:
         self.check_name("schema", schema)
         if self.has_schema(schema):
             raise UserError("SCHEMA_ALREADY_EXISTS", f"Cannot create schema `{schema}` because it already exists.")
-        os.makedirs(os.path.join(self.root, schema))
+        with full_disk_told(f"Cannot create the schema {schema}", self.root):
+            os.makedirs(os.path.join(self.root, schema))
         if comment is not None:
             facts = self._facts()
             facts.setdefault("schemas", {})[schema.lower()] = {"comment": comment}
-            self._write_facts(facts)
+            try:
+                self._write_facts(facts)
+            except BaseException:
+                with contextlib.suppress(OSError):  # somebody has put a table there
+                    os.rmdir(os.path.join(self.root, schema))
+                raise
 
     def drop_schema(self, schema: str, cascade: bool) -> None:
         """Remove a schema, with its tables if `cascade`; raises UserError SCHEMA_NOT_FOUND or SCHEMA_NOT_EMPTY."""
@@ -326,6 +333,13 @@ class LocalCatalog:
     def _write_facts(self, facts: dict[str, Any]) -> None:
         path = os.path.join(self.root, _FACTS)
         draft = f"{path}.{uuid.uuid4().hex}"
-        with open(draft, "w", encoding="utf-8") as file:
-            json.dump(facts, file, indent=1, sort_keys=True)
-        os.replace(draft, path)
+        try:
+            with (
+                full_disk_told("Cannot keep a schema's comment", self.root),
+                open(draft, "w", encoding="utf-8") as file,
+            ):
+                json.dump(facts, file, indent=1, sort_keys=True)
+            os.replace(draft, path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):  # it is in its place
+                os.unlink(draft)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from gateway.catalog.base import TableName
 from gateway.delta.schema import CHAR_VARCHAR, holds_char, parse_schema, struct_of
-from gateway.errors import ServerError, UnsupportedError
+from gateway.errors import ServerError, UnsupportedError, full_disk_told
 from gateway.sqltypes import (
     STRING,
     ArrayType,
@@ -158,22 +158,24 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
     kind = type(stored)
     record = {key: value for key, value in _plain(stored).items() if value not in (None, {}, False, "")}
     record |= {"format_version": _FORMAT, "name": stored.name.table}
-    os.makedirs(os.path.join(folder, FOLDER), exist_ok=True)
     path = _path(folder, kind, stored.name.table)
     draft = os.path.join(folder, FOLDER, f"{DRAFT}{uuid.uuid4().hex}")
-    with open(draft, "w", encoding="utf-8") as file:
-        json.dump(record, file, indent=1, sort_keys=True)
-        file.flush()
-        os.fsync(file.fileno())
-    if replacing:
-        os.replace(draft, path)
-        return True
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return False
-    finally:
-        os.unlink(draft)
+    with full_disk_told(f"Cannot store the {KINDS[kind]} {stored.name.table}", folder):
+        os.makedirs(os.path.join(folder, FOLDER), exist_ok=True)
+        try:
+            with open(draft, "w", encoding="utf-8") as file:
+                json.dump(record, file, indent=1, sort_keys=True)
+                file.flush()
+                os.fsync(file.fileno())
+            if replacing:
+                os.replace(draft, path)
+            else:
+                os.link(draft, path)
+        except FileExistsError:
+            return False
+        finally:
+            with contextlib.suppress(FileNotFoundError):  # it is in its place
+                os.unlink(draft)
     return True
 
 

@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from gateway.cli.embedded import running_gateway
-from gateway.cli.output import layout, plain, texts
+from gateway.cli.output import full_advice, layout, plain, texts
 from gateway.cli.settings import settings_flags
 from gateway.config import Config, load_config
-from gateway.errors import ConfigError, GatewayError
+from gateway.errors import ConfigError, GatewayError, ResourceError, is_disk_full
 from gateway.observability import configure_logging
 from gateway.pipelines.jobs.report import Report, Say
 
@@ -30,18 +30,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the job and print its summary; errors go to standard error."""
     configure_logging(level="warning")
     say = _quiet if arguments.quiet else _Progress()
+    config: Config | None = None
     try:
         config = job_config(arguments)
         report = _JOBS[arguments.job](arguments, config, say)
     except ConfigError as error:
         print(f"gateway job {arguments.job}: {error.message}", file=sys.stderr)
         return BAD_INPUT
-    except GatewayError as error:
-        print(f"gateway job {arguments.job}: {error}", file=sys.stderr)
-        return BAD_INPUT if error.fault == "client" else FAILED
-    except OSError as error:
-        print(f"gateway job {arguments.job}: {error}", file=sys.stderr)
-        return FAILED
+    except (GatewayError, OSError) as error:
+        advice = full_advice(config) if config is not None and is_disk_full(error) else ""
+        print(f"gateway job {arguments.job}: {error}{advice}", file=sys.stderr)
+        bad = isinstance(error, GatewayError) and error.fault == "client" and not isinstance(error, ResourceError)
+        return BAD_INPUT if bad else FAILED
     show(report, as_json=arguments.json)
     return DIFFERS if report.differs else DONE
 
@@ -162,7 +162,7 @@ def _generate(arguments: argparse.Namespace, config: Config, say: Say) -> Report
 
 
 def _ingest(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
-    from gateway.pipelines.jobs.ingest import Wishes, ingest_files, preview
+    from gateway.pipelines.jobs.ingest import Wishes, check_place, ingest_files, preview
     from gateway.pipelines.jobs.ledger import ledger_folder, read_plans
     from gateway.pipelines.jobs.places import locate
     from gateway.pipelines.jobs.session import spark_session
@@ -182,7 +182,7 @@ def _ingest(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
     if not sources:
         raise ConfigError("source", "is missing: gateway job ingest SOURCE TABLE, or --jdbc URL")
     found = find(sources, arguments.format)
-    place.check_free()
+    check_place(place, config.warehouse)
     pending = any(plan["done"] is None for plan in read_plans(ledger_folder(config.warehouse, place)))
     if not found.files and not pending and not arguments.forget:
         return Report({}, [*found.notes, f"no files in {', '.join(sources)}: 0 rows loaded into {place.name}"])

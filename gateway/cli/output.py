@@ -20,7 +20,8 @@ from typing import Any, TextIO
 
 import pyarrow as pa
 
-from gateway.errors import ConfigError
+from gateway.config import Config
+from gateway.errors import ConfigError, free_space
 from gateway.results.display import wire_text
 from gateway.sqltypes import (
     BIGINT,
@@ -58,6 +59,11 @@ _SCALARS = {
     pa.binary(): BINARY,
     pa.date32(): DATE,
 }
+
+
+def full_advice(config: Config) -> str:
+    """What to do about a full disk, for the end of an error's line."""
+    return f" (now {free_space(config.warehouse, config.state)}; make room and run it again)"
 
 
 def choose_format(asked: str | None, output: str | None) -> str:

@@ -14,10 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from gateway.cli.output import layout
+from gateway.cli.output import full_advice, layout
 from gateway.cli.settings import settings_flags
 from gateway.config import Config, load_config
-from gateway.errors import ConfigError
+from gateway.engine.spark.errors import tells_full_disk
+from gateway.errors import ConfigError, GatewayError, is_disk_full
 from gateway.pipelines import expectations, history, lock, starter
 from gateway.pipelines.history import Run
 from gateway.pipelines.project import load
@@ -64,10 +65,17 @@ def _run(arguments: argparse.Namespace) -> int:
     config, master = _settings(arguments)
     signal.signal(signal.SIGTERM, _terminate)
     options = Options(arguments.full_refresh or (), arguments.full_refresh_all)
-    done = run_pipeline(project, config, master, options, _tell)
+    try:
+        done = run_pipeline(project, config, master, options, _tell)
+    except (GatewayError, OSError) as error:
+        if not is_disk_full(error):
+            raise
+        print(f"gateway: the run failed: {error}{full_advice(config)}", file=sys.stderr)
+        return FAILED
     _report(done)
     if done.state == history.FAILED:
-        print(f"gateway: the run failed: {done.message}", file=sys.stderr)
+        advice = full_advice(config) if tells_full_disk(done.message or "") else ""
+        print(f"gateway: the run failed: {done.message}{advice}", file=sys.stderr)
         return FAILED
     if done.state == history.UNMET:
         print(f"gateway: {done.message}; the rows are written all the same", file=sys.stderr)

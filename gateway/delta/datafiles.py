@@ -7,6 +7,7 @@ of a failed write are removed again.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import uuid
@@ -110,7 +111,8 @@ class DataFileWriter:
         """Remove all files and the folders made for them."""
         for state in self._open.values():
             if state.writer is not None:
-                state.writer.close()
+                with contextlib.suppress(OSError):  # of a full disk: closing writes the footer
+                    state.writer.close()
         self._open.clear()
         for path in self._made:
             if os.path.exists(path):

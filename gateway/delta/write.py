@@ -27,7 +27,7 @@ from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.features import Protocol, check_writable, refused
 from gateway.delta.schema import CHAR_VARCHAR, Column, UnreadableType, holds_char
 from gateway.delta.table import Snapshot, forget, open_snapshot
-from gateway.errors import ServerError, UnsupportedError, UserError
+from gateway.errors import ServerError, UnsupportedError, UserError, full_disk_told
 
 _ATTEMPTS = 30
 STAGING = ".creating-"
@@ -75,7 +75,8 @@ class WriteResult:
 def _storage_errors(path: str) -> Iterator[None]:
     """Failures of the disk (full, read-only, no permission) as one error that names the table."""
     try:
-        yield
+        with full_disk_told("Cannot write the Delta table", path):
+            yield
     except OSError as error:
         reason = error.strerror or str(error)
         raise ServerError(

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from gateway.engine.base import Query, UdfSpec
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, load, row_error_in
-from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError
+from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError, disk_full
 from gateway.sqltypes import StructType
 
 BATCH_ROWS = 16_384
@@ -364,7 +364,7 @@ def engine_error(error: BaseException) -> GatewayError:
     if "Recursion level in ArrowSchema" in text:
         return ResourceError("STATEMENT_TOO_COMPLEX", "A type of this statement is nested too deeply for the engine.")
     if "No space left" in text:
-        return ResourceError("RESOURCE_EXHAUSTED", "The spill disk is full.")
+        return disk_full("There is no space left on the disk that statements spill to (--state).")
     for mark, condition, message in _PATTERNS:
         if mark in text:
             return UserError(condition, message)

@@ -14,7 +14,7 @@ from gateway import observability
 from gateway.engine.base import Event, Failed, Handover, Job, Planned, Rows, Statement, Writing
 from gateway.engine.pool import Sink, WorkerPool
 from gateway.engine.shared import SharedPool
-from gateway.errors import CanceledError, GatewayError, ResourceError
+from gateway.errors import CanceledError, GatewayError, ResourceError, is_disk_full
 
 _MEMORY = "RESOURCE_EXHAUSTED"
 
@@ -93,7 +93,9 @@ class RoutedRun:
             return None
         if failed.handover is not None:
             return failed.handover
-        short = isinstance(failed.error, ResourceError) and failed.error.condition == _MEMORY
+        error = failed.error
+        # Spark would fill the same disk.
+        short = isinstance(error, ResourceError) and error.condition == _MEMORY and not is_disk_full(error)
         if short and self._job.session.settings.get("gateway.engine", "auto") == "auto":
             return Handover("spark", "the embedded engine has not enough memory for it")
         return None

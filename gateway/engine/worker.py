@@ -40,7 +40,16 @@ from gateway.engine.channel import (
     Start,
 )
 from gateway.engine.mailbox import Mailbox, OwnMailbox, SharedMailbox
-from gateway.errors import CanceledError, ConfigError, GatewayError, ResourceError, ServerError, UserError
+from gateway.errors import (
+    CanceledError,
+    ConfigError,
+    GatewayError,
+    ResourceError,
+    ServerError,
+    UserError,
+    disk_full,
+    is_disk_full,
+)
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 _STACK_BYTES = 256 * 1024 * 1024  # address space only; recursion in native planners needs it
@@ -197,6 +206,9 @@ def _as_gateway_error(error: BaseException) -> GatewayError:
         return error
     if isinstance(error, RecursionError):
         return UserError("STATEMENT_TOO_COMPLEX", "The statement is nested too deeply.")
+    if is_disk_full(error):
+        where = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
+        return disk_full(f"There is no space left on a disk that the statement writes to{where}.")
     traceback.print_exception(error)
     if type(error).__name__ == "PanicException":  # pyo3's, no Exception and nowhere to import from
         return ServerError("INTERNAL_ERROR", f"The engine panicked: {str(error)[:300]}")

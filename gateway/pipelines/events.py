@@ -25,6 +25,7 @@ _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]*)\]")
 _CARRIERS = ("STREAM_FAILED", "TASK_WRITE_FAILED")
 _CARRIED = re.compile(r".* terminated with exception: | SQLSTATE: \w{5}")
 _PYTHON = "PYTHON_EXCEPTION"
+_FULL = "No space left on device"
 _FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+)')
 _LIBRARIES = ("site-packages", "pyspark.zip")
 _LONGEST = 1000
@@ -84,7 +85,8 @@ def reason(error: str) -> str:
     """
     if _OWN_CATALOG.search(error):
         return _OWN_CATALOG_TEXT
-    return without_catalog(_STATEMENT_PLACE.sub("", _reason(error)))
+    found = without_catalog(_STATEMENT_PLACE.sub("", _reason(error)))
+    return found[max(0, found.find(_FULL)) :]  # without the exceptions around it
 
 
 def without_catalog(text: str) -> str:

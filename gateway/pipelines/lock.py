@@ -18,9 +18,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.errors import UserError
+from gateway.errors import UserError, full_disk_told
 
 _END_SECONDS = 20.0
+# Kept by a lock file, so that a run that has filled the disk can still put its tables in order and be recorded.
+_ROOM = 256 << 10
 
 
 @dataclass
@@ -49,19 +51,31 @@ class Holder:
 class RunLock:
     """A lock that is held. `left` is the holder that died without letting go of it, if there was one."""
 
-    def __init__(self, path: Path, descriptor: int, left: Holder | None) -> None:
-        self.left = left
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.left = _holder(descriptor)
         self._path, self._descriptor = path, descriptor
+        self._length = len(_text(descriptor))
 
     def write(self, holder: Holder) -> None:
         """Say who holds the lock."""
         # Blanks at the end instead of a shorter file: one call, so that a crash leaves the old text or the new one.
-        data = json.dumps(asdict(holder)).encode().ljust(os.fstat(self._descriptor).st_size)
-        os.pwrite(self._descriptor, data, 0)
+        data = json.dumps(asdict(holder)).encode().ljust(self._length)
+        with full_disk_told("Cannot write the lock of the run", self._path):
+            # Room first, as blanks: of a text that is cut short nobody would know what its holder has left.
+            size = os.fstat(self._descriptor).st_size
+            while size < max(len(data), _ROOM):
+                size += os.pwrite(self._descriptor, b" " * (max(len(data), _ROOM) - size), size)
+            os.pwrite(self._descriptor, data, 0)
+        self._length = len(data)
 
-    def release(self) -> None:
-        """Remove the file and let go."""
-        self._path.unlink(missing_ok=True)
+    def give_room(self) -> None:
+        """Let go of the room that the file keeps on the disk for the end of a run."""
+        os.ftruncate(self._descriptor, self._length)
+
+    def release(self, *, keeps: bool = False) -> None:
+        """Let go, and remove the file unless it `keeps` what it says of a holder that died."""
+        if not keeps:
+            self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
 
@@ -69,14 +83,16 @@ class RunLock:
 def held(path: Path, holder: Holder) -> Iterator[RunLock]:
     """Hold the lock at `path`. Raises UserError PIPELINE_RUNNING if somebody else does."""
     lock = _acquire(path)
+    keeps = lock.left is not None
     try:
         if lock.left is not None:
             end_jvm(lock.left)
             holder.before = [*holder.before, *(b for b in lock.left.before if b not in holder.before)]
         lock.write(holder)
+        keeps = False
         yield lock
     finally:
-        lock.release()
+        lock.release(keeps=keeps)
 
 
 def reader(path: Path) -> Holder | None:
@@ -130,7 +146,7 @@ def _acquire(path: Path) -> RunLock:
             os.close(descriptor)
             raise _running(path, holder) from None
         if _is_current(path, descriptor):
-            return RunLock(path, descriptor, _holder(descriptor))
+            return RunLock(path, descriptor)
         os.close(descriptor)  # its holder removed it between our open and our lock
 
 
@@ -142,12 +158,16 @@ def _is_current(path: Path, descriptor: int) -> bool:
 
 
 def _holder(descriptor: int) -> Holder | None:
-    data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
     try:
-        values: dict[str, Any] = json.loads(data)
+        values: dict[str, Any] = json.loads(_text(descriptor))
         return Holder(**values)
     except (ValueError, TypeError):
         return None  # empty, or cut short by a crash: nobody to name
+
+
+def _text(descriptor: int) -> bytes:
+    """What the file says, without the room behind it."""
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0).rstrip()
 
 
 def _running(path: Path, holder: Holder | None) -> UserError:

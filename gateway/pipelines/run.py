@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from gateway.config import Config
+from gateway.errors import GatewayError, is_disk_full
 from gateway.pipelines import columns, events, history, lock, recover
 from gateway.pipelines.definitions import Dataset
 from gateway.pipelines.history import History, Run
@@ -121,11 +122,18 @@ class _Attempt:
 
     def end(self, past: History) -> None:
         """Spark is gone: put the tables in order, and record the run."""
+        for held in self._locks:
+            held.give_room()
         if self._watch is not None:
             self._watch.end()
         if self.has_run:
             self._run.ended = history.now()
-            past.add(self._run)
+            unrecorded = _record(past, self._run)
+            if unrecorded is not None and self._run.state == history.FAILED:
+                self._tell(f"warning: the run is not in the history: {unrecorded}")  # for the reason that it failed for
+            elif unrecorded is not None:
+                self._run.state = history.FAILED
+                self._run.message = f"the tables are written, but the run is not in the history: {unrecorded}"
 
     def _note_jvm(self, server: Server) -> None:
         """Tell the lock files of the JVM: whoever takes them over ends it."""
@@ -142,6 +150,17 @@ class _Attempt:
     def _write(self) -> None:
         for held in self._locks:
             held.write(self._holder)
+
+
+def _record(past: History, run: Run) -> GatewayError | OSError | None:
+    """Add a run to the history; the error if there is no space left for it."""
+    try:
+        past.add(run)
+    except (GatewayError, OSError) as error:
+        if not is_disk_full(error):
+            raise
+        return error
+    return None
 
 
 def _anew(prepared: Prepared, options: Options) -> list[Dataset]:
@@ -184,11 +203,14 @@ def _held(
         locks = [stack.enter_context(lock.held(path, holder)) for path in paths]
         left = locks[0].left
         if left is not None:
+            locks[0].give_room()
             if left.scratch and left.host == socket.gethostname():
                 shutil.rmtree(left.scratch, ignore_errors=True)
             started = datetime.fromtimestamp(left.started, UTC)
             text = f"process {left.pid} on {left.host} ended without a word"
-            past.add(Run(left.run, left.pipeline, started, None, history.CRASHED, text))
+            unrecorded = _record(past, Run(left.run, left.pipeline, started, None, history.CRASHED, text))
+            if unrecorded is not None:
+                tell(f"warning: the run {left.run} ({text}) is not in the history: {unrecorded}")
         for values in list(holder.before):
             before = Before(**values)
             if said := recover.give_back(before):

@@ -18,8 +18,9 @@ from typing import Any
 from gateway.config import Config
 from gateway.engine import spill
 from gateway.engine.spark import masters, session, setup
+from gateway.engine.spark.errors import tells_full_disk
 from gateway.engine.spark.properties import read_properties
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, disk_full
 
 _TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 _MODE = "SPARK_CONNECT_MODE_ENABLED"
@@ -136,6 +137,8 @@ def _started(master: str, settings: Mapping[str, str], log: Path) -> Iterator[tu
             with session.output_to(log):
                 classic = session.start(master, settings, app="gateway pipeline")
         except ConfigError as error:
+            if tells_full_disk(error.message):
+                raise disk_full(f"Spark does not start: no space left on the disk of {log.parent}.") from error
             raise ConfigError("spark", f"{error.message.removeprefix('spark: ')} (see {log})") from error
         finally:
             os.environ[_MODE] = mode

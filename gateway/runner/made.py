@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from gateway.catalog.base import Catalog
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.config.session import honoured_by_spark
+from gateway.delta import log
 from gateway.delta.schema import parse_schema, struct_of
 from gateway.engine.base import Emit, Finished, Planned, Statement
 from gateway.engine.spark.engine import SparkSessionSlot
+from gateway.engine.spark.errors import is_lost
 from gateway.engine.spark.mirror import UNNAMED_COLUMNS
 from gateway.errors import ServerError, UserError, unsupported
 from gateway.runner import objects
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 
 # Folders of tables of other formats that are being made.
 _MAKING: set[str] = set()
+# Folders of new Delta tables, and how many statements are making one there.
+_MAKERS: Counter[str] = Counter()
 _LOCK = threading.Lock()
 
 
@@ -221,10 +226,15 @@ def may_run(statement: Read, respelt: Respelt, catalogs: dict[str, Catalog]) -> 
 
 
 @contextmanager
-def making(statement: Read, respelt: Respelt, runner: SparkRunner) -> Iterator[None]:
-    """Around CREATE TABLE of another format: into a folder that is new, gone again if it fails."""
+def making(statement: Read, respelt: Respelt, runner: SparkRunner, emit: Emit) -> Iterator[None]:
+    """Around CREATE TABLE: a new table's folder is gone again if it fails; of another format than Delta it has to be new."""
     if table_format(statement) is None:
-        yield
+        made = next((m for m in respelt.mentions if m.is_target), None)
+        if made is None or statement.words[0] not in ("CREATE", "REPLACE") or "TABLE" not in statement.words[:4]:
+            yield
+            return
+        with _making_delta(runner.catalogs[made.catalog.lower()].table_location(made.schema, made.table), emit):
+            yield
         return
     target = next(m for m in respelt.mentions if m.is_target)
     catalog = runner.catalogs[target.catalog.lower()]
@@ -251,6 +261,28 @@ def making(statement: Read, respelt: Respelt, runner: SparkRunner) -> Iterator[N
     finally:
         with _LOCK:
             _MAKING.discard(folder)
+
+
+@contextmanager
+def _making_delta(folder: str, emit: Emit) -> Iterator[None]:
+    """Around CREATE TABLE of Delta's: the files that Spark leaves of one that fails are in the way of the next one."""
+    with _LOCK:
+        is_new = folder in _MAKERS or not os.path.isdir(folder) or not os.listdir(folder)
+        _MAKERS[folder] += is_new
+    failed = False
+    try:
+        yield
+    except Exception as error:
+        # A Spark that was cancelled or lost may yet commit.
+        failed = is_new and not emit.cancelled and not is_lost(error)
+        raise
+    finally:
+        with _LOCK:
+            _MAKERS[folder] -= is_new
+            if not _MAKERS[folder]:
+                del _MAKERS[folder]
+                if failed and not log.has_log(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def keep_table(spark: Any, catalog: Catalog, mention: Mention, format_: str, replaces: bool) -> None:

@@ -79,6 +79,8 @@ class Registrar:
             folder = catalog.table_folder(mention.schema, mention.table)
             if folder is None and self._other(catalog, name, done):
                 continue
+            if mention.is_target and folder is None:  # Spark would look for it only when all is written
+                self._mirror.database(database(catalog.name, mention.schema), done.emit)
             real = os.path.realpath(folder) if folder is not None else None
             tables.append(MirroredTable(database(catalog.name, mention.schema), mention.table, real))
         self._mirror.tables(tables, done.emit)

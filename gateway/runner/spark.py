@@ -30,7 +30,7 @@ from gateway.engine.spark import rows
 from gateway.engine.spark.engine import SparkEngine, SparkOptions, SparkSessionSlot, cancelled
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.session import configure
-from gateway.errors import GatewayError, UnsupportedError, UserError, unsupported
+from gateway.errors import GatewayError, UnsupportedError, UserError, disk_full, free_space, is_disk_full, unsupported
 from gateway.runner import definitions, made
 from gateway.runner.answer import RESULT
 from gateway.runner.context import context_of
@@ -168,11 +168,23 @@ class SparkRunner:
             failure = cancelled(emit, error)
             origin = respelt.original
             found = as_gateway_error(failure, respelt.text, lambda at: begin + origin(at), self.named)
-            if found.sqlstate == "53100":
+            if is_disk_full(found):
                 self.engine.close_leaked_files()
+                found = self._full(respelt)
             raise _cause(found, self._problems.get(job.statement_id, [])) from error
         finally:
             self._problems.pop(job.statement_id, None)
+
+    def _full(self, respelt: Respelt) -> GatewayError:
+        """What to tell of a full disk: Java does not say which one it is."""
+        target = next((m for m in respelt.mentions if m.is_target), None)
+        folders = [] if self.engine.is_connect else [self._scratch]
+        if target is not None or self.engine.is_connect:
+            folders.insert(0, Path(self._warehouse))
+        text = f"There is no space left on a disk that Spark writes to (now {free_space(*folders)})."
+        if target is not None and self._folder(target) is not None:
+            text += " What was written is no part of the table; VACUUM removes it once its retention is over."
+        return disk_full(text)
 
     # ------------------------------------------------------------------------------------------------- one statement
 
@@ -193,7 +205,7 @@ class SparkRunner:
         self.prepare(job, slot, respelt, emit)
         if target is not None:
             emit(Writing())
-        with made.making(statement, respelt, self):
+        with made.making(statement, respelt, self, emit):
             if shape is _INSERTED:
                 frame = self._marked(job, slot, sent(slot.spark, respelt))
             elif statement.kind is Kind.QUERY:

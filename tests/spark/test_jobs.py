@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import time
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
@@ -24,13 +23,12 @@ import pytest
 from deltalake import DeltaTable
 
 from gateway.catalog.local import LocalCatalog
-from gateway.cli import job
 from gateway.cli.embedded import running_gateway
-from gateway.cli.main import make_parser
 from gateway.config import Config
-from gateway.pipelines.jobs import session, tpch
+from gateway.pipelines.jobs import tpch
 from gateway.pipelines.jobs.report import Report
 from gateway.pipelines.jobs.verify import verify
+from tests.fix_jobs import Run, jobs_on
 from tests.fix_server import clean_environment
 from tests.fix_spark import jars
 
@@ -43,32 +41,10 @@ pytestmark = [
 ]
 
 
-Run = Callable[..., tuple[int, Any, str]]
-
-
 @pytest.fixture
 def run(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs `gateway job …` on the shared Spark with a warehouse of its own: exit code, its JSON, standard error."""
-    monkeypatch.delenv("GATEWAY_SPARK_JARS", raising=False)
-
-    class Shared:
-        def __enter__(self) -> Any:
-            return spark
-
-        def __exit__(self, *exc: object) -> None: ...
-
-    monkeypatch.setattr(session, "spark_session", lambda *_, **__: Shared())
-
-    def run_job(*words: str) -> tuple[int, Any, str]:
-        arguments: Namespace = make_parser().parse_args(
-            ["job", *words, "--json", "--warehouse", str(tmp_path / "wh"), "--state", str(tmp_path / "state")]
-        )
-        capsys.readouterr()
-        code = job.run(arguments)
-        out, err = capsys.readouterr()
-        return code, json.loads(out) if out else None, err
-
-    return run_job
+    return jobs_on(spark, tmp_path, monkeypatch, capsys)
 
 
 def rows(folder: Path) -> pa.Table:

@@ -11,9 +11,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,32 +22,10 @@ import pytest
 from gateway.delta.table import open_snapshot
 from gateway.pipelines.lock import process_start
 from gateway.pipelines.run import lock_path
+from tests.fix_pipelines import ROOT, SECONDS, Ask, flags, on_one_jvm, project
 from tests.fix_server import clean_environment, connect_to, start_server
-from tests.fix_spark import jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_here"), pytest.mark.xdist_group("spark-pipelines")]
-
-ROOT = Path(__file__).resolve().parents[2]
-JARS = jars()
-SECONDS = 240
-SPEC = """\
-name: {name}
-storage: {storage}
-database: {name}
-configuration:
-  spark.sql.sources.default: delta
-  spark.sql.shuffle.partitions: "1"
-  spark.sql.pipelines.maxFlowRetryAttempts: "0"
-libraries:
-  - glob:
-      include: t/**
-"""
-
-
-def flags(warehouse: Path, state: Path) -> list[str]:
-    """The settings of a run that starts its own Spark."""
-    own = ["--spark", "local[2]", "--spark-jars", str(JARS), "--spark-memory", "1GiB"]
-    return ["--warehouse", str(warehouse), "--state", str(state), *own]
 
 
 def start(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
@@ -71,26 +48,12 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, errors
 
 
-def project(folder: Path, name: str, **files: str) -> Path:
-    """A project in `folder`; `files` by name, with _ for the dot before the ending."""
-    made = folder / name
-    (made / "t").mkdir(parents=True)
-    (made / "spark-pipeline.yml").write_text(SPEC.format(name=name, storage=f"file://{folder}/{name}-storage"))
-    for file, content in files.items():
-        stem, _, ending = file.rpartition("_")
-        (made / "t" / f"{stem}.{ending}").write_text(content)
-    return made
-
-
 def rows(folder: Path) -> int | None:
     """How many rows a Delta table has."""
     return open_snapshot(str(folder)).num_rows
 
 
 # ---- one JVM for all that does not need one of its own
-
-
-Ask = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -105,32 +68,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def ask(place: Path) -> Iterator[Ask]:
     """Runs a command of `gateway pipeline` on the module's JVM: exit code, standard output, standard error."""
-    script = Path(__file__).parent / "pipeline_process.py"
-    command = [sys.executable, "-W", "ignore", str(script), str(place / "state"), str(JARS), str(place / "warehouse")]
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env={**clean_environment(), "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None and process.stdout is not None
-    out, into = process.stdout, process.stdin
-
-    def one(verb: str, made: Path, *arguments: str, settings: bool = True) -> tuple[int, str, str]:
-        fixed = flags(place / "warehouse", place / "state") if settings else []
-        into.write(json.dumps([verb, str(made), *fixed, *arguments]) + "\n")
-        into.flush()
-        watch = threading.Timer(SECONDS, process.kill)
-        watch.start()
-        code, text, errors = json.loads(out.readline())
-        watch.cancel()
-        return code, text, errors
-
-    yield one
-    into.close()
-    assert process.wait(60) == 0
+    with on_one_jvm(place) as one:
+        yield one
 
 
 # ---- one project, end to end, twice

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from gateway.engine.spark import arrow_files, rows
 from gateway.errors import ServerError
 from gateway.protocol.client import Client
 from gateway.sqltypes import StructType
-from tests.fix_server import Server, connect_to
+from tests.fix_server import Server
 from tests.fix_spark import Background, Sql, descendants, eventually, jvm_of, scratch, start_with_spark
 
 pytestmark = pytest.mark.spark
@@ -240,36 +239,3 @@ def test_ten_million_rows_through_a_small_heap(spark_here: None, tmp_path: Path)
         assert scratch(server) == []
     finally:
         assert server.stop() == 0
-
-
-def _counts(sql: Sql) -> bool:
-    try:
-        return sql.spark("SELECT count(*) FROM range(100000)") == [(100_000,)]
-    except ServerOperationError as error:
-        assert "RESOURCE_EXHAUSTED" in str(error)
-        return False
-
-
-@pytest.mark.heavy
-def test_a_full_disk_is_told_as_such(spark_here: None, tmp_path: Path) -> None:
-    folder = tmp_path / "state" / "spark"
-    folder.mkdir(parents=True)
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "none", str(folder)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("no small file system can be mounted here")
-    try:
-        server = start_with_spark(tmp_path)
-        try:
-            with connect_to(server) as connection:
-                sql = Sql(connection)
-                for columns in ("id, sha2(CAST(id AS STRING), 512)", "id, id + 1, id + 2"):
-                    with pytest.raises(Exception, match="no space left") as raised:
-                        sql.spark(f"SELECT {columns} FROM range(3000000)")
-                    assert "RESOURCE_EXHAUSTED" in str(raised.value) and "SQLSTATE: 53100" in str(raised.value)
-                    assert scratch(server) == []
-                # Writers that failed hold what they wrote until they are garbage.
-                eventually(lambda: _counts(sql), 15)
-        finally:
-            assert server.stop() == 0
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)

@@ -6,7 +6,16 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, Span, UnsupportedError, UserError
+from gateway.errors import (
+    CanceledError,
+    GatewayError,
+    ResourceError,
+    ServerError,
+    Span,
+    UnsupportedError,
+    UserError,
+    disk_full,
+)
 
 _NO_MEMORY = ("OutOfMemoryError", "Total size of serialized results")
 _NO_SPACE = ("No space left on device", "Disk quota exceeded")
@@ -37,6 +46,11 @@ def is_forgotten(error: BaseException) -> bool:
     """Whether a Connect server does not know the session, or the operation, any more: at least that one is lost."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return "PySparkException" in names and (error.getCondition() or "").startswith("INVALID_HANDLE.")  # type: ignore[attr-defined]
+
+
+def tells_full_disk(text: str) -> bool:
+    """Whether a text of Spark's, or of ours, speaks of a disk that is full."""
+    return "no space left" in text.lower() or any(word in text for word in _NO_SPACE)
 
 
 def as_gateway_error(
@@ -80,8 +94,7 @@ def _shortage(error: BaseException) -> ResourceError | None:
     if any(word in text for text in texts for word in _NO_MEMORY):
         return ResourceError("RESOURCE_EXHAUSTED", "Spark has not enough memory for this statement.")
     if any(word in text for text in texts for word in _NO_SPACE):
-        text = "Spark's scratch folder, or the disk that it writes to, has no space left for this statement."
-        return ResourceError("RESOURCE_EXHAUSTED", text, sqlstate="53100")
+        return disk_full("There is no space left on a disk that Spark writes to.")
     return None
 
 

@@ -9,11 +9,13 @@ of it is anywhere, and its files count as new.
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gateway.engine.spark.errors import is_lost
 from gateway.errors import ConfigError, GatewayError, ServerError
 from gateway.pipelines.jobs.columns import check_given, merged, parse_schema
 from gateway.pipelines.jobs.ledger import Ledger, committed, is_abandoned, ledger_folder, opened, read_plans
@@ -70,12 +72,12 @@ def ingest_files(spark: Any, found: Found, place: Place, warehouse: Path, wishes
         ConfigError: the files do not fit the table, or the table or its ledger are not what they were; nothing was written.
         ServerError: Spark or the disk failed; running it again finishes the load.
     """
-    place.check_free()
+    check_place(place, warehouse)
     notes = list(found.notes)
     with opened(ledger_folder(warehouse, place), forget=wishes.forget) as ledger, spark_errors("ingest"):
         plans = ledger.plans()
         check_history(spark, place, ledger, plans, wishes.forget)
-        check_quarantine(spark, place)
+        check_quarantine(spark, place, plans)
         _check_given(spark, place, wishes)
         counts = Counts()
         for plan in plans:
@@ -108,7 +110,7 @@ def ingest_files(spark: Any, found: Found, place: Place, warehouse: Path, wishes
 
 def preview(spark: Any, found: Found, place: Place, warehouse: Path, wishes: Wishes) -> Report:
     """What `ingest_files` would do; nothing is written."""
-    place.check_free()
+    check_place(place, warehouse)
     notes = list(found.notes)
     plans = [] if wishes.forget else read_plans(ledger_folder(warehouse, place))
     with spark_errors("ingest"):
@@ -148,10 +150,20 @@ def _check_given(spark: Any, place: Place, wishes: Wishes) -> None:
         check_given(parse_schema(wishes.schema), table, place.name, evolve=wishes.evolve)
 
 
-def check_quarantine(spark: Any, place: Place) -> None:
+def check_place(place: Place, warehouse: Path) -> None:
+    """Raise ConfigError if the table's folder is something else's, and not what an interrupted batch has left."""
+    _check_free(place, read_plans(ledger_folder(warehouse, place)))
+
+
+def _check_free(place: Place, plans: Sequence[dict[str, Any]]) -> None:
+    if all(plan["done"] is not None for plan in plans):
+        place.check_free()
+
+
+def check_quarantine(spark: Any, place: Place, plans: Sequence[dict[str, Any]]) -> None:
     """Raise ConfigError if the quarantine's name is that of another table."""
     beside = place.beside(QUARANTINE)
-    beside.check_free()
+    _check_free(beside, plans)
     if beside.exists:
         names = set(spark.read.format("delta").load(str(beside.folder)).columns)
         if names != {"raw", "file", "reason", "loaded_at"}:
@@ -357,7 +369,20 @@ def _write(frame: Any, place: Place, ledger: Ledger, batch: int) -> None:
     """Append the rows unless a commit with the batch's number is there."""
     place.folder.parent.mkdir(parents=True, exist_ok=True)
     writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
-    writer.option("txnAppId", ledger.application).option("txnVersion", batch).save(str(place.folder))
+    with no_half_table(place):
+        writer.option("txnAppId", ledger.application).option("txnVersion", batch).save(str(place.folder))
+
+
+@contextlib.contextmanager
+def no_half_table(place: Place) -> Iterator[None]:
+    """Around a write: if it fails, a table that it would have made leaves no files behind."""
+    is_new = not place.folder.exists() or not any(place.folder.iterdir())
+    try:
+        yield
+    except Exception as error:
+        if is_new and not is_lost(error) and not place.exists:  # a Spark that was lost may yet commit
+            shutil.rmtree(place.folder, ignore_errors=True)
+        raise
 
 
 @contextlib.contextmanager

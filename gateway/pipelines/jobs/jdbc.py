@@ -23,8 +23,10 @@ from gateway.pipelines.jobs.ingest import (
     Counts,
     Wishes,
     check_history,
+    check_place,
     check_quarantine,
     mark_table,
+    no_half_table,
     report,
     survey,
     write_plan,
@@ -109,7 +111,7 @@ def ingest_jdbc(
         ConfigError: the rows do not fit the table, or cannot be told new from old by `cursor`; nothing was written.
         ServerError: database, Spark or disk failed; running it again finishes the load.
     """
-    place.check_free()
+    check_place(place, warehouse)
     if cursor is None and place.exists and not replace:
         raise ConfigError("table", f"{place.name} exists: --replace loads all rows anew, --cursor COLUMN only new ones")
     with spark_errors("ingest"):
@@ -134,7 +136,7 @@ def ingest_jdbc(
         with opened(folder, forget=wishes.forget) as ledger:
             _finish_replacement(spark, place, ledger)
             check_history(spark, place, ledger, ledger.plans(), wishes.forget)
-            check_quarantine(spark, place)
+            check_quarantine(spark, place, ledger.plans())
             for plan in ledger.plans():
                 if plan["done"] is None:
                     if plan.get("source") != key:
@@ -219,7 +221,7 @@ def _full(
         place.folder.parent.mkdir(parents=True, exist_ok=True)
         writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", str(wishes.evolve).lower())
         try:
-            with spark_errors("ingest"):
+            with spark_errors("ingest"), no_half_table(place):
                 writer.option("txnAppId", ledger.application).option("txnVersion", batch).save(str(place.folder))
         except GatewayError as error:
             # A Spark of our own has ended by now what it was asked for, but a server may still be at it.

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gateway.delta import log
-from gateway.errors import ServerError
+from gateway.errors import ServerError, full_disk_told
 from gateway.pipelines.jobs.places import Place
 
 FOLDER = ".ingest"
@@ -64,11 +64,14 @@ class Ledger:
 
     def _write(self, name: str, what: dict[str, Any]) -> None:
         draft = self.folder / f".{name}.{os.getpid()}"
-        with draft.open("w", encoding="utf-8") as file:
-            json.dump(what, file, ensure_ascii=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, self.folder / name)
+        try:
+            with full_disk_told("Cannot write the ledger", self.folder), draft.open("w", encoding="utf-8") as file:
+                json.dump(what, file, ensure_ascii=False)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, self.folder / name)
+        finally:
+            draft.unlink(missing_ok=True)  # unless it is in its place
         descriptor = os.open(self.folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)

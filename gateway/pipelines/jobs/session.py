@@ -10,9 +10,9 @@ from typing import Any
 from gateway.config import Config
 from gateway.engine import spill
 from gateway.engine.spark import masters, session, setup
-from gateway.engine.spark.errors import as_gateway_error
+from gateway.engine.spark.errors import as_gateway_error, tells_full_disk
 from gateway.engine.spark.properties import read_properties
-from gateway.errors import ConfigError, GatewayError, ServerError
+from gateway.errors import ConfigError, GatewayError, ServerError, disk_full
 from gateway.observability import mask
 from gateway.pipelines.jobs.report import Say
 
@@ -64,6 +64,8 @@ def spark_session(config: Config, say: Say, *, jars: Sequence[Path] = ()) -> Ite
             with session.output_to(log):
                 spark = session.start(master, session.settings(found, scratch, memory=config.spark_memory, extra=extra))
         except ConfigError as error:
+            if tells_full_disk(error.message):
+                raise disk_full(f"Spark does not start: no space left on the disk of {config.state}.") from error
             raise ConfigError("spark", f"{error.message.removeprefix('spark: ')}{_said(log)}") from error
         process = spark.sparkContext._gateway.proc  # noqa: SLF001 (pyspark has no public name)
         try:

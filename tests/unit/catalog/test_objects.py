@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -14,7 +15,7 @@ from gateway.catalog import objects
 from gateway.catalog.base import TableName
 from gateway.catalog.local import LocalCatalog
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
-from gateway.errors import ServerError, UserError
+from gateway.errors import ResourceError, ServerError, UserError
 from gateway.sqltypes import INT, STRING, StructField, array, char, map_of, struct, varchar
 
 
@@ -31,6 +32,27 @@ def view(name: str = "V", schema: str = "shop", query: str = "SELECT 1 AS a") ->
     return StoredView(
         TableName("main", schema, name), query, struct(StructField("a", INT, False)), ("a",), "main", "default"
     )
+
+
+def test_a_full_disk_leaves_no_drafts(catalog: LocalCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert catalog.put(view(), False)
+    before = sorted(tmp_path.rglob("*"))
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(json, "dump", full)
+    for write in (
+        lambda: catalog.put(view("other"), False),
+        lambda: catalog.put(view(query="SELECT 2 AS a"), True),
+        lambda: catalog.create_schema("noted", "a comment"),
+    ):
+        with pytest.raises(ResourceError, match="no space left") as caught:
+            write()
+        assert caught.value.sqlstate == "53100"
+        assert sorted(tmp_path.rglob("*")) == before
+    assert catalog.view("shop", "v") == view()
 
 
 def test_views_keep_everything(catalog: LocalCatalog) -> None:

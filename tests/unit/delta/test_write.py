@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from gateway import sqltypes as t
 from gateway.delta.log import commit_versions
 from gateway.delta.table import open_snapshot
 from gateway.delta.write import append, create_table, overwrite
-from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
+from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError
 
 NAN = float("nan")
 
@@ -319,6 +320,35 @@ def test_disk_errors_have_one_shape(tmp_path: Path) -> None:
     with pytest.raises(ServerError, match="Not a directory") as caught:
         create_table(str(tmp_path / "file/t"), SIMPLE)
     assert (caught.value.condition, caught.value.sqlstate) == ("WRITE_FAILED", "58030")
+
+
+@pytest.mark.parametrize("at", ["data", "log"])
+def test_a_full_disk_leaves_the_table_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    create_table(str(old), SIMPLE)
+    before = sorted(p.name for p in old.rglob("*"))
+    batch = batch_of(SIMPLE, [None] * len(SIMPLE.fields))
+    writes: list[Callable[[], object]] = [
+        lambda: append(str(old), [batch]),
+        lambda: overwrite(str(old), [batch]),
+        lambda: create_table(str(old), SIMPLE, batches=[batch], replace=True),
+        lambda: create_table(str(new), SIMPLE, batches=[batch]),
+    ]
+
+    def fsync(descriptor: int) -> None:
+        if (".json" in os.readlink(f"/proc/self/fd/{descriptor}")) == (at == "log"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for write in writes:
+        with pytest.raises(ResourceError, match="no space left") as caught:
+            write()
+        assert (caught.value.condition, caught.value.sqlstate) == ("RESOURCE_EXHAUSTED", "53100")
+        assert sorted(p.name for p in old.rglob("*")) == before
+        assert os.listdir(tmp_path) == ["old"]
+    monkeypatch.undo()
+    append(str(old), [batch])
+    assert open_snapshot(str(old)).num_rows == 1
 
 
 def test_properties_that_ask_for_more_are_refused(tmp_path: Path) -> None:

@@ -7,7 +7,15 @@ from gateway.engine.base import Event, Failed, Finished, Handover, MetadataCall,
 from gateway.engine.fake import FakePool, FakeRun
 from gateway.engine.pool import Sink as SinkProtocol
 from gateway.engine.router import RoutedPool, RoutedRun
-from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, UnsupportedError, UserError
+from gateway.errors import (
+    CanceledError,
+    GatewayError,
+    ResourceError,
+    ServerError,
+    UnsupportedError,
+    UserError,
+    disk_full,
+)
 
 REFUSED = UnsupportedError("UNSUPPORTED_FEATURE", "A construct.")
 SHORT = ResourceError("RESOURCE_EXHAUSTED", "No memory.")
@@ -110,14 +118,15 @@ def test_a_shortage_of_memory_goes_to_the_second_engine_before_any_row() -> None
     assert both.sink.error() is SHORT
 
 
-@pytest.mark.parametrize("act", ["rows", "write", "datafusion", "spark", "another condition"])
+@pytest.mark.parametrize("act", ["rows", "write", "datafusion", "spark", "another condition", "disk"])
 def test_a_shortage_of_memory_stays(act: str) -> None:
     both = Both(engine=act if act in ("datafusion", "spark") else "auto")
     if act in ("rows", "write"):
         both.embedded.plan(writes=act == "write")
     if act == "rows":
         both.embedded.deliver(1)
-    error = ResourceError("RESULT_TOO_LARGE", "Too large.") if act == "another condition" else SHORT
+    others = {"another condition": ResourceError("RESULT_TOO_LARGE", "Too large."), "disk": disk_full("No room.")}
+    error = others.get(act, SHORT)
     both.embedded.fail(error)
     assert both.sink.error() is error and not both.second.runs
 

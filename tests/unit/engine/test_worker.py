@@ -1,3 +1,4 @@
+import errno
 import os
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from gateway.engine.fake import SCHEMA, FakeHandler, batch
 from gateway.engine.launch import Launched
 from gateway.engine.mailbox import OwnMailbox
 from gateway.engine.worker import run_job
-from gateway.errors import CanceledError, Span, UserError, from_wire
+from gateway.errors import CanceledError, ResourceError, Span, UserError, from_wire
 from gateway.sqltypes import BIGINT, StructField, array, struct
 
 START = Start(FakeHandler(), 1 << 30, 256 << 10)
@@ -151,6 +152,17 @@ def test_a_cancel_is_seen_by_the_next_event_and_by_asking(ends: tuple[Channel, C
     found = events(ends, Scripted(act))
     assert seen == [False, True]
     assert isinstance(found[-1], Failed) and isinstance(found[-1].error, CanceledError)
+
+
+def test_a_full_disk_is_a_lack_of_resources(ends: tuple[Channel, Channel], capfd: pytest.CaptureFixture[str]) -> None:
+    def act(emit: Emit) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/wh/s/t")
+
+    last = events(ends, Scripted(act))[-1]
+    assert isinstance(last, Failed) and isinstance(last.error, ResourceError)
+    assert (last.error.condition, last.error.sqlstate) == ("RESOURCE_EXHAUSTED", "53100")
+    assert "no space left" in last.error.message and "/wh/s/t" in last.error.message
+    assert capfd.readouterr().err == ""
 
 
 def test_an_error_carries_its_statement_and_place(ends: tuple[Channel, Channel]) -> None:

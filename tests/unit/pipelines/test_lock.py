@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.errors import UserError
+from gateway.errors import ResourceError, UserError
 from gateway.pipelines.lock import Holder, end_jvm, held, process_start, reader
 
 HOLDER = Holder("run-1", "shop", 1_700_000_000.0)
@@ -93,6 +94,37 @@ def test_a_process_that_has_the_number_of_a_dead_jvm_is_left_alone() -> None:
     finally:
         other.kill()
         other.wait()
+
+
+def test_what_a_killed_run_has_left_is_not_lost_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "shop.lock"
+    other = hold(path)
+    other.kill()
+    other.wait()
+    text = path.read_text().rstrip()
+    path.write_text(text)  # killed after it had given back its room
+
+    def full(descriptor: int, data: bytes, at: int) -> int:
+        if at + len(data) > len(text):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return pwrite(descriptor, data, at)
+
+    pwrite = os.pwrite
+    larger = Holder("run-1", "shop", time.time(), before=[{"table": "t" * 5000}])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        with pytest.raises(ResourceError, match="no space left"), held(path, larger):
+            pytest.fail("the lock was written")
+        assert path.read_text() == text
+        with pytest.raises(ResourceError), held(tmp_path / "new.lock", larger):
+            pytest.fail("the lock was written")
+        assert not (tmp_path / "new.lock").exists()
+    with held(path, larger) as lock:
+        assert lock.left is not None and lock.left.run == "run-0"
+        assert json.loads(path.read_text())["before"] == larger.before
+        taken = path.stat().st_size
+        lock.give_room()
+        assert json.loads(path.read_text())["before"] == larger.before and path.stat().st_size < taken
 
 
 def test_damaged_lock_file_is_taken_over(tmp_path: Path) -> None:

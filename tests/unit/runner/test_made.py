@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import enum
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,6 +16,8 @@ from gateway.runner.made import definition_of, making
 from gateway.sql.statement import read_statement
 from gateway.sqltypes import BIGINT, StructField, struct
 from tests.unit.sql.test_respell import respelt
+
+EMIT = cast(Any, SimpleNamespace(cancelled=False))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +48,7 @@ def test_a_table_that_fails_leaves_nothing_of_its_own(tmp_path: Path, by_another
     runner = cast(Any, SimpleNamespace(catalogs={"main": catalog}, engine=SimpleNamespace(mirror=mirror)))
     text = "CREATE TABLE main.sales.t USING csv AS SELECT 1 AS a"
     folder = tmp_path / "sales" / "t"
-    with pytest.raises(RuntimeError, match="failed"), making(read_statement(text), respelt(text), runner):
+    with pytest.raises(RuntimeError, match="failed"), making(read_statement(text), respelt(text), runner, EMIT):
         if by_another:
             write.create_table(str(folder), struct(StructField("a", BIGINT)))
         else:
@@ -53,3 +57,40 @@ def test_a_table_that_fails_leaves_nothing_of_its_own(tmp_path: Path, by_another
         raise RuntimeError("failed")
     assert (folder / "_delta_log").exists() == folder.exists() == by_another
     assert len(forgotten) == 1
+
+
+class Outcome(enum.Enum):
+    """How a statement that makes a Delta table ends while another may be making the same one."""
+
+    ALONE = enum.auto()
+    CANCELLED = enum.auto()
+    COMMITTED = enum.auto()
+    BESIDE_ANOTHER = enum.auto()
+    IN_A_FOLDER_OF_OTHERS = enum.auto()
+
+
+@pytest.mark.parametrize("how", Outcome)
+def test_a_delta_table_that_spark_could_not_make_leaves_no_files(tmp_path: Path, how: Outcome) -> None:
+    catalog = LocalCatalog("main", str(tmp_path))
+    catalog.create_schema("sales", None)
+    runner = cast(Any, SimpleNamespace(catalogs={"main": catalog}))
+    text = "CREATE TABLE main.sales.t AS SELECT 1 AS a"
+    folder = tmp_path / "sales" / "t"
+    emit = cast(Any, SimpleNamespace(cancelled=how is Outcome.CANCELLED))
+    with contextlib.ExitStack() as stack:
+        if how is Outcome.IN_A_FOLDER_OF_OTHERS:
+            folder.mkdir()
+            (folder / "theirs").touch()
+        if how is Outcome.BESIDE_ANOTHER:
+            stack.enter_context(making(read_statement(text), respelt(text), runner, emit))
+        with pytest.raises(RuntimeError, match="failed"), making(read_statement(text), respelt(text), runner, emit):
+            if how is Outcome.COMMITTED:
+                write.create_table(str(folder), struct(StructField("a", BIGINT)))
+            folder.mkdir(exist_ok=True)
+            (folder / "part-0").touch()
+            raise RuntimeError("failed")
+        assert folder.exists() == (how is not Outcome.ALONE)
+    if how is Outcome.BESIDE_ANOTHER:  # which fails, too, and may have found files of the first
+        with pytest.raises(RuntimeError), making(read_statement(text), respelt(text), runner, emit):
+            raise RuntimeError
+        assert folder.exists()

@@ -1,0 +1,81 @@
+"""Projects of `gateway pipeline`, and many of its commands on one JVM."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.fix_server import clean_environment
+from tests.fix_spark import jars
+
+ROOT = Path(__file__).resolve().parents[1]
+JARS = jars()
+SECONDS = 240
+SPEC = """\
+name: {name}
+storage: {storage}
+database: {name}
+configuration:
+  spark.sql.sources.default: delta
+  spark.sql.shuffle.partitions: "1"
+  spark.sql.pipelines.maxFlowRetryAttempts: "0"
+libraries:
+  - glob:
+      include: t/**
+"""
+
+# Verb, project and further arguments; `settings=False` without those of the JVM's folder. Exit code and both outputs.
+Ask = Callable[..., tuple[int, str, str]]
+
+
+def flags(warehouse: Path, state: Path) -> list[str]:
+    """The settings of a run that starts its own Spark."""
+    own = ["--spark", "local[2]", "--spark-jars", str(JARS), "--spark-memory", "1GiB"]
+    return ["--warehouse", str(warehouse), "--state", str(state), *own]
+
+
+def project(folder: Path, name: str, **files: str) -> Path:
+    """A project in `folder`; `files` by name, with _ for the dot before the ending."""
+    made = folder / name
+    (made / "t").mkdir(parents=True)
+    (made / "spark-pipeline.yml").write_text(SPEC.format(name=name, storage=f"file://{folder}/{name}-storage"))
+    for file, content in files.items():
+        stem, _, ending = file.rpartition("_")
+        (made / "t" / f"{stem}.{ending}").write_text(content)
+    return made
+
+
+@contextlib.contextmanager
+def on_one_jvm(place: Path) -> Iterator[Ask]:
+    """Runs commands of `gateway pipeline` on a JVM for them all; its folder `place` has those of state and warehouse."""
+    script = ROOT / "tests" / "spark" / "pipeline_process.py"
+    command = [sys.executable, "-W", "ignore", str(script), str(place / "state"), str(JARS), str(place / "warehouse")]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**clean_environment(), "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    out, into = process.stdout, process.stdin
+
+    def one(verb: str, made: Path, *arguments: str, settings: bool = True) -> tuple[int, str, str]:
+        fixed = flags(place / "warehouse", place / "state") if settings else []
+        into.write(json.dumps([verb, str(made), *fixed, *arguments]) + "\n")
+        into.flush()
+        watch = threading.Timer(SECONDS, process.kill)
+        watch.start()
+        code, text, errors = json.loads(out.readline())
+        watch.cancel()
+        return code, text, errors
+
+    yield one
+    into.close()
+    assert process.wait(60) == 0
