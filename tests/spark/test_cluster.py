@@ -14,9 +14,9 @@ import pytest
 
 from tests.fix_server import Server, clean_environment, connect_to
 from tests.fix_spark import Background, Sql, start_with_spark
+from tests.spark.core import core
 from tests.spark.test_connect import free_port
 from tests.spark.test_running import COUNTED, SCAN
-from tests.spark.test_types import VALUES, WRITTEN, same
 
 pytestmark = [pytest.mark.spark, pytest.mark.heavy]
 
@@ -81,24 +81,7 @@ def cluster(master: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 def test_core(cluster: Server) -> None:
     with connect_to(cluster) as connection:
-        sql = Sql(connection)
-        assert sql.spark(COUNTED) == [(4950,)]
-        same(sql, f"SELECT {', '.join(f'{v} AS {k}' for k, v in VALUES.items())}{WRITTEN}", 2)
-        rows = sql.spark("SELECT id FROM range(300000) ORDER BY id")
-        assert rows == [(i,) for i in range(300_000)]
-        sql.embedded("CREATE TABLE t AS SELECT id FROM range(10)")
-        sql.spark("DELETE FROM t WHERE id < 4")
-        assert sql.embedded("SELECT count(*) FROM t") == sql.spark("SELECT count(*) FROM t") == [(6,)]
-        with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-            sql.spark("SELECT 1 / (id - 5) FROM t")
-        statement = Background(cluster, SCAN)
-        time.sleep(5)
-        asked = statement.cancel()
-        statement.close()
-        assert statement.ended is not None and statement.ended - asked < 3
-        assert sql.spark(COUNTED) == [(4950,)]
-        time.sleep(4)  # the engine would be replaced by now
-        assert "did not stop" not in cluster.log.read_text()
+        core(cluster, connection)
     assert os.path.isdir(cluster.warehouse)
 
 

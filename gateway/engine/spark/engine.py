@@ -15,13 +15,15 @@ from typing import Any
 
 from gateway import observability
 from gateway.engine.base import Definition, Emit, Progress
-from gateway.engine.spark import masters, setup
+from gateway.engine.spark import masters, pods, setup
 from gateway.engine.spark import session as sessions
 from gateway.engine.spark.errors import is_forgotten, is_lost
 from gateway.engine.spark.mirror import Mirror
 from gateway.errors import CanceledError, ConfigError, GatewayError
 
 _SILENCE_SECONDS = 12.0  # a JVM or a Connect server that says nothing for this long is given up
+_EXECUTORS_SECONDS = 120.0  # for the first one, beside spark.scheduler.maxRegisteredResourcesWaitingTime
+_ALONE_SECONDS = 2.0  # without executors until that is told
 _WATCH_SECONDS = 0.2
 _ASK_SECONDS = 1.0  # how often a Connect server is asked for a sign of life
 _IDLE_SECONDS = 1.0
@@ -81,6 +83,7 @@ class SparkEngine:
         self._running: dict[str, _Running] = {}
         self._alive = time.monotonic()
         self._manned = time.monotonic()  # when a statement last had executors, or needed none
+        self._reached = 0.0  # when a master was last asked for want of executors
 
     def start(self) -> None:
         """Start the JVM, or connect. Raises ConfigError with the remedy."""
@@ -101,10 +104,34 @@ class SparkEngine:
             configuration.setdefault("spark.scheduler.allocation.file", pools.as_uri())
             self._root = sessions.start(options.master, configuration)
         self._mirror = Mirror(self._root)
-        self._root.sql("SELECT 1").collect()
+        self._prove()
         self._alive = time.monotonic()
         for target in (self._watch, self._check_life):
             threading.Thread(target=target, name=f"spark-{target.__name__.strip('_')}", daemon=True).start()
+
+    def _prove(self) -> None:
+        """Run a first job. For executors that do not come Spark itself would wait for ever, and tell nobody why."""
+        given_up = threading.Event()
+
+        def give_up() -> None:
+            given_up.set()
+            self._root.sparkContext.cancelAllJobs()
+
+        alone = threading.Timer(_EXECUTORS_SECONDS, give_up)
+        if masters.has_executors(self.options.master):
+            alone.start()
+        try:
+            self._root.sql("SELECT 1").collect()
+        except Exception as error:
+            if not given_up.is_set():
+                raise
+            reason = ""
+            with contextlib.suppress(Exception):  # a cluster that does not tell
+                reason = pods.why_none_runs(self._root.sparkContext)
+            told = f"no executor of {self.options.master} came within {_EXECUTORS_SECONDS:g} seconds"
+            raise ConfigError("spark", f"{told}: {reason}" if reason else told) from error
+        finally:
+            alone.cancel()
 
     @property
     def mirror(self) -> Mirror:
@@ -216,12 +243,18 @@ class SparkEngine:
             return
         if self._root.sparkContext._jsc.sc().getExecutorMemoryStatus().size() > 1:  # noqa: SLF001 (the driver is one)
             self._manned = now
-        elif now - self._manned > _SILENCE_SECONDS:
-            self._manned = now
+        elif now - max(self._manned, self._reached) > _SILENCE_SECONDS:
+            self._reached = now
             try:
                 masters.reach(self.options.master)
             except ConfigError:
-                os._exit(sessions.CLUSTER_GONE)
+                self._end(sessions.CLUSTER_GONE)
+
+    def _end(self, code: int) -> None:
+        """End the process together with a JVM that would not, or not soon, end by itself."""
+        if not self.is_connect:
+            self._root.sparkContext._gateway.proc.kill()  # noqa: SLF001 (pyspark has no public name)
+        os._exit(code)
 
     def close_leaked_files(self) -> None:
         """Writers that failed leave their files open, which hold the space of a full disk until they are garbage."""
@@ -275,14 +308,15 @@ class SparkEngine:
         if not total:
             return None
         running.fraction = max(running.fraction, done / total)
-        return Progress(running.fraction, f"{done} of {total} tasks")
+        alone = time.monotonic() - self._manned > _ALONE_SECONDS
+        return Progress(running.fraction, "Waiting for executors" if alone else f"{done} of {total} tasks")
 
     def _check_life(self) -> None:
         """Ends the process when the watch got no answer for too long; touches nothing that could hang."""
         while True:
             time.sleep(1.0)
             if time.monotonic() - self._alive > _SILENCE_SECONDS:
-                os._exit(sessions.SERVER_GONE if self.is_connect else sessions.JVM_HUNG)
+                self._end(sessions.SERVER_GONE if self.is_connect else sessions.JVM_HUNG)
 
 
 def _failure(spark: Any) -> Exception | None:
@@ -325,6 +359,16 @@ logger.executor.name = org.apache.spark.executor
 logger.executor.level = off
 logger.tasks.name = org.apache.spark.scheduler
 logger.tasks.level = off
+# Why Kubernetes refuses executors is told nowhere else.
+appender.cause.type = Console
+appender.cause.name = cause
+appender.cause.target = SYSTEM_ERR
+appender.cause.layout.type = PatternLayout
+appender.cause.layout.pattern = spark: %p %c{1}: %m %ex{short.message}%n
+logger.kubernetes.name = org.apache.spark.scheduler.cluster.k8s
+logger.kubernetes.level = error
+logger.kubernetes.additivity = false
+logger.kubernetes.appenderRef.cause.ref = cause
 logger.writes.name = org.apache.spark.sql.execution.datasources
 logger.writes.level = off
 logger.util.name = org.apache.spark.util

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.engine.spark.masters import find, is_local, reach
+from gateway.engine.spark.masters import find, has_executors, is_local, reach
 from gateway.errors import ConfigError
 
 _RETRIES = 5  # some 5 s: pyspark's own 15 take ten minutes
@@ -104,10 +104,14 @@ def configure(spark: Any, key: str, value: str | None) -> None:
 def start(master: str, configuration: Mapping[str, str], app: str = "delta-sql-gateway") -> Any:
     """A classic SparkSession with a JVM of its own, which ends when this process does. Takes 5 to 60 s.
 
+    One with a cluster is no member of this process' group, so that it gives its executors back where the group is killed.
+
     Raises ConfigError if the JVM or the connection to the master cannot be had.
     """
     quieten()
+    from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     if not is_local(master):
@@ -120,6 +124,9 @@ def start(master: str, configuration: Mapping[str, str], app: str = "delta-sql-g
     for key, value in configuration.items():
         builder = builder.config(key, value)
     try:
+        if has_executors(master) and SparkContext._gateway is None:  # noqa: SLF001 (pyspark has no public door)
+            conf = SparkConf().setMaster(master).setAll(list(configuration.items()))
+            SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"process_group": 0}))  # noqa: SLF001
         return builder.getOrCreate()
     except PySparkException as error:
         told = f"Spark does not start on {master}: {first_line(error)}"
@@ -130,7 +137,10 @@ def start(master: str, configuration: Mapping[str, str], app: str = "delta-sql-g
         raise ConfigError("spark", told) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] == "py4j":  # the JVM's own exceptions, of any kind
-            raise ConfigError("spark", f"Spark does not start on {master}: {first_line(error)}") from error
+            told = f"Spark does not start on {master}: {first_line(error)}"
+            if has_executors(master):
+                told += "; more stands in this server's standard error"
+            raise ConfigError("spark", told) from error
         raise
 
 
