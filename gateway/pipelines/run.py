@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -70,6 +71,7 @@ def run_pipeline(project: Project, config: Config, master: str, options: Options
                     attempt.run(project, server, warehouse, options)
                 except KeyboardInterrupt:
                     ignore_signals()
+                    threading.excepthook = _into(log)
                     tell("interrupted: Spark is being ended")
                     raise
         except ProjectError:
@@ -84,6 +86,16 @@ def run_pipeline(project: Project, config: Config, master: str, options: Options
             ignore_signals()
             attempt.end(past)
     return this
+
+
+def _into(log: Path) -> Callable[[threading.ExceptHookArgs], None]:
+    """For `threading.excepthook`: grpc's threads may fail when the server is ended under them, which is not for a terminal."""
+
+    def write(args: threading.ExceptHookArgs) -> None:
+        with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as file:
+            traceback.print_exception(args.exc_type, args.exc_value, args.exc_traceback, file=file)
+
+    return write
 
 
 class _Attempt:

@@ -371,6 +371,8 @@ logger.kubernetes.additivity = false
 logger.kubernetes.appenderRef.cause.ref = cause
 logger.writes.name = org.apache.spark.sql.execution.datasources
 logger.writes.level = off
+logger.hadoop.name = org.apache.spark.internal.io
+logger.hadoop.level = off
 logger.util.name = org.apache.spark.util
 logger.util.level = off
 """
