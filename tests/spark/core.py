@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -33,3 +34,20 @@ def core(server: Server, connection: Any) -> None:
     assert sql.spark(COUNTED) == [(4950,)]
     time.sleep(4)  # the engine would be replaced by now
     assert "did not stop" not in server.log.read_text()
+
+
+def dies(server: Server, connection: Any, kill: Callable[[], None]) -> None:
+    """The cluster is killed in the middle of a statement; Spark itself would wait for another master for ever."""
+    sql = Sql(connection)
+    assert sql.spark(COUNTED) == [(4950,)]
+    statement = Background(server, SCAN)
+    time.sleep(5)
+    kill()
+    killed = time.monotonic()
+    statement.join(60)
+    assert statement.ended is not None and statement.ended - killed < 40
+    text = str(statement.error)
+    assert "WORKER_LOST" in text and "executors are gone and its master does not answer" in text
+    assert sql.embedded("SELECT 1") == [(1,)]
+    with pytest.raises(Exception, match=r"Spark cannot be started: .* does not answer: Connection refused"):
+        sql.spark(COUNTED)

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.fix_server import Server, clean_environment, connect_to
-from tests.fix_spark import Background, Sql, start_with_spark
-from tests.spark.core import core
+from tests.fix_spark import start_with_spark
+from tests.spark.core import core, dies
 from tests.spark.test_connect import free_port
-from tests.spark.test_running import COUNTED, SCAN
 
 pytestmark = [pytest.mark.spark, pytest.mark.heavy]
 
@@ -86,19 +85,9 @@ def test_core(cluster: Server) -> None:
 
 
 def test_a_cluster_that_dies_in_the_middle_of_a_statement(cluster: Server, master: Cluster) -> None:
-    """Spark would wait for another master for ever."""
-    with connect_to(cluster) as connection:
-        sql = Sql(connection)
-        statement = Background(cluster, SCAN)
-        time.sleep(5)
-        assert sql.spark(COUNTED) == [(4950,)]
+    def kill() -> None:
         for process in master.processes:
             process.kill()
-        killed = time.monotonic()
-        statement.join(60)
-        assert statement.ended is not None and statement.ended - killed < 40
-        text = str(statement.error)
-        assert "WORKER_LOST" in text and "executors are gone and its master does not answer" in text
-        assert sql.embedded("SELECT 1") == [(1,)]
-        with pytest.raises(Exception, match=r"Spark cannot be started: .* does not answer: Connection refused"):
-            sql.spark(COUNTED)
+
+    with connect_to(cluster) as connection:
+        dies(cluster, connection, kill)

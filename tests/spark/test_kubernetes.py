@@ -13,10 +13,10 @@ from gateway.protocol.client import Client
 from gateway.thrift_gen.TCLIService import ttypes
 from tests.fix_server import Server, connect_to
 from tests.fix_spark import Background, Sql, descendants, eventually, start_with_spark
-from tests.spark.core import core
+from tests.spark.core import core, dies
 from tests.spark.kubernetes import Kubernetes
 from tests.spark.test_loss import alive
-from tests.spark.test_running import COUNTED, SCAN, SPARK
+from tests.spark.test_running import COUNTED, SPARK
 
 pytestmark = [pytest.mark.spark, pytest.mark.heavy]
 
@@ -135,18 +135,5 @@ def test_pods_that_do_not_start(gateway: Server, kubernetes: Kubernetes) -> None
 
 
 def test_a_cluster_that_dies_in_the_middle_of_a_statement(gateway: Server, kubernetes: Kubernetes) -> None:
-    """Spark would ask its API server for ever."""
     with connect_to(gateway) as connection:
-        sql = Sql(connection)
-        assert sql.spark(COUNTED) == [(4950,)]
-        statement = Background(gateway, SCAN)
-        time.sleep(5)
-        kubernetes.die()
-        killed = time.monotonic()
-        statement.join(60)
-        assert statement.ended is not None and statement.ended - killed < 40
-        text = str(statement.error)
-        assert "WORKER_LOST" in text and "executors are gone and its master does not answer" in text
-        assert sql.embedded("SELECT 1") == [(1,)]
-        with pytest.raises(Exception, match=r"Spark cannot be started: .* does not answer: Connection refused"):
-            sql.spark(COUNTED)
+        dies(gateway, connection, kubernetes.die)
