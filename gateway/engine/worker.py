@@ -54,7 +54,6 @@ from gateway.errors import (
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 _STACK_BYTES = 256 * 1024 * 1024  # address space only; recursion in native planners needs it
 _PR_SET_PDEATHSIG = 1
-_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class JobEmit:
@@ -143,7 +142,7 @@ class JobEmit:
             while done < len(view):
                 done += os.pwrite(self._spool, view[done:], self._written + done)
         except OSError as error:
-            if error.errno in _NO_SPACE:
+            if is_disk_full(error) or error.errno == errno.EFBIG:
                 raise ResourceError(
                     "RESULT_TOO_LARGE", f"The result does not fit on the spool disk: {error.strerror}."
                 ) from error

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gateway.engine.spark.errors import NO_SPACE
+
 # Low to high: the state of a table is the highest of its flows'.
 STATES = ("EXCLUDED", "IDLE", "COMPLETED", "QUEUED", "PLANNING", "STARTING", "RUNNING", "STOPPED", "SKIPPED", "FAILED")
 FINAL = frozenset({"COMPLETED", "FAILED", "SKIPPED", "STOPPED", "EXCLUDED", "IDLE"})
@@ -25,7 +27,6 @@ _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]*)\]")
 _CARRIERS = ("STREAM_FAILED", "TASK_WRITE_FAILED")
 _CARRIED = re.compile(r".* terminated with exception: | SQLSTATE: \w{5}")
 _PYTHON = "PYTHON_EXCEPTION"
-_FULL = "No space left on device"
 _FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+)')
 _LIBRARIES = ("site-packages", "pyspark.zip")
 _LONGEST = 1000
@@ -86,7 +87,7 @@ def reason(error: str) -> str:
     if _OWN_CATALOG.search(error):
         return _OWN_CATALOG_TEXT
     found = without_catalog(_STATEMENT_PLACE.sub("", _reason(error)))
-    return found[max(0, found.find(_FULL)) :]  # without the exceptions around it
+    return found[max(0, *map(found.find, NO_SPACE)) :]  # without the exceptions around it
 
 
 def without_catalog(text: str) -> str:

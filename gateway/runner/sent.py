@@ -24,7 +24,8 @@ def sent(spark: Any, respelt: Respelt) -> str:
         meant |= {short, f"{SPARK_CATALOG}, {short}"}
     for name in table_names(spark, respelt.text):
         parts = name.split(", ")
-        if len(parts) > 1 and name.lower() not in meant and f"`{name}`" not in respelt.text:  # one part with a comma
+        one_part = f"`{name}`" in respelt.text and not respelt.paths  # with a comma and a space in it
+        if len(parts) > 1 and name.lower() not in meant and not one_part:
             shown = ".".join(parts)
             raise unsupported(f"The name {shown}, which Spark reads as a table's,", _place(respelt, parts))
     return respelt.text

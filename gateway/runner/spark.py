@@ -30,10 +30,11 @@ from gateway.engine.spark import rows
 from gateway.engine.spark.engine import SparkEngine, SparkOptions, SparkSessionSlot, cancelled
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.session import configure
-from gateway.errors import GatewayError, UnsupportedError, UserError, disk_full, free_space, is_disk_full, unsupported
+from gateway.errors import GatewayError, UserError, disk_full, free_space, is_disk_full, unsupported
 from gateway.runner import definitions, made
 from gateway.runner.answer import RESULT
 from gateway.runner.context import context_of
+from gateway.runner.readable import check_readable
 from gateway.runner.registered import SPARK_SETTINGS, Registered, Registrar
 from gateway.runner.sent import sent
 from gateway.sql.bound import Lit
@@ -59,9 +60,7 @@ from gateway.sqltypes import (
     BIGINT,
     INTERVAL,
     VARIANT,
-    VOID,
     DataType,
-    MapType,
     StructField,
     StructType,
     struct,
@@ -339,17 +338,7 @@ class SparkRunner:
         shown: dict[DataType, DataType] = {UnreadableType("VARIANT"): VARIANT, UnreadableType("INTERVAL"): INTERVAL}
         columns = tuple(replace(c, name=self.column(c.name), type=shown.get(c.type, c.type)) for c in columns)
         for column in columns:
-            if _is_unreadable(column.type):
-                raise UnsupportedError(
-                    "UNSUPPORTED_RESULT_TYPE",
-                    f"The column `{column.name}` has the type {column.type.sql}, which no client reads.",
-                )
-            if _has_void_keys(column.type):
-                text = f"The column `{column.name}` has a map of the type {column.type.sql}, which no client reads: cast it."
-                raise UnsupportedError("UNSUPPORTED_RESULT_TYPE", text)
-            if _repeats(column.type):
-                text = f"The column `{column.name}` has a struct with two fields of one name, which no client reads."
-                raise UnsupportedError("UNSUPPORTED_RESULT_TYPE", text)
+            check_readable(column)
         return struct_of(columns)
 
     # ------------------------------------------------------------------------------------------------ names and views
@@ -543,21 +532,6 @@ def inserted_rows(folder: str, statement_id: str) -> int:
             if info.get("userMetadata") == statement_id and "numOutputRows" in metrics:
                 return int(metrics["numOutputRows"])
     return 0
-
-
-def _is_unreadable(type_: DataType) -> bool:
-    return isinstance(type_, UnreadableType) or any(_is_unreadable(c) for c in type_.children())
-
-
-def _has_void_keys(type_: DataType) -> bool:
-    """Whether a map in a type has keys without a type, as ``map()`` has, for which Arrow has no form."""
-    return (isinstance(type_, MapType) and type_.key == VOID) or any(_has_void_keys(c) for c in type_.children())
-
-
-def _repeats(type_: DataType) -> bool:
-    """Whether a struct in a type has two fields of one name: files and clients tell fields apart by it."""
-    names = [f.name for f in type_.fields] if isinstance(type_, StructType) else []
-    return len(set(names)) != len(names) or any(_repeats(c) for c in type_.children())
 
 
 def _views_in(job: Statement, view: TempView, respelt: Respelt) -> list[TempView]:

@@ -27,7 +27,7 @@ def core(server: Server, connection: Any) -> None:
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         sql.spark("SELECT 1 / (id - 5) FROM t")
     statement = Background(server, SCAN)
-    time.sleep(5)
+    time.sleep(5)  # it runs by now
     asked = statement.cancel()
     statement.close()
     assert statement.ended is not None and statement.ended - asked < 3
@@ -41,7 +41,7 @@ def dies(server: Server, connection: Any, kill: Callable[[], None]) -> None:
     sql = Sql(connection)
     assert sql.spark(COUNTED) == [(4950,)]
     statement = Background(server, SCAN)
-    time.sleep(5)
+    time.sleep(5)  # it runs by now
     kill()
     killed = time.monotonic()
     statement.join(60)

@@ -78,7 +78,7 @@ def test_pods_that_end(gateway: Server, kubernetes: Kubernetes) -> None:
         assert Sql(connection).spark(COUNTED) == [(4950,)]
         one, other = kubernetes.pods("Running")
         statement = Background(gateway, f"SELECT count(*) FROM {TASKS}")
-        time.sleep(4)
+        time.sleep(4)  # it runs by now
         kubernetes.kill(one)
         statement.close()
         assert statement.error is None and statement.rows == [(12_000_000,)]

@@ -18,7 +18,7 @@ from gateway.errors import (
 )
 
 _NO_MEMORY = ("OutOfMemoryError", "Total size of serialized results")
-_NO_SPACE = ("No space left on device", "Disk quota exceeded")
+NO_SPACE = ("No space left on device", "Disk quota exceeded")
 # What py4j and Python raise when the other end of the socket is gone, and pyspark when a Connect server is.
 _NETWORK = frozenset({"Py4JNetworkError", "ConnectionError", "EOFError", "RetriesExceeded"})
 _RESOURCE_CLASSES = ("53", "54", "57")
@@ -50,7 +50,7 @@ def is_forgotten(error: BaseException) -> bool:
 
 def tells_full_disk(text: str) -> bool:
     """Whether a text of Spark's, or of ours, speaks of a disk that is full."""
-    return "no space left" in text.lower() or any(word in text for word in _NO_SPACE)
+    return "no space left" in text.lower() or any(word in text for word in NO_SPACE)
 
 
 def as_gateway_error(
@@ -93,7 +93,7 @@ def _shortage(error: BaseException) -> ResourceError | None:
     texts = _texts(error)
     if any(word in text for text in texts for word in _NO_MEMORY):
         return ResourceError("RESOURCE_EXHAUSTED", "Spark has not enough memory for this statement.")
-    if any(word in text for text in texts for word in _NO_SPACE):
+    if any(word in text for text in texts for word in NO_SPACE):
         return disk_full("There is no space left on a disk that Spark writes to.")
     return None
 
