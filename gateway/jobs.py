@@ -95,7 +95,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class MetadataCall:
-    """Job: one catalog question of the Thrift metadata calls; `kind` is "catalogs", "schemas", "tables", "columns".
+    """Job: one catalog question of the Thrift metadata calls; `kind` is a row of `runner.metadata`'s table.
 
     Patterns are as sent (None: everything; `%`, `_`, `*`, `.*` and backslash escapes understood).
     """
@@ -107,6 +107,7 @@ class MetadataCall:
     schema: str | None = None
     table: str | None = None
     column: str | None = None
+    function: str | None = None
     table_types: tuple[str, ...] = ()
 
 

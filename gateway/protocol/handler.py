@@ -171,7 +171,7 @@ class ThriftHandler:
         return self._operation(ttypes.TExecuteStatementResp, caller, request, status)
 
     def metadata(self, answer: type[Any], kind: str, caller: Caller, request: Any) -> Any:
-        """GetCatalogs, GetSchemas, GetTables, GetColumns: one catalog question each, answered like a statement."""
+        """GetCatalogs, GetSchemas, GetTables and their kin: one catalog question each, answered like a statement."""
         session = convert.session_from(request.sessionHandle)
         catalog = getattr(request, "catalogName", None)
         if catalog is not None and convert.catalog_from(catalog) is None:
@@ -182,6 +182,7 @@ class ThriftHandler:
             schema=getattr(request, "schemaName", None),
             table=getattr(request, "tableName", None),
             column=getattr(request, "columnName", None),
+            function=getattr(request, "functionName", None),
             table_types=tuple(getattr(request, "tableTypes", None) or ()),
             wait_seconds=self._wait(request),
         )
@@ -307,6 +308,11 @@ VERBS: dict[str, Verb] = {
     "GetSchemas": _metadata("schemas", ttypes.TGetSchemasResp),
     "GetTables": _metadata("tables", ttypes.TGetTablesResp),
     "GetColumns": _metadata("columns", ttypes.TGetColumnsResp),
+    "GetFunctions": _metadata("functions", ttypes.TGetFunctionsResp),
+    "GetTableTypes": _metadata("table_types", ttypes.TGetTableTypesResp),
+    "GetTypeInfo": _metadata("type_info", ttypes.TGetTypeInfoResp),
+    "GetPrimaryKeys": _metadata("primary_keys", ttypes.TGetPrimaryKeysResp),
+    "GetCrossReference": _metadata("cross_reference", ttypes.TGetCrossReferenceResp),
     "GetOperationStatus": ThriftHandler.operation_status,
     "GetResultSetMetadata": ThriftHandler.result_metadata,
     "FetchResults": ThriftHandler.fetch_results,

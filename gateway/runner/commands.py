@@ -21,7 +21,7 @@ from gateway.runner.answer import Answer, done, rows_of, strings
 from gateway.runner.patterns import hive
 from gateway.sql import command_nodes as c
 from gateway.sql import literals
-from gateway.sql.functions import CATALOGUE
+from gateway.sql.functions import public_names
 from gateway.sql.spark_literals import quoted_text
 from gateway.sqltypes import BOOLEAN, STRING, IntervalType, StructField, quote_if_needed, struct
 
@@ -209,7 +209,7 @@ def _show_functions(command: c.ShowFunctions, job: Statement, env: Environment, 
         if command.scope == "SYSTEM"
         else [f"{catalog.name}.{schema}.{f}" for f in catalog.functions(schema) if match(f)]
     )
-    public = [] if command.scope == "USER" else [n for n in CATALOGUE if n[0].isalpha() and " " not in n]
+    public = [] if command.scope == "USER" else public_names()
     return rows_of("SHOW", strings("function"), [sorted([*own, *(n for n in public if match(n))])])
 
 

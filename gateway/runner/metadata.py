@@ -1,8 +1,8 @@
-"""The questions that BI tools ask at connect: GetCatalogs, GetSchemas, GetTables, GetColumns, with JDBC's columns."""
+"""What BI tools ask at connect, with the columns of JDBC: catalogs, schemas, tables, columns, functions, types, keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gateway.catalog.base import Catalog
@@ -10,14 +10,18 @@ from gateway.engine.base import MetadataCall
 from gateway.errors import GatewayError, ServerError
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.patterns import jdbc
+from gateway.sql.functions import public_names
 from gateway.sqltypes import (
+    BOOLEAN,
     INT,
     SMALLINT,
     STRING,
     TINYINT,
+    TYPES,
     CharType,
     DataType,
     DecimalType,
+    SqlType,
     StructField,
     StructType,
     struct,
@@ -60,14 +64,80 @@ _COLUMN_COLUMNS: tuple[tuple[str, DataType], ...] = (
     ("SOURCE_DATA_TYPE", SMALLINT),
     ("IS_AUTO_INCREMENT", STRING),
 )
+# Hive's GetTypeInfoOperation; PRECISION is JDBC's column size.
+_TYPE_COLUMNS: tuple[tuple[str, DataType], ...] = (
+    ("TYPE_NAME", STRING),
+    ("DATA_TYPE", INT),
+    ("PRECISION", INT),
+    ("LITERAL_PREFIX", STRING),
+    ("LITERAL_SUFFIX", STRING),
+    ("CREATE_PARAMS", STRING),
+    ("NULLABLE", SMALLINT),
+    ("CASE_SENSITIVE", BOOLEAN),
+    ("SEARCHABLE", SMALLINT),
+    ("UNSIGNED_ATTRIBUTE", BOOLEAN),
+    ("FIXED_PREC_SCALE", BOOLEAN),
+    ("AUTO_INCREMENT", BOOLEAN),
+    ("LOCAL_TYPE_NAME", STRING),
+    ("MINIMUM_SCALE", SMALLINT),
+    ("MAXIMUM_SCALE", SMALLINT),
+    ("SQL_DATA_TYPE", INT),
+    ("SQL_DATETIME_SUB", INT),
+    ("NUM_PREC_RADIX", INT),
+)
+_FUNCTION_COLUMNS: tuple[tuple[str, DataType], ...] = (
+    ("FUNCTION_CAT", STRING),
+    ("FUNCTION_SCHEM", STRING),
+    ("FUNCTION_NAME", STRING),
+    ("REMARKS", STRING),
+    ("FUNCTION_TYPE", INT),
+    ("SPECIFIC_NAME", STRING),
+)
+# KEQ_SEQ is how Hive's and Spark's servers spell it (GetPrimaryKeysOperation, GetCrossReferenceOperation).
+_PRIMARY_KEY_COLUMNS: tuple[tuple[str, DataType], ...] = (
+    ("TABLE_CAT", STRING),
+    ("TABLE_SCHEM", STRING),
+    ("TABLE_NAME", STRING),
+    ("COLUMN_NAME", STRING),
+    ("KEQ_SEQ", INT),
+    ("PK_NAME", STRING),
+)
+_CROSS_REFERENCE_COLUMNS: tuple[tuple[str, DataType], ...] = (
+    ("PKTABLE_CAT", STRING),
+    ("PKTABLE_SCHEM", STRING),
+    ("PKTABLE_NAME", STRING),
+    ("PKCOLUMN_NAME", STRING),
+    ("FKTABLE_CAT", STRING),
+    ("FKTABLE_SCHEM", STRING),
+    ("FKTABLE_NAME", STRING),
+    ("FKCOLUMN_NAME", STRING),
+    ("KEQ_SEQ", INT),
+    ("UPDATE_RULE", INT),
+    ("DELETE_RULE", INT),
+    ("FK_NAME", STRING),
+    ("PK_NAME", STRING),
+    ("DEFERRABILITY", INT),
+)
+#: TABLE_TYPE of what GetTables lists.
+TABLE_TYPES = ("TABLE", "VIEW")
+# java.sql.DatabaseMetaData
+_NULLABLE, _SEARCHABLE, _NOT_SEARCHABLE, _KIND_UNKNOWN = 1, 3, 0, 1
+# Types of the table that no column of a table can have.
+_NO_COLUMNS = frozenset({"INTERVAL"})
+_CREATE_PARAMS = {"DECIMAL": "precision,scale", "CHAR": "length", "VARCHAR": "length"}
+_QUOTED = {"STRING": "'", "CHAR": "'", "VARCHAR": "'", "DATE": "DATE '", "TIMESTAMP": "TIMESTAMP '", "BINARY": "X'"}
 
 
 def answer(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
     """The rows of one metadata call."""
-    rule = {"catalogs": _catalogs, "schemas": _schemas, "tables": _tables, "columns": _columns}.get(call.kind)
+    rule = _RULES.get(call.kind)
     if rule is None:
         raise ServerError("INTERNAL_ERROR", f"There is no metadata call {call.kind}.")
     return rule(call, catalogs)
+
+
+def _typed(columns: tuple[tuple[str, DataType], ...]) -> StructType:
+    return struct(*(StructField(n, t) for n, t in columns))
 
 
 def _named(*columns: str) -> StructType:
@@ -153,8 +223,7 @@ def _columns(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
         for position, f in enumerate(found.schema.fields):
             if match(f.name):
                 rows.append(_column_row(catalog.name, schema, table, position, f))
-    fields = struct(*(StructField(n, t) for n, t in _COLUMN_COLUMNS))
-    return rows_of("GET_COLUMNS", fields, _columns_of(rows, len(_COLUMN_COLUMNS)))
+    return rows_of("GET_COLUMNS", _typed(_COLUMN_COLUMNS), _columns_of(rows, len(_COLUMN_COLUMNS)))
 
 
 def _column_row(catalog: str, schema: str, table: str, position: int, f: StructField) -> tuple[Any, ...]:
@@ -189,3 +258,75 @@ def _column_row(catalog: str, schema: str, table: str, position: int, f: StructF
         None,
         "NO",
     )
+
+
+def _table_types(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
+    return rows_of("GET_TABLE_TYPES", _named("TABLE_TYPE"), [list(TABLE_TYPES)])
+
+
+def _type_info(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
+    rows = [_type_row(t) for t in sorted(TYPES, key=lambda t: t.jdbc) if t.name not in _NO_COLUMNS]
+    return rows_of("GET_TYPE_INFO", _typed(_TYPE_COLUMNS), _columns_of(rows, len(_TYPE_COLUMNS)))
+
+
+def _type_row(row: SqlType) -> tuple[Any, ...]:
+    numeric = row.radix is not None
+    prefix = _QUOTED.get(row.name)
+    largest = row.size if row.name == "DECIMAL" else (row.digits or 0)
+    return (
+        row.name,
+        row.jdbc,
+        row.size,
+        prefix,
+        "'" if prefix is not None else None,
+        _CREATE_PARAMS.get(row.name),
+        _NULLABLE,
+        row.name in ("STRING", "CHAR", "VARCHAR"),
+        _NOT_SEARCHABLE if row.name in ("ARRAY", "MAP", "STRUCT", "VARIANT") else _SEARCHABLE,
+        not numeric,
+        False,
+        False,
+        None,
+        0,
+        largest,
+        None,
+        None,
+        row.radix,
+    )
+
+
+def _functions(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
+    """Functions of the catalogs, and those of the language, which belong to ``system.builtin``."""
+    schema, function = jdbc(call.schema), jdbc(call.function)
+    rows: list[tuple[Any, ...]] = []
+    for catalog in _chosen(call, catalogs):
+        for s in catalog.schemas():
+            if schema(s):
+                rows += [_function_row(catalog.name, s, name) for name in catalog.functions(s) if function(name)]
+    if schema("builtin") and (call.catalog is None or jdbc(call.catalog)("system")):
+        rows += [_function_row("system", "builtin", name) for name in public_names() if function(name)]
+    rows.sort()
+    return rows_of("GET_FUNCTIONS", _typed(_FUNCTION_COLUMNS), _columns_of(rows, len(_FUNCTION_COLUMNS)))
+
+
+def _function_row(catalog: str, schema: str, name: str) -> tuple[Any, ...]:
+    return catalog, schema, name, "", _KIND_UNKNOWN, name
+
+
+def _keys(type_: str, columns: tuple[tuple[str, DataType], ...]) -> Rule:
+    """Keys of tables: no table of the catalogs declares any."""
+    return lambda call, catalogs: rows_of(type_, _typed(columns), [[] for _ in columns])
+
+
+Rule = Callable[[MetadataCall, Mapping[str, Catalog]], Answer]
+_RULES: dict[str, Rule] = {
+    "catalogs": _catalogs,
+    "schemas": _schemas,
+    "tables": _tables,
+    "columns": _columns,
+    "table_types": _table_types,
+    "type_info": _type_info,
+    "functions": _functions,
+    "primary_keys": _keys("GET_PRIMARY_KEYS", _PRIMARY_KEY_COLUMNS),
+    "cross_reference": _keys("GET_CROSS_REFERENCE", _CROSS_REFERENCE_COLUMNS),
+}

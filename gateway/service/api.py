@@ -106,13 +106,14 @@ class ExecuteRequest:
 
 @dataclass(frozen=True, slots=True)
 class MetadataRequest:
-    """GetCatalogs, GetSchemas, GetTables, GetColumns; `kind` as in engine.base.MetadataCall."""
+    """GetCatalogs, GetSchemas, GetTables and their kin; `kind` as in `jobs.MetadataCall`."""
 
     kind: str
     catalog: str | None = None
     schema: str | None = None
     table: str | None = None
     column: str | None = None
+    function: str | None = None
     table_types: tuple[str, ...] = ()
     wait_seconds: float = 0.0
 

@@ -48,6 +48,12 @@ _METADATA_TYPES = {
     "schemas": "GET_SCHEMAS",
     "tables": "GET_TABLES",
     "columns": "GET_COLUMNS",
+    "functions": "GET_FUNCTIONS",
+    "table_types": "GET_TABLE_TYPES",
+    "type_info": "GET_TYPE_INFO",
+    # TOperationType has none for keys; Hive's and Spark's servers call them this.
+    "primary_keys": "GET_FUNCTIONS",
+    "cross_reference": "GET_FUNCTIONS",
 }
 _HOUSEKEEPING_SECONDS = 5.0
 _READ_LATELY_SECONDS = 5.0  # a client that fetched within this time is still reading: a drain waits for it
@@ -281,6 +287,7 @@ class GatewayService:
                 schema=request.schema,
                 table=request.table,
                 column=request.column,
+                function=request.function,
                 table_types=tuple(request.table_types),
             )
 

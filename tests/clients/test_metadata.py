@@ -336,6 +336,12 @@ def test_raw_answers_are_columnar_with_direct_results(raw: Client) -> None:
         ("GetTables", {"catalogName": "samples", "schemaName": "tpch", "tableTypes": []}, 10, 8),
         ("GetColumns", {"catalogName": "samples", "schemaName": "tpch", "tableName": "region"}, 23, 3),
         ("GetTables", {"catalogName": "nope"}, 10, 0),
+        # Asked by databricks-jdbc (getFunctions, getPrimaryKeys, getImportedKeys), Hive JDBC and Node.
+        ("GetTableTypes", {}, 1, 2),
+        ("GetTypeInfo", {}, 18, 22),
+        ("GetFunctions", {"functionName": "add_months"}, 6, 1),
+        ("GetPrimaryKeys", {"catalogName": "samples", "schemaName": "tpch", "tableName": "region"}, 6, 0),
+        ("GetCrossReference", {"foreignCatalogName": "samples", "foreignTableName": "region"}, 14, 0),
     ):
         direct = ask(raw, call, **fields)
         assert direct.operationStatus.operationState == ttypes.TOperationState.FINISHED_STATE
@@ -353,6 +359,12 @@ def test_arms_of_the_columns_of_get_columns(raw: Client) -> None:
     arms = {I8: "byteVal", I16: "i16Val", I32: "i32Val", TEXT: "stringVal"}
     for column, kind in zip(direct.resultSet.results.columns, TYPES.values(), strict=True):
         assert getattr(column, arms[kind]) is not None
+
+
+def test_calls_that_are_not_answered_are_refused_by_name(raw: Client) -> None:
+    request = ttypes.TGetDelegationTokenReq(sessionHandle=raw._session, owner="me", renewer="me")
+    with pytest.raises(RemoteError, match="The call GetDelegationToken is not supported"):
+        raw.call("GetDelegationToken", request)
 
 
 def test_a_metadata_call_without_a_session_is_refused(raw: Client) -> None:

@@ -57,4 +57,10 @@ SPARK_SET: frozenset[str] = frozenset()
 #: Names that Spark knows and the catalogue does not: UNSUPPORTED_FUNCTION; any other unknown name is UNRESOLVED_ROUTINE.
 SPARK_ONLY: frozenset[str] = SPARK_NAMES - frozenset(CATALOGUE)
 
-__all__ = ["CATALOGUE", "NOT_AS_WINDOW", "SPARK_ONLY", "SPARK_SET"]
+
+def public_names() -> list[str]:
+    """The names under which a user can call what the catalogue has, in order."""
+    return sorted(name for name in CATALOGUE if name[0].isalpha() and " " not in name)
+
+
+__all__ = ["CATALOGUE", "NOT_AS_WINDOW", "SPARK_ONLY", "SPARK_SET", "public_names"]

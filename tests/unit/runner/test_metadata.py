@@ -8,6 +8,9 @@ import pytest
 
 from gateway.catalog.local import LocalCatalog
 from gateway.errors import GatewayError, ServerError
+from gateway.runner.metadata import _RULES
+from gateway.service.service import _METADATA_TYPES
+from gateway.sqltypes import ROWS
 from tests.unit.runner.session import Session
 
 
@@ -67,4 +70,62 @@ def test_a_folder_that_is_no_table_is_not_listed(session: Session) -> None:
 
 def test_an_unknown_call_is_our_fault(session: Session) -> None:
     with pytest.raises(ServerError):
-        session.ask("functions")
+        session.ask("delegation_tokens")
+
+
+def test_every_call_of_the_service_is_answered() -> None:
+    assert set(_METADATA_TYPES) == set(_RULES)
+
+
+def test_types(session: Session) -> None:
+    result = session.ask("type_info")
+    assert len(result.columns) == 18
+    rows = {r[0]: r for r in result.rows}
+    assert [r[1] for r in result.rows] == sorted(r[1] for r in result.rows)
+    assert set(rows) == set(ROWS) - {"INTERVAL"}
+    assert rows["DECIMAL"] == (
+        *(
+            "DECIMAL",
+            3,
+            38,
+            None,
+            None,
+            "precision,scale",
+            1,
+            False,
+            3,
+            False,
+            False,
+            False,
+            None,
+            0,
+            38,
+            None,
+            None,
+            10,
+        ),
+    )
+    assert rows["STRING"][2:9] == (2147483647, "'", "'", None, 1, True, 3)
+    assert rows["MAP"][8] == 0
+
+
+def test_table_types_are_those_of_tables(session: Session) -> None:
+    session.run("CREATE VIEW seen AS SELECT 1 AS x")
+    assert {r[0] for r in session.ask("table_types").rows} >= {r[3] for r in session.ask("tables").rows} >= {"VIEW"}
+
+
+def test_functions(session: Session) -> None:
+    result = session.ask("functions", function="array\\_pos%")
+    assert result.rows == [("system", "builtin", "array_position", "", 1, "array_position")]
+    assert len(session.ask("functions").rows) > 300
+    assert session.ask("functions", catalog="main", function="abs").rows == []
+    assert session.ask("functions", schema="nope").rows == []
+    assert [r[2] for r in session.ask("functions", catalog="system", schema="builtin", function="ABS").rows] == ["abs"]
+
+
+@pytest.mark.parametrize(("kind", "width"), [("primary_keys", 6), ("cross_reference", 14)])
+def test_no_table_declares_keys(session: Session, kind: str, width: int) -> None:
+    session.run("CREATE TABLE keyed (a INT)")
+    result = session.ask(kind, catalog="main", schema="shop", table="keyed")
+    assert len(result.columns) == width
+    assert result.rows == []
