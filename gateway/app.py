@@ -169,7 +169,7 @@ class Gateway:
 
     def _assemble(self, authenticator: AllowAll | StaticTokens) -> None:
         """Service and transport, imported while the first engine process starts on another core."""
-        from gateway.protocol.handler import HandlerOptions, ThriftHandler
+        from gateway.protocol.handler import HandlerOptions, ThriftHandler, may_wait
         from gateway.protocol.reader import Budget
         from gateway.service.service import GatewayService, ServiceConfig
         from gateway.transport.http import HttpApp, Probes
@@ -195,6 +195,7 @@ class Gateway:
             ThriftHandler(self._service, HandlerOptions(budget=Budget(size=config.max_request_body))).answer,
             authenticator,
             Probes(self._not_ready, self._metrics),
+            may_wait=may_wait,
             body_limit=config.max_request_body,
         )
         self._http = HttpServer(self._app, config.host, config.port)

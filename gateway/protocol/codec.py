@@ -131,6 +131,14 @@ def _header(body: bytes | bytearray) -> tuple[int, str, int, int]:
     return word & 0xFF, body[8 : 8 + size].decode("latin-1"), seqid, 12 + size
 
 
+def method_of(body: bytes) -> str | None:
+    """The method that a request calls; None if its first bytes do not tell."""
+    try:
+        return _header(body)[1]
+    except (MalformedError, *DAMAGE):
+        return None
+
+
 def decode_call(body: bytes, budget: Budget, *, keep_unknown: bool = False) -> Message:
     """A request from its bytes. Raises `BadCallError`."""
     method, seqid = "", 0

@@ -321,6 +321,21 @@ VERBS: dict[str, Verb] = {
 }
 
 
+# Calls that no statement holds up, but GetOperationStatus for `poll_seconds`.
+_AT_ONCE = frozenset(
+    {
+        *("OpenSession", "CloseSession", "GetInfo", "GetOperationStatus"),
+        *("CancelOperation", "CloseOperation"),
+    }
+)
+
+
+def may_wait(body: bytes) -> bool:
+    """Whether the call in `body` may be held up by a statement."""
+    method = codec.method_of(body)
+    return method in VERBS and method not in _AT_ONCE
+
+
 def _refusal(method: str, error: GatewayError) -> Any:
     """The answer of `method` that carries an error, with the fields that Java and Go require."""
     counter("rpc_errors_total", rpc=method, error_class=error.condition.partition(".")[0])

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gateway.auth.base import AuthenticationError, Authenticator
 from gateway.observability import METRICS_CONTENT_TYPE, counter
+from gateway.transport.lanes import Lane
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -24,7 +25,7 @@ Header = tuple[bytes, bytes]
 Answer = bytes | Sequence[bytes | bytearray | memoryview]
 
 BODY_LIMIT = 16 * 1024 * 1024
-THREADS = 256
+THREADS = 512
 _THRIFT = b"application/x-thrift"
 _JSON = b"application/json"
 
@@ -69,7 +70,8 @@ class HttpApp:
             (`ThriftHandler.answer`).
         authenticator: who calls.
         probes: the other pages.
-        threads: how many calls may be in flight; long polls and synchronous statements hold one each.
+        may_wait: whether a call may be held up by a statement, from its body.
+        threads: how many calls of either kind may be in flight; one caller has half of them at most.
         body_limit: bytes of a request body.
         body_seconds: how long a body may take to arrive.
     """
@@ -80,6 +82,7 @@ class HttpApp:
         authenticator: Authenticator,
         probes: Probes,
         *,
+        may_wait: Callable[[bytes], bool] = lambda body: True,
         threads: int = THREADS,
         body_limit: int = BODY_LIMIT,
         body_seconds: float = 120.0,
@@ -89,11 +92,14 @@ class HttpApp:
         self._probes = probes
         self._body_limit = body_limit
         self._body_seconds = body_seconds
-        self._executor = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="call")
+        self._may_wait = may_wait
+        self._waiting = Lane("statement", threads, max(1, threads // 2))
+        self._quick = Lane("call", threads, max(1, threads // 2))
 
     def close(self) -> None:
         """Let calls in flight finish, start no more."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._waiting.close()
+        self._quick.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI entry; only scope type http is served."""
@@ -154,10 +160,8 @@ class HttpApp:
                 415, "UNSUPPORTED_MEDIA_TYPE", f"Content-Encoding {encoding[:40]!r} is not accepted.", close=True
             )
         body = await self._body(headers.get("content-length"), receive)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._executor, self._handle, body, identity.name, headers.get("user-agent", "")
-        )
+        lane = self._waiting if self._may_wait(body) else self._quick
+        return await lane.run(identity.name, partial(self._handle, body, identity.name, headers.get("user-agent", "")))
 
     async def _body(self, declared: str | None, receive: Receive) -> bytes:
         if declared is not None and declared.isdigit() and int(declared) > self._body_limit:

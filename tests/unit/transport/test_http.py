@@ -7,7 +7,9 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from gateway.auth.authenticators import AllowAll, StaticTokens, token_line
 from gateway.errors import ConfigError, UserError
 from gateway.protocol import codec
 from gateway.protocol.client import Client, RemoteError
-from gateway.protocol.handler import ThriftHandler
+from gateway.protocol.handler import VERBS, ThriftHandler, may_wait
 from gateway.sqltypes import BIGINT, INT, STRING, StructField, decimal
 from gateway.sqltypes import struct as struct_of
 from gateway.thrift_gen.TCLIService import ttypes
@@ -423,6 +425,44 @@ def test_slow_calls_do_not_block_the_loop() -> None:
     finally:
         server.stop(1.0)
         app.close()
+
+
+def test_who_waits_for_statements_holds_nobody_else_up() -> None:
+    go_on = threading.Event()
+
+    def handle(body: bytes, identity: str, user_agent: str) -> bytes:
+        if body == b"wait" and identity == "greedy":
+            assert go_on.wait(20)
+        return body
+
+    tokens = StaticTokens((name, sha256(f"{name}-token".encode()).hexdigest()) for name in ("greedy", "other"))
+    pages = Probes(lambda: None, lambda: b"")
+    app = HttpApp(handle, tokens, pages, may_wait=lambda body: body == b"wait", threads=4)
+    server = HttpServer(app, "127.0.0.1", 0)
+    server.start()
+    with ExitStack() as stack:
+        greedy = [stack.enter_context(Raw(server)) for _ in range(12)]
+        try:
+            for raw in greedy:
+                raw.send(post(b"wait", PATH, "Authorization: Bearer greedy-token"))
+            for body in (b"wait", b"status"):
+                status, _, answered = ask(server, post(body, PATH, "Authorization: Bearer other-token"))
+                assert (status, answered) == (200, body)
+            # Their own quick calls too, behind none of those that wait.
+            assert ask(server, post(b"cancel", PATH, "Authorization: Bearer greedy-token"))[2] == b"cancel"
+            go_on.set()
+            assert [raw.answer()[2] for raw in greedy] == [b"wait"] * 12
+        finally:
+            go_on.set()
+            server.stop(1.0)
+            app.close()
+
+
+def test_calls_that_no_statement_holds_up() -> None:
+    quick = {"OpenSession", "CloseSession", "GetInfo", "GetOperationStatus", "CancelOperation", "CloseOperation"}
+    body = {name: struct.pack(">II", 0x80010001, len(name)) + name.encode() + b"\0\0\0\0" for name in VERBS}
+    assert {name for name in VERBS if not may_wait(body[name])} == quick
+    assert not any(map(may_wait, (b"", b"\x80\x01", body["GetInfo"][:-1], b"GET / HTTP/1.1")))
 
 
 # ------------------------------------------------------------------------------------------------------------ our client
