@@ -1,4 +1,4 @@
-"""`gateway serve`: run until SIGTERM or Ctrl-C; the first drains, a second one ends the process at once."""
+"""`gateway serve`: run until SIGTERM, Ctrl-C or the terminal's end; the first drains, a second one ends the process at once."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def run(arguments: argparse.Namespace) -> int:
             os._exit(1)  # workers die with this process
         asked_to_stop.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, on_signal)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup's wish
+            signal.signal(number, on_signal)
     gateway = Gateway(config, first=first)
     gateway.start()
     try:

@@ -163,12 +163,13 @@ def test_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert server.stop() == 0
 
 
-def test_sigterm_lets_statements_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_lets_statements_end(tmp_path: Path, asked: signal.Signals) -> None:
     server = start_server(tmp_path)
     client = Client(server.url).open()
     result = client.execute("SELECT id FROM range(300000)", max_rows=1000)
     workers = descendants(server.process.pid)
-    server.process.send_signal(signal.SIGTERM)
+    server.process.send_signal(asked)
     assert sum(batch.num_rows for batch in result.batches()) == 300_000
     client.close()
     assert server.process.wait(30) == 0
