@@ -14,6 +14,7 @@ import re
 import sys
 import threading
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -44,6 +45,7 @@ _SECRET_VALUE = re.compile(
 )
 _TEXT_KEYS = frozenset({"sql", "statement", "statement_text", "query"})
 MASK = "***"
+_LONGEST_FIELD = 8_000  # characters; names of 60,000 are legal
 
 
 @dataclass(slots=True)
@@ -99,23 +101,74 @@ def _masked_field(key: str, value: object) -> object:
     return mask(value)
 
 
+def printable(text: str, keep: str = "") -> str:
+    """`text` with its control, format and separator characters (but those of `keep`) written as escapes.
+
+    Terminals obey them: they hide lines, turn the reading direction and change colours and titles.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep or not _is_hidden(c) else _escaped(c) for c in text)
+
+
+def _is_hidden(char: str) -> bool:
+    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _cut(value: object) -> object:
+    if isinstance(value, str) and len(value) > _LONGEST_FIELD:
+        return f"{value[:_LONGEST_FIELD]}… ({len(value)} characters)"
+    return value
+
+
+class Throttle:
+    """Lets at most `count` events through in `seconds`; thread-safe."""
+
+    def __init__(self, count: int, seconds: float) -> None:
+        self._count = count
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._began = -seconds
+        self._passed = self._held = 0
+
+    def ask(self) -> int | None:
+        """None if this event is to be held back; else how many were since the last one that was not."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._began >= self._seconds:
+                self._began, self._passed = now, 0
+            if self._passed >= self._count:
+                self._held += 1
+                return None
+            self._passed += 1
+            held, self._held = self._held, 0
+            return held
+
+
 def log(event: str, level: str = "info", **fields: object) -> None:
     """Write one line: what happened (`event`, a few words) and the facts."""
     if LEVELS[level] < _settings.level:
         return
     now = datetime.now(UTC)
-    facts: dict[str, Any] = {**_context.get(), **{k: _masked_field(k, v) for k, v in fields.items() if v is not None}}
+    given = {k: _cut(_masked_field(k, v)) for k, v in fields.items() if v is not None}
+    facts: dict[str, Any] = {**_context.get(), **given}
     event = str(mask(event))
     if _settings.format == "json":
         line = json.dumps(
             {"time": now.isoformat(timespec="milliseconds"), "level": level, "event": event, **facts},
             ensure_ascii=False,
         )
+        # Outside of its texts JSON is ASCII, so that these escapes stand in texts only.
+        line = "".join(json.dumps(c)[1:-1] if not c.isprintable() and _is_hidden(c) else c for c in line)
     else:
-        shown = " ".join(f"{k}={_readable(v)}" for k, v in facts.items())
-        line = (
-            f"{now.astimezone():%H:%M:%S}.{now.microsecond // 1000:03} {level:7} {event}{' ' if shown else ''}{shown}"
-        )
+        shown = "".join(f" {k}={_readable(v)}" for k, v in facts.items())
+        at = f"{now.astimezone():%H:%M:%S}.{now.microsecond // 1000:03}"
+        line = f"{at} {level:7} {printable(event)}{shown}"
     stream = _settings.stream or sys.stderr
     with _lock, suppress(OSError, ValueError):  # a closed terminal must not end a statement
         stream.write(line + "\n")
@@ -126,7 +179,7 @@ def _readable(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if text and not any(c in text for c in ' "=\n') else json.dumps(text, ensure_ascii=False)
+    return printable(text if text and not any(c in text for c in ' "=\n') else json.dumps(text, ensure_ascii=False))
 
 
 # --------------------------------------------------------------------------------------------------------------- metrics

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import csv
 import datetime as dt
+import io
 import json
 import math
 import sys
@@ -22,6 +23,7 @@ import pyarrow as pa
 
 from gateway.config import Config
 from gateway.errors import ConfigError, free_space
+from gateway.observability import printable
 from gateway.results.display import wire_text
 from gateway.sqltypes import (
     BIGINT,
@@ -45,6 +47,7 @@ from gateway.sqltypes import (
     struct,
 )
 
+Target = TextIO | io.TextIOBase
 FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".txt": "table"}
 _SCALARS = {
     pa.null(): VOID,
@@ -59,6 +62,17 @@ _SCALARS = {
     pa.binary(): BINARY,
     pa.date32(): DATE,
 }
+
+
+class Shown(io.TextIOBase):
+    """A terminal that gets what is hidden in texts as escapes: values must not clear it, colour it or hide lines."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal = terminal
+
+    def write(self, text: str) -> int:
+        """Write `text`, with the layout's own line ends and tabs."""
+        return self._terminal.write(printable(text, keep="\n\t"))
 
 
 def full_advice(config: Config) -> str:
@@ -106,9 +120,9 @@ def _draft(output: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _text_target(output: str | None) -> Iterator[TextIO]:
+def _text_target(output: str | None) -> Iterator[Target]:
     if output is None:
-        yield sys.stdout
+        yield Shown(sys.stdout) if sys.stdout.isatty() else sys.stdout
         sys.stdout.flush()
         return
     with _draft(Path(output)) as draft, draft.open("w", encoding="utf-8", newline="") as file:
@@ -126,7 +140,7 @@ def _write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], output:
     return rows
 
 
-def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: TextIO) -> int:
+def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: Target) -> int:
     writer = csv.writer(target, lineterminator="\n")
     writer.writerow(schema.names)
     rows = 0
@@ -136,10 +150,10 @@ def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: Tex
     return rows
 
 
-def _write_json(batches: Iterable[pa.RecordBatch], target: TextIO) -> int:
+def _write_json(batches: Iterable[pa.RecordBatch], target: Target) -> int:
     rows = 0
     for batch in batches:
-        columns = [[plain(v, column.type) for v in column.to_pylist()] for column in batch.columns]
+        columns = [_json_values(column) for column in batch.columns]
         for values in zip(*columns, strict=True):
             row = dict(zip(batch.schema.names, values, strict=True))
             target.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -148,7 +162,7 @@ def _write_json(batches: Iterable[pa.RecordBatch], target: TextIO) -> int:
 
 
 def _write_table(
-    schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: TextIO, max_rows: int
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: Target, max_rows: int
 ) -> tuple[int, bool]:
     columns: list[list[str]] = [[] for _ in schema]
     rows, more = 0, False
@@ -188,7 +202,8 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def _one_line(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    shown = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return printable(shown)
 
 
 def sql_type(type_: pa.DataType) -> DataType:
@@ -216,6 +231,34 @@ def texts(column: pa.Array) -> list[str | None]:
     zone = type_.tz if pa.types.is_timestamp(type_) and type_.tz else "UTC"
     result: list[str | None] = wire_text(column, sql_type(type_), zone).to_pylist()
     return result
+
+
+def _json_values(column: pa.Array) -> list[Any]:
+    """Values as JSON has them; times that Python's calendar does not reach have their text."""
+    type_ = column.type
+    try:
+        return [plain(v, type_) for v in column.to_pylist()]
+    except (OverflowError, ValueError):
+        pass
+    if pa.types.is_map(type_):
+        pairs = [
+            (_json_values(v.values.field(0)), _json_values(v.values.field(1))) if v.is_valid else None for v in column
+        ]
+        return [None if pair is None else dict(zip(map(_key, pair[0]), pair[1], strict=True)) for pair in pairs]
+    if pa.types.is_list(type_):
+        return [_json_values(v.values) if v.is_valid else None for v in column]
+    if pa.types.is_struct(type_):
+        names = [f.name for f in type_]
+        rows = zip(*map(_json_values, column.flatten()), strict=True)
+        return [dict(zip(names, row, strict=True)) if v.is_valid else None for v, row in zip(column, rows, strict=True)]
+    return [_json_time(value, text) for value, text in zip(column, texts(column), strict=True)]
+
+
+def _json_time(value: pa.Scalar, text: str | None) -> Any:
+    try:
+        return plain(value.as_py(), value.type)
+    except (OverflowError, ValueError):
+        return text
 
 
 def plain(value: Any, type_: pa.DataType) -> Any:

@@ -13,6 +13,7 @@ from gateway.cli.embedded import embedded_gateway
 from gateway.cli.output import choose_format, write_rows
 from gateway.cli.settings import settings_flags
 from gateway.errors import ConfigError
+from gateway.observability import printable
 from gateway.protocol.client import Client, RemoteError
 
 DEFAULT_MAX_ROWS = 1000
@@ -73,11 +74,11 @@ def run(arguments: argparse.Namespace) -> int:
             result.close()
         except RemoteError as error:
             progress.end()
-            print(error, file=sys.stderr)
+            print(printable(str(error), keep="\n"), file=sys.stderr)
             return 1
         except OSError as error:
             progress.end()
-            print(f"gateway: {url}: {error}", file=sys.stderr)
+            print(printable(f"gateway: {url}: {error}"), file=sys.stderr)
             return 1
     if more:
         print(f"({rows} rows shown, there are more; --max-rows 0 shows all)", file=sys.stderr)

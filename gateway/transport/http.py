@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from gateway.auth.base import AuthenticationError, Authenticator
-from gateway.observability import METRICS_CONTENT_TYPE, counter
+from gateway.observability import METRICS_CONTENT_TYPE, Throttle, counter, log
 from gateway.transport.lanes import Lane
 
 Scope = MutableMapping[str, Any]
@@ -26,6 +26,7 @@ Answer = bytes | Sequence[bytes | bytearray | memoryview]
 
 BODY_LIMIT = 16 * 1024 * 1024
 THREADS = 512
+_FAILURES_LOGGED = (20, 10.0)  # lines about failed logins, in so many seconds
 _THRIFT = b"application/x-thrift"
 _JSON = b"application/json"
 
@@ -92,6 +93,7 @@ class HttpApp:
         self._probes = probes
         self._body_limit = body_limit
         self._body_seconds = body_seconds
+        self._failures = Throttle(*_FAILURES_LOGGED)
         self._may_wait = may_wait
         self._waiting = Lane("statement", threads, max(1, threads // 2))
         self._quick = Lane("call", threads, max(1, threads // 2))
@@ -147,6 +149,17 @@ class HttpApp:
             identity = self._authenticator.authenticate(headers)
         except AuthenticationError as error:
             counter("auth_failures_total", mech=error.mechanism)
+            held = self._failures.ask()
+            if held is not None:
+                client = scope.get("client") or ("", 0)
+                log(
+                    "login failed",
+                    "warning",
+                    address=client[0],
+                    mech=error.mechanism,
+                    reason=error.message,
+                    unlogged=held,
+                )
             raise RefusalError(
                 401,
                 "UNAUTHENTICATED",

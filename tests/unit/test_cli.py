@@ -28,7 +28,7 @@ from gateway.cli.doctor import examine
 from gateway.cli.embedded import embedded_config
 from gateway.cli.findings import FAIL
 from gateway.cli.main import make_parser
-from gateway.cli.output import choose_format, write_rows
+from gateway.cli.output import Shown, choose_format, write_rows
 from gateway.cli.settings import settings_flags
 from gateway.config import PINS, SETTINGS, load_config
 from gateway.errors import ConfigError
@@ -90,6 +90,33 @@ def test_json(tmp_path: Path) -> None:
         "struct": {"x": 1, "y": "z"},
     }
     assert rows[1]["ratio"] == "NaN" and rows[2]["struct"] == {"x": None, "y": ""}
+
+
+def test_json_of_times_beyond_pythons_calendar(tmp_path: Path) -> None:
+    days = pa.array([3_000_000, 0, None], pa.int32()).cast(pa.date32())
+    micros = pa.array([300_000_000_000_000_000, 0, None], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    nested = pa.StructArray.from_arrays([days, pa.ListArray.from_arrays(pa.array([0, 1, 2, 3]), micros)], ["d", "l"])
+    batch = pa.record_batch({"d": days, "t": micros, "n": nested})
+    write_rows(batch.schema, [batch], "json", str(tmp_path / "x.json"), 0)
+    first, second, third = (json.loads(line) for line in (tmp_path / "x.json").read_text().splitlines())
+    far = {"d": "+10183-09-21", "t": "+11476-08-15 05:20:00"}
+    assert first == {**far, "n": {"d": far["d"], "l": [far["t"]]}}
+    assert (second["d"], second["t"]) == ("1970-01-01", "1970-01-01T00:00:00+00:00")
+    assert third == {"d": None, "t": None, "n": {"d": None, "l": [None]}}
+
+
+def test_a_terminal_is_not_obeyed(tmp_path: Path) -> None:
+    batch = pa.record_batch({"a\x1b]0;x\x07": ["\x1b[31mred\u202e", "two\nlines"]})
+    screen = io.StringIO()
+    for form in ("table", "csv", "json"):
+        shown = Shown(screen)
+        shown.write("")
+        write_rows(batch.schema, [batch], form, str(tmp_path / "x"), 0)
+        shown.write((tmp_path / "x").read_text())
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", screen.getvalue())
+    assert "\\x1b[31mred\\u202e" in screen.getvalue()
+    write_rows(batch.schema, [batch], "table", str(tmp_path / "table"), 0)
+    assert "\x1b" not in (tmp_path / "table").read_text()
 
 
 def test_parquet(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from gateway import observability
 from gateway.observability import (
     METRICS,
+    Throttle,
     configure_logging,
     context,
     counter,
@@ -20,6 +21,7 @@ from gateway.observability import (
     log,
     mask,
     metrics_text,
+    printable,
     step,
 )
 
@@ -92,6 +94,41 @@ def test_readable_lines_and_levels() -> None:
     configure_logging()
     assert stream.getvalue().endswith('error   loud reason="two \\"words\\"" n=1.5\n')
     assert "quiet" not in stream.getvalue()
+
+
+def test_what_a_terminal_would_obey_is_escaped(lines: io.StringIO) -> None:
+    hostile = "a\x1b[2J\r\nb\u202ec\x9b\x00é"
+    log("name", name=hostile)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", lines.getvalue())
+    assert _entries(lines)[0]["name"] == hostile
+    stream = io.StringIO()
+    configure_logging("text", stream=stream)
+    log(f"about {hostile}", name=hostile, plain="a\u202eb")
+    shown = stream.getvalue()
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown)
+    assert shown.count("\n") == 1
+    assert "about a\\x1b[2J\\x0d\\x0ab\\u202ec\\x9b\\x00é" in shown
+    assert "plain=a\\u202eb" in shown
+
+
+def test_long_fields_are_cut(lines: io.StringIO) -> None:
+    log("name", name="x" * 60_000)
+    assert len(lines.getvalue()) < 10_000
+    assert str(_entries(lines)[0]["name"]).endswith("… (60000 characters)")
+
+
+def test_printable_keeps_text() -> None:
+    text = "naïve 日本語 \u00a0 😀\n"
+    assert printable(text, keep="\n") == text
+    assert printable(text).endswith("\\x0a")
+    assert printable("\U000e0041") == "\\U000e0041"
+
+
+def test_a_throttle_tells_what_it_held_back() -> None:
+    throttle = Throttle(2, 60.0)
+    assert [throttle.ask() for _ in range(4)] == [0, 0, None, None]
+    throttle._began -= 60.0
+    assert [throttle.ask() for _ in range(2)] == [2, 0]
 
 
 def test_ordinary_text_is_left_alone() -> None:

@@ -427,6 +427,23 @@ def test_slow_calls_do_not_block_the_loop() -> None:
         app.close()
 
 
+def test_failed_logins_are_told_but_not_without_end(capsys: pytest.CaptureFixture[str]) -> None:
+    tokens = StaticTokens([("me", sha256(b"right").hexdigest())])
+    app = HttpApp(lambda body, identity, client: b"", tokens, Probes(lambda: None, lambda: b""), threads=2)
+    server = HttpServer(app, "127.0.0.1", 0)
+    server.start()
+    try:
+        for _ in range(30):
+            assert ask(server, post(b"x", PATH, "Authorization: Bearer wr\x9b[2Jong"))[0] == 401
+    finally:
+        server.stop(1.0)
+        app.close()
+    lines = [line for line in capsys.readouterr().err.splitlines() if "login failed" in line]
+    assert len(lines) == 20
+    assert "address=127.0.0.1 mech=bearer" in lines[0]
+    assert "ong" not in lines[0].partition("reason=")[0]
+
+
 def test_who_waits_for_statements_holds_nobody_else_up() -> None:
     go_on = threading.Event()
 
