@@ -102,6 +102,7 @@ class Generator(ExpressionText):
         self.cte_texts: list[str] = []
         self.envs: list[dict[int, str]] = []
         self.needed = needed
+        self.names: set[str] = set()  # of the columns of sources
         self.aliases = 0
         self.depth = 0
         self.casts = 0
@@ -176,14 +177,24 @@ class Generator(ExpressionText):
 
     def scan(self, rel: b.Scan) -> Block:
         name = self.alias("t")
-        env: dict[int, str] = {}
-        sources: list[str] = []
-        for column, source in zip(rel.columns, rel.sources, strict=True):
-            if column.id in self.needed:
-                sources.append(source)
-                env[column.id] = f"{name}.{quoted(source)}"
-        self.scans[name] = ScanUse(rel, tuple(sources))
-        return Block(name, env)
+        read = {c.id: source for c, source in zip(rel.columns, rel.sources, strict=True) if c.id in self.needed}
+        self.scans[name] = ScanUse(rel, tuple(read.values()))
+        return self.named_apart(name, name, read, like_ours=any(map(_is_generated, read.values())))
+
+    def named_apart(self, source: str, alias: str, names: dict[int, str], like_ours: bool = False) -> Block:
+        """A block over `source`, called `alias`, whose columns have `names`; under new ones where another source has one of
+        them, or where they could be those of a subquery.
+
+        The engine's filter push-down tells the columns of a join's two sides apart by name: of two columns `ts` it has
+        filtered the wrong one (DataFusion 55, FilterExec above an outer join). Remove when it goes by position.
+        """
+        env = {i: f"{alias}.{quoted(n)}" for i, n in names.items()}
+        if not like_ours and self.names.isdisjoint(names.values()):
+            self.names.update(names.values())
+            return Block(source, env)
+        items = ", ".join(f'{text} AS "v{i}"' for i, text in env.items())
+        around = self.alias("s")
+        return Block(f"(SELECT {items} FROM {source}) AS {around}", {i: f'{around}."v{i}"' for i in env})
 
     def values(self, rel: b.Values) -> Block:
         alias = self.alias("w")
@@ -214,8 +225,9 @@ class Generator(ExpressionText):
         alias = self.alias("g")
         if (rel.stop - rel.start) * rel.step <= 0:
             self.arrays[alias] = ArraySource(pa.RecordBatch.from_arrays([pa.array([], pa.int64())], ["value"]))
-            return Block(alias, {rel.columns[0].id: f'{alias}."value"'})
-        return Block(f"range({rel.start}, {rel.stop}, {rel.step}) AS {alias}", {rel.columns[0].id: f'{alias}."value"'})
+            return self.named_apart(alias, alias, {rel.columns[0].id: "value"})
+        source = f"range({rel.start}, {rel.stop}, {rel.step}) AS {alias}"
+        return self.named_apart(source, alias, {rel.columns[0].id: "value"})
 
     def cte_ref(self, rel: b.CteRef) -> Block:
         name = self.ctes.get(rel.cte.id)
@@ -228,11 +240,13 @@ class Generator(ExpressionText):
             self.cte_texts.append(f"{name} AS ({text})")
             self.ctes[rel.cte.id] = name
         alias = self.alias("r")
-        env = {}
+        names = {}
         for column, source in zip(rel.columns, rel.cte.plan.columns, strict=True):
-            env[column.id] = f'{alias}."v{source.id}"'
+            names[column.id] = f"v{source.id}"
             self.column_casts[column.id] = self.column_casts.get(source.id, 0)
-        return Block(f"{name} AS {alias}", env, filtered=True)
+        block = self.named_apart(f"{name} AS {alias}", alias, names)
+        block.filtered = True
+        return block
 
     def project(self, rel: b.Project) -> Block:
         block = self.block(rel.input)
@@ -526,6 +540,11 @@ def _with_window_inputs(window: Expr, column: Callable[[Expr], Expr]) -> Expr:
         partition=tuple(column(p) for p in window.partition),
         order=tuple(b.SortKey(column(k.expr), k.descending, k.nulls_first) for k in window.order),
     )
+
+
+def _is_generated(name: str) -> bool:
+    """Whether a column's name could be one of ours."""
+    return name[:1] in ("v", "k") and name[1:].isdecimal()
 
 
 def _has_column(expr: Expr) -> bool:
