@@ -17,6 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gateway import tzif
+from gateway.errors import UnsupportedError
+
 Ints = npt.NDArray[np.int64]
 
 MICROS_PER_SECOND = 1_000_000
@@ -170,35 +173,65 @@ def known_zone(name: str) -> Zone:
     return zone
 
 
+def _period_offsets(values: Ints, bounds: Ints, table: tzif.Periods) -> Ints:
+    """The offset of each value's period; `bounds` are the table's starts or their wall clock times."""
+    if not len(values):
+        return values
+    if table.until is not None and int(values.max()) > table.until:
+        beyond = (np.maximum(values, table.until - 1) - table.until) // tzif.CYCLE + 1
+        values = values - beyond * tzif.CYCLE
+    # most arrays lie within few periods
+    low, high = np.searchsorted(bounds, [values.min(), values.max()], side="right")
+    offsets: Ints = table.offsets[low : high + 1][np.searchsorted(bounds[low:high], values, side="right")]
+    return offsets
+
+
+def offsets_of(micros: Ints, zone: Zone) -> Ints:
+    """Microseconds east of UTC that are in force at instants."""
+    if zone.region is None:
+        return np.full(len(micros), zone.offset, dtype=np.int64)
+    table = tzif.periods(zone.region)
+    return _period_offsets(micros, table.starts, table)
+
+
+def _shifted(values: Ints, offsets: Ints | int) -> Ints:
+    """values + offsets; refused where that leaves 64 bits, which Java's clocks do not know as a limit."""
+    moved: Ints = values + offsets
+    near_end = len(values) and (int(values.max()) > _NEAR_END or int(values.min()) < -_NEAR_END)
+    if near_end and (((values ^ moved) & (offsets ^ moved)) < 0).any():
+        raise UnsupportedError("UNSUPPORTED_FEATURE", BEYOND_CLOCK)
+    return moved
+
+
+_NEAR_END = 2**63 - MICROS_PER_DAY
+#: What is said of the last hours that a timestamp can hold.
+BEYOND_CLOCK = "A timestamp whose wall clock time is beyond the range of timestamps is not supported here."
+
+
 def to_local(micros: Ints, zone: Zone) -> Ints:
     """Wall clock microseconds of instants."""
-    if zone.region is None:
-        return micros + zone.offset
-    instants = pa.array(micros, pa.int64()).cast(pa.timestamp("us", zone.region))
-    local: Ints = pc.local_timestamp(instants).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return local
+    return _shifted(micros, zone.offset if zone.region is None else offsets_of(micros, zone))
 
 
-def to_instant(local: Ints, zone: Zone) -> Ints:
-    """Instants of wall clock microseconds; gaps move forward, overlaps take the earlier offset."""
+def to_instant(local: Ints, zone: Zone, kept: Ints | None = None) -> Ints:
+    """Instants of wall clock microseconds; gaps move forward, overlaps take the earlier offset, or that of `kept` if it fits.
+
+    `kept` are the offsets of the times that were moved to `local`, as `java.time.ZonedDateTime` keeps them.
+    """
     if zone.region is None:
-        return local - zone.offset
-    # The offset in force before any change near `local` decides gaps and overlaps; after it, the later one holds.
-    probe = local - MICROS_PER_DAY
-    before = to_local(probe, zone) - probe
-    first = local - before
-    after = to_local(first, zone) - first
-    changed = after != before
-    if not changed.any():
+        return _shifted(local, -zone.offset)
+    table = tzif.periods(zone.region)
+    first = _shifted(local, -_period_offsets(local, table.walls, table))
+    if kept is None:
         return first
-    second = local - after
-    settled = (to_local(second, zone) - second) == after
-    return np.where(changed & settled, second, first)
+    other = _shifted(local, -kept)
+    return np.where(offsets_of(other, zone) == kept, other, first)
 
 
-def instant_of(local: int, zone: Zone) -> int:
+def instant_of(local: int, zone: Zone, kept: int | None = None) -> int:
     """`to_instant` of one value."""
-    return int(to_instant(np.array([local], dtype=np.int64), zone)[0])
+    offsets = None if kept is None else np.array([kept], dtype=np.int64)
+    return int(to_instant(np.array([local], dtype=np.int64), zone, offsets)[0])
 
 
 def local_of(micros: int, zone: Zone) -> int:

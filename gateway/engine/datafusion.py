@@ -19,6 +19,7 @@ import pyarrow as pa
 from gateway.engine.base import Query, UdfSpec
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, load, row_error_in
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError, disk_full
+from gateway.instants import BEYOND_CLOCK
 from gateway.sqltypes import StructType
 
 BATCH_ROWS = 16_384
@@ -351,6 +352,8 @@ def engine_error(error: BaseException) -> GatewayError:
     mine = row_error_in(text)
     if mine is not None:
         return mine
+    if BEYOND_CLOCK in text:
+        return UnsupportedError("UNSUPPORTED_FEATURE", BEYOND_CLOCK)
     if "Resources exhausted" in text:
         return ResourceError(
             "RESOURCE_EXHAUSTED",

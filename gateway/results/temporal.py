@@ -100,14 +100,13 @@ def date_text(days: Ints) -> pa.StringArray:
 
 def timestamp_text(micros: Ints, time_zone: str | None) -> pa.StringArray:
     """``YYYY-MM-DD HH:MM:SS[.ffffff]`` of microseconds since the epoch; `time_zone` None for TIMESTAMP_NTZ."""
-    local = micros if time_zone is None else wall_clock(micros, time_zone)
-    seconds, fraction = np.divmod(local, 1_000_000)
+    seconds, fraction = np.divmod(micros, 1_000_000) if time_zone is None else wall_clock(micros, time_zone)
     days, clock = np.divmod(seconds, 86400)
     rows = _date_rows(days)
     if rows is None:
         text = pc.binary_join_element_wise(_long_date_text(days), " ", fixed_width(_clock_texts()[clock]), "")
     else:
-        out = np.empty(len(local), dtype=[("d", "S10"), ("b", "S1"), ("t", "S8")])
+        out = np.empty(len(seconds), dtype=[("d", "S10"), ("b", "S1"), ("t", "S8")])
         out["d"], out["b"], out["t"] = rows, b" ", _clock_texts()[clock]
         text = fixed_width(out)
     if fraction.any():

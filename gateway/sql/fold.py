@@ -69,10 +69,11 @@ def _moved(expr: Call, context: Context) -> Lit | None:
         return Lit(expr.type, True, None)
     zone = instants.known_zone(context.time_zone)
     rest = int(math.fmod(interval.value, instants.MICROS_PER_DAY))
-    local = instants.local_of(start.value, zone) + interval.value - rest
+    local_now = instants.local_of(start.value, zone)
+    local = local_now + interval.value - rest
     if not _FIRST_MICROS <= local <= _LAST_MICROS:
         return None  # no year of four digits: the engine raises, or knows better
-    return Lit(expr.type, False, instants.instant_of(local, zone) + rest)
+    return Lit(expr.type, False, instants.instant_of(local, zone, local_now - start.value) + rest)
 
 
 def _checked(t: DataType, value: Any) -> Any:

@@ -316,12 +316,12 @@ def _truncated(values: Ints, unit: str, zone: Zone, source: DataType) -> Ints:
         size = MICROS_PER_SECOND if unit == "second" else 1000
         return values - values % size
     local = to_local(values, zone) if source == TIMESTAMP else values
-    if unit in ("hour", "minute"):
-        # the offset in force stays (hours that occur twice are told apart)
-        return values - local % UNIT_MICROS[unit]
-    days = local // MICROS_PER_DAY
-    moved = (days if unit == "day" else truncated_days(days, unit)) * MICROS_PER_DAY
-    return to_instant(moved, zone) if source == TIMESTAMP else moved
+    if unit in ("day", "hour", "minute"):
+        # the offset in force stays where it can (hours that occur twice are told apart)
+        moved, kept = local - local % UNIT_MICROS[unit], local - values
+    else:
+        moved, kept = truncated_days(local // MICROS_PER_DAY, unit) * MICROS_PER_DAY, None
+    return to_instant(moved, zone, kept) if source == TIMESTAMP else moved
 
 
 # --------------------------------------------------------------------------------------------------- counts and spans
@@ -384,7 +384,7 @@ def timestamp_add(spec: UdfSpec) -> Kernel:
                 moved = np.where(void, 0, days) * MICROS_PER_DAY + local % MICROS_PER_DAY
             else:
                 moved = add_checked(local, steps * size, void, lambda: failed)
-            result = to_instant(moved, zone) if source == TIMESTAMP else moved
+            result = to_instant(moved, zone, local - values) if source == TIMESTAMP else moved
         else:
             result = add_checked(values, steps * size, void, lambda: failed)
         return timestamp_array(result, void, spec.returns)

@@ -377,19 +377,16 @@ def ts_add_months(spec: UdfSpec) -> Kernel:
         if ((np.abs(days) > 106_000_000) & ~void).any():
             raise RowError("DATETIME_OVERFLOW", "Datetime operation overflow: add months to a timestamp.")
         moved = np.where(void, 0, days) * MICROS_PER_DAY + local % MICROS_PER_DAY
-        return with_nulls(to_instant(moved, zone) if zone else moved, void, pa.int64()).cast(spec.returns.arrow())
+        result = to_instant(moved, zone, local - micros) if zone else moved
+        return with_nulls(result, void, pa.int64()).cast(spec.returns.arrow())
 
     return kernel
 
 
 @implementation("ts_add_micros")
 def ts_add_micros(spec: UdfSpec) -> Kernel:
-    """TIMESTAMP(_NTZ) + microseconds; params: (zone, calendar).
-
-    With `calendar`, whole days are days of the wall clock in the zone and only the rest is exact time.
-    """
-    calendar = spec.returns == TIMESTAMP and len(spec.params) > 1 and bool(spec.params[1])
-    zone = known_zone(spec.params[0]) if calendar else None
+    """TIMESTAMP(_NTZ) + microseconds: whole days are days of the wall clock, the rest is exact time; params: (zone,)."""
+    zone = known_zone(spec.params[0]) if spec.returns == TIMESTAMP else None
 
     def error() -> RowError:
         return RowError("DATETIME_OVERFLOW", "Datetime operation overflow: add an interval to a timestamp.")
@@ -398,10 +395,10 @@ def ts_add_micros(spec: UdfSpec) -> Kernel:
         values, void = ints(stamps), _both(stamps, micros)
         count = ints(micros)
         if zone is not None and zone.region is not None:
-            days = _toward_zero(count, MICROS_PER_DAY)
-            rest = count - days * MICROS_PER_DAY
-            local = add_checked(to_local(values, zone), days * MICROS_PER_DAY, void, error)
-            total = add_checked(to_instant(local, zone), rest, void, error)
+            rest = np.fmod(count, MICROS_PER_DAY)
+            local = to_local(values, zone)
+            moved = to_instant(add_checked(local, count - rest, void, error), zone, local - values)
+            total = add_checked(moved, rest, void, error)
         else:
             total = add_checked(values, count, void, error)
         return with_nulls(total, void, pa.int64()).cast(spec.returns.arrow())

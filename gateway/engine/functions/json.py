@@ -21,6 +21,7 @@ from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.distinct import per_distinct, scalar
 from gateway.engine.functions.numbers import java_double, java_float
+from gateway.engine.functions.patterns import offset_text
 from gateway.instants import date_text, known_zone, local_of, parse_date
 from gateway.sqltypes import ArrayType, DataType, DecimalType, MapType, StructType, is_integral
 
@@ -350,9 +351,7 @@ def _stamp_writer(zoned: bool, zone_name: str) -> Callable[[int], str]:
         clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{millis:03d}"
         suffix = ""
         if zoned:
-            offset = (local - micros) // 1_000_000
-            sign, size = ("-" if offset < 0 else "+"), abs(offset)
-            suffix = f"{sign}{size // 3600:02d}:{size // 60 % 60:02d}" if offset else "Z"
+            suffix = offset_text((local - micros) // 1_000_000, "X", 5)
         return quoted(f"{date_text(days)}T{clock}{suffix}")
 
     return text

@@ -84,7 +84,8 @@ def sequence_moments(spec: UdfSpec) -> Kernel:
         lengths = np.where(void, 0, np.where(by == 0, 0, span.astype(np.int64)) + 2)
         rows = np.repeat(np.arange(len(lengths)), lengths)
         places = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        local = to_local(first * scale, zone)[rows]
+        start_local = to_local(first * scale, zone)
+        local, offsets = start_local[rows], (start_local - first * scale)[rows]
         days, rest = local // MICROS_PER_DAY, local % MICROS_PER_DAY
         exact = np.zeros_like(days)
         if by_months:
@@ -93,7 +94,7 @@ def sequence_moments(spec: UdfSpec) -> Kernel:
             whole = np.sign(by) * (np.abs(by) // MICROS_PER_DAY)
             days = days + whole[rows] * places
             exact = (by - whole * MICROS_PER_DAY)[rows] * places
-        micros = to_instant(days * MICROS_PER_DAY + rest, zone) + exact
+        micros = to_instant(days * MICROS_PER_DAY + rest, zone, offsets) + exact
         values = micros // scale
         ahead = by[rows] >= 0
         keep = np.where(ahead, values * scale <= last[rows] * scale, values >= last[rows])

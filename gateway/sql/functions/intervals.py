@@ -29,6 +29,8 @@ def folded_add(call: Call, args: tuple[Expr, ...], zone: str) -> Lit | None:
     if values is None:
         return None
     moment, count = values
+    if call.type == TIMESTAMP and instants.known_zone(zone).region is not None:
+        return None
     if call.fn.endswith("months"):
         if abs(count) > 12_000 or call.type == TIMESTAMP:
             return None

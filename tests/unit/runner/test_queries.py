@@ -1,7 +1,8 @@
 """Everyday constructs from end to end: names, types, nullability and values as Spark 4.2 recorded them.
 
 tests/data/query-probes.jsonl holds a statement a line with Spark's columns and rows (each value cast to STRING in SQL), or
-its error. What is not answered here is listed in `REFUSED` and must be refused by name.
+its error; "zone" is a session time zone other than UTC. What is not answered here is listed in `REFUSED` and must be refused by
+name.
 """
 
 from __future__ import annotations
@@ -48,6 +49,15 @@ def asked(runner: Runner) -> Session:
     return Session(runner)
 
 
+def in_its_zone(asked: Session, probe: dict[str, Any]) -> Session:
+    """The common session, or one in the probe's own time zone."""
+    if "zone" not in probe:
+        return asked
+    session = Session(asked.runner)
+    session.run(f"SET TIME ZONE '{probe['zone']}'")
+    return session
+
+
 def ids(probe: dict[str, Any]) -> str:
     """The statement, cut."""
     return str(probe["sql"])[:90]
@@ -55,7 +65,7 @@ def ids(probe: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("probe", [p for p in PROBES if "columns" in p and p["sql"] not in REFUSED], ids=ids)
 def test_answers(asked: Session, probe: dict[str, Any]) -> None:
-    sql = probe["sql"]
+    sql, asked = probe["sql"], in_its_zone(asked, probe)
     result = asked.run(sql)
     assert result.columns == [tuple(c) for c in probe["columns"]]
     names = [f"c{i}" for i in range(len(result.columns))]
@@ -69,7 +79,7 @@ def test_answers(asked: Session, probe: dict[str, Any]) -> None:
 @pytest.mark.parametrize("probe", [p for p in PROBES if "condition" in p], ids=ids)
 def test_errors(asked: Session, probe: dict[str, Any]) -> None:
     with pytest.raises(GatewayError) as caught:
-        asked.run(probe["sql"])
+        in_its_zone(asked, probe).run(probe["sql"])
     assert (caught.value.condition, caught.value.sqlstate) == (probe["condition"], probe["sqlstate"])
 
 
