@@ -365,7 +365,15 @@ def parse_timestamp(text: str, zone: Zone) -> int | None:
     stamp = parse_stamp(text)
     if stamp is None or stamp.days is None:
         return None
-    micros = instant_of(stamp.days * MICROS_PER_DAY + stamp.micros, stamp.zone or zone)
+    local, own = stamp.days * MICROS_PER_DAY + stamp.micros, stamp.zone or zone
+    if own.region is None:
+        micros = local - own.offset
+    elif abs(local) < 2**63 - MICROS_PER_DAY:
+        micros = instant_of(local, own)
+    elif abs(local) < 2**63 + MICROS_PER_DAY:
+        raise UnsupportedError("UNSUPPORTED_FEATURE", BEYOND_CLOCK)
+    else:
+        return None
     return micros if -(2**63) <= micros < 2**63 else None
 
 
@@ -374,7 +382,8 @@ def parse_ntz(text: str, allow_zone: bool = True) -> int | None:
     stamp = parse_stamp(text)
     if stamp is None or stamp.days is None or (stamp.zone is not None and not allow_zone):
         return None
-    return stamp.days * MICROS_PER_DAY + stamp.micros
+    micros = stamp.days * MICROS_PER_DAY + stamp.micros
+    return micros if -(2**63) <= micros < 2**63 else None
 
 
 # ----------------------------------------------------------------------------------------------------------- printing

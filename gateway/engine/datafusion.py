@@ -319,10 +319,12 @@ _DECIMAL = "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"
 _ROWS = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 
 # Piece of the engine's message -> condition and message.
+_DIGITS = "A value cannot be represented in the result's decimal type."
 _PATTERNS: tuple[tuple[str, str, str], ...] = (
     ("Divide by zero", "DIVIDE_BY_ZERO", _ZERO),
     ("DivideByZero", "DIVIDE_BY_ZERO", _ZERO),
-    ("is too large to store in a Decimal", _DECIMAL, "A value cannot be represented in the result's decimal type."),
+    ("is too large to store in a Decimal", _DECIMAL, _DIGITS),
+    ("is too small to store in a Decimal", _DECIMAL, _DIGITS),
     ("subquery returned more than one row", _ROWS, "More than one row returned by a subquery used as an expression."),
     ("Can't cast value", "ARITHMETIC_OVERFLOW", _RANGE),
     ("out of range", "ARITHMETIC_OVERFLOW", _RANGE),
@@ -333,6 +335,9 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
     ("Error parsing", "CAST_INVALID_INPUT", _MALFORMED),
 )
 
+
+# What the engine says of days that its calendar does not reach.
+_BEYOND_CALENDAR = ("Cannot convert arrow_array::types::TimestampMicrosecondType", "to temporal for Date32")
 
 # What the engine says of valid statements that it has no plan for; all of it before a row is read.
 _UNPLANNED = (
@@ -354,6 +359,11 @@ def engine_error(error: BaseException) -> GatewayError:
         return mine
     if BEYOND_CLOCK in text:
         return UnsupportedError("UNSUPPORTED_FEATURE", BEYOND_CLOCK)
+    if any(mark in text for mark in _BEYOND_CALENDAR):
+        return UnsupportedError(
+            "UNSUPPORTED_FEATURE",
+            "Fields of a date or timestamp before the year -262142 or after 262141 are not supported here.",
+        )
     if "Resources exhausted" in text:
         return ResourceError(
             "RESOURCE_EXHAUSTED",

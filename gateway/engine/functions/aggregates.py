@@ -17,7 +17,8 @@ from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.distinct import vectorised
 from gateway.engine.functions.hashing import bucket_hashes
-from gateway.sqltypes import DecimalType
+from gateway.engine.functions.intervals import interval_overflow
+from gateway.sqltypes import DecimalType, IntervalType
 
 Vector = np.ndarray[Any, np.dtype[Any]]
 _WIDE = Context(prec=100)
@@ -74,11 +75,14 @@ def integer_total(spec: UdfSpec) -> Kernel:
     (lenient,) = spec.params
     returns = spec.returns.arrow()
     low, high = -(2 ** (returns.bit_width - 1)), 2 ** (returns.bit_width - 1) - 1
+    is_interval = isinstance(spec.returns, IntervalType)
 
     def kernel(total: pa.Array) -> pa.Array:
         bounds = [pa.scalar(Decimal(b), total.type) for b in (low, high)]
         inside = pc.and_(pc.greater_equal(total, bounds[0]), pc.less_equal(total, bounds[1]))
         if pc.any(pc.invert(inside)).as_py():
+            if is_interval and not lenient:
+                raise interval_overflow("try_add")
             _overflow(lenient, "Overflow in sum. Use 'try_sum' to tolerate overflow and return NULL instead.")
             total = pc.if_else(inside, total, pa.scalar(None, total.type))
         return total.cast(pa.decimal128(30, 0)).cast(pa.int64()).cast(returns)

@@ -248,7 +248,7 @@ def timestamp_array(micros: npt.NDArray[np.int64], void: Bools, target: DataType
 def date_to_timestamp(array: pa.Array, target: DataType, zone: Zone) -> Converted:
     """Midnight, in the session's zone for TIMESTAMP."""
     days, void = ints(array), nulls(array)
-    bad = (np.abs(days) > 2**63 // MICROS_PER_DAY - 1) & ~void
+    bad = (np.abs(days) > 2**63 // MICROS_PER_DAY) & ~void
     local = np.where(bad, 0, days) * MICROS_PER_DAY
     micros = to_instant(local, zone) if target == TIMESTAMP else local
     return Converted(timestamp_array(micros, void, target), bad, datetime_overflow)
@@ -288,6 +288,13 @@ def timestamp_to_number(array: pa.Array, target: DataType) -> Converted:
     return Converted(doubles.cast(target.arrow(), safe=False))
 
 
+def saturated(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Doubles cut to 64-bit integers, those beyond as the nearest one."""
+    inside = np.abs(values) < 2.0**63
+    ends = np.where(values > 0, np.int64(2**63 - 1), np.int64(-(2**63)))
+    return np.where(inside, np.where(inside, values, 0.0).astype(np.int64), ends)
+
+
 def number_to_timestamp(array: pa.Array, source: DataType) -> Converted:
     """Seconds since 1970 to an instant, the fraction beyond microseconds cut off."""
     void, error = nulls(array), overflow(source, TIMESTAMP)
@@ -296,9 +303,8 @@ def number_to_timestamp(array: pa.Array, source: DataType) -> Converted:
         def scaled(value: Decimal) -> int:
             with localcontext(EXACT):
                 whole = int(value * MICROS_PER_SECOND)
-            if not -(2**63) <= whole < 2**63:
-                raise Bad
-            return whole
+            # as java.math.BigDecimal.longValue, which Spark calls: the low 64 bits
+            return (whole + 2**63) % 2**64 - 2**63
 
         micros, bad = each(array, pa.int64(), scaled)
         return Converted(micros.cast(TIMESTAMP.arrow()), bad, error)
@@ -307,8 +313,8 @@ def number_to_timestamp(array: pa.Array, source: DataType) -> Converted:
         values = floats(array).astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
             product = values * 1e6
-            bad = ~(np.abs(product) < 2.0**63) & ~void
-        whole = np.where(bad, 0.0, product).astype(np.int64)
+            bad = ~(np.abs(product) <= 2.0**63) & ~void
+        whole = saturated(np.where(bad | void, 0.0, product))
 
         def failed(value: Any) -> RowError:
             return (error if np.isfinite(value) else malformed(source, TIMESTAMP))(value)

@@ -242,18 +242,15 @@ def read_timestamp(array: pa.Array, target: DataType, zone: Zone) -> Converted:
 
     def read(text: str) -> int:
         value = parse_timestamp(text, zone) if target == TIMESTAMP else parse_ntz(text)
-        if value is None:
-            raise Bad
-        return value
-
-    def error(text: str) -> RowError:
-        stamp = parse_stamp(text)
-        if target == TIMESTAMP and stamp is not None and stamp.days is None:
-            return RowError("UNSUPPORTED_FEATURE", f"A time of day as a timestamp ('{text}') is not supported.")
-        return malformed(STRING, target)(text)
+        if value is not None:
+            return value
+        stamp = parse_stamp(text) if target == TIMESTAMP else None
+        if stamp is not None and stamp.days is None:
+            raise RowError("UNSUPPORTED_FEATURE", f"A time of day as a timestamp ('{text}') is not supported.")
+        raise Bad
 
     numbers, bad = each(array, pa.int64(), read)
-    return Converted(numbers.cast(target.arrow()), bad, error)
+    return Converted(numbers.cast(target.arrow()), bad, malformed(STRING, target))
 
 
 def reader(target: DataType, zone: Zone) -> Callable[[pa.Array], Converted] | None:
@@ -444,15 +441,12 @@ def print_binary(array: pa.Array) -> Converted:
             try:
                 return value.decode()
             except UnicodeDecodeError as e:
-                raise Bad from e
+                raise RowError(
+                    "UNSUPPORTED_FEATURE",
+                    f"A STRING of bytes that are not UTF-8 (X'{value.hex().upper()}') is not supported.",
+                ) from e
 
-        def error(value: bytes) -> RowError:
-            return RowError(
-                "UNSUPPORTED_FEATURE",
-                f"A STRING of bytes that are not UTF-8 (X'{value.hex().upper()}') is not supported.",
-            )
-
-        return Converted(*each(array, pa.string(), read), error)
+        return Converted(each(array, pa.string(), read)[0])
 
 
 def printer(source: DataType, zone: Zone) -> Callable[[pa.Array], Converted] | None:

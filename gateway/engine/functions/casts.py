@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from gateway.engine.functions.cast_numbers import Converted, scalar_cast
 from gateway.engine.functions.cast_text import printer, reader
 from gateway.engine.functions.intervals import interval_cast
 from gateway.errors import ServerError
-from gateway.instants import UTC, Zone, known_zone
+from gateway.instants import UTC, Zone, date_text, known_zone, stamp_text
 from gateway.sqltypes import STRING, VOID, ArrayType, CharType, DataType, MapType, StructType
 
 Caster = Callable[[pa.Array], pa.Array]
@@ -71,10 +72,17 @@ def _settled(convert: Callable[[pa.Array], Converted], is_try: bool) -> Caster:
         if is_try:
             return pc.if_else(pa.array(done.bad), pa.scalar(None, done.array.type), done.array)
         assert done.error is not None
-        error: RowError = done.error(array[int(np.argmax(done.bad))].as_py())
+        error: RowError = done.error(_shown(array[int(np.argmax(done.bad))]))
         raise error
 
     return kernel
+
+
+def _shown(value: pa.Scalar) -> Any:
+    """A value for a message; dates and timestamps as text, because Python's end with the year 9999."""
+    if pa.types.is_date32(value.type):
+        return date_text(value.value)
+    return stamp_text(value.value) if pa.types.is_timestamp(value.type) else value.as_py()
 
 
 # ------------------------------------------------------------------------------------------------------- nested values

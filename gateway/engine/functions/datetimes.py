@@ -11,7 +11,14 @@ import pyarrow.compute as pc
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation, patterns
 from gateway.engine.functions.cast_numbers import Bools, nulls, timestamp_array, unscaled_to_decimal, with_nulls
-from gateway.engine.functions.intervals import UNIT_MICROS, add_checked, date_array, interval_overflow
+from gateway.engine.functions.intervals import (
+    UNIT_MICROS,
+    add_checked,
+    date_array,
+    multiply_checked,
+    toward_zero,
+    wall_micros,
+)
 from gateway.instants import (
     MICROS_PER_DAY,
     MICROS_PER_HOUR,
@@ -122,10 +129,8 @@ def interval_field(spec: UdfSpec) -> Kernel:
     }[spec.params[0]]  # fmt: skip
 
     def kernel(a: pa.Array) -> pa.Array:
-        values = ints(a)
-        sizes = np.abs(values) // unit
-        sizes = sizes % most if most is not None else sizes
-        return with_nulls(np.sign(values) * sizes, nulls(a), spec.returns.arrow())
+        units = toward_zero(ints(a), unit)
+        return with_nulls(np.fmod(units, most) if most is not None else units, nulls(a), spec.returns.arrow())
 
     return kernel
 
@@ -159,12 +164,17 @@ def month_name(spec: UdfSpec) -> Kernel:
 # ------------------------------------------------------------------------------------------------------- dates to dates
 
 
+def wrapped_dates(days: Ints, void: Bools) -> pa.Array:
+    """Days as DATE, in 32 bits that wrap around, as those of Spark do."""
+    return with_nulls(days.astype(np.int32), void, pa.int32()).cast(pa.date32())
+
+
 @implementation("last_day")
 def last_day(spec: UdfSpec) -> Kernel:
     """The last day of the month."""
 
     def kernel(a: pa.Array) -> pa.Array:
-        return date_array(month_starts(months_of(ints(a)) + 1) - 1, nulls(a))
+        return wrapped_dates(month_starts(months_of(ints(a)) + 1) - 1, nulls(a))
 
     return kernel
 
@@ -181,8 +191,7 @@ def date_add_wrapping(spec: UdfSpec) -> Kernel:
     sign = spec.params[0]
 
     def kernel(a: pa.Array, n: pa.Array) -> pa.Array:
-        days = (ints(a) + sign * ints(n)).astype(np.int32)
-        return with_nulls(days, void_of(a, n), pa.int32()).cast(pa.date32())
+        return wrapped_dates(ints(a) + sign * ints(n), void_of(a, n))
 
     return kernel
 
@@ -211,7 +220,7 @@ def next_day(spec: UdfSpec) -> Kernel:
                     return pa.nulls(len(index), pa.date32())
                 raise RowError("ILLEGAL_DAY_OF_WEEK", f"Illegal input for day of week: {name}.")
             start = days[index]
-            return date_array(start + 1 + (wanted - (start + 1 + 3)) % 7, void[index])
+            return wrapped_dates(start + 1 + (wanted - (start + 1 + 3)) % 7, void[index])
 
         return per_constant(names, rows, pa.date32(), len(a))
 
@@ -283,7 +292,7 @@ def trunc(spec: UdfSpec) -> Kernel:
             unit = _TRUNC_DATE.get(name.upper())
             if unit is None:
                 return pa.nulls(len(index), pa.date32())
-            return date_array(truncated_days(days[index], unit), void[index])
+            return wrapped_dates(truncated_days(days[index], unit), void[index])
 
         return per_constant(formats, rows, pa.date32(), len(a))
 
@@ -302,7 +311,10 @@ def date_trunc(spec: UdfSpec) -> Kernel:
             unit = _TRUNC_TIME.get(name.upper())
             if unit is None:
                 return pa.nulls(len(index), spec.returns.arrow())
-            return timestamp_array(_truncated(values[index], unit, zone, source), void[index], spec.returns)
+            start = _truncated(values[index], unit, zone, source)
+            if (start > values[index]).any():  # wrapped around, before the first timestamp
+                raise RowError("ARITHMETIC_OVERFLOW", "long overflow.")
+            return timestamp_array(start, void[index], spec.returns)
 
         return per_constant(formats, rows, spec.returns.arrow(), len(a))
 
@@ -369,24 +381,24 @@ def timestamp_add(spec: UdfSpec) -> Kernel:
     zone, unit = zone_param(spec), spec.params[1]
     source = spec.args[1]
 
+    def failed() -> RowError:
+        return _overflow(f"add {unit} to a timestamp")
+
     def kernel(count: pa.Array, a: pa.Array) -> pa.Array:
         values, steps, void = ints(a), ints(count), void_of(count, a)
-        failed = _overflow(f"add {unit} to a timestamp")
-        size = _MONTH_UNITS.get(unit) or _TIME_UNITS[unit]
-        if ((np.abs(steps.astype(np.float64)) * size > (2**31 if unit in _MONTH_UNITS else 2**62)) & ~void).any():
-            raise failed
-        if unit in _MONTH_UNITS or unit in ("day", "week", "dayofyear"):
-            local = to_local(values, zone) if source == TIMESTAMP else values
-            if unit in _MONTH_UNITS:
-                days = add_months(local // MICROS_PER_DAY, steps * size)
-                if ((np.abs(days) > 106_000_000) & ~void).any():
-                    raise failed
-                moved = np.where(void, 0, days) * MICROS_PER_DAY + local % MICROS_PER_DAY
-            else:
-                moved = add_checked(local, steps * size, void, lambda: failed)
-            result = to_instant(moved, zone, local - values) if source == TIMESTAMP else moved
+        local = to_local(values, zone) if source == TIMESTAMP else values
+        if unit in _MONTH_UNITS:
+            if ((np.abs(steps.astype(np.float64)) > 2**31) & ~void).any():
+                raise failed()
+            days = add_months(local // MICROS_PER_DAY, np.where(void, 0, steps) * _MONTH_UNITS[unit])
+            moved = wall_micros(days, local % MICROS_PER_DAY, void, failed)
         else:
-            result = add_checked(values, steps * size, void, lambda: failed)
+            by_calendar = unit in ("day", "week", "dayofyear")
+            span = multiply_checked(steps, _TIME_UNITS[unit], void, failed)
+            moved = add_checked(local if by_calendar else values, span, void, failed)
+            if not by_calendar:
+                return timestamp_array(moved, void, spec.returns)
+        result = to_instant(moved, zone, local - values) if source == TIMESTAMP else moved
         return timestamp_array(result, void, spec.returns)
 
     return kernel
@@ -402,9 +414,7 @@ def timestamp_diff(spec: UdfSpec) -> Kernel:
         void = void_of(start, end)
         size = _MONTH_UNITS.get(unit)
         if size is None:
-            micros = add_checked(right, -left, void, interval_overflow)
-            count = np.sign(micros) * (np.abs(micros) // _TIME_UNITS[unit])
-            return with_nulls(count, void, pa.int64())
+            return with_nulls(_units_between(left, right, _TIME_UNITS[unit], void), void, pa.int64())
         months = months_of(right // MICROS_PER_DAY) - months_of(left // MICROS_PER_DAY)
         # place within the month: java.time.LocalDateTime.until compares day and time
         within = [_within(v) for v in (left, right)]
@@ -412,6 +422,16 @@ def timestamp_diff(spec: UdfSpec) -> Kernel:
         return with_nulls(np.sign(months) * (np.abs(months) // size), void, pa.int64())
 
     return kernel
+
+
+def _units_between(left: Ints, right: Ints, size: int, void: Bools) -> Ints:
+    """(right - left) / size cut toward zero; the difference itself may need more than 64 bits."""
+    behind = right < left
+    apart = np.where(behind, left.view(np.uint64) - right.view(np.uint64), right.view(np.uint64) - left.view(np.uint64))
+    count = apart // np.uint64(size)
+    if ((count > np.uint64(2**63 - 1)) & ~void).any():
+        raise RowError("ARITHMETIC_OVERFLOW", "long overflow.")
+    return np.where(behind, -1, 1) * count.astype(np.int64)
 
 
 def _within(local: Ints) -> Ints:

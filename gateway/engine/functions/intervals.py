@@ -172,7 +172,7 @@ def _unit(type: IntervalType) -> int:
     return (12 if type.end == "year" else 1) if type.is_year_month else UNIT_MICROS[type.end]
 
 
-def _toward_zero(values: Ints, unit: int) -> Ints:
+def toward_zero(values: Ints, unit: int) -> Ints:
     quotient = values // unit
     quotient += (values < 0) & (quotient * unit != values)
     return quotient
@@ -182,11 +182,11 @@ def _cut(array: pa.Array, target: IntervalType) -> pa.Array:
     unit = _unit(target)
     if unit == 1 or target.end == "second":
         return array
-    return with_nulls(_toward_zero(ints(array), unit) * unit, nulls(array), target.arrow())
+    return with_nulls(toward_zero(ints(array), unit) * unit, nulls(array), target.arrow())
 
 
 def _to_integral(array: pa.Array, source: IntervalType, target: DataType) -> Converted:
-    values, void, limit = _toward_zero(ints(array), _unit(source)), nulls(array), LIMITS[target]
+    values, void, limit = toward_zero(ints(array), _unit(source)), nulls(array), LIMITS[target]
     bad = ((values < -limit) | (values >= limit)) & ~void
     shown = overflow(source, target)
     return Converted(
@@ -253,6 +253,31 @@ def add_checked(a: Ints, b: Ints, void: Bools, error: Callable[[], RowError]) ->
     return total
 
 
+def subtract_checked(a: Ints, b: Ints, void: Bools, error: Callable[[], RowError]) -> Ints:
+    """a - b in 64 bits; raises where it wraps."""
+    with np.errstate(over="ignore"):
+        total = a - b
+    if ((((a ^ b) & (a ^ total)) < 0) & ~void).any():
+        raise error()
+    return total
+
+
+def wall_micros(days: Ints, clock: Ints, void: Bools, error: Callable[[], RowError]) -> Ints:
+    """Microseconds of days and a time of day; raises beyond 64 bits."""
+    if ((np.abs(days) > 2**63 // MICROS_PER_DAY + 1) & ~void).any():
+        raise error()
+    # the first day has no midnight in 64 bits, but the one after it has
+    early = np.where(days < 0, 1, 0)
+    return add_checked(np.where(void, 0, days + early) * MICROS_PER_DAY, clock - early * MICROS_PER_DAY, void, error)
+
+
+def multiply_checked(a: Ints, size: int, void: Bools, error: Callable[[], RowError]) -> Ints:
+    """a * size in 64 bits for a positive size; raises where it wraps."""
+    if (((a > (2**63 - 1) // size) | (a < -(2**63 // size))) & ~void).any():
+        raise error()
+    return np.where(void, 0, a) * size
+
+
 def _both(a: pa.Array, b: pa.Array) -> Bools:
     void: Bools = nulls(a) | nulls(b)
     return void
@@ -265,13 +290,10 @@ def interval_sum(spec: UdfSpec) -> Kernel:
 
     def kernel(a: pa.Array, b: pa.Array) -> pa.Array:
         void = _both(a, b)
-        right = ints(b)
-        if minus:
-            if not months and ((right == -(2**63)) & ~void).any():
-                raise interval_overflow("try_subtract")
-            right = -right
         function = "try_subtract" if minus else "try_add"
-        total = add_checked(ints(a), right, void, lambda: interval_overflow(function))
+        total = (subtract_checked if minus else add_checked)(
+            ints(a), ints(b), void, lambda: interval_overflow(function)
+        )
         if months and ((np.abs(total + 0.5) > 2**31) & ~void).any():
             raise interval_overflow(function)
         return with_nulls(total, void, spec.returns.arrow())
@@ -287,7 +309,7 @@ def interval_negate(spec: UdfSpec) -> Kernel:
     def kernel(a: pa.Array) -> pa.Array:
         values, void = ints(a), nulls(a)
         if ((values == lowest) & ~void).any():
-            raise interval_overflow("try_subtract")
+            raise interval_overflow()
         return with_nulls(-values, void, spec.returns.arrow())
 
     return kernel
@@ -370,13 +392,14 @@ def ts_add_months(spec: UdfSpec) -> Kernel:
     """TIMESTAMP(_NTZ) + months on the wall clock; params: (zone,)."""
     zone = known_zone(spec.params[0]) if spec.returns == TIMESTAMP else None
 
+    def error() -> RowError:
+        return RowError("DATETIME_OVERFLOW", "Datetime operation overflow: add months to a timestamp.")
+
     def kernel(stamps: pa.Array, count: pa.Array) -> pa.Array:
         micros, void = ints(stamps), _both(stamps, count)
         local = to_local(micros, zone) if zone else micros
         days = add_months(local // MICROS_PER_DAY, ints(count))
-        if ((np.abs(days) > 106_000_000) & ~void).any():
-            raise RowError("DATETIME_OVERFLOW", "Datetime operation overflow: add months to a timestamp.")
-        moved = np.where(void, 0, days) * MICROS_PER_DAY + local % MICROS_PER_DAY
+        moved = wall_micros(days, local % MICROS_PER_DAY, void, error)
         result = to_instant(moved, zone, local - micros) if zone else moved
         return with_nulls(result, void, pa.int64()).cast(spec.returns.arrow())
 
@@ -431,6 +454,6 @@ def sub_timestamps(spec: UdfSpec) -> Kernel:
         left, right, void = ints(a), ints(b), _both(a, b)
         if zone is not None and zone.region is not None:
             left, right = to_local(left, zone), to_local(right, zone)
-        return with_nulls(add_checked(left, -right, void, interval_overflow), void, pa.int64())
+        return with_nulls(subtract_checked(left, right, void, interval_overflow), void, pa.int64())
 
     return kernel

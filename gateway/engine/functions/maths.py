@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.distinct import per_distinct, scalar, vectorised
-from gateway.sqltypes import DecimalType
+from gateway.sqltypes import BIGINT, INT, DecimalType
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _EXACT = Context(prec=800)
@@ -333,6 +333,7 @@ def conv(value: str, source: int, target: int) -> str | None:
 def pmod(spec: UdfSpec) -> Kernel:
     """pmod: the remainder, made positive by adding the divisor once and taking the remainder again."""
     returns = spec.returns.arrow()
+    half = {INT: 2**31, BIGINT: 2**63}.get(spec.returns)
 
     def compute(a: Any, b: Any) -> Any:
         if b == 0:
@@ -347,7 +348,11 @@ def pmod(spec: UdfSpec) -> Kernel:
             exact = _EXACT.remainder(a, b)
             return _EXACT.remainder(_EXACT.add(exact, b), b) if exact < 0 else exact
         rest = _java_remainder(a, b)
-        return _java_remainder(rest + b, b) if rest < 0 else rest
+        if rest >= 0:
+            return rest
+        # INT and BIGINT wrap around, which two negative numbers may come to
+        moved = rest + b if half is None else (rest + b + half) % (2 * half) - half
+        return _java_remainder(moved, b)
 
     def kernel(left: pa.Array, right: pa.Array) -> pa.Array:
         return per_distinct(compute, (left, right), returns)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation, patterns
-from gateway.engine.functions.cast_numbers import floats, nulls, timestamp_array, with_nulls
+from gateway.engine.functions.cast_numbers import floats, nulls, saturated, timestamp_array, with_nulls
 from gateway.engine.functions.datetimes import (
     checked_zone,
     days_of_fields,
@@ -20,7 +20,7 @@ from gateway.engine.functions.datetimes import (
     walls,
     zone_param,
 )
-from gateway.engine.functions.intervals import interval_overflow
+from gateway.engine.functions.intervals import interval_overflow, multiply_checked, wall_micros
 from gateway.instants import (
     MICROS_PER_DAY,
     MICROS_PER_HOUR,
@@ -89,6 +89,10 @@ def parse_datetime(spec: UdfSpec) -> Kernel:
     return kernel
 
 
+def _long_overflow() -> RowError:
+    return RowError("ARITHMETIC_OVERFLOW", "long overflow.")
+
+
 @implementation("epoch_units")
 def epoch_units(spec: UdfSpec) -> Kernel:
     """unix_seconds, unix_millis: floored; params: (microseconds per unit,)."""
@@ -98,14 +102,13 @@ def epoch_units(spec: UdfSpec) -> Kernel:
 
 @implementation("from_epoch")
 def from_epoch(spec: UdfSpec) -> Kernel:
-    """timestamp_seconds, timestamp_millis, timestamp_micros of whole numbers; params: (microseconds per unit,)."""
-    unit = spec.params[0]
+    """timestamp_seconds, timestamp_millis, timestamp_micros of whole numbers; params: (microseconds per unit[, wraps])."""
+    unit, wraps = spec.params[0], len(spec.params) > 1
 
     def kernel(a: pa.Array) -> pa.Array:
         values, void = ints(a), nulls(a)
-        if ((np.abs(values.astype(np.float64)) * unit >= 2.0**63) & ~void).any() and unit > 1:
-            raise RowError("ARITHMETIC_OVERFLOW", "long overflow.")
-        return timestamp_array(np.where(void, 0, values) * unit, void, TIMESTAMP)
+        micros = values * unit if wraps else multiply_checked(values, unit, void, _long_overflow)
+        return timestamp_array(micros, void, TIMESTAMP)
 
     return kernel
 
@@ -122,6 +125,8 @@ def from_epoch_fraction(spec: UdfSpec) -> Kernel:
                     values.append(None)
                     continue
                 micros: Decimal = value * MICROS_PER_SECOND
+                if not -(2**63) <= micros < 2**63:
+                    raise _long_overflow()
                 if micros != micros.to_integral_value():
                     raise RowError("ARITHMETIC_OVERFLOW", "Rounding necessary.")
                 values.append(int(micros))
@@ -129,8 +134,8 @@ def from_epoch_fraction(spec: UdfSpec) -> Kernel:
         numbers = floats(a).astype(np.float64)
         void = nulls(a) | ~np.isfinite(numbers)
         with np.errstate(over="ignore", invalid="ignore"):
-            product = np.clip(np.where(void, 0.0, numbers) * 1e6, -(2.0**63), 2.0**63 - 1024)
-        return timestamp_array(product.astype(np.int64), void, TIMESTAMP)
+            product = np.where(void, 0.0, numbers) * 1e6
+        return timestamp_array(saturated(product), void, TIMESTAMP)
 
     return kernel
 
@@ -219,9 +224,8 @@ def make_timestamp(spec: UdfSpec) -> Kernel:
                 'necessary set "spark.sql.ansi.enabled" to "false" to bypass this error.',
             )
         void = void | bad | bad_second
-        local = np.where(void, 0, days) * MICROS_PER_DAY + np.where(
-            void, 0, hour * MICROS_PER_HOUR + minute * MICROS_PER_MINUTE + seconds
-        )
+        clock = np.where(void, 0, hour * MICROS_PER_HOUR + minute * MICROS_PER_MINUTE + seconds)
+        local = wall_micros(days, clock, void, _long_overflow)
         if spec.returns == TIMESTAMP_NTZ:
             return timestamp_array(local, void, TIMESTAMP_NTZ)
         if len(args) == 6:

@@ -14,6 +14,8 @@ from gateway.engine.functions.lists import MAX_ELEMENTS, built
 from gateway.instants import MICROS_PER_DAY, UTC, Ints, add_months, ints, known_zone, to_instant, to_local
 from gateway.sqltypes import DATE, TIMESTAMP, ArrayType
 
+_SAFE_MICROS = 2**63 - 2**53  # 285 years before the last timestamp
+
 
 def _sequence_error(start: Any, stop: Any, step: Any) -> RowError:
     return RowError(
@@ -73,6 +75,8 @@ def sequence_moments(spec: UdfSpec) -> Kernel:
         void = nulls(start) | nulls(stop) | nulls(step)
         first, last, by = (np.where(void, 0, ints(x)) for x in (start, stop, step))
         scale = MICROS_PER_DAY if is_date else 1
+        if max(np.abs(x.astype(np.float64)).max(initial=0) for x in (first, last)) * scale > _SAFE_MICROS:
+            raise RowError("UNSUPPORTED_FEATURE", "sequence near the first or last timestamp is not supported.")
         estimate = by * 28 * MICROS_PER_DAY if by_months else by
         bad = ((by == 0) & (first != last) | (by > 0) & (first > last) | (by < 0) & (first < last)) & ~void
         if bad.any():

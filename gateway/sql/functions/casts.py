@@ -35,6 +35,7 @@ from gateway.sqltypes import (
 )
 
 _LIMITS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
+_LAST_DAY = 2_932_896  # of the year 9999; the engine knows what is beyond
 _EXACT = Digits(prec=100, rounding=ROUND_HALF_UP)
 
 
@@ -209,6 +210,8 @@ def _folded(value: object, source: DataType, target: DataType, context: Context 
     if source == DATE and isinstance(value, int):
         if target == STRING:
             return instants.date_text(value)
+        if abs(value) > _LAST_DAY:
+            return None
         if target == TIMESTAMP_NTZ:
             return value * instants.MICROS_PER_DAY
         if target == TIMESTAMP and context is not None:

@@ -390,9 +390,8 @@ def _unix(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 
 def _from_unixtime(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    stamp = bound.udf(
-        "from_epoch", TIMESTAMP, args[0], params=(instants.MICROS_PER_SECOND,), nullable=args[0].nullable, raises=True
-    )
+    seconds = (instants.MICROS_PER_SECOND, "wraps")
+    stamp = bound.udf("from_epoch", TIMESTAMP, args[0], params=seconds, nullable=args[0].nullable)
     return bound.udf(
         "date_format", STRING, stamp, args[1], params=(context.time_zone,), nullable=call.nullable, raises=True
     )

@@ -258,7 +258,7 @@ def _abs(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 def _bind_sign(function: Function, site: Site) -> Expr:
     if len(site.args) == 1 and is_interval(site.args[0].type):
-        return make(function, site, site.args, DOUBLE, site.args[0].nullable)
+        return make(function, site, site.args, DOUBLE, True)
     args = coerce_args(Function(function.name, (_DOUBLE,)), site)
     return make(function, site, args, DOUBLE, True)
 

@@ -290,7 +290,8 @@ def _arithmetic(symbol: str, left: Expr, right: Expr, span: Span | None, precisi
 
 
 def _decimal_of(expr: Expr) -> DecimalType:
-    if isinstance(expr, Lit) and isinstance(expr.value, int) and is_integral(expr.type):
+    # Spark counts the digits of all integer literals but those of one byte
+    if isinstance(expr, Lit) and isinstance(expr.value, int) and is_integral(expr.type) and expr.type != TINYINT:
         return decimal_for_literal(expr.value)
     return decimal_for(expr.type)
 
@@ -434,7 +435,9 @@ def _lower_div(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     if is_decimal(args[0].type) or is_decimal(args[1].type):
         return b.udf("decimal_div", BIGINT, *args, raises=True)
     wide = [_as_bigint(a) for a in args]
-    return b.udf("integer_div", BIGINT, *wide, raises=True, params=("interval",) if is_interval(args[1].type) else ())
+    t = args[1].type
+    smallest = (-(2**31) if t.is_year_month else -(2**63),) if isinstance(t, IntervalType) else ()
+    return b.udf("integer_div", BIGINT, *wide, raises=True, params=smallest)
 
 
 def _as_bigint(arg: Expr) -> Expr:

@@ -14,6 +14,7 @@ from gateway.engine.functions import RowError, row_error_in
 from gateway.engine.functions.cast_text import java_digits, java_text, one_float_text
 from gateway.engine.functions.casts import caster
 from gateway.engine.functions.intervals import interval_text, parse_interval
+from gateway.errors import UnsupportedError
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -88,7 +89,6 @@ FAILURES: list[tuple[DataType, DataType, Any, str]] = [
     (STRING, DOUBLE, "abc", "CAST_INVALID_INPUT"),
     (STRING, BOOLEAN, "on", "CAST_INVALID_INPUT"),
     (STRING, DATE, "2021-02-29", "CAST_INVALID_INPUT"),
-    (STRING, TIMESTAMP, "10:11:12", "UNSUPPORTED_FEATURE"),
     (STRING, decimal(5, 2), "1000", "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"),
     (STRING, decimal(5, 2), "1e50", "NUMERIC_OUT_OF_SUPPORTED_RANGE"),
     (BIGINT, TINYINT, 300, "CAST_OVERFLOW"),
@@ -100,7 +100,6 @@ FAILURES: list[tuple[DataType, DataType, Any, str]] = [
     (decimal(10, 2), decimal(3, 1), D("99.95"), "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"),
     (INT, decimal(3, 1), 100, "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"),
     (DOUBLE, TIMESTAMP, NAN, "CAST_INVALID_INPUT"),
-    (BINARY, STRING, b"\xff", "UNSUPPORTED_FEATURE"),
     (array(STRING), array(INT), ["1", "x"], "CAST_INVALID_INPUT"),
     (STRING, DAY_TIME, "x", "INVALID_INTERVAL_FORMAT.UNMATCHED_FORMAT_STRING"),
 ]
@@ -126,6 +125,16 @@ def test_failures_raise_or_become_null(source: DataType, target: DataType, value
     assert error.condition == condition
     tried = caster(source, target, is_try=True)(column).to_pylist()
     assert tried == [None, [1, None]] if isinstance(value, list) else tried == [None, None]
+
+
+@pytest.mark.parametrize("is_try", [False, True])
+@pytest.mark.parametrize(("source", "target", "value"), [(STRING, TIMESTAMP, "10:11:12"), (BINARY, STRING, b"\xff")])
+def test_what_spark_would_convert_is_refused_and_never_null(
+    source: DataType, target: DataType, value: Any, is_try: bool
+) -> None:
+    with pytest.raises(RowError) as caught:
+        caster(source, target, is_try=is_try)(pa.array([None, value], source.arrow()))
+    assert isinstance(row_error_in(str(caught.value)), UnsupportedError)
 
 
 @settings(deadline=None)
