@@ -37,7 +37,6 @@ from gateway.sql.coerce import (
     least_common_type,
     plain,
 )
-from gateway.sql.existence import is_global
 from gateway.sql.functions import SPARK_ONLY
 from gateway.sql.functions.lambdas import ROWS as LAMBDAS
 from gateway.sql.functions.operators import as_boolean, bind_binary, bind_connective, bind_unary, comparison, has_map
@@ -361,8 +360,6 @@ class Expressions(WindowExpressions):
     def exists(self, node: exp.Exists, scope: Scope) -> Expr:
         self.ids.subqueries = True
         plan, inner = self.queries.query(node.this, scope)
-        if inner.outer_refs and is_global(plan):  # Spark answers as if the row were missing where nothing matches
-            raise unsupported("a correlated EXISTS over an aggregate without GROUP BY", span_of(node))
         return Subquery(BOOLEAN, False, "exists", plan, (), tuple(inner.outer_refs.values()), span_of(node))
 
     def scalar(self, node: exp.Subquery, scope: Scope) -> Expr:

@@ -11,7 +11,7 @@ qualifiers. Nodes compare by identity; `key` gives a structural key for GROUP BY
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from gateway.errors import Span
@@ -380,7 +380,50 @@ def key(expr: Expr) -> tuple[Any, ...]:
         order = tuple((key(k.expr), k.descending, k.nulls_first) for k in expr.order)
         frame = (expr.frame.unit, _bound_key(expr.frame.start), _bound_key(expr.frame.end))
         return ("window", key(expr.fn), tuple(key(p) for p in expr.partition), order, frame)
+    if isinstance(expr, Subquery):
+        return ("subquery", _shape(expr, {}))
     return ("id", id(expr))
+
+
+_UNSEEN = frozenset({"name", "span", "shown", "text", "alias"})  # fields that do not change what is computed
+
+
+def _shape(node: Any, known: dict[int, int]) -> Any:
+    """The structure of a subquery: equal where only the ids of the columns that are made inside differ."""
+    if isinstance(node, Col):
+        return ("col", known.get(node.id, ("outer", node.id)))
+    if isinstance(node, Cte):
+        return ("cte", node.id)
+    if isinstance(node, Rel):
+        inner = [_shape(r, known) for r in _relations(node)]
+        for column in node.columns:
+            known.setdefault(column.id, len(known))
+        others = [f.name for f in fields(node) if f.name not in _UNSEEN and f.name not in _INPUTS]
+        return (type(node).__name__, *inner, *(_shape(getattr(node, n), known) for n in others))
+    if isinstance(node, tuple):
+        return tuple(_shape(n, known) for n in node)
+    if isinstance(node, Lit):
+        return key(node)
+    if isinstance(node, Subquery):
+        return (node.kind, tuple(_shape(a, known) for a in node.args), _shape(node.plan, known))
+    if isinstance(node, (Expr, SortKey)):
+        return (
+            type(node).__name__,
+            *(_shape(getattr(node, f.name), known) for f in fields(node) if f.name not in _UNSEEN),
+        )
+    return node if node.__hash__ is not None else id(node)
+
+
+_INPUTS = frozenset({"input", "inputs", "left", "right"})
+
+
+def _relations(rel: Any) -> tuple[Rel, ...]:
+    if isinstance(rel, Join):
+        return (rel.left, rel.right)
+    if isinstance(rel, SetOp):
+        return rel.inputs
+    inner = getattr(rel, "input", None)
+    return () if inner is None else (inner,)
 
 
 def _bound_key(bound: Bound) -> tuple[Any, ...]:

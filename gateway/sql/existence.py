@@ -3,12 +3,12 @@
 In a filter the engine joins: EXISTS and IN stay there as conjuncts and below AND and OR. Anywhere else (select items, below
 NOT or a function, join conditions) Spark asks only whether a row exists: `x IN (…)` is true or false, never NULL, and
 `x NOT IN (…)` is true only if no row equals x or might. Those become ``(SELECT count(1) > 0 …)``.
-A correlated scalar subquery that is not an aggregate becomes one, guarded by the count of its rows.
+A correlated scalar subquery that is not an aggregate becomes one, guarded by the count of its rows; of one that is an aggregate
+without GROUP BY, `correlation` makes a join, and what stands over the aggregate is computed beside the outer row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from gateway.errors import unsupported
@@ -34,7 +34,9 @@ from gateway.sql.bound import (
     Subquery,
     children,
 )
+from gateway.sql.correlation import joined, mentions, numbered, over_nothing
 from gateway.sql.functions.lowerings import raise_row
+from gateway.sql.generate import expressions_of
 from gateway.sql.grouping import rebuilt
 from gateway.sqltypes import BIGINT, BOOLEAN, INT
 
@@ -53,6 +55,7 @@ class _Existence:
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
         self._seen: set[int] = set()
+        self._base: Rel | None = None  # what the expressions at hand are over, joined with what they ask for
 
     # ------------------------------------------------------------------------------------------------------- relations
 
@@ -76,6 +79,19 @@ class _Existence:
                     stack.append(inner)
 
     def _expressions(self, r: Rel) -> None:
+        enclosing, self._base = self._base, None
+        if isinstance(r, (Filter, Project, Aggregate, b.WindowRel, Sort)):
+            self._base = r.input
+            self._rewrite(r)
+            r.input = self._base
+        else:
+            self._rewrite(r)
+        self._base = enclosing
+
+    def _rewrite(self, r: Rel) -> None:
+        if isinstance(r, (Sort, b.Generate)):  # as Spark, which has no plan for them
+            for e in expressions_of(r):
+                _check_scalar(e, "ORDER BY" if isinstance(r, Sort) else "a generator")
         if isinstance(r, Filter):
             r.condition = self.condition(r.condition)
         elif isinstance(r, Project):
@@ -133,20 +149,20 @@ class _Existence:
             return replace(e, args=tuple(self.under(a) for a in e.args))
         if isinstance(e, Call) and e.fn == "not" and isinstance(e.args[0], Subquery) and not e.args[0].nullable:
             return self._anti(e, e.args[0])
-        if isinstance(e, Subquery) and e.kind in ("exists", "in"):
+        if isinstance(e, Subquery) and e.kind in ("exists", "in") and not is_row(e):
             e = self._entered(e)
             if e.kind == "exists":
                 return self._bare(e)
-            return e if len(e.args) == 1 else self._matching(e)
+            return e if _is_column(e.args) else self._matching(e)
         return self.value(e)
 
     def _anti(self, negation: Call, e: Subquery) -> Expr:
+        if e.kind == "scalar" or is_row(e):
+            return self.value(negation)
         e = self._entered(e)
         if e.kind == "exists":
             return replace(negation, args=(self._bare(e),))
-        if e.kind != "in":
-            return self.value(negation)
-        if len(e.args) == 1 and not (e.outer and e.nullable):
+        if _is_column(e.args) and not (e.outer and e.nullable):
             return replace(negation, args=(e,))
         return replace(negation, args=(self._matching(e, maybe=True),))
 
@@ -175,6 +191,8 @@ class _Existence:
         return replace(e, args=tuple(self.value(a) for a in e.args))
 
     def _value_of(self, e: Subquery) -> Expr:
+        if is_row(e):
+            return self._row(e)
         if e.kind == "exists":
             bare = self._bare(e)
             return self._exists(bare) if isinstance(bare, Subquery) else bare
@@ -183,14 +201,60 @@ class _Existence:
             here = tuple(_substituted(v, {c.id: c for c in e.outer}) for v in values)
             if e.kind == "scalar":
                 return here[0]
-            terms = tuple(Call(BOOLEAN, e.nullable, "=", pair) for pair in zip(e.args, here, strict=True))
-            term = terms[0] if len(terms) == 1 else Call(BOOLEAN, e.nullable, "and", terms)
+            term = _all(tuple(Call(BOOLEAN, e.nullable, "=", pair) for pair in zip(e.args, here, strict=True)))
             return Call(BOOLEAN, False, "coalesce", (term, _FALSE)) if term.nullable else term
         if e.kind == "in":
             return self._exists(self._matching(e))
-        if e.outer and not is_global(e.plan):
-            return self._single(e)
-        return e
+        return self._single(e) if e.outer else self._free(e)
+
+    def _free(self, e: Subquery) -> Subquery:
+        """A scalar subquery of no outer columns: one that may be empty is NULL then, of which the engine is told by a join."""
+        if _is_always(e.plan):
+            return e
+        column = replace(e.plan.columns[0], nullable=True)
+        one = Project((), b.OneRow(()), ())
+        return replace(e, plan=Join((column,), "left", one, e.plan, None))
+
+    def _row(self, e: Subquery, negated: bool = False) -> Expr:
+        """A correlated subquery that is an aggregate without GROUP BY, of whose one row HAVING and LIMIT may leave nothing."""
+        aggregate, exprs, conditions = _unfolded(e.plan)
+        for found in (*exprs, *conditions):
+            if mentions(found, {c.id for c in e.outer}):
+                raise unsupported("a column of the enclosing query above a subquery's aggregate", e.span)
+        values = dict(zip([c.id for c in aggregate.columns], self._aggregated(e, aggregate), strict=True))
+        kept = tuple(Call(BOOLEAN, False, "<=>", (_substituted(c, values), _TRUE)) for c in conditions)
+        there = _all(kept) if kept else None
+        if e.kind == "exists":
+            return there if there is not None else _TRUE
+        here = tuple(_substituted(x, values) for x in exprs)
+        if e.kind == "scalar":
+            return here[0] if there is None else Case(e.type, True, ((there, here[0]),), None)
+        equal = _all(tuple(Call(BOOLEAN, True, "=", pair) for pair in zip(e.args, here, strict=True)))
+        certain = Call(BOOLEAN, False, "coalesce", (_not(equal) if negated else equal, _FALSE))
+        if there is None:
+            return certain
+        return Case(BOOLEAN, False, ((there, certain),), _TRUE if negated else _FALSE)
+
+    def _aggregated(self, e: Subquery, aggregate: Aggregate) -> tuple[Expr, ...]:
+        """The values of a correlated global aggregate, for each row of the enclosing query."""
+        found: tuple[Expr, ...] | None = None
+        if self._base is not None:
+            foreign = {c.id for c in e.outer}
+            made = joined(self._base, aggregate, foreign, self._ids) or numbered(
+                self._base, aggregate, foreign, self._ids
+            )
+            if made is not None:
+                self._base, found = made
+        if found is None:  # the engine's own join for a bare aggregate
+            found = tuple(
+                Subquery(a.type, True, "scalar", replace(aggregate, columns=(c,), aggs=(a,)), (), e.outer, e.span)
+                for c, a in zip(aggregate.columns, aggregate.aggs, strict=True)
+            )
+        values = tuple(over_nothing(a, v) for a, v in zip(aggregate.aggs, found, strict=True))
+        for agg, value in zip(aggregate.aggs, values, strict=True):
+            if value is None:
+                raise unsupported(f"`{agg.shown or agg.fn}` in a correlated subquery", e.span)
+        return tuple(v for v in values if v is not None)
 
     def _matching(self, e: Subquery, maybe: bool = False) -> Subquery:
         """EXISTS over the rows of an IN that equal its left side; with `maybe` also those that may, for NULL."""
@@ -198,7 +262,7 @@ class _Existence:
         terms = tuple(
             Call(BOOLEAN, c.nullable or v.nullable, "=", (c, _outer(v))) for c, v in zip(columns, e.args, strict=True)
         )
-        term: Expr = Call(BOOLEAN, any(t.nullable for t in terms), "and", terms) if len(terms) > 1 else terms[0]
+        term = _all(terms)
         if maybe and term.nullable:
             term = Call(BOOLEAN, False, "coalesce", (term, _TRUE))
         plan = Filter(source.columns, source, term)
@@ -207,6 +271,8 @@ class _Existence:
 
     def _not_in(self, e: Subquery) -> Expr:
         """NOT IN as a value: true over no rows; false for a NULL on either side; else whether nothing equals."""
+        if is_row(e):
+            return self._row(e, negated=True)
         whens: list[tuple[Expr, Expr]] = [(_not(self._exists(replace(e, args=()))), _TRUE)]
         source, columns = _peeled(e.plan, distinct=True)
         for value, column in zip(e.args, columns, strict=True):
@@ -220,18 +286,22 @@ class _Existence:
                 whens.append((self._exists(replace(e, plan=missing, args=())), _FALSE))
         return Case(BOOLEAN, False, tuple(whens), _not(self._exists(self._matching(e))))
 
-    def _counted(self, e: Subquery, make: Callable[[Col], Expr]) -> Subquery:
-        """The scalar subquery of an expression over the count of the rows."""
-        count = Col(BIGINT, False, self._ids.take(), "")
-        agg = Agg(BIGINT, False, "count", (Lit(INT, False, 1),))
-        value = make(count)
-        column = Col(value.type, value.nullable, self._ids.take(), "")
+    def _exists(self, e: Subquery) -> Expr:
+        """Whether there are rows, by their count."""
         source, _ = _peeled(e.plan)
-        plan = Project((column,), Aggregate((count,), source, (), (agg,)), (value,))
-        return Subquery(value.type, False, "scalar", plan, (), e.outer, e.span)
+        return Call(BOOLEAN, False, ">", (self._asked(e, source, ())[0], Lit(BIGINT, False, 0)))
 
-    def _exists(self, e: Subquery) -> Subquery:
-        return self._counted(e, lambda count: Call(BOOLEAN, False, ">", (count, Lit(BIGINT, False, 0))))
+    def _asked(self, e: Subquery, source: Rel, aggs: tuple[Agg, ...]) -> tuple[Expr, ...]:
+        """The count of the rows of `source`, and `aggs` over them."""
+        aggs = (Agg(BIGINT, False, "count", (Lit(INT, False, 1),)), *aggs)
+        columns = tuple(Col(a.type, a.nullable, self._ids.take(), "") for a in aggs)
+        aggregate = Aggregate(columns, source, (), aggs)
+        if e.outer:
+            return self._aggregated(e, aggregate)
+        return tuple(
+            Subquery(a.type, True, "scalar", replace(aggregate, columns=(c,), aggs=(a,)), (), (), e.span)
+            for c, a in zip(columns, aggs, strict=True)
+        )
 
     def _global(self, e: Subquery) -> Expr | None:
         """EXISTS over an aggregate without GROUP BY: its one row is always there, unless HAVING or LIMIT removes it."""
@@ -256,10 +326,9 @@ class _Existence:
     def _single(self, e: Subquery) -> Expr:
         """A correlated scalar subquery that may have several rows."""
         source, (value,) = _peeled(e.plan)
-        first = Col(e.type, True, self._ids.take(), "")
-        agg = Agg(e.type, True, "first", (value,), data=(False, False))
-        only = replace(e, plan=Aggregate((first,), source, (), (agg,)))
-        several = self._counted(e, lambda count: Call(BOOLEAN, False, ">", (count, Lit(BIGINT, False, 1))))
+        first = Agg(e.type, True, "first", (value,), data=(False, False))
+        count, only = self._asked(e, source, (first,))
+        several = Call(BOOLEAN, False, ">", (count, Lit(BIGINT, False, 1)))
         failing = raise_row(e.type, "SCALAR_SUBQUERY_TOO_MANY_ROWS", _TOO_MANY)
         return Case(e.type, True, ((several, failing),), only)
 
@@ -281,12 +350,19 @@ def _peeled(rel: Rel, distinct: bool = False) -> tuple[Rel, tuple[Expr, ...]]:
 
 def _check_join(e: Expr, kind: str) -> None:
     """What Spark refuses in a join condition, or answers by the way that it plans the join."""
-    if isinstance(e, Subquery) and e.kind == "scalar" and e.outer:
-        raise unsupported("a correlated scalar subquery in a join condition", e.span)
+    if isinstance(e, Subquery):
+        _check_scalar(e, "a join condition")
     if kind not in ("inner", "cross") and isinstance(e, Call) and e.fn == "not" and _may_be_unknown(e):
         raise unsupported("NOT IN (subquery) with NULLs in the condition of an outer join", e.span)
     for child in children(e):
         _check_join(child, kind)
+
+
+def _check_scalar(e: Expr, place: str) -> None:
+    """What Spark refuses outside select items, filters and aggregates."""
+    for n in b.nodes(e):
+        if isinstance(n, Subquery) and n.kind == "scalar" and n.outer:
+            raise unsupported(f"a correlated scalar subquery in {place}", n.span)
 
 
 def _substituted(e: Expr, known: dict[int, Expr]) -> Expr:
@@ -298,6 +374,40 @@ def is_global(rel: Rel) -> bool:
     while isinstance(rel, (Project, Filter, Sort, Limit, Distinct)):
         rel = rel.input
     return isinstance(rel, Aggregate) and not rel.keys and rel.sets is None
+
+
+def is_row(e: Subquery) -> bool:
+    """Whether a correlated subquery is an aggregate without GROUP BY."""
+    return bool(e.outer) and is_global(e.plan)
+
+
+def _is_always(rel: Rel) -> bool:
+    """Whether `rel` is one row whatever the data are."""
+    while isinstance(rel, (Project, Sort, Distinct)):
+        rel = rel.input
+    return isinstance(rel, b.OneRow) or (isinstance(rel, Aggregate) and not rel.keys and rel.sets is None)
+
+
+def _unfolded(rel: Rel) -> tuple[Aggregate, tuple[Expr, ...], list[Expr]]:
+    """The aggregate that a global one's plan stands on, and over it the plan's columns and the conditions on its row."""
+    exprs: tuple[Expr, ...] = rel.columns
+    conditions: list[Expr] = []
+    while not isinstance(rel, Aggregate):
+        assert isinstance(rel, (Project, Filter, Sort, Limit, Distinct))
+        if isinstance(rel, Project):
+            known = {c.id: x for c, x in zip(rel.columns, rel.exprs, strict=True)}
+            exprs = tuple(_substituted(x, known) for x in exprs)
+            conditions = [_substituted(x, known) for x in conditions]
+        elif isinstance(rel, Filter):
+            conditions.append(rel.condition)
+        elif isinstance(rel, Limit) and (rel.limit == 0 or rel.offset):
+            conditions.append(_FALSE)
+        rel = rel.input
+    return rel, exprs, conditions
+
+
+def _all(terms: tuple[Expr, ...]) -> Expr:
+    return terms[0] if len(terms) == 1 else Call(BOOLEAN, any(t.nullable for t in terms), "and", terms)
 
 
 def _may_be_unknown(e: Expr) -> bool:
@@ -313,6 +423,11 @@ def _asks_truth(e: Call) -> bool:
 
 def _not(e: Expr) -> Expr:
     return Call(BOOLEAN, e.nullable, "not", (e,))
+
+
+def _is_column(values: tuple[Expr, ...]) -> bool:
+    """Whether the engine's own IN takes them: one value, and of columns (it takes a constant NULL for equal to all)."""
+    return len(values) == 1 and b.has_columns(values[0])
 
 
 def _negated(e: Expr) -> Expr | None:

@@ -408,8 +408,7 @@ class Generator(ExpressionText):
         block = self.block(rel.input)
         if block.limited or block.order or block.distinct or block.items is None:
             block = self.close(block)
-            self.needed.update(block.env)
-            block.items = list(block.env.items())
+            block.items = [(c.id, block.env[c.id]) for c in rel.columns]
         block.distinct = True
         return self.close(block)
 

@@ -135,8 +135,6 @@ class Grouping:
             grouped = {c.id for c in self.key_columns}
             for outer in expr.outer:
                 if outer.id not in grouped and not outer.outer:
-                    if any(contains(k, Subquery) for k in self.keys):
-                        raise unsupported("GROUP BY a correlated subquery", expr.span)
                     raise _missing(outer)
         return rebuilt(expr, self.rewrite)
 

@@ -35,6 +35,7 @@ from gateway.sql.functions.casts import fold_cast, lower_cast
 from gateway.sql.literals import TRUTHS
 from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, INT, VOID, DataType, DecimalType, decimal
 
+_COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _ONE = Lit(INT, False, 1)
 _ZERO = Lit(INT, False, 0)
 
@@ -187,6 +188,8 @@ class Lowering:
         bare: list[Expr] = []
         raising: list[Expr] = []
         for conjunct in conjuncts:
+            if _is_unknown(conjunct):  # the engine would move NULL below an aggregate, whose row stays then
+                conjunct = Lit(BOOLEAN, False, False)
             (raising if self.raises(conjunct) else bare).append(conjunct)
         if not raising:
             return bare
@@ -204,6 +207,14 @@ class Lowering:
     def _when(guard: Expr, condition: Expr) -> Expr:
         integer = Case(INT, True, ((guard, EngineCast(INT, True, condition)),), _ZERO)
         return Op(BOOLEAN, True, "=", (integer, _ONE))
+
+
+def _is_unknown(e: Expr) -> bool:
+    """Whether a lowered condition is NULL for every row."""
+    if isinstance(e, Op) and e.symbol in ("AND", "OR", "NOT"):
+        return all(map(_is_unknown, e.args))
+    args = e.args if isinstance(e, Op) and e.symbol in _COMPARISONS else (e,)
+    return any(isinstance(a, Lit) and a.value is None for a in args)
 
 
 def _is_no_truth(e: Expr) -> bool:

@@ -24,6 +24,7 @@ from gateway.sql.bound import (
     Window,
     children,
     key,
+    nodes,
 )
 from gateway.sql.functions.operators import has_map
 from gateway.sql.generated import Generators
@@ -307,6 +308,7 @@ class SelectBinder:
             grouping.free = self.generators.ids
             self.generators.rewrite(grouping.rewrite)
             exprs = [grouping.rewrite(e) for e in exprs]
+            _check_scalars(grouping, [i.expr for i in items], exprs)
             having_expr = grouping.rewrite(having_expr) if having_expr is not None else None
             qualify_expr = grouping.rewrite(qualify_expr) if qualify_expr is not None else None
             keys = [(SortKey(grouping.rewrite(k.expr), k.descending, k.nulls_first), i) for k, i in keys]
@@ -537,3 +539,29 @@ def _aggregates_outer(expr: Expr) -> bool:
     if isinstance(expr, Agg):
         return any(map(has_outer, children(expr)))
     return any(map(_aggregates_outer, children(expr)))
+
+
+def _check_scalars(grouping: Grouping, items: list[Expr], over: list[Expr]) -> None:
+    """Correlated scalar subqueries are keys that an item shows, or inside aggregates; `over`: the items over the aggregate."""
+    shown = {key(s) for s in _scalars(items)}
+    for scalar in _scalars(grouping.keys):
+        if key(scalar) not in shown:
+            raise UserError(
+                "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.MUST_AGGREGATE_CORRELATED_SCALAR_SUBQUERY",
+                "Correlated scalar subqueries in the GROUP BY clause must also be in the aggregate expressions.",
+                sqlstate="0A000",
+                span=scalar.span,
+            )
+    for scalar in _scalars(over):
+        raise UserError(
+            "SCALAR_SUBQUERY_IS_IN_GROUP_BY_OR_AGGREGATE_FUNCTION",
+            "The correlated scalar subquery is neither present in GROUP BY, nor in an aggregate function. Add it to GROUP BY "
+            "using ordinal position or wrap it in `first()` (or `first_value`) if you don't care which value you get.",
+            sqlstate="0A000",
+            span=scalar.span,
+        )
+
+
+def _scalars(exprs: list[Expr]) -> list[Subquery]:
+    found = [n for e in exprs for n in nodes(e) if isinstance(n, Subquery)]
+    return [s for s in found if s.kind == "scalar" and s.outer]
