@@ -14,7 +14,7 @@ from gateway.sql.tree import IntervalLiteral, Positive, TypedLiteral, UnsignedRi
 _BINARY = frozenset({"this", "expression"})
 _UNARY = frozenset({"this"})
 _LIST = frozenset({"expressions"})
-_TAIL = frozenset({"with_", "order", "sort", "distribute", "cluster", "windows", "limit", "offset"})
+_TAIL = frozenset({"with_", "order", "sort", "distribute", "cluster", "windows", "around", "limit", "offset"})
 _SET = _TAIL | {"this", "expression", "distinct"}
 
 ALLOWED: dict[type[exp.Expr], frozenset[str]] = {

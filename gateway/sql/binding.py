@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from sqlglot import exp
@@ -333,8 +334,7 @@ class Expressions(WindowExpressions):
     def _in_query(self, node: exp.In, query: Node, scope: Scope, span: Span | None) -> Expr:
         left = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         values = [self.bind(v, scope) for v in left]
-        self.ids.subqueries = True
-        plan, inner = self.queries.query(query, scope)
+        plan, inner = self._subquery(query, scope)
         if len(plan.columns) != len(values):
             raise UserError(
                 "DATATYPE_MISMATCH.IN_SUBQUERY_LENGTH_MISMATCH",
@@ -357,14 +357,21 @@ class Expressions(WindowExpressions):
         nullable = any(a.nullable for a in args) or any(c.nullable for c in plan.columns)
         return Subquery(BOOLEAN, nullable, "in", plan, args, tuple(inner.outer_refs.values()), span)
 
-    def exists(self, node: exp.Exists, scope: Scope) -> Expr:
+    def _subquery(self, node: Node, scope: Scope) -> tuple[Rel, Scope]:
+        """The query of a subquery as a value, which knows no window of the queries around it."""
         self.ids.subqueries = True
-        plan, inner = self.queries.query(node.this, scope)
+        windows, self.windows = self.windows, {}
+        try:
+            return self.queries.query(node, scope)
+        finally:
+            self.windows = windows
+
+    def exists(self, node: exp.Exists, scope: Scope) -> Expr:
+        plan, inner = self._subquery(node.this, scope)
         return Subquery(BOOLEAN, False, "exists", plan, (), tuple(inner.outer_refs.values()), span_of(node))
 
     def scalar(self, node: exp.Subquery, scope: Scope) -> Expr:
-        self.ids.subqueries = True
-        plan, inner = self.queries.query(node.this, scope)
+        plan, inner = self._subquery(node.this, scope)
         if len(plan.columns) != 1:
             raise UserError(
                 "INVALID_SUBQUERY_EXPRESSION.SCALAR_SUBQUERY_RETURN_MORE_THAN_ONE_OUTPUT_COLUMN",
@@ -573,14 +580,24 @@ class Expressions(WindowExpressions):
             return Call(type_, False, lower, args, lower, (), span)
         if any(isinstance(i, exp.Kwarg) for i in items):
             items = self._named_arguments(lower, items, span)
-        args = tuple(self._argument(i, scope) for i in items)
+        outputs = scope.outputs if not windowed else None
+        row = self.catalogue.get(lower) if outputs is not None else None
+        aggregated = row is not None and row.kind == "aggregate"
+        if outputs is not None and aggregated:
+            outputs.aggregates, outputs.depth = outputs.aggregates + 1, outputs.depth + 1
+        try:
+            args = tuple(self._argument(i, scope) for i in items)
+            condition = self.condition(where, scope, "FILTER") if where is not None else None
+        finally:
+            if outputs is not None and aggregated:
+                outputs.depth -= 1
         return self._site(
             name,
             args,
             tuple(span_of(i) for i in items),
             span,
             distinct=distinct,
-            where=self.condition(where, scope, "FILTER") if where is not None else None,
+            where=condition,
             order=tuple(order),
             ignore_nulls=ignore_nulls,
             windowed=windowed,
@@ -623,18 +640,7 @@ class Expressions(WindowExpressions):
             variables = tuple(
                 LambdaVar(t, nullable, self.ids.take(), name) for name, (t, nullable) in zip(names, types, strict=True)
             )
-            inner = Scope(
-                scope.sources,
-                scope.parent,
-                scope.merged,
-                scope.hidden,
-                scope.outer_refs,
-                scope.lateral,
-                scope.ambiguous_lateral,
-                scope.overrides,
-                scope.fallbacks,
-                scope.lambdas | {v.name.lower(): v for v in variables},
-            )
+            inner = replace(scope, lambdas=scope.lambdas | {v.name.lower(): v for v in variables})
             body = self.bind(node.this, inner)
             return Lambda(body.type, body.nullable, variables, body)
 
@@ -651,6 +657,8 @@ class Expressions(WindowExpressions):
         windowed: bool,
     ) -> Expr:
         condition = self.condition(where, scope, "FILTER") if where is not None else None
+        if scope.outputs is not None and not windowed:
+            scope.outputs.aggregates += 1
         if name == "count" and len(items) == 1 and isinstance(items[0], exp.Star) and not distinct:
             one = Lit(INT, False, 1)
             return self._site("count", (one,), (span,), span, where=condition, star=True, windowed=windowed)

@@ -588,6 +588,10 @@ class Ids:
 
     next: int = 0
     spans: dict[int, Span] = field(default_factory=dict)
+    repeated: dict[int, int] = field(
+        default_factory=dict
+    )  # columns that are an earlier one of their relation once more
+    qualifiers: dict[int, tuple[str, ...]] = field(default_factory=dict)  # of outputs that are columns of FROM
     subqueries: bool = False  # whether an expression of the statement holds one
 
     def take(self) -> int:

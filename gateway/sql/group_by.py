@@ -12,9 +12,11 @@ from sqlglot import exp
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.sql.bound import (
     Agg,
+    Col,
     Expr,
     Lit,
     Window,
+    children,
     key,
 )
 from gateway.sql.functions.operators import has_map
@@ -67,8 +69,11 @@ class GroupBy:
                     span=span_of(self.node),
                 )
             return None
-        if group.args.get("all") and scope.first("all") is not None:  # a column of the name goes first
-            return Grouping(self.ids, [self._key(exp.column("all"), scope, items)], None)
+        named = group.args.get("all") and (
+            scope.first("all") is not None or any(i.name.lower() == "all" for i in items)
+        )
+        if named:  # a column or an item of the name goes first
+            group = exp.Group(expressions=[exp.column("all")])
         if group.args.get("all"):
             if any(i.lateral is not None and not contains(i.lateral, Agg) for i in items):
                 raise _lateral_in_group(span_of(group))
@@ -77,6 +82,13 @@ class GroupBy:
             keys = [e for e in outputs if not contains(e, Agg) and not isinstance(e, Lit)]
             if any(contains(k, Window) for k in keys):
                 raise unsupported("GROUP BY ALL with window functions", span_of(group))
+            if not keys and any(map(_reads_rows, outputs)):
+                raise UserError(
+                    "UNRESOLVED_ALL_IN_GROUP_BY",
+                    "Cannot infer grouping columns for GROUP BY ALL based on the select clause. Please explicitly specify "
+                    "the grouping columns.",
+                    span=span_of(group),
+                )
             return Grouping(self.ids, _distinct(keys), None)
         if self.binder.context.group_by_aliases:
             scope.fallbacks = {i.name.lower(): i.expr for i in reversed(items)}  # the first of a name
@@ -201,6 +213,11 @@ def _lateral_in_group(span: Span | None) -> UnsupportedError:
         "A select item that refers to an earlier alias is not supported in GROUP BY.",
         span=span,
     )
+
+
+def _reads_rows(expr: Expr) -> bool:
+    """Whether a column stands in `expr` outside of aggregates."""
+    return not isinstance(expr, Agg) and (isinstance(expr, Col) or any(map(_reads_rows, children(expr))))
 
 
 def _distinct(exprs: Sequence[Expr]) -> list[Expr]:

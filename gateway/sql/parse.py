@@ -40,7 +40,7 @@ Queries (all are `exp.Query` except Values)
     ``Union | Intersect | Except(this, expression, distinct: bool)``, ``Values(expressions=[Tuple], alias)``,
     ``Subquery(this=query)`` for a query in parentheses as operand or scalar. ``TABLE t`` is ``SELECT * FROM t``.
     On any of them: ``with_=With(expressions=[CTE(this, alias=TableAlias)], recursive)``, order, sort, distribute, cluster,
-    windows, ``limit=Limit(expression)`` (LIMIT ALL leaves none), ``offset=Offset(expression)``.
+    around (a WINDOW clause), ``limit=Limit(expression)`` (LIMIT ALL leaves none), ``offset=Offset(expression)``.
     ``Ordered(this, desc, nulls_first)``: None where not written; ORDER BY ALL: ``Ordered(this=Var("ALL"))``. ``Alias(this,
     alias=Identifier)``, ``Aliases(this, expressions=[Identifier])``. ``Exists(this=query)``.
     ``Group(expressions, all=True for GROUP BY ALL)``; expressions may hold ``Rollup | Cube | GroupingSets(expressions)``
@@ -283,12 +283,26 @@ class QueryParser(RelationParser):
         while not found or self.match(","):
             start = self.index
             name = self.identifier()
-            if name.name.lower() in {window.this.name.lower() for window in found}:
+            if name.name in {window.this.name for window in found}:
                 message = f"Invalid SQL syntax: The definition of window '{name.name}' is repetitive."
                 raise user_error("INVALID_SQL_SYNTAX.REPETITIVE_WINDOW_DEFINITION", message, self.span(start))
             self.expect("AS")
             found.append(self.window(exp.Window(this=name), start))
-        return found
+        return [self._defined(window, found) for window in found]
+
+    def _defined(self, window: Node, windows: list[Node]) -> Node:
+        """A window of a WINDOW clause; the definition of `windows` that it refers to, under its own name."""
+        reference = window.args.get("alias")
+        if reference is None:
+            return window
+        meant = next((w for w in windows if w.this.name == reference.name), None)
+        condition = "UNRESOLVED_WINDOW_REFERENCE" if meant is None else "INVALID_WINDOW_REFERENCE"
+        if meant is None or meant.args.get("alias") is not None:
+            message = f"Invalid SQL syntax: Window reference '{reference.name}' is not a window specification."
+            raise user_error(f"INVALID_SQL_SYNTAX.{condition}", message, span_of(reference))
+        defined = meant.copy()
+        defined.set("this", window.this)
+        return defined
 
     def _organization(self, node: Node) -> None:
         """The clauses behind a whole query."""
@@ -310,7 +324,7 @@ class QueryParser(RelationParser):
                 items = self.sort_items() if key == "sort" else self._list()
                 node.set(key, self.place(kind(expressions=items), start))
         if self.word == "WINDOW" and self.is_name(1):
-            node.set("windows", [*node.args.get("windows", ()), *self._windows()])
+            node.set("around", self._windows())
         if self.word == "LIMIT":
             start = self.index
             self.advance()

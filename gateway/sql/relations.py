@@ -146,7 +146,8 @@ class Relations:
                 names = renamed([c.name for c in columns], [g.name for g in given], name, span_of(alias), mismatch)
                 columns = tuple(replace(c, name=n) for c, n in zip(columns, names, strict=True))
                 rel.columns = columns
-        return Scope([Source(qualifier, columns)])
+                return Scope([Source(qualifier, columns)])
+        return Scope([Source(qualifier, columns, self.ids.repeated)])
 
     def _table(self, node: exp.Table) -> tuple[Rel, tuple[str, ...]]:
         parts = [node.args[k].name for k in ("catalog", "db", "this") if node.args.get(k) is not None]
@@ -223,6 +224,11 @@ class Relations:
         columns = tuple(
             Col(c.type, c.nullable, self.ids.take(), n) for c, n in zip(cte.plan.columns, names, strict=True)
         )
+        if names == tuple(c.name for c in cte.plan.columns):
+            places = {c.id: at for at, c in enumerate(cte.plan.columns)}
+            for c, at in list(places.items()):
+                if c in self.ids.repeated:
+                    self.ids.repeated[columns[at].id] = columns[places[self.ids.repeated[c]]].id
         return CteRef(columns, cte)
 
     def _view(self, view: TempView, span: Span | None) -> Rel:

@@ -13,6 +13,7 @@ from gateway.sql.binding import Expressions
 from gateway.sql.bound import (
     Col,
     Cte,
+    Expr,
     Ids,
     Limit,
     Lit,
@@ -20,16 +21,20 @@ from gateway.sql.bound import (
     Rel,
     SetOp,
     Sort,
-    SortKey,
+    Subquery,
+    Window,
+    nodes,
 )
 from gateway.sql.catalogue import Catalogue, Context
 from gateway.sql.coerce import coerced, comparable_type
 from gateway.sql.fold import fold
 from gateway.sql.functions.operators import has_map
 from gateway.sql.group_by import ordinal_of
+from gateway.sql.grouping import contains
 from gateway.sql.names import Names
+from gateway.sql.outputs import Output, Sorted, unsupported_in_sort
 from gateway.sql.relations import Relations, Tables, renamed
-from gateway.sql.scope import Scope, Source
+from gateway.sql.scope import Scope
 from gateway.sql.select import SelectBinder
 from gateway.sql.tree import span_of
 from gateway.sqltypes import BIGINT, DataType, StructField, StructType, is_integral, struct
@@ -88,7 +93,7 @@ class Binder(Relations):
 
     def query(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
         """A query and the scope that it was bound in (whose `outer_refs` are its references to enclosing queries)."""
-        ctes = self.ctes
+        ctes, windows = self.ctes, self.expressions.windows
         with_ = node.args.get("with_")
         if with_ is not None:
             self.ctes = dict(ctes)
@@ -97,12 +102,16 @@ class Binder(Relations):
             for key_, word in (("sort", "SORT BY"), ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY")):
                 if node.args.get(key_) is not None:
                     raise unsupported(word, span_of(node.args[key_]))
+            if node.args.get("around"):
+                self.expressions.windows = {w.this.name: w for w in node.args["around"]}
+            if isinstance(node, exp.Subquery):
+                node = _unwrapped(node)
             if isinstance(node, exp.Select):
                 return SelectBinder(self, node, parent).bind()
             rel, scope = self._body(node, parent)
             return self._organized(node, rel, scope), scope
         finally:
-            self.ctes = ctes
+            self.ctes, self.expressions.windows = ctes, windows
 
     def _body(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
         if isinstance(node, exp.SetOperation):
@@ -140,29 +149,49 @@ class Binder(Relations):
         """ORDER BY, LIMIT and OFFSET of a query that is not a SELECT: only its output columns are known."""
         order = node.args.get("order")
         if order is not None:
-            output = Scope([Source((), rel.columns)])
-            keys = []
-            for item in order.expressions:
-                keys += self.order_keys(item, list(rel.columns), output)
-            rel = Sort(rel.columns, rel, tuple(keys))
+            rel = self.ordered(order, rel)
         return self.limited(node, rel)
 
-    def order_keys(self, item: Node, columns: list[Col], scope: Scope) -> list[SortKey]:
-        """The keys of one ORDER BY item over output `columns`: ordinal, ALL, or an expression."""
+    def ordered(self, order: Node, rel: Rel) -> Sort:
+        """`rel` in the order of an ORDER BY that knows nothing but its columns."""
+        outputs, scope, keys = Sorted([self._output(c) for c in rel.columns]), Scope(), []
+        for item in order.expressions:
+            for expr, _ in self.order_keys(item, rel.columns, outputs, scope):
+                if outputs.aggregates:
+                    raise unsupported_in_sort(span_of(item))
+                keys.append(self.expressions.sort_key(item, expr))
+        return Sort(rel.columns, rel, tuple(keys))
+
+    def _output(self, column: Col) -> Output:
+        same = self.ids.repeated.get(column.id, column.id)
+        return Output(column.name, column, self.ids.qualifiers.get(column.id, ()), same, True)
+
+    def order_keys(
+        self, item: Node, columns: Sequence[Expr], outputs: Sorted, scope: Scope
+    ) -> list[tuple[Expr, int | None]]:
+        """What one ORDER BY item sorts by, and the place among the output `columns` that it names by ordinal or ALL."""
         if isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL":
-            named = scope.first("all")
-            return [self.expressions.sort_key(item, c) for c in ([named] if named is not None else columns)]
-        expr = self.expressions.bind(item.this, scope)
+            try:
+                return [(outputs.bind(self.expressions.bind, exp.column("all"), scope), None)]
+            except UserError as error:
+                if not error.condition.startswith("UNRESOLVED_COLUMN"):
+                    raise
+            return [(column, place) for place, column in enumerate(columns)]
+        expr = outputs.bind(self.expressions.bind, item.this, scope)
+        if any(map(_correlated, nodes(expr))):
+            raise unsupported("a correlated subquery in ORDER BY", span_of(item))
+        if item.this.find(exp.Window) is not None and contains(expr, Window):
+            raise unsupported_in_sort(span_of(item))
         ordinal = ordinal_of(item.this, expr) if self.context.order_by_ordinal else None
-        if ordinal is not None:
-            if not 1 <= ordinal <= len(columns):
-                raise UserError(
-                    "ORDER_BY_POS_OUT_OF_RANGE",
-                    f"ORDER BY position {ordinal} is not in select list (valid range is [1, {len(columns)}]).",
-                    span=span_of(item),
-                )
-            expr = columns[ordinal - 1]
-        return [self.expressions.sort_key(item, expr)]
+        if ordinal is None:
+            return [(expr, None)]
+        if not 1 <= ordinal <= len(columns):
+            raise UserError(
+                "ORDER_BY_POS_OUT_OF_RANGE",
+                f"ORDER BY position {ordinal} is not in select list (valid range is [1, {len(columns)}]).",
+                span=span_of(item),
+            )
+        return [(columns[ordinal - 1], ordinal - 1)]
 
     def limited(self, node: Node, rel: Rel) -> Rel:
         """LIMIT and OFFSET."""
@@ -265,12 +294,18 @@ class Binder(Relations):
                 )
             types.append(common)
         inputs = [self.retyped(r, types) for r in inputs]
-        columns = []
+        columns: list[Col] = []
         for position, t in enumerate(types):
             sides = [r.columns[position].nullable for r in inputs]
             nullable = any(sides) if kind == "union" else sides[0] if kind == "except" else all(sides)
             columns.append(Col(t, nullable, self.ids.take(), first.columns[position].name))
+            if (qualifier := self.ids.qualifiers.get(first.columns[position].id)) is not None:
+                self.ids.qualifiers[columns[-1].id] = qualifier
         return SetOp(tuple(columns), kind, every, tuple(inputs)), scope
+
+
+def _correlated(expr: Expr) -> bool:
+    return isinstance(expr, Subquery) and bool(expr.outer)
 
 
 def least_common_of_pairs(types: Sequence[DataType]) -> DataType | None:
@@ -282,6 +317,18 @@ def least_common_of_pairs(types: Sequence[DataType]) -> DataType | None:
             return None
         result = common
     return result
+
+
+def _unwrapped(node: exp.Subquery) -> exp.Query:
+    """``(SELECT …) ORDER BY …`` as the SELECT with these clauses, which know its relations; else `node`."""
+    inner = node.this
+    if not isinstance(inner, exp.Select) or _has_organization(inner) or inner.args.get("around"):
+        return node
+    select = inner.copy()
+    for name in ("order", "limit", "offset"):
+        if node.args.get(name) is not None:
+            select.set(name, node.args[name].copy())
+    return select
 
 
 def _has_organization(node: Node) -> bool:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bound import Call, Col, Expr, Lit
 from gateway.sql.coerce import plain
 from gateway.sqltypes import STRING, VOID, ArrayType, MapType, StructField, StructType, array, quote_if_needed
 
+if TYPE_CHECKING:
+    from gateway.sql.outputs import Outputs
+
 E = TypeVar("E", bound=Expr)
 
 
 @dataclass(slots=True)
 class Source:
-    """One relation in FROM: its qualifier (lower-cased name parts, the alias alone if there is one) and columns."""
+    """One relation in FROM: its qualifier (lower-cased name parts, the alias alone if there is one) and columns.
+
+    `repeated` holds columns that are an earlier one once more (``SELECT a, a``): their name means that one.
+    """
 
     qualifier: tuple[str, ...]
     columns: tuple[Col, ...]
+    repeated: Container[int] = ()
     _places: Mapping[str, Sequence[int]] | None = None
 
     def named(self, name: str) -> Sequence[Col]:
@@ -29,7 +36,7 @@ class Source:
         if self._places is None:
             self._places = _places(tuple([c.name for c in self.columns]))
         found = self._places.get(name)
-        return () if found is None else [self.columns[i] for i in found]
+        return () if found is None else [c for c in [self.columns[i] for i in found] if c.id not in self.repeated]
 
 
 @lru_cache(maxsize=1024)
@@ -56,10 +63,11 @@ class Scope:
     outer_refs: dict[int, Col] = field(default_factory=dict)
     lateral: dict[str, Expr] = field(default_factory=dict)  # earlier select items by alias
     ambiguous_lateral: set[str] = field(default_factory=set)
-    overrides: dict[str, Expr] = field(default_factory=dict)  # output aliases that win (ORDER BY, HAVING)
+    overrides: dict[str, Expr] = field(default_factory=dict)  # output aliases that win (QUALIFY)
     fallbacks: dict[str, Expr] = field(default_factory=dict)  # output aliases that lose (GROUP BY)
     lambdas: dict[str, Expr] = field(default_factory=dict)
     having: bool = False  # HAVING is being bound: a subquery's WHERE may hold aggregates over these columns
+    outputs: Outputs | None = None  # ORDER BY or HAVING is being bound: what it sees of the select list
     derived: bool = False  # the edge of a derived table: what lies beyond is known by name only
 
     def columns(self) -> list[Expr]:
@@ -90,7 +98,7 @@ class Scope:
 
     def nullable(self) -> Scope:
         """The scope with every column nullable (the outer side of a join)."""
-        sources = [Source(s.qualifier, tuple(map(_nullable, s.columns))) for s in self.sources]
+        sources = [Source(s.qualifier, tuple(map(_nullable, s.columns)), s.repeated) for s in self.sources]
         merged = {n: _nullable(e) for n, e in self.merged.items()}
         return Scope(sources, self.parent, merged, set(self.hidden))
 
@@ -103,10 +111,10 @@ class Scope:
         nearest = self.lambdas.get(name) or self.overrides.get(name)
         if nearest is not None:
             return fields_of(nearest, parts[1:], span)
-        found = self._local(parts, span)
+        found = self.local(parts, span) if self.outputs is None else self.outputs.find(self, parts, span)
         if found is not None:
             return found
-        for aliases in (self.lateral, self.fallbacks):
+        for aliases in (self.lateral, self.fallbacks if len(parts) == 1 else {}):
             if name in aliases:
                 if name in self.ambiguous_lateral:
                     raise UserError(
@@ -132,18 +140,15 @@ class Scope:
             return replace(expr, args=tuple(self._record(a) for a in expr.args))
         return expr
 
-    def _local(self, parts: Sequence[str], span: Span | None) -> Expr | None:
+    def local(self, parts: Sequence[str], span: Span | None) -> Expr | None:
+        """The column of these relations, or a field of it, that dotted names stand for; raises AMBIGUOUS_REFERENCE."""
         for depth in range(min(3, len(parts) - 1), -1, -1):
             qualifier = tuple([p.lower() for p in parts[:depth]]) if depth else ()
             matches = self._matches(qualifier, parts[depth])
             merged = self.merged.get(parts[0].lower()) if depth == 0 and self.merged else None
             if len(matches) + (merged is not None) > 1:
-                shared = [f"`{parts[0]}`"] if merged is not None else []
-                names = ", ".join([*shared, *(f"`{'`.`'.join((*q, c.name))}`" for q, c in matches[:4])])
-                shown = ".".join(f"`{p}`" for p in parts[: depth + 1])
-                raise UserError(
-                    "AMBIGUOUS_REFERENCE", f"Reference {shown} is ambiguous, could be: [{names}].", span=span
-                )
+                shared: list[tuple[tuple[str, ...], str]] = [((), parts[0])] if merged is not None else []
+                raise ambiguous(parts[: depth + 1], [*shared, *((q, c.name) for q, c in matches)], span)
             if matches:
                 column = matches[0][1]
                 return fields_of(_spelled(column, parts[depth]), parts[depth + 1 :], span)
@@ -163,26 +168,36 @@ class Scope:
 
     def missing(self, parts: Sequence[str], span: Span | None) -> UserError:
         """UNRESOLVED_COLUMN with the nearest names in scope."""
-        shown = ".".join(quote_part(p) for p in parts)
-        scopes: list[Scope] = [self]
-        while scopes[-1].parent is not None:
-            scopes.append(scopes[-1].parent)
-        names = list(dict.fromkeys(c.name for s in scopes[:1] for c in s.all_columns()))
-        if not names:
-            return UserError(
-                "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION",
-                f"A column, variable, or function parameter with name {shown} cannot be resolved.",
-                span=span,
-            )
-        near = get_close_matches(parts[-1].lower(), [n.lower() for n in names], n=5, cutoff=0.0)
-        by_lower = {n.lower(): n for n in reversed(names)}
-        suggestions = ", ".join(quote_part(by_lower[n]) for n in near)
+        if self.outputs is not None:
+            return self.outputs.missing(parts, span)
+        return unresolved(parts, list(dict.fromkeys(c.name for c in self.all_columns())), span)
+
+
+def unresolved(parts: Sequence[str], names: Sequence[str], span: Span | None) -> UserError:
+    """UNRESOLVED_COLUMN with the nearest of the known `names`."""
+    shown = ".".join(quote_part(p) for p in parts)
+    if not names:
         return UserError(
-            "UNRESOLVED_COLUMN.WITH_SUGGESTION",
-            f"A column, variable, or function parameter with name {shown} cannot be resolved. "
-            f"Did you mean one of the following? [{suggestions}].",
+            "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION",
+            f"A column, variable, or function parameter with name {shown} cannot be resolved.",
             span=span,
         )
+    near = get_close_matches(parts[-1].lower(), [n.lower() for n in names], n=5, cutoff=0.0)
+    by_lower = {n.lower(): n for n in reversed(names)}
+    suggestions = ", ".join(quote_part(by_lower[n]) for n in near)
+    return UserError(
+        "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+        f"A column, variable, or function parameter with name {shown} cannot be resolved. "
+        f"Did you mean one of the following? [{suggestions}].",
+        span=span,
+    )
+
+
+def ambiguous(parts: Sequence[str], found: Sequence[tuple[tuple[str, ...], str]], span: Span | None) -> UserError:
+    """AMBIGUOUS_REFERENCE between columns with their qualifiers."""
+    names = ", ".join(f"`{'`.`'.join((*qualifier, name))}`" for qualifier, name in found[:5])
+    shown = ".".join(f"`{p}`" for p in parts)
+    return UserError("AMBIGUOUS_REFERENCE", f"Reference {shown} is ambiguous, could be: [{names}].", span=span)
 
 
 def quote_part(name: str) -> str:

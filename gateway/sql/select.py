@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +29,10 @@ from gateway.sql.bound import (
 )
 from gateway.sql.functions.operators import has_map
 from gateway.sql.generated import Generators
-from gateway.sql.group_by import GroupBy, Item, ordinal_of
+from gateway.sql.group_by import GroupBy, Item
 from gateway.sql.grouping import Grouping, Windows, contains, has_grouping_call, has_outer
-from gateway.sql.scope import Scope, Source
+from gateway.sql.outputs import Grouped, Output, Sorted, columns_in, unsupported_in_sort
+from gateway.sql.scope import Scope, Source, quote_part
 from gateway.sql.tree import span_of
 
 if TYPE_CHECKING:
@@ -55,8 +57,9 @@ class SelectBinder:
 
     def bind(self) -> tuple[Rel, Scope]:
         node, binder = self.node, self.binder
-        saved = self.expressions.windows
-        self.expressions.windows = {w.this.name.lower(): w for w in node.args.get("windows") or ()}
+        self.around = self.expressions.windows
+        if node.args.get("windows"):
+            self.expressions.windows = {w.this.name: w for w in node.args["windows"]}
         try:
             rel, scope = binder.from_(node, self.parent)
             where = node.args.get("where")
@@ -68,7 +71,7 @@ class SelectBinder:
             items = self.items(scope)
             return self._finish(rel, scope, items), scope
         finally:
-            self.expressions.windows = saved
+            self.expressions.windows = self.around
 
     def _refuse_time_windows(self, scope: Scope) -> None:
         """GROUP BY window(…) makes a column `window`: refused by its own name, before that of the column is looked for."""
@@ -180,7 +183,10 @@ class SelectBinder:
         """`tree` as its name shows it, with earlier aliases as ``lateralAliasReference(alias)``; None if it names none."""
         if not scope.lateral:
             return None
-        parts = [part.name for c in tree.find_all(exp.Column) for part in c.parts]
+        windows = self.expressions.windows
+        named = [windows.get(w.args["alias"].name) for w in tree.find_all(exp.Window) if w.args.get("alias")]
+        trees = [tree, *(window for window in named if window is not None)]
+        parts = [part.name for t in trees for c in t.find_all(exp.Column) for part in c.parts]
         used = {name.lower(): name for name in parts if name.lower() in scope.lateral}
         if not used:
             return None
@@ -278,12 +284,15 @@ class SelectBinder:
         order = node.args.get("order")
         distinct = node.args.get("distinct") is not None
         aliases = self._aliases(items)
+        outputs_ = Sorted(self._outputs(items, scope))
         late = having if self.generators else None
         if late is not None:
             self._check_late(late, items)
-        having_expr = self._having(having, scope, aliases, items) if having is not None and late is None else None
+        having_expr = self._having(having, scope, items) if having is not None and late is None else None
         qualify_expr = None
         if qualify is not None:
+            for column in qualify.find_all(exp.Column):
+                self._refuse_shadowed(column, scope, aliases)
             qualify_expr = self._with_outputs(qualify.this, scope, aliases, "WHERE")
             if not any(contains(e, Window) for e in (qualify_expr, *(i.expr for i in items))):
                 raise UserError(
@@ -292,13 +301,13 @@ class SelectBinder:
                     sqlstate="42903",
                     span=span_of(qualify),
                 )
-        keys: list[tuple[SortKey, int | None]] = []
-        if order is not None and not distinct:
-            keys = self._order(order, scope, items, aliases)
         exprs = [i.expr for i in items]
-        extra = [e for e in (having_expr, qualify_expr) if e is not None] + [k.expr for k, _ in keys]
+        extra = [e for e in (having_expr, qualify_expr) if e is not None]
         extra += self.generators.calls()
         grouping = self.group_by.grouping(scope, items, [*exprs, *extra], having is not None)
+        keys: list[tuple[SortKey, int | None]] = []
+        if order is not None and not distinct:
+            keys = self._order(order, scope, items, outputs_, grouping, having_expr)
         if grouping is not None and order is not None and not distinct:
             self._check_order(order, scope, grouping, any(contains(e, Window) for e in exprs))
         if grouping is not None:
@@ -309,9 +318,12 @@ class SelectBinder:
             self.generators.rewrite(grouping.rewrite)
             exprs = [grouping.rewrite(e) for e in exprs]
             _check_scalars(grouping, [i.expr for i in items], exprs)
-            having_expr = grouping.rewrite(having_expr) if having_expr is not None else None
+            having_expr = self._above(grouping, having_expr, having, outputs_) if having_expr is not None else None
             qualify_expr = grouping.rewrite(qualify_expr) if qualify_expr is not None else None
-            keys = [(SortKey(grouping.rewrite(k.expr), k.descending, k.nulls_first), i) for k, i in keys]
+            keys = [
+                (SortKey(self._above(grouping, k.expr, order, outputs_), k.descending, k.nulls_first), i)
+                for k, i in keys
+            ]
             rel = grouping.relation(rel)
         if having_expr is not None:
             rel = Filter(rel.columns, rel, having_expr)
@@ -333,6 +345,7 @@ class SelectBinder:
             self.generators.refuse(qualify_expr, "QUALIFY beside GROUP BY", span_of(node))
             rel = self.generators.relation(rel)
         outputs = tuple(Col(e.type, e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True))
+        self._describe(outputs, outputs_.items)
         if late is not None:
             rel = self._late_having(late, Project(outputs, rel, tuple(exprs)), scope, items)
             exprs = list(outputs)
@@ -347,27 +360,46 @@ class SelectBinder:
                     )
             rel = Distinct(outputs, Project(outputs, rel, tuple(exprs)))
             if order is not None:
-                output_scope = Scope([Source((), outputs)])
-                sort_keys = []
-                for item in order.expressions:
-                    sort_keys += self._distinct_keys(item, outputs, items, output_scope, scope)
-                rel = Sort(outputs, rel, tuple(sort_keys))
+                self.expressions.windows = self.around
+                rel = self.binder.ordered(order, rel)
             return self.binder.limited(node, rel)
         return self.binder.limited(node, self._sorted(rel, exprs, outputs, keys))
 
-    def _distinct_keys(
-        self, item: Node, outputs: tuple[Col, ...], items: list[Item], output: Scope, scope: Scope
-    ) -> list[SortKey]:
+    def _outputs(self, items: list[Item], scope: Scope) -> list[Output]:
+        """The items as the clauses above see them."""
+        homes = {c.id: s.qualifier for s in reversed(scope.sources) for c in s.columns}
+        found = []
+        for place, item in enumerate(items):
+            expr = item.expr
+            if isinstance(expr, Col) and not item.aliased:
+                same = ("column", self.ids.repeated.get(expr.id, expr.id))
+                found.append(Output(item.name, expr, homes.get(expr.id, ()), same, True))
+            else:
+                merged = _merged_name(expr) is not None and not item.aliased
+                found.append(Output(item.name, expr, (), ("merged", key(expr)) if merged else ("item", place), False))
+        return found
+
+    def _describe(self, outputs: Sequence[Col], items: Sequence[Output]) -> None:
+        """Note which `outputs` are columns of FROM, and which of these are there before."""
+        first: dict[Any, int] = {}
+        for column, item in zip(outputs, items, strict=True):
+            if item.plain:
+                self.ids.qualifiers[column.id] = item.qualifier
+            if first.setdefault(item.same, column.id) != column.id:
+                self.ids.repeated[column.id] = first[item.same]
+
+    @staticmethod
+    def _above(grouping: Grouping, expr: Expr, clause: Node | None, outputs: Sorted) -> Expr:
+        """`expr` of HAVING or ORDER BY over the groups; a column that is not grouped is as good as unknown there."""
         try:
-            return self.binder.order_keys(item, list(outputs), output)
+            return grouping.rewrite(expr)
         except UserError as error:
-            if not error.condition.startswith("UNRESOLVED_COLUMN"):
+            if error.condition not in ("MISSING_AGGREGATION", "MISSING_GROUP_BY"):
                 raise
-            bound = self.expressions.bind(item.this, scope)
-            for column, candidate in zip(outputs, items, strict=False):
-                if key(candidate.expr) == key(bound):
-                    return [self.expressions.sort_key(item, column)]
-            raise
+            known = {key(k) for k in grouping.keys}
+            lost = next((c for c in columns_in(expr) if key(c) not in known), None)
+            span = span_of(clause) if clause is not None else None
+            raise outputs.missing([lost.name if lost is not None else ""], span) from None
 
     def _sorted(
         self, rel: Rel, exprs: list[Expr], outputs: tuple[Col, ...], keys: list[tuple[SortKey, int | None]]
@@ -400,23 +432,23 @@ class SelectBinder:
             found.setdefault(name, item.expr)
         return {n: e for n, e in found.items() if n not in clashing}
 
-    def _having(self, having: Node, scope: Scope, aliases: dict[str, Expr], items: list[Item]) -> Expr:
+    def _having(self, having: Node, scope: Scope, items: list[Item]) -> Expr:
         """HAVING: a grouping column wins over an alias of its name, an alias over any other column."""
-        scope.fallbacks, scope.having = aliases, True
+        outputs = Grouped(self._outputs(items, scope))
+        grouping = self.group_by.grouping(scope, items, [], True)
+        keys = {key(k): k for k in grouping.keys} if grouping is not None else {}
+        scope.having = True
         try:
-            first = self.expressions.condition(having.this, scope, "HAVING")
-            scope.fallbacks = {}
-            grouping = self.group_by.grouping(scope, items, [first], True)
-            try:
-                if grouping is not None:
-                    grouping.rewrite(first)
-            except UserError as error:
-                if error.condition not in ("MISSING_AGGREGATION", "MISSING_GROUP_BY"):
-                    raise
-                return self._with_outputs(having.this, scope, aliases, "HAVING")
-            return first
+            while True:
+                outputs.restart()
+                scope.outputs = outputs
+                found = self.expressions.condition(having.this, scope, "HAVING")
+                lost = outputs.lost(found, keys) - outputs.retried
+                if not lost:
+                    return found
+                outputs.retried |= lost
         finally:
-            scope.fallbacks, scope.having = {}, False
+            scope.outputs, scope.having = None, False
 
     def _check_late(self, having: Node, items: list[Item]) -> None:
         """What Spark can't resolve, or orders otherwise, beside a HAVING over generated rows."""
@@ -446,38 +478,48 @@ class SelectBinder:
         finally:
             scope.overrides = {}
 
+    @staticmethod
+    def _refuse_shadowed(column: exp.Column, scope: Scope, aliases: dict[str, Expr]) -> None:
+        """UnsupportedError for a name in QUALIFY that an item and another column have: Spark's choice depends on both."""
+        name = column.parts[0].name.lower()
+        item, below = aliases.get(name), scope.first(name)
+        if item is not None and below is not None and key(item) != key(below):
+            raise unsupported(
+                f"{quote_part(name)} in QUALIFY, a column and another item of the select list,", span_of(column)
+            )
+
     def _order(
-        self, order: Node, scope: Scope, items: list[Item], aliases: dict[str, Expr]
+        self,
+        order: Node,
+        scope: Scope,
+        items: list[Item],
+        outputs: Sorted,
+        grouping: Grouping | None,
+        having: Expr | None,
     ) -> list[tuple[SortKey, int | None]]:
         keys: list[tuple[SortKey, int | None]] = []
+        exprs = [i.expr for i in items]
+        apart = grouping is not None and having is not None and _needs_more(having, grouping, exprs)
+        windows, self.expressions.windows = self.expressions.windows, self.around
         for item in order.expressions:
-            if isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL":
-                named = aliases.get("all") or scope.first("all")
-                if named is not None:
-                    keys.append((self.expressions.sort_key(item, named), None))
-                else:
-                    keys += [(self.expressions.sort_key(item, i.expr), n) for n, i in enumerate(items)]
-                continue
-            expr = self._with_outputs(item.this, scope, aliases)
-            if _asks_existence(expr):
-                raise unsupported("IN or EXISTS in ORDER BY", span_of(item))
-            if self._generator(expr):
-                raise UserError(
-                    "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
-                    "The generator is not supported: outside the SELECT clause, found: Sort.",
-                    span=span_of(item),
-                )
-            ordinal = ordinal_of(item.this, expr) if self.binder.context.order_by_ordinal else None
-            if ordinal is not None:
-                if not 1 <= ordinal <= len(items):
+            for expr, place in self.binder.order_keys(item, exprs, outputs, scope):
+                if _asks_existence(expr):
+                    raise unsupported("IN or EXISTS in ORDER BY", span_of(item))
+                if place is None and self._generator(expr):
                     raise UserError(
-                        "ORDER_BY_POS_OUT_OF_RANGE",
-                        f"ORDER BY position {ordinal} is not in select list (valid range is [1, {len(items)}]).",
+                        "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
+                        "The generator is not supported: outside the SELECT clause, found: Sort.",
                         span=span_of(item),
                     )
-                keys.append((self.expressions.sort_key(item, items[ordinal - 1].expr), ordinal - 1))
-                continue
-            keys.append((self.expressions.sort_key(item, expr), None))
+                if apart and grouping is not None and place is None:
+                    known = {k.id for k in grouping.keys if isinstance(k, Col)}
+                    lost = next((c for c in outputs.below if c.id not in known and not c.outer), None)
+                    if lost is not None:
+                        raise outputs.missing([lost.name], span_of(item))
+                if outputs.aggregates and (grouping is None or apart):
+                    raise unsupported_in_sort(span_of(item))
+                keys.append((self.expressions.sort_key(item, expr), place))
+        self.expressions.windows = windows
         return keys
 
     def _check_order(self, order: Node, scope: Scope, grouping: Grouping, windows: bool) -> None:
@@ -496,6 +538,19 @@ class SelectBinder:
                 raise unsupported("an aggregate in ORDER BY beside window functions", span_of(item))
             if grouping.sets is not None and _aggregated(expr) & keys:
                 raise unsupported("an aggregate of a grouping column in ORDER BY with grouping sets", span_of(item))
+
+
+def _needs_more(having: Expr, grouping: Grouping, items: list[Expr]) -> bool:
+    """Whether HAVING asks for an aggregate or a key that is no item of its own: Spark then sorts apart from the groups."""
+    shown, keys = {key(i) for i in items}, {key(k) for k in grouping.keys}
+
+    def more(expr: Expr) -> bool:
+        k = key(expr)
+        if k in shown:
+            return False
+        return isinstance(expr, Agg) or has_grouping_call(expr) or k in keys or any(map(more, children(expr)))
+
+    return more(having)
 
 
 def _given_names(tree: Node) -> list[str]:

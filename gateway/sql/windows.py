@@ -36,7 +36,7 @@ class WindowExpressions:
     """The part of `binding.Expressions` that binds OVER."""
 
     catalogue: Catalogue
-    windows: dict[str, exp.Window]
+    windows: dict[str, exp.Window]  # those of the WINDOW clause around this place; names are compared with their case
 
     def bind(self, node: Node, scope: Scope) -> Expr:
         """An expression; given by the subclass."""
@@ -55,7 +55,7 @@ class WindowExpressions:
         spec = node
         alias = node.args.get("alias")
         if alias is not None:
-            named = self.windows.get(alias.name.lower())
+            named = self.windows.get(alias.name)
             if named is None:
                 raise UserError(
                     "MISSING_WINDOW_SPECIFICATION",
