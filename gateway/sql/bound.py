@@ -355,6 +355,15 @@ class CteRef(Rel):
     cte: Cte
 
 
+#: Operators whose operands have no order, and what a comparison is with its sides changed or under NOT, as in Spark's
+#: canonical form: ``a + 1`` and ``1 + a`` are one grouping key.
+_UNORDERED = frozenset({"+", "*", "and", "or", "&", "|", "^", "=", "<=>", "greatest", "least"})
+_CHAINS = _UNORDERED - {"=", "<=>"}
+_MIRRORED = {">": "<", ">=": "<="}
+_NEGATED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
+_SYNONYMS = {"ifnull": "coalesce", "nvl": "coalesce"}
+
+
 def key(expr: Expr) -> tuple[Any, ...]:
     """A hashable structural key: equal for expressions that mean the same by construction (names do not count)."""
     if isinstance(expr, Col):
@@ -362,7 +371,7 @@ def key(expr: Expr) -> tuple[Any, ...]:
     if isinstance(expr, Lit):
         return ("lit", expr.type, type(expr.value).__name__, repr(expr.value))
     if isinstance(expr, Call):
-        return ("call", expr.fn, expr.data, expr.type, *(key(a) for a in expr.args))
+        return _call_key(expr)
     if isinstance(expr, Cast):
         return ("cast", expr.type, expr.is_try, key(expr.arg))
     if isinstance(expr, Case):
@@ -424,6 +433,34 @@ def _relations(rel: Any) -> tuple[Rel, ...]:
         return rel.inputs
     inner = getattr(rel, "input", None)
     return () if inner is None else (inner,)
+
+
+def _call_key(call: Call) -> tuple[Any, ...]:
+    fn, args = _SYNONYMS.get(call.fn, call.fn), call.args
+    if fn == "not" and isinstance(args[0], Call) and args[0].fn in _NEGATED:
+        fn, args = _NEGATED[args[0].fn], args[0].args
+    if fn in _MIRRORED:
+        fn, args = _MIRRORED[fn], args[::-1]
+    keys = [key(a) for a in (_operands(call) if fn in _CHAINS else args)]
+    if fn in _UNORDERED:
+        keys.sort(key=repr)
+    elif fn == "in":
+        keys[1:] = sorted(keys[1:], key=repr)
+    return ("call", fn, call.data, call.type, *keys)
+
+
+def _operands(call: Call) -> list[Expr]:
+    """The operands of nested calls of one operator, whose results have one type."""
+    found: list[Expr] = []
+    stack: list[Expr] = [call]
+    while stack:
+        e = stack.pop()
+        same = isinstance(e, Call) and _SYNONYMS.get(e.fn, e.fn) == _SYNONYMS.get(call.fn, call.fn)
+        if isinstance(e, Call) and same and e.type == call.type:
+            stack += reversed(e.args)
+        else:
+            found.append(e)
+    return found
 
 
 def _bound_key(bound: Bound) -> tuple[Any, ...]:

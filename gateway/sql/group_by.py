@@ -22,9 +22,10 @@ from gateway.sql.bound import (
 from gateway.sql.functions.operators import has_map
 from gateway.sql.generated import Generators
 from gateway.sql.grouping import Grouping, contains, has_grouping_call
+from gateway.sql.nullability import Nullability
 from gateway.sql.scope import Scope
 from gateway.sql.tree import span_of
-from gateway.sqltypes import is_integral
+from gateway.sqltypes import BIGINT, is_integral
 
 if TYPE_CHECKING:
     from gateway.sql.resolve import Binder
@@ -123,9 +124,10 @@ class GroupBy:
             raise UserError(
                 "GROUPING_SIZE_LIMIT_EXCEEDED", "Too many grouping sets (more than 4096).", span=span_of(group)
             )
-        if len(set(combined)) != len(combined):
-            raise unsupported("the same grouping set twice", span_of(group))
-        return Grouping(self.ids, keys, combined)
+        nullability = Nullability(self.binder.catalogue, self.binder.context)
+        if combined == [()]:
+            return Grouping(self.ids, [], None, Lit(BIGINT, False, 0), nullability)
+        return Grouping(self.ids, keys, combined, None, nullability)
 
     def _sets(self, tree: Node, scope: Scope, items: list[Item]) -> list[tuple[Expr, ...]]:
         if isinstance(tree, exp.GroupingSets):

@@ -16,18 +16,21 @@ from gateway.sql.bound import (
     Col,
     Expr,
     Ids,
+    Join,
     Lambda,
     Lit,
     Rel,
     SortKey,
     Subquery,
+    Values,
     Window,
     WindowRel,
     children,
     key,
     nodes,
 )
-from gateway.sqltypes import BIGINT, TINYINT
+from gateway.sql.nullability import Nullability
+from gateway.sqltypes import BIGINT, BOOLEAN, TINYINT
 
 
 def rebuilt(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
@@ -95,10 +98,11 @@ class Grouping:
     ids: Ids
     keys: list[Expr]
     sets: list[tuple[int, ...]] | None
+    gid: Expr | None = None  # given for the one set without keys, which is a plain aggregate
+    nullability: Nullability | None = None  # given for grouping sets, whose keys may be NULL above
     key_columns: list[Col] = field(default_factory=list)
     aggs: list[Agg] = field(default_factory=list)
     agg_columns: list[Col] = field(default_factory=list)
-    gid: Col | None = None
     free: set[int] = field(default_factory=set)  # columns that are made above the aggregate
     _by_key: dict[Any, Col] = field(default_factory=dict)
     _aggs: dict[Any, Col] = field(default_factory=dict)
@@ -117,12 +121,14 @@ class Grouping:
 
     def rewrite(self, expr: Expr) -> Expr:
         """`expr` over the aggregate's output; raises MISSING_AGGREGATION for a column that is not grouped."""
-        if isinstance(expr, Lit):
+        if isinstance(expr, Lit) and self.sets is None:
             return expr
         if not isinstance(expr, Agg):
             column = self._by_key.get(key(expr)) if self._by_key else None
             if column is not None:
                 return replace(column, name=expr.name) if isinstance(expr, Col) else column
+        if isinstance(expr, Lit):
+            return expr
         if isinstance(expr, Agg):
             return self._aggregate(expr)
         if isinstance(expr, Call) and expr.fn in ("grouping", "grouping_id"):
@@ -136,7 +142,21 @@ class Grouping:
             for outer in expr.outer:
                 if outer.id not in grouped and not outer.outer:
                     raise _missing(outer)
-        return rebuilt(expr, self.rewrite)
+        if self.sets is None:
+            return rebuilt(expr, self.rewrite)
+        return self._over_sets(expr)
+
+    def _over_sets(self, expr: Expr) -> Expr:
+        """`rewrite` of what holds keys that are NULL in the rows of other sets."""
+        assert self.nullability is not None
+        for child in children(expr):
+            if isinstance(child, Lit) and key(child) in self._by_key:
+                raise unsupported("a constant that is a grouping key inside an expression")
+        if isinstance(expr, Window) and isinstance(expr.fn, Agg):  # Spark puts no key in the place of its arguments
+            column = next((e for arg in expr.fn.args for e in nodes(arg) if key(e) in self._by_key), None)
+            if isinstance(column, Col):
+                raise _missing(column)
+        return self.nullability.after(rebuilt(expr, self.rewrite), expr)
 
     def _aggregate(self, agg: Agg) -> Expr:
         if any(contains(c, Agg) for c in children(agg)):
@@ -184,11 +204,26 @@ class Grouping:
             )
         return self.gid
 
-    def relation(self, source: Rel) -> Aggregate:
+    def relation(self, source: Rel) -> Rel:
         """The Aggregate, once all items are rewritten."""
-        columns = [*self.key_columns, *self.agg_columns, *([self.gid] if self.gid is not None else [])]
-        sets = tuple(self.sets) if self.sets is not None else None
-        return Aggregate(tuple(columns), source, tuple(self.keys), tuple(self.aggs), sets)
+        columns = [*self.key_columns, *self.agg_columns]
+        if self.sets is None or not isinstance(self.gid, Col):
+            return Aggregate(tuple(columns), source, tuple(self.keys), tuple(self.aggs), None)
+        columns.append(self.gid)
+        sets = tuple(dict.fromkeys(self.sets))
+        grouped = Aggregate(tuple(columns), source, tuple(self.keys), tuple(self.aggs), sets)
+        if len(sets) == len(self.sets):
+            return grouped
+        # The same set once more has the same rows once more.
+        place = Col(BIGINT, False, self.ids.take(), "")
+        numbers = Values((place,), tuple((Lit(BIGINT, False, self._number(s)),) for s in self.sets))
+        same = Call(BOOLEAN, False, "=", (self.gid, place))
+        return Join((*columns, place), "inner", grouped, numbers, same)
+
+    def _number(self, keys: tuple[int, ...]) -> int:
+        """The grouping id of a set."""
+        count = len(self.keys)
+        return sum(1 << (count - 1 - i) for i in range(count) if i not in keys)
 
 
 def has_outer(expr: Expr) -> bool:

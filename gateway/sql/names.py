@@ -77,6 +77,8 @@ class Names:
 
     def _call(self, e: Call) -> str:
         fn = e.fn
+        if e.data == ("merged",) and e.shown is not None:
+            return e.shown
         args = [self.text(a) for a in e.args]
         if e.shown in ("+", "-", "*", "/", "*~"):
             return self._operator(e, args)

@@ -82,6 +82,15 @@ class Sorted(Outputs):
             self.below += columns_in(found) if found is not None else []
         return found
 
+    def here(self, name: str, scope: Scope) -> Expr | None:
+        """The item or column of a name, enclosing queries left out; None for none or several."""
+        try:
+            return self.find(scope, (name,), None)
+        except UserError as error:
+            if error.condition not in _SWALLOWED:
+                raise
+            return None
+
     def bind(self, bind: Callable[[exp.Expr, Scope], Expr], tree: exp.Expr, scope: Scope) -> Expr:
         """The bound form of an ORDER BY item; where its items do not fit, all its names are those of FROM."""
         self.aggregates, self.below = 0, []

@@ -245,7 +245,7 @@ class QueryParser(RelationParser):
 
     def _group_item(self) -> Node:
         start = self.index
-        if self.word in ("ROLLUP", "CUBE") and self.peek() == "(":
+        if self.word in ("ROLLUP", "CUBE") and self.peek() == "(" and self.peek(2) != ")":
             kind = exp.Rollup if self.word == "ROLLUP" else exp.Cube
             self.advance()
             return self.place(kind(expressions=self._sets(nested=False)), start)

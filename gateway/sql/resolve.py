@@ -171,12 +171,8 @@ class Binder(Relations):
     ) -> list[tuple[Expr, int | None]]:
         """What one ORDER BY item sorts by, and the place among the output `columns` that it names by ordinal or ALL."""
         if isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL":
-            try:
-                return [(outputs.bind(self.expressions.bind, exp.column("all"), scope), None)]
-            except UserError as error:
-                if not error.condition.startswith("UNRESOLVED_COLUMN"):
-                    raise
-            return [(column, place) for place, column in enumerate(columns)]
+            named = outputs.here("all", scope)
+            return [(named, None)] if named is not None else [(column, place) for place, column in enumerate(columns)]
         expr = outputs.bind(self.expressions.bind, item.this, scope)
         if any(map(_correlated, nodes(expr))):
             raise unsupported("a correlated subquery in ORDER BY", span_of(item))

@@ -209,6 +209,8 @@ def _spelled(expr: Expr, name: str) -> Expr:
     """The column under the spelling that the user wrote."""
     if isinstance(expr, Col) and expr.name != name:
         return Col(expr.type, expr.nullable, expr.id, name, expr.outer)  # far faster than `replace`
+    if isinstance(expr, Call) and expr.data == ("merged",):
+        return replace(expr, shown=name)
     return expr
 
 

@@ -76,8 +76,8 @@ class SelectBinder:
     def _refuse_time_windows(self, scope: Scope) -> None:
         """GROUP BY window(…) makes a column `window`: refused by its own name, before that of the column is looked for."""
         group = self.node.args.get("group")
-        for tree in group.expressions if group is not None else ():
-            if isinstance(tree, exp.Anonymous) and tree.name.lower() in _TIME_WINDOWS:
+        for tree in group.find_all(exp.Anonymous) if group is not None else ():
+            if tree.name.lower() in _TIME_WINDOWS:
                 self.expressions.bind(tree, scope)
 
     def _plain(self, expr: Expr, clause: str, node: Node) -> None:
