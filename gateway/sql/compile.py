@@ -14,9 +14,10 @@ from gateway.sql.catalogue import Context
 from gateway.sql.coerce import coerced
 from gateway.sql.existence import rewritten
 from gateway.sql.functions import CATALOGUE
-from gateway.sql.generate import Generated, Generator, ScanUse, needed_columns
+from gateway.sql.generate import Generated, Generator, ScanUse
 from gateway.sql.lower import Lowering
 from gateway.sql.pushdown import Hints
+from gateway.sql.reads import needed_columns
 from gateway.sql.relations import Tables
 from gateway.sql.resolve import Binder, BoundQuery, Node
 from gateway.sqltypes import StructType

@@ -18,7 +18,8 @@ from gateway.jobs import UdfSpec
 from gateway.sql import bound as b
 from gateway.sql.bound import Col, Expr, Rel
 from gateway.sql.engine_text import WINDOW_NAMES, ExpressionText, balanced, quoted, text_literal
-from gateway.sql.lower import Lowering
+from gateway.sql.lower import Lowering, is_key
+from gateway.sql.reads import tested_columns
 from gateway.sqltypes import (
     BIGINT,
     DataType,
@@ -109,11 +110,13 @@ class Generator(ExpressionText):
         self.column_casts: dict[int, int] = {}
         self.over: str | None = None
         self.fresh = 0  # ids of columns made here, counting down
+        self.tested: set[int] = set()  # columns that conditions read
 
     # ------------------------------------------------------------------------------------------------------ statements
 
     def statement(self, rel: Rel) -> Generated:
         """The text for `rel`, output columns named c0..cn in its order."""
+        self.tested = tested_columns(rel)
         block = self.block(rel)
         names = [(c.id, f"c{i}") for i, c in enumerate(rel.columns)]
         text = self.select(block, names)
@@ -259,9 +262,12 @@ class Generator(ExpressionText):
             block = self.close(block)
         self.envs.append(block.env)
         block.items = []
+        kept = block.where if block.group is None else []
         for column, expr in zip(rel.columns, exprs, strict=True):
             if column.id in self.needed:
                 self.casts = 0
+                if kept and column.id in self.tested:  # the engine may test it before it filters
+                    expr = self.lowering.where(kept, expr)
                 block.items.append((column.id, self.expr(expr)))
                 self.column_casts[column.id] = self.casts
         self.envs.pop()
@@ -272,7 +278,8 @@ class Generator(ExpressionText):
         conditions = conjuncts_of(rel.condition)
         for condition in conditions:
             check_in_subqueries(condition)
-        conjuncts = [self.lowering.lower(c) for c in conditions]
+        joined = block.joined or bool(self.envs)
+        conjuncts = [self.lowering.join_condition(c) if joined else self.lowering.lower(c) for c in conditions]
         grouped = block.items is None and block.group is not None and not block.limited and not block.order
         if grouped and all(_has_column(c) and not _correlated(c) for c in conjuncts):
             self.envs.append(block.env)
@@ -310,7 +317,8 @@ class Generator(ExpressionText):
             words += " LATERAL"
         condition = ""
         if rel.condition is not None:
-            lowered = self.lowering.filters([self.lowering.lower(c) for c in conjuncts_of(rel.condition)])
+            conjuncts = [(c, self.lowering.join_condition(c)) for c in conjuncts_of(rel.condition)]
+            lowered = self.lowering.filters([e if is_key(c) else self.lowering.held(e) for c, e in conjuncts])
             self.envs.append(env)
             condition = " ON " + balanced([self.expr(c) for c in lowered], "AND")
             self.envs.pop()
@@ -329,7 +337,10 @@ class Generator(ExpressionText):
 
     def aggregate(self, rel: b.Aggregate) -> Block:
         block = self._open(rel.input)
-        keys = [self.lowering.lower(k) for k in rel.keys]
+        keys = [
+            self.lowering.where(block.where, e) if block.where and c.id in self.tested else e
+            for c, e in zip(rel.columns, map(self.lowering.lower, rel.keys), strict=False)
+        ]
         columns = rel.columns[len(keys) :]
         aggs = [(c, self.lowering.lower(a)) for c, a in zip(columns, rel.aggs, strict=False) if c.id in self.needed]
         # Literals as keys would be ordinals, grouping() wants columns, and DataFusion tells expressions apart by names that
@@ -617,83 +628,6 @@ def _grouping_id(texts: list[str], used: set[int], cast: Callable[[str, DataType
         for i, t in enumerate(texts)
     ]
     return "(" + (" + ".join(bits) or "CAST(0 AS BIGINT)") + ")"
-
-
-def needed_columns(rel: Rel) -> set[int]:
-    """The ids of `rel`'s columns and of all columns that they are computed from."""
-    needed = {c.id for c in rel.columns}
-    while _mark_once(rel, needed) & needed:
-        pass
-    return needed
-
-
-def _mark_once(rel: Rel, needed: set[int]) -> set[int]:
-    """Marks from the top down; the columns of projections that nobody had asked for when they were met."""
-    stack: list[Rel] = [rel]
-    seen: set[int] = set()
-    skipped: set[int] = set()
-    while stack:
-        r = stack.pop()
-        if id(r) in seen:
-            continue
-        seen.add(id(r))
-        if isinstance(r, b.Project):
-            exprs: Sequence[Expr] = [e for c, e in zip(r.columns, r.exprs, strict=True) if c.id in needed]
-            skipped.update(c.id for c in r.columns if c.id not in needed)
-        else:
-            exprs = expressions_of(r)
-        for expr in exprs:
-            if isinstance(expr, Col):
-                needed.add(expr.id)
-            else:
-                _mark(expr, needed, stack)
-        stack.extend(inputs_of(r))
-        if isinstance(r, b.SetOp):
-            for side in r.inputs:
-                needed.update(c.id for c in side.columns)
-        elif isinstance(r, b.Distinct):
-            needed.update(c.id for c in r.columns)
-        elif isinstance(r, b.CteRef):
-            needed.update(c.id for c in r.cte.plan.columns)
-            stack.append(r.cte.plan)
-    return skipped
-
-
-def _mark(expr: Expr, needed: set[int], stack: list[Rel]) -> None:
-    for e in b.nodes(expr):
-        if isinstance(e, Col):
-            needed.add(e.id)
-        elif isinstance(e, b.Subquery):
-            stack.append(e.plan)
-            needed.update(c.id for c in e.plan.columns)
-
-
-def inputs_of(rel: Rel) -> tuple[Rel, ...]:
-    """Direct input relations."""
-    if isinstance(rel, b.Join):
-        return (rel.left, rel.right)
-    if isinstance(rel, b.SetOp):
-        return rel.inputs
-    inner = getattr(rel, "input", None)
-    return (inner,) if inner is not None else ()
-
-
-def expressions_of(rel: Rel) -> Sequence[Expr]:
-    """The expressions that stand in the relation itself."""
-    rule = _EXPRESSIONS.get(type(rel))
-    return rule(rel) if rule is not None else ()
-
-
-_EXPRESSIONS: dict[type, Callable[[Any], Sequence[Expr]]] = {
-    b.Project: lambda rel: rel.exprs,
-    b.Filter: lambda rel: (rel.condition,),
-    b.Join: lambda rel: () if rel.condition is None else (rel.condition,),
-    b.Aggregate: lambda rel: (*rel.keys, *rel.aggs),
-    b.WindowRel: lambda rel: rel.windows,
-    b.Sort: lambda rel: [k.expr for k in rel.keys],
-    b.Values: lambda rel: [e for row in rel.rows for e in row],
-    b.Generate: lambda rel: (rel.generator,),
-}
 
 
 _RELATIONS: dict[type, Callable[[Generator, Any], Block]] = {

@@ -15,8 +15,9 @@ from gateway.sql import bound as b
 from gateway.sql.bound import Call, Cast, Col, Expr, Lit, Rel
 from gateway.sql.catalogue import Context
 from gateway.sql.fold import fold
-from gateway.sql.generate import conjuncts_of, expressions_of
+from gateway.sql.generate import conjuncts_of
 from gateway.sql.grouping import rebuilt
+from gateway.sql.reads import expressions_of
 from gateway.sqltypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, is_fractional, is_integral, is_nested
 
 _FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "="}

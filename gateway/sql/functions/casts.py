@@ -14,6 +14,7 @@ from gateway.sql import bound
 from gateway.sql.bound import Cast, Expr, Lit
 from gateway.sql.catalogue import Context
 from gateway.sql.coerce import decimal_for, plain
+from gateway.sql.functions.lowerings import raises
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -92,6 +93,10 @@ def lower_cast(cast: Cast, arg: Expr, context: Context) -> Expr:
         if folded is not None:
             return replace(folded, type=cast.type)
     if source == VOID:
+        if not isinstance(
+            arg, Lit
+        ):  # raise_error, or what holds its value: the type says nothing of whether it is computed
+            return bound.udf("typed_null", cast.type, arg, raises=raises(arg))
         return Lit(cast.type, True, None)
     if _same_storage(source, target):
         return replace(arg, type=cast.type, nullable=cast.nullable)

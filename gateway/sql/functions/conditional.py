@@ -9,7 +9,7 @@ from gateway.sql import bound
 from gateway.sql.bound import Call, Expr, Lit
 from gateway.sql.catalogue import Context, Function, Lower, Site, coerce_args, make, param
 from gateway.sql.coerce import coerced, least_common_of
-from gateway.sql.functions.lowerings import equals, lazy_case, native, not_null, refused, text
+from gateway.sql.functions.lowerings import equals, lazy_case, not_null, raises, refused, text
 from gateway.sqltypes import (
     BOOLEAN,
     DOUBLE,
@@ -178,6 +178,14 @@ def _isnan(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.fn("coalesce", BOOLEAN, bound.fn("isnan", BOOLEAN, args[0]), bound.lit(False, BOOLEAN), nullable=False)
 
 
+def _nanvl(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    """Spark evaluates the second operand only where the first is NaN."""
+    if not raises(args[1]):
+        return bound.fn("nanvl", call.type, *args, nullable=call.nullable)
+    left, right = args
+    return bound.case(call.type, (bound.fn("isnan", BOOLEAN, left), right), otherwise=left)
+
+
 def _bind_equal_null(function: Function, site: Site) -> Expr:
     _counted(site, 2)
     args, common = _common(site)
@@ -266,15 +274,14 @@ ROWS: tuple[Function, ...] = (
         "nanvl",
         (param(DOUBLE, FLOAT, common=True), param(DOUBLE, FLOAT, common=True)),
         returns=lambda args: args[0].type,
-        lower=native("nanvl"),
+        lower=_nanvl,
     ),
     Function("equal_null", bind=_bind_equal_null, lower=_equal_null),
-    Function("assert_true", bind=_bind_assert, lower=_assert_true, deterministic=False, shown=_shown_assert),
+    Function("assert_true", bind=_bind_assert, lower=_assert_true, shown=_shown_assert),
     Function(
         "raise_error",
         bind=_bind_raise,
         lower=_raise_error,
-        deterministic=False,
         shown=lambda call, args: f"raise_error(USER_RAISED_EXCEPTION, map(errorMessage, {args[0]}))",
     ),
     Function("typeof", bind=_bind_typeof, lower=_typeof),

@@ -232,11 +232,12 @@ def _position(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     rest = bound.fn("substr", STRING, source, wide)
     found = bound.fn("strpos", INT, rest, needle)
     shifted = bound.op("-", INT, bound.op("+", INT, found, start), integer(1))
-    unknown = bound.op("OR", BOOLEAN, bound.is_null(source), bound.is_null(needle))
     return bound.case(
         INT,
-        (bound.op("AND", BOOLEAN, unknown, bound.op("IS NOT NULL", BOOLEAN, start)), bound.null(INT)),
-        (bound.op("OR", BOOLEAN, bound.is_null(start), less_than(start, integer(1))), integer(0)),
+        (bound.is_null(start), integer(0)),  # one after the other, as Spark evaluates them
+        (bound.is_null(needle), bound.null(INT)),
+        (bound.is_null(source), bound.null(INT)),
+        (less_than(start, integer(1)), integer(0)),
         (equals(needle, text("")), integer(1)),
         (equals(found, integer(0)), integer(0)),
         otherwise=engine_cast(shifted, INT),
