@@ -128,8 +128,8 @@ class DataFileWriter:
                 raise ServerError("INTERNAL_ERROR", f"Column {column.name} came as {values.type}, not {arrow}.")
             values = values.cast(arrow)
         if not column.nullable and values.null_count:
-            text = f"NULL value appeared in the NOT NULL column {t.quote_if_needed(column.name)}."
-            raise UserError("NOT_NULL_CONSTRAINT_VIOLATION", text)
+            text = f"NOT NULL constraint violated for column: {t.quote_if_needed(column.name)}."
+            raise UserError("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", text)
         return fit(values, column.type) if isinstance(column.type, t.CharType) else values
 
     def _spread(self, arrays: list[pa.Array]) -> None:
@@ -247,15 +247,13 @@ class DataFileWriter:
 
 
 def fit(values: pa.Array, data_type: t.CharType) -> pa.Array:
-    """Texts as CHAR(n) or VARCHAR(n) hold them: extra trailing spaces cut, CHAR padded.
+    """Texts as CHAR(n) or VARCHAR(n) hold them: CHAR padded.
 
-    Raises UserError EXCEED_LIMIT_LENGTH for a text that is longer otherwise.
+    Raises UserError DELTA_EXCEED_CHAR_VARCHAR_LIMIT for a longer text, even if all of the rest are spaces.
     """
-    longest = pc.max(pc.utf8_length(values)).as_py() or 0
-    if longest > data_type.length:
-        if (pc.max(pc.utf8_length(pc.utf8_rtrim(values, " "))).as_py() or 0) > data_type.length:
-            raise UserError("EXCEED_LIMIT_LENGTH", f"Exceeds char/varchar type length limitation: {data_type.length}.")
-        values = pc.utf8_slice_codeunits(values, 0, data_type.length)
+    if (pc.max(pc.utf8_length(values)).as_py() or 0) > data_type.length:
+        text = f"A value exceeds the length limitation of {data_type.sql}."
+        raise UserError("DELTA_EXCEED_CHAR_VARCHAR_LIMIT", text)
     return pc.utf8_rpad(values, data_type.length, " ") if data_type.name == "CHAR" else values
 
 

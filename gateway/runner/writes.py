@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,14 +11,15 @@ from gateway.catalog.base import Catalog, TableName
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.delta import write
 from gateway.engine.base import Emit, Execution, Planned, SessionChange, Statement
-from gateway.errors import CanceledError, UnsupportedError, UserError, unsupported
+from gateway.errors import CanceledError, Span, UnsupportedError, UserError, unsupported
 from gateway.planner import plan
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done, rows_of
 from gateway.runner.views import is_view
 from gateway.sql import bound as b
 from gateway.sql import command_nodes as c
-from gateway.sql.coerce import can_store, coerced
+from gateway.sql.assignment import Assigned, assigned, overflown, too_few, too_many
+from gateway.sql.coerce import coerced
 from gateway.sql.compile import compile_query, projected, stored
 from gateway.sql.resolve import Binder, BoundQuery
 from gateway.sqltypes import BIGINT, VOID, StructField, StructType, struct
@@ -209,7 +210,7 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Runner, 
         emit(Planned("INSERT", decision.engine, decision.reason, _INSERTED, writes=True, is_query=True))
         result = write.append(table.location, _batches(execution, emit))
     except UserError as error:
-        raise _of_assignment(error, casts) from None
+        raise overflown(error, casts) from None
     return rows_of(
         "INSERT",
         _INSERTED,
@@ -224,93 +225,72 @@ def _quoted(name: TableName) -> str:
     return f"`{name.catalog}`.`{name.schema}`.`{name.table}`"
 
 
-# Columns by the types (source, target) that an INSERT casts to fill them.
-Casts = dict[tuple[str, str], list[str]]
-
-
-def _of_assignment(error: UserError, casts: Casts) -> UserError:
-    """An overflow in a cast to a column's type as Spark calls it; every other error as it is.
-
-    Told by the types in the message: a cast of the same types that the user wrote cannot be told apart, and is as right.
-    """
-    if error.condition != "CAST_OVERFLOW":
-        return error
-    for (source, target), columns in casts.items():
-        if f'of the type "{source}" cannot be cast to "{target}" due' in error.message:
-            names = " or ".join(f"`{name}`" for name in columns)
-            return UserError(
-                "CAST_OVERFLOW_IN_TABLE_INSERT",
-                f'Fail to assign a value of "{source}" type to the "{target}" type column or variable {names} due to an '
-                "overflow. Use `try_cast` on the input value to tolerate overflow and return NULL instead.",
-                sqlstate="22003",
-                span=error.span,
-            )
-    return error
-
-
 def _aligned(
     command: c.Insert, schema: StructType, query: BoundQuery, binder: Binder, table: str
-) -> tuple[BoundQuery, Casts]:
+) -> tuple[BoundQuery, list[Assigned]]:
     """The query's columns as the table's: by position, by the given list, or by name; missing ones NULL."""
-    fields = schema.fields
-    given = list(query.rel.columns)
+    span = command.table.span
+    given, extra = _by_name(command, schema, query.rel.columns, table)
+    casts: list[Assigned] = []
+    exprs: list[b.Expr] = []
+    for f in schema.fields:
+        found = given.get(f.name.lower())
+        if found is not None:
+            casts += assigned(found.type, f, table, command.by_name, command.query.span)
+            exprs.append(coerced(found, f.type))
+        elif f.nullable:
+            exprs.append(b.null(f.type))
+        else:
+            text = f"Column {f.name} is not specified in INSERT."
+            raise UserError("DELTA_INSERT_COLUMN_MISMATCH", text, span=span)
+    if extra:
+        raise too_many(table, extra, span)
+    return projected(query, binder, exprs, schema), casts
+
+
+def _by_name(
+    command: c.Insert, schema: StructType, given: Sequence[b.Col], table: str
+) -> tuple[dict[str, b.Col], list[str]]:
+    """The query's columns by the lower-cased names of the table's that they fill, and the names of those that fill none."""
+    span = command.table.span
+    known = [f.name for f in schema.fields]
+    lower = [name.lower() for name in known]
     if command.by_name:
-        names = [column.name for column in given]
-    elif command.columns is not None:
-        names = [n.parts[-1] for n in command.columns]
-    else:
-        names = [f.name for f in fields]
+        names = [g.name for g in given]
+        found = _distinct(names, given, "DELTA_DUPLICATE_COLUMNS_FOUND.READ_SCHEMA", span)
+        return found, [name for name in names if name.lower() not in lower]
+    if command.columns is None:
+        if len(given) < len(known):
+            raise too_few(table, "data columns", len(known), len(given), span)
+        return dict(zip(lower, given, strict=False)), [g.name for g in given[len(known) :]]
+    names = [n.parts[-1] for n in command.columns]
+    found = _distinct(names, given, "COLUMN_ALREADY_EXISTS", span)
     if len(names) != len(given):
-        kind = "TOO_MANY_DATA_COLUMNS" if len(given) > len(names) else "NOT_ENOUGH_DATA_COLUMNS"
+        many = len(given) > len(names)
         raise UserError(
-            f"INSERT_COLUMN_ARITY_MISMATCH.{kind}",
-            f"Cannot write to {table}, the reason is {'too many' if len(given) > len(names) else 'not enough'} data "
+            f"INSERT_COLUMN_ARITY_MISMATCH.{'TOO_MANY' if many else 'NOT_ENOUGH'}_DATA_COLUMNS",
+            f"Cannot write to {table}, the reason is {'too many' if many else 'not enough'} data "
             f"columns: table columns: {', '.join(f'`{n}`' for n in names)}; data columns: "
             f"{', '.join(f'`{g.name}`' for g in given)}.",
-            span=command.table.span,
+            span=span,
         )
-    by_name: dict[str, b.Expr] = {}
-    casts: Casts = {}
-    known = {f.name.lower() for f in fields}
-    for name, column in zip(names, given, strict=True):
-        if name.lower() not in known and command.by_name:
-            raise UserError(
-                "INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_COLUMNS",
-                f"Cannot write incompatible data for the table {table}: Cannot write extra columns `{name}`.",
-                span=command.table.span,
-            )
-        if name.lower() not in known:
+    for name in names:
+        if name.lower() not in lower:
             raise UserError(
                 "UNRESOLVED_COLUMN.WITH_SUGGESTION",
                 f"A column with name `{name}` cannot be resolved. Did you mean one of the following? "
-                f"[{', '.join(f'`{f.name}`' for f in fields[:5])}].",
-                span=command.table.span,
+                f"[{', '.join(f'`{k}`' for k in known[:5])}].",
+                span=span,
             )
-        if name.lower() in by_name and command.by_name:
-            raise UserError(
-                "INCOMPATIBLE_DATA_FOR_TABLE.AMBIGUOUS_COLUMN_NAME",
-                f"Cannot write incompatible data for the table {table}: Ambiguous column name in the input data `{name}`.",
-                span=command.table.span,
-            )
-        if name.lower() in by_name:
-            raise UserError(
-                "COLUMN_ALREADY_EXISTS", f"The column `{name}` is given more than once.", span=command.table.span
-            )
-        by_name[name.lower()] = column
-    exprs: list[b.Expr] = []
-    for f in fields:
-        found = by_name.get(f.name.lower())
-        if found is None:
-            exprs.append(b.null(f.type))
-            continue
-        if not can_store(found.type, f.type):
-            raise UserError(
-                "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST",
-                f"Cannot write incompatible data for the table {table}: Cannot safely cast `{f.name}` "
-                f'"{found.type.sql}" to "{f.type.sql}".',
-                span=command.query.span,
-            )
-        if found.type != f.type:
-            casts.setdefault((found.type.sql, f.type.sql), []).append(f.name)
-        exprs.append(coerced(found, f.type))
-    return projected(query, binder, exprs, schema), casts
+    return found, []
+
+
+def _distinct(names: Sequence[str], given: Sequence[b.Col], condition: str, span: Span | None) -> dict[str, b.Col]:
+    """Columns by lower-cased name, as far as there are names and columns. Raises UserError for a name that is there twice."""
+    found: dict[str, b.Col] = {}
+    for at, name in enumerate(names):
+        if name.lower() in (n.lower() for n in names[:at]):
+            raise UserError(condition, f"The column `{name}` is given more than once.", span=span)
+        if at < len(given):
+            found[name.lower()] = given[at]
+    return found

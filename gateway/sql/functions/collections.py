@@ -76,8 +76,8 @@ def _bind_map(function: Function, site: Site) -> Expr:
     if len(site.args) % 2:
         raise site.wrong_count("2n (n > 0)")
     keys, values = site.args[::2], site.args[1::2]
-    key = least_common_of(a.type for a in keys) if keys else STRING
-    value = least_common_of(a.type for a in values) if values else STRING
+    key = least_common_of(a.type for a in keys)
+    value = least_common_of(a.type for a in values)
     if key is None or value is None:
         which = "KEY" if key is None else "VALUE"
         types = ", ".join(f'"{a.type.sql}"' for a in (keys if key is None else values))

@@ -188,12 +188,17 @@ def test_failure_leaves_nothing(tmp_path: Path) -> None:
 def test_not_null_and_lengths(tmp_path: Path) -> None:
     schema = t.struct(t.StructField("id", t.INT, nullable=False), t.StructField("v", t.varchar(3)))
     create_table(str(tmp_path / "t"), schema)
-    for row, condition in (([None, "a"], "NOT_NULL_CONSTRAINT_VIOLATION"), ([1, "abcd"], "EXCEED_LIMIT_LENGTH")):
+    long = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+    for row, condition in (
+        ([None, "a"], "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"),
+        ([1, "abcd"], long),
+        ([1, "abc "], long),
+    ):
         with pytest.raises(UserError) as caught:
             append(str(tmp_path / "t"), [batch_of(schema, row)])
         assert caught.value.condition == condition
-    append(str(tmp_path / "t"), [batch_of(schema, [1, "abc   "])])
-    assert read_by_deltalake(tmp_path / "t") == [{"id": 1, "v": "abc"}]
+    append(str(tmp_path / "t"), [batch_of(schema, [1, "ab "])])
+    assert read_by_deltalake(tmp_path / "t") == [{"id": 1, "v": "ab "}]
 
 
 def test_concurrent_appends_lose_nothing(tmp_path: Path) -> None:
