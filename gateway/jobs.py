@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.sqltypes import DataType
+from gateway.sqltypes import DataType, StructType
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,8 @@ class TempView:
     `views` holds the lower-cased names of the temporary views that its query may mean (None: all): one that is made later
     does not take the place of a table in an older view. `time_zone` is the zone that its query was made under, "" if its
     meaning does not depend on it. `collation` is the default one of its text, "" for the usual one. `settings`
-    are those that only the second engine honours, with its names, that it was made under.
+    are those that only the second engine honours, with its names, that it was made under. `made` is what its query
+    answered then, which it is held to; None: it is not known.
     """
 
     name: str
@@ -33,6 +34,7 @@ class TempView:
     time_zone: str = ""
     collation: str = ""
     settings: tuple[tuple[str, str], ...] = ()
+    made: StructType | None = None
 
 
 @dataclass(frozen=True, slots=True)

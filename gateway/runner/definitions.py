@@ -16,6 +16,7 @@ from gateway.sql.made_view import MadeView
 from gateway.sql.spark_literals import quoted_text, spark_value
 from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement
+from gateway.sqltypes import StructType
 
 _WITHOUT_TEXT = ("array", "map", "struct", "variant", "binary")
 
@@ -83,8 +84,8 @@ def declared(statement: Read, state: SessionState) -> tuple[SessionChange, ...]:
     )
 
 
-def temporary_view(view: MadeView, state: SessionState) -> TempView:
-    """What a session keeps of a temporary view over a query that only Spark knows."""
+def temporary_view(view: MadeView, state: SessionState, made: StructType | None = None) -> TempView:
+    """What a session keeps of a temporary view over a query that only Spark knows, and that answers the columns `made`."""
     name = view.name[-1]
     return TempView(
         name,
@@ -97,6 +98,7 @@ def temporary_view(view: MadeView, state: SessionState) -> TempView:
         time_zone=context_of(state).time_zone,
         collation=view.collation,
         settings=tuple(sorted(honoured_by_spark(state.settings).items())),
+        made=made,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,19 +11,20 @@ from gateway.catalog.base import Catalog, TableName
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.config.session import GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS, TIMEZONE
 from gateway.delta.schema import parse_schema, struct_of
-from gateway.engine.base import Emit
+from gateway.engine.base import Emit, TempView
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.mirror import Mirror, MirroredObject, MirroredTable
 from gateway.errors import CanceledError, GatewayError, unsupported
 from gateway.runner.sent import sent
+from gateway.sql.coerce import can_upcast, nullable_inside, plain
 from gateway.sql.made_view import EVOLUTION, clauses, function_of
-from gateway.sql.relations import columns_of
 from gateway.sql.respell import Head, Respelt, database
 from gateway.sql.scope import quote_part
 from gateway.sql.spark_literals import quoted_text
 from gateway.sql.statement import Statement as Read
 from gateway.sql.statement import read_statement
-from gateway.sqltypes import StructType, struct
+from gateway.sql.view_columns import columns_of, columns_of_temporary, no_upcast
+from gateway.sqltypes import StructField, StructType, struct
 
 #: Settings of a session under which a text may mean something else, with Spark's names.
 SPARK_SETTINGS = {
@@ -190,12 +191,7 @@ class Registrar:
                 at == i and now[at].type == f.type for i, (at, f) in enumerate(zip(found, kept, strict=True))
             )
             if not alike:
-                names = [now[at].name.lower() for at in found]
-                if len(set(names)) != len(names):
-                    raise unsupported(f"The view `{view.name}`, whose query has changed and names columns alike,")
-                casts = (f"CAST({quote_part(now[at].name)} AS {f.type.sql})" for at, f in zip(found, kept, strict=True))
-                pairs = (f"{cast} AS {quote_part(f.name)}" for cast, f in zip(casts, kept, strict=True))
-                text = f"SELECT {', '.join(pairs)} FROM ({text})"
+                text = _recast(str(view.name), text, [now[at].name for at in found], kept)
             session.sql(f"CREATE OR REPLACE VIEW {name} ({columns}) {clauses(view.collation, '')}AS {text}")
             return alike and not view.mode
 
@@ -206,6 +202,33 @@ class Registrar:
         if [(f.name, f.type) for f in schema.fields] != [(f.name, f.type) for f in view.schema.fields]:
             names = view.query_columns if view.named else tuple(f.name for f in schema.fields)
             self._catalogs[view.name.catalog.lower()].put(replace(view, schema=schema, query_columns=names), True)
+
+
+def text_as_made(view: TempView, made: Sequence[StructField], text: str, names: Sequence[str], now: StructType) -> str:
+    """The text of a temporary view that answers the columns `made` that the view was made with.
+
+    `text` answers `now`, under `names` in Spark. Raises UserError for a column that is gone, or that has another type by now of
+    which values may be lost.
+    """
+    types = [nullable_inside(plain(f.type)) for f in now.fields]
+    wanted = [nullable_inside(plain(f.type)) for f in made]
+    if [f.name for f in now.fields] == [f.name for f in made] and types == wanted:
+        return text
+    found = columns_of_temporary(view, [f.name for f in now.fields])
+    for at, want in zip(found, wanted, strict=True):
+        if not can_upcast(types[at], want):
+            raise no_upcast(now.fields[at].name, types[at], want)
+    kept = [replace(f, type=plain(f.type)) for f in made]
+    return _recast(view.name, text, [names[at] for at in found], kept)
+
+
+def _recast(view: str, text: str, names: Sequence[str], fields: Sequence[StructField]) -> str:
+    """A query over `text` that casts its columns of these names to the types and names of `fields`."""
+    if len({name.lower() for name in names}) != len(names):
+        raise unsupported(f"The view `{view}`, whose query has changed and names columns alike,")
+    casts = (f"CAST({quote_part(name)} AS {f.type.sql})" for name, f in zip(names, fields, strict=True))
+    pairs = (f"{cast} AS {quote_part(f.name)}" for cast, f in zip(casts, fields, strict=True))
+    return f"SELECT {', '.join(pairs)} FROM ({text})"
 
 
 class _Kept:

@@ -35,7 +35,7 @@ from gateway.runner import definitions, made
 from gateway.runner.answer import RESULT
 from gateway.runner.context import context_of
 from gateway.runner.readable import check_readable
-from gateway.runner.registered import SPARK_SETTINGS, Registered, Registrar
+from gateway.runner.registered import SPARK_SETTINGS, Registered, Registrar, text_as_made
 from gateway.runner.sent import sent
 from gateway.sql.bound import Lit
 from gateway.sql.functions.names import SPARK_NAMES
@@ -286,10 +286,10 @@ class SparkRunner:
                 "or replace the existing view.",
             )
         self.prepare(job, slot, respelt, emit)
-        self._schema(slot.spark.sql(sent(slot.spark, respelt)))
+        schema = self._schema(slot.spark.sql(sent(slot.spark, respelt)))
         if view.collation:
             slot.spark.sql(f"SELECT '' COLLATE {quote_part(view.collation)}")  # fails for one that does not exist
-        kept = definitions.temporary_view(view, state)
+        kept = definitions.temporary_view(view, state, schema)
         emit(Planned("CREATE_VIEW", "spark", job.route, RESULT, is_query=False))
         emit(Finished(0, changes=(SessionChange("put_view", name.lower(), view=kept),)))
 
@@ -448,9 +448,13 @@ class SparkRunner:
         columns = f"({', '.join(quote_part(c) for c in view.columns)}) " if view.columns else ""
         with _settings_of(slot, job, view):
             said = columns + clauses(view.collation, "")
-            text = sent(slot.spark, respelt)
+            text = plain = sent(slot.spark, respelt)
+            if view.made is not None:
+                frame = slot.spark.sql(text)
+                text = text_as_made(view, view.made.fields, text, frame.columns, self._schema(frame))
             slot.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quote_part(view.name)} {said}AS {text}")
-        slot.views[name] = view, respelt.text
+        # Casts hold for the columns of the moment: such a view is made anew for the next statement.
+        slot.views[name] = view, respelt.text if text == plain else ""
 
     def _view_text(self, job: Statement, view: TempView) -> Respelt:
         views = frozenset(job.session.views)

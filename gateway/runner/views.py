@@ -35,7 +35,14 @@ def is_view(name: c.Name, env: Environment) -> bool:
 
 
 def columns(view: TempView, env: Environment, runner: Runner) -> tuple[StructField, ...]:
-    """Names and types of a view's columns."""
+    """Names and types of a view's columns: those that it was made with, as far as that is known."""
+    if view.made is None:
+        return _columns_now(view, env, runner)
+    names = view.columns or tuple(f.name for f in view.made.fields)
+    return tuple(replace(f, name=name) for f, name in zip(view.made.fields, names, strict=True))
+
+
+def _columns_now(view: TempView, env: Environment, runner: Runner) -> tuple[StructField, ...]:
     name = view.name.replace("`", "``")
     command = parse_statement(f"SELECT * FROM `{name}`")
     assert isinstance(command, c.Query)
@@ -71,12 +78,13 @@ def create_view(command: c.CreateView, job: Statement, env: Environment, runner:
         command.comment,
         views=frozenset(v for v in env.session.views if v.replace("`", "``") in text.lower()),
         time_zone=env.context.time_zone if _depends_on_zone(command.query.tree, env, runner) else "",
+        made=query.schema,
     )
     if replaced:
         # Found by using the view as it would be: its query may read the old one through other views.
         session = replace(env.session, views={**env.session.views, name.lower(): view})
         try:
-            columns(view, replace(env, session=session), runner)
+            _columns_now(view, replace(env, session=session), runner)
         except UserError as error:
             if error.condition == "RECURSIVE_VIEW":
                 error.span = command.name.span

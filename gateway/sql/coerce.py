@@ -67,6 +67,17 @@ def plain(t: DataType) -> DataType:
     return t
 
 
+def nullable_inside(t: DataType) -> DataType:
+    """The type with everything inside of it nullable, and without comments."""
+    if isinstance(t, ArrayType):
+        return array(nullable_inside(t.element), True)
+    if isinstance(t, MapType):
+        return map_of(nullable_inside(t.key), nullable_inside(t.value), True)
+    if isinstance(t, StructType):
+        return struct(*(StructField(f.name, nullable_inside(f.type), True) for f in t.fields))
+    return t
+
+
 def decimal_for(t: DataType) -> DecimalType:
     """The decimal that holds every value of an integral type; a decimal itself."""
     if isinstance(t, DecimalType):
@@ -476,6 +487,26 @@ def _fits_decimal(source: DataType, target: DecimalType) -> bool:
     d = decimal_for(source)
     digits, room = d.precision - d.scale, target.precision - target.scale
     return room > digits if d.scale > target.scale else room >= digits
+
+
+def can_upcast(source: DataType, target: DataType) -> bool:
+    """Whether a column of a temporary view, made as `target`, may come as `source` by now (Spark's Cast.canUpCast)."""
+    source, target = plain(source), plain(target)
+    if source in (target, VOID):
+        return True
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return source.contains_null <= target.contains_null and can_upcast(source.element, target.element)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        types = can_upcast(source.key, target.key) and can_upcast(source.value, target.value)
+        return types and source.value_contains_null <= target.value_contains_null
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        return len(source.fields) == len(target.fields) and all(
+            f.nullable <= g.nullable and can_upcast(f.type, g.type)
+            for f, g in zip(source.fields, target.fields, strict=True)
+        )
+    if is_nested(source) or is_nested(target) or target == BINARY:
+        return False
+    return _upcasts(source, target)
 
 
 _WIDTHS = (*INTEGRALS, FLOAT, DOUBLE)

@@ -40,6 +40,7 @@ from gateway.sql.functions.operators import comparison
 from gateway.sql.grouping import contains
 from gateway.sql.scope import Scope, Source
 from gateway.sql.tree import span_of
+from gateway.sql.view_columns import cast_columns, kept_columns
 from gateway.sqltypes import BIGINT, BOOLEAN, StructType, is_numeric
 
 Node = exp.Expr
@@ -247,19 +248,20 @@ class Relations:
         except UserError as error:
             error.span = span
             raise
-        if view.columns:
-            names = list(view.columns)
-            exprs = rel.columns
-            columns = tuple(Col(c.type, c.nullable, self.ids.take(), n) for c, n in zip(exprs, names, strict=True))
-            return Project(columns, rel, exprs)
-        return rel
+        exprs = kept_columns(view, rel.columns, span)
+        names = view.columns
+        if not names:
+            if exprs is rel.columns or view.made is None:
+                return rel
+            names = tuple(f.name for f in view.made.fields)
+        columns = tuple(Col(e.type, e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True))
+        return Project(columns, rel, tuple(exprs))
 
     def _stored_view(self, view: StoredView, span: Span | None) -> Rel:
         """A lasting view: no temporary view is seen in it, and its columns keep the types that it was made with."""
         text = TempView(str(view.name), view.query, (), view.catalog, view.schema_name, views=frozenset())
         rel = self._view(text, span)
-        found = columns_of(view, [c.name for c in rel.columns], span)
-        exprs = tuple(coerced(rel.columns[at], f.type) for at, f in zip(found, view.schema.fields, strict=True))
+        exprs = cast_columns(view, rel.columns, span)
         columns = tuple(
             Col(e.type, e.nullable, self.ids.take(), f.name) for e, f in zip(exprs, view.schema.fields, strict=True)
         )
@@ -502,31 +504,6 @@ class MergedColumn:
             expr.shown = name
             expr.data = ("merged",)
         return expr
-
-
-def columns_of(view: StoredView, names: Sequence[str], span: Span | None = None) -> list[int]:
-    """Which columns of a query that answers `names` now are those of the view, which was made of `query_columns`.
-
-    Raises UserError INCOMPATIBLE_VIEW_SCHEMA_CHANGE if one is not there any more, or not alone.
-    """
-    made = [n.lower() for n in view.query_columns]
-    now = [n.lower() for n in names]
-    found = []
-    for at, name in enumerate(made):
-        same = [i for i, n in enumerate(now) if n == name]
-        if len(same) != made.count(name):
-            raise UserError(
-                "INCOMPATIBLE_VIEW_SCHEMA_CHANGE",
-                f"The SQL query of view `{view.name.catalog}`.`{view.name.schema}`.`{view.name.table}` has an "
-                f"incompatible schema change and column {view.query_columns[at]} cannot be resolved. Expected "
-                f"{made.count(name)} columns named {view.query_columns[at]} but got "
-                f"[{', '.join(names[i] for i in same)}]. Please try to re-create the view by running: "
-                f"CREATE OR REPLACE VIEW {view.name} AS {view.query}.",
-                sqlstate="51024",
-                span=span,
-            )
-        found.append(same[made[:at].count(name)])
-    return found
 
 
 def _certain(expr: Expr) -> bool:

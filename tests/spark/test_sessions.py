@@ -35,6 +35,26 @@ def test_a_view_over_a_table_that_is_made_anew(sql: Sql) -> None:
     assert sql.spark("SELECT * FROM over_table") == [(5,)]
 
 
+@pytest.mark.parametrize("read_before", [False, True])
+def test_a_view_keeps_the_columns_that_it_was_made_with(sql: Sql, read_before: bool) -> None:
+    sql.embedded("CREATE OR REPLACE TABLE kept AS SELECT 1 AS n, 'x' AS s")
+    sql.embedded("CREATE OR REPLACE TEMPORARY VIEW keeps AS SELECT * FROM kept")
+    if read_before:
+        assert sql.spark("SELECT * FROM keeps") == [(1, "x")]
+    for columns, answer in (
+        ("'new' AS a, 'y' AS s, 5Y AS n", [(5, "y")]),
+        ("5L AS n, 'y' AS s", "CANNOT_UP_CAST_DATATYPE"),
+        ("5 AS n", "INCOMPATIBLE_VIEW_SCHEMA_CHANGE"),
+    ):
+        sql.embedded(f"CREATE OR REPLACE TABLE kept AS SELECT {columns}")
+        for run in (sql.embedded, sql.spark):
+            if isinstance(answer, list):
+                assert run("SELECT * FROM keeps") == answer
+            else:
+                with pytest.raises(Exception, match=answer):
+                    run("SELECT n FROM keeps")
+
+
 @pytest.mark.parametrize("order", ["hiding, reader", "reader, hiding"])
 def test_a_view_that_hides_a_table_from_later_texts_only(sql: Sql, order: str) -> None:
     sql.embedded("CREATE OR REPLACE TABLE hiding AS SELECT 'table' AS x")

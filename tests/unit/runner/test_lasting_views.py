@@ -283,3 +283,19 @@ def test_a_table_of_another_format_is_described_and_dropped_without_spark(shop: 
     shop.run("DROP TABLE p")
     assert not os.path.exists(location)
     assert refused(shop, "SELECT * FROM p").condition == "TABLE_OR_VIEW_NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("column", "condition"),
+    [
+        ("ARRAY<INT>", "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"),
+        ("DATE", "DATATYPE_MISMATCH.CAST_WITH_FUNC_SUGGESTION"),
+    ],
+)
+def test_a_type_that_no_cast_takes(session: Session, column: str, condition: str) -> None:
+    session.run("CREATE TABLE changing (a INT, b STRING)")
+    session.run("CREATE VIEW lasting AS SELECT * FROM changing")
+    session.run(f"CREATE OR REPLACE TABLE changing (a {column}, b STRING)")
+    with pytest.raises(GatewayError) as caught:
+        session.run("SELECT b FROM lasting")
+    assert caught.value.condition == condition

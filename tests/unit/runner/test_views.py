@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gateway.errors import GatewayError
@@ -189,6 +191,63 @@ def test_a_view_is_not_read_in_another_zone_if_that_matters(session: Session, qu
             assert len(session.rows(f"SELECT * FROM {view} ORDER BY 1 LIMIT 1")) == 1
     session.run("SET TIME ZONE 'Europe/Berlin'")
     assert session.rows("SELECT * FROM v ORDER BY 1 LIMIT 1") == before
+
+
+GONE, NARROW = "INCOMPATIBLE_VIEW_SCHEMA_CHANGE", "CANNOT_UP_CAST_DATATYPE"
+
+
+@pytest.mark.parametrize(
+    ("query", "columns", "outcome"),
+    [
+        ("SELECT * FROM t", "a INT, b STRING, c INT", [("a", "int", True), ("b", "string", True)]),
+        ("SELECT * FROM t", "c INT, b STRING, a INT", [("a", "int", True), ("b", "string", True)]),
+        ("SELECT * FROM t", "A INT, B STRING", [("a", "int", True), ("b", "string", True)]),
+        ("SELECT * FROM t", "a SMALLINT, b STRING", [("a", "int", True), ("b", "string", True)]),
+        ("SELECT * FROM t", "a INT NOT NULL, b DATE", [("a", "int", False), ("b", "string", True)]),
+        ("SELECT a FROM t", "a INT", [("a", "int", True)]),
+        ("SELECT * FROM t", "a INT", GONE),
+        ("SELECT * FROM t", "a INT, z STRING", GONE),
+        ("SELECT * FROM t", "a BIGINT, b STRING", NARROW),
+        ("SELECT b FROM t", "a INT, b BINARY", [("b", "string", True)]),
+        ("SELECT b FROM t", "a INT, b ARRAY<STRING>", NARROW),
+        ("SELECT a FROM t", "a STRING, b STRING", NARROW),
+        ("SELECT b, count(*) AS n, a + 1 AS z FROM t GROUP BY ALL", "a BIGINT, b STRING", NARROW),
+        ("SELECT a AS z, * FROM t", "a INT, b STRING, z INT", GONE),
+        ("SELECT CAST(a AS BIGINT) AS a FROM t", "a TIMESTAMP, b STRING", [("a", "bigint", True)]),
+        ("SELECT array(coalesce(a, 0)) AS c FROM t", "a INT NOT NULL, b STRING", [("c", "array<int>", False)]),
+        ("SELECT array(a) AS c FROM t", "a SMALLINT, b STRING", [("c", "array<int>", False)]),
+        ("SELECT named_struct('x', a) AS c FROM t", "a DOUBLE, b STRING", NARROW),
+        ("SELECT map(1, a) AS c FROM t", "a TINYINT, b STRING", [("c", "map<int,int>", False)]),
+    ],
+)
+def test_a_view_keeps_its_columns(session: Session, query: str, columns: str, outcome: Any) -> None:
+    session.run("CREATE TABLE t (a INT, b STRING)")
+    session.run(f"CREATE TEMPORARY VIEW v AS {query}")
+    session.run("CREATE TEMPORARY VIEW w AS SELECT * FROM v")
+    described = session.rows("DESCRIBE v")
+    session.run(f"CREATE OR REPLACE TABLE t ({columns})")
+    for view in ("v", "w"):
+        if isinstance(outcome, str):
+            assert refused(session, f"SELECT 1 FROM {view}").condition == outcome
+        else:
+            assert session.run(f"SELECT * FROM {view}").columns == outcome
+    assert session.rows("DESCRIBE v") == described
+
+
+def test_a_view_finds_its_columns_by_name(session: Session) -> None:
+    session.run("CREATE TABLE t (a INT, b STRING)")
+    session.run("CREATE TEMPORARY VIEW v (p, q) AS SELECT * FROM t")
+    session.run("CREATE OR REPLACE TABLE t AS SELECT 'x' AS b, 7Y AS a")
+    assert session.rows("SELECT q, p FROM v") == [("x", 7)]
+    session.run("DROP TABLE t")
+    assert session.rows("DESCRIBE v") == [("p", "int", None), ("q", "string", None)]
+
+
+def test_what_may_be_null_by_now_does_not_fit_an_array_without(session: Session) -> None:
+    session.run("CREATE TABLE t (a INT NOT NULL)")
+    session.run("CREATE TEMPORARY VIEW v AS SELECT array(a) AS c FROM t")
+    session.run("CREATE OR REPLACE TABLE t (a INT)")
+    assert refused(session, "SELECT c FROM v").condition == NARROW
 
 
 def test_odd_names(session: Session) -> None:
