@@ -74,6 +74,16 @@ class HttpConnection:
 
     def post(self, body: bytes) -> tuple[int, bytes | bytearray]:
         """Status and body of the answer. Raises OSError, and ConnectionError for a damaged one."""
+        self.send(body)
+        try:
+            first = self._receive(65536)
+        except OSError:
+            self.close()
+            raise
+        return self._answer(first)
+
+    def send(self, body: bytes) -> None:
+        """The request alone, without waiting for its answer. Raises OSError."""
         if self._socket is not None and _is_stale(self._socket):
             self.close()
         if self._socket is None:
@@ -81,11 +91,9 @@ class HttpConnection:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self._socket.sendall(b"%s%d\r\n\r\n%s" % (self._head, len(body), body))
-            first = self._receive(65536)
         except OSError:
             self.close()
             raise
-        return self._answer(first)
 
     def _answer(self, data: bytes) -> tuple[int, bytes | bytearray]:
         assert self._socket is not None

@@ -12,7 +12,7 @@ from typing import Any
 from gateway.engine.base import Parameter
 from gateway.errors import GatewayError, ProtocolError
 from gateway.protocol import versions
-from gateway.service.api import Handle, OperationStatus, Orientation, ResultOptions, State
+from gateway.service.api import Handle, OperationStatus, ResultOptions, State
 from gateway.sqltypes import STRING, DataType, DecimalType, IntervalType, StructField, StructType, struct
 from gateway.thrift_gen.TCLIService import ttypes
 
@@ -27,16 +27,6 @@ STATES: dict[State, int] = {
     State.TIMEDOUT: ttypes.TOperationState.TIMEDOUT_STATE,
 }
 TERMINAL = frozenset({State.FINISHED, State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
-
-ORIENTATIONS: dict[int | None, Orientation] = {
-    None: Orientation.NEXT,
-    ttypes.TFetchOrientation.FETCH_NEXT: Orientation.NEXT,
-    ttypes.TFetchOrientation.FETCH_PRIOR: Orientation.PRIOR,
-    ttypes.TFetchOrientation.FETCH_RELATIVE: Orientation.RELATIVE,
-    ttypes.TFetchOrientation.FETCH_ABSOLUTE: Orientation.ABSOLUTE,
-    ttypes.TFetchOrientation.FETCH_FIRST: Orientation.FIRST,
-    ttypes.TFetchOrientation.FETCH_LAST: Orientation.LAST,
-}
 
 # Errors that mean "this handle is none of yours": clients reopen on INVALID_HANDLE_STATUS.
 HANDLE_CONDITIONS = frozenset({"INVALID_SESSION_HANDLE", "INVALID_OPERATION_HANDLE"})

@@ -23,7 +23,7 @@ from typing import Any
 
 from gateway.errors import GatewayError, ProtocolError, ServerError, unsupported
 from gateway.observability import counter, histogram, log
-from gateway.protocol import codec, convert, information, pages, versions
+from gateway.protocol import codec, convert, information, orientation, pages, versions
 from gateway.protocol.reader import Budget
 from gateway.protocol.writer import Buffer
 from gateway.service.api import (
@@ -256,15 +256,10 @@ class ThriftHandler:
         if request.fetchType == _LOG_ROWS:
             self._service.operation_status(caller.principal, operation, 0.0)
             return ttypes.TFetchResultsResp(status=convert.success(), hasMoreRows=False, results=pages.no_log())
-        orientation = convert.ORIENTATIONS.get(request.orientation)
-        if orientation is None:
-            raise ProtocolError("INVALID_FETCH_ORIENTATION", f"Unknown fetch orientation {request.orientation}.")
-        if request.startRowOffset is not None and orientation is Orientation.NEXT:
-            orientation = Orientation.ABSOLUTE
         page = self._service.fetch(
             caller.principal,
             operation,
-            orientation,
+            orientation.asked(request.orientation, request.startRowOffset),
             self._rows(request.maxRows),
             request.maxBytes,
             request.startRowOffset,

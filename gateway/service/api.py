@@ -32,7 +32,7 @@ class State(StrEnum):
 
 
 class Orientation(StrEnum):
-    """Directions of FetchResults; ABSOLUTE uses `start_row_offset`."""
+    """Directions of FetchResults; `Operation.fetch` says what each does with a `start_row_offset`."""
 
     NEXT = "NEXT"
     PRIOR = "PRIOR"
@@ -189,7 +189,7 @@ class Service(Protocol):
         start_row_offset: int | None,
     ) -> Page:
         """A page; waits until at least one row is there or the result has ended. A repeated fetch of the same
-        `start_row_offset` gives the same rows."""
+        rows gives the same."""
 
     def cancel(self, principal: Principal, operation: Handle) -> None: ...
 

@@ -144,6 +144,7 @@ class Operation:
         self._fetching = threading.Lock()
         self._next_row = 0
         self._page_start = 0
+        self._names_rows = False  # its client says with which row a page is to begin
         self._streams = False  # enough rows of a large result are there for clients to begin
         self._page: tuple[int, int, int, int] | None = None  # start, asked rows, asked bytes, rows given
 
@@ -375,8 +376,8 @@ class Operation:
         """A page; waits for its first row or the end of the result. Raises the operation's error.
 
         NEXT goes on where the last page ended, PRIOR ends where it began, RELATIVE skips `offset` rows from where it
-        ended; NEXT and ABSOLUTE with an `offset` start there; LAST waits for the end. The same page asked for again holds
-        the same rows.
+        ended; ABSOLUTE and NEXT with an `offset` start there, but NEXT with 0 goes on until another row was named with it;
+        LAST waits for the end. The same page asked for again holds the same rows.
         """
         rows = min(max_rows, limits.max_rows) if max_rows > 0 else limits.default_rows
         size = min(max_bytes, limits.max_bytes) if max_bytes is not None and max_bytes > 0 else limits.default_bytes
@@ -404,7 +405,8 @@ class Operation:
             start = min(start, spool.rows) if not given else start
             self._page = (start, rows, size, given) if given else None
             self._page_start, self._next_row = start, start + given
-            more = start + given < spool.rows or not spool.ended
+            ended = spool.ended  # before the rows are counted: they may come, and end, in between
+            more = not ended or start + given < spool.rows
             return Page(start_row_offset=start, parts=parts, has_more_rows=more, metadata=metadata)
 
     @property
@@ -440,7 +442,8 @@ class Operation:
             case Orientation.ABSOLUTE:
                 return max(0, offset or 0), rows
             case Orientation.NEXT:
-                return (self._next_row if offset is None else max(0, offset)), rows
+                self._names_rows |= bool(offset)
+                return (offset if self._names_rows and offset is not None else self._next_row), rows
 
     def _raise_failure(self) -> None:
         """With the lock held: raise unless rows can be read."""

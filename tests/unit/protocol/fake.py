@@ -169,8 +169,8 @@ class FakeService:
             raise found.status.error
         if orientation is Orientation.FIRST:
             found.position = 0
-        elif orientation is Orientation.ABSOLUTE:
-            found.position = start_row_offset or 0
+        elif start_row_offset:
+            found.position = start_row_offset
         start = found.position
         batch = found.batch.slice(start, max_rows)
         found.position = start + batch.num_rows

@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 
 from gateway.errors import ProtocolError, UserError
-from gateway.protocol import convert, versions
+from gateway.protocol import convert, orientation, versions
 from gateway.service.api import Handle, OperationStatus, ResultOptions, State
 from gateway.sqltypes import (
     DAY_TIME,
@@ -37,10 +37,10 @@ def test_every_state_and_orientation_has_a_number() -> None:
     assert set(convert.STATES) == set(State)
     assert len(set(convert.STATES.values())) == len(State)
     numbers = set(ttypes.TFetchOrientation._VALUES_TO_NAMES)
-    assert set(convert.ORIENTATIONS) == numbers | {None}
-    for number, orientation in convert.ORIENTATIONS.items():
+    assert set(orientation.ORIENTATIONS) == numbers | {None}
+    for number, name in orientation.ORIENTATIONS.items():
         if number is not None:
-            assert ttypes.TFetchOrientation._VALUES_TO_NAMES[number] == f"FETCH_{orientation.value}"
+            assert ttypes.TFetchOrientation._VALUES_TO_NAMES[number] == f"FETCH_{name}"
 
 
 def test_schema() -> None:
@@ -269,3 +269,15 @@ def test_nested_parameters() -> None:
 def test_mixed_parameters_are_refused() -> None:
     with pytest.raises(ProtocolError, match="mixed"):
         convert.parameters_from([parameter(name="a", value=text("1")), parameter(value=text("2"))])
+
+
+def test_every_orientation_says_which_offsets_go_with_it() -> None:
+    assert set(orientation.OFFSETS) == set(orientation.ORIENTATIONS.values())
+    kinds = {None: orientation.Offset.ABSENT, 0: orientation.Offset.ZERO, 7: orientation.Offset.POSITIVE}
+    for offset, kind in (kinds | {-7: orientation.Offset.NEGATIVE}).items():
+        for number, name in orientation.ORIENTATIONS.items():
+            if kind in orientation.OFFSETS[name]:
+                assert orientation.asked(number, offset) is name
+            else:
+                with pytest.raises(ProtocolError, match=f"FETCH_{name} with"):
+                    orientation.asked(number, offset)

@@ -562,7 +562,11 @@ def test_orientations(wire: Wire) -> None:
     assert ints(wire.fetch(handle, 3).results.columns[0]) == [0, 1, 2]
     assert ints(wire.fetch(handle, 3, orientation=first).results.columns[0]) == [0, 1, 2]
     assert ints(wire.fetch(handle, 3, startRowOffset=8).results.columns[0]) == [8, 9]
-    assert [f[0] for f in wire.service.fetched] == [Orientation.NEXT, Orientation.FIRST, Orientation.ABSOLUTE]
+    assert [(f[0], f[3]) for f in wire.service.fetched] == [
+        (Orientation.NEXT, None),
+        (Orientation.FIRST, None),
+        (Orientation.NEXT, 8),
+    ]
     assert "77" in wire.fetch(handle, 3, orientation=77).status.errorMessage
 
 

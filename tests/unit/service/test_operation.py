@@ -19,6 +19,7 @@ from gateway.engine.base import (
 )
 from gateway.engine.fake import SCHEMA, batch
 from gateway.errors import CanceledError, GatewayError, ServerError, UserError
+from gateway.results.spool import Spool
 from gateway.service.api import Orientation, Principal, State
 from gateway.service.operation import ENDS, TRANSITIONS, Operation, PageLimits, Purpose
 from gateway.service.session import Session
@@ -172,7 +173,7 @@ def test_a_result_is_read_as_by_a_cursor(tmp_path: Path) -> None:
     assert page(operation) == (30, [], False)
     assert page(operation) == (30, [], False)
     assert page(operation, Orientation.ABSOLUTE, offset=1000) == (30, [], False)
-    assert page(operation, Orientation.ABSOLUTE, offset=-5) == (0, list(range(10)), True)
+    assert page(operation, offset=0) == (0, list(range(10)), True)  # a row for those who have named another
     assert page(operation, Orientation.FIRST, 0) == (0, list(range(30)), False)
     assert page(operation, Orientation.FIRST, -1) == (0, list(range(30)), False)
     assert page(operation, Orientation.FIRST, 1 << 40, max_bytes=-1) == (0, list(range(30)), False)
@@ -190,10 +191,48 @@ def test_a_repeated_page_is_the_same_although_rows_have_come(tmp_path: Path) -> 
     operation.event(rows(0, 3))
     assert page(operation) == (0, [0, 1, 2], True)
     operation.event(rows(3, 3))
-    assert page(operation, offset=0) == (0, [0, 1, 2], True)
+    assert page(operation, Orientation.ABSOLUTE, offset=0) == (0, [0, 1, 2], True)
     assert page(operation) == (3, [3, 4, 5], True)
     operation.event(Finished(6))
     assert page(operation, offset=3) == (3, [3, 4, 5], False)
+
+
+def test_next_with_row_0_goes_on(tmp_path: Path) -> None:
+    operation, _, _ = running(tmp_path)
+    operation.event(rows(0, 25))
+    operation.event(Finished(25))
+    assert [page(operation, offset=0)[:2] for _ in range(3)] == [
+        (0, list(range(10))),
+        (10, list(range(10, 20))),
+        (20, list(range(20, 25))),
+    ]
+
+
+def test_rows_that_come_while_a_page_is_made_are_told_of(tmp_path: Path) -> None:
+    operation, _, _ = running(tmp_path)
+    operation.event(rows(0, 3))
+
+    class Late(Spool):
+        """The last rows come as soon as somebody has looked how far it is."""
+
+        @property
+        def rows(self) -> int:
+            return arrive(super().rows)
+
+        @property
+        def ended(self) -> bool:
+            return arrive(super().ended)
+
+    def arrive(seen: Any) -> Any:
+        while late:
+            operation.event(late.pop(0))
+        return seen
+
+    late = [rows(3, 3), Finished(6)]
+    assert operation._spool is not None
+    operation._spool.__class__ = Late
+    assert page(operation) == (0, [0, 1, 2], True)
+    assert page(operation) == (3, [3, 4, 5], False)
 
 
 def test_fetch_waits_for_a_row_or_the_end(tmp_path: Path) -> None:
