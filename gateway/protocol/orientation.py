@@ -2,8 +2,8 @@
 
 Hive's protocol knows no offset; with Databricks' it is optional, and drivers differ in what they put there:
 
-- none: databricks-sql-connector, databricks-sql-go, @databricks/sql, databricks-jdbc 3 and ADBC C# (for rows in line), hive-jdbc,
-  PyHive, impyla, gohive. Of these Go also goes back, with FETCH_PRIOR, and @databricks/sql begins with FETCH_FIRST.
+- none: databricks-sql-connector, databricks-sql-go, @databricks/sql, databricks-jdbc 3 and ADBC C# (for rows in line),
+  hive-jdbc, PyHive, impyla, gohive. Of these Go also goes back, with FETCH_PRIOR, and @databricks/sql begins with FETCH_FIRST.
 - 0 with FETCH_NEXT, on every page: databricks-jdbc 2 (HS2Client sends a field that only its CloudFetch moves).
 - the number of a row with FETCH_NEXT: databricks-jdbc 3.2 and ADBC C# when they ask for links to files (CloudFetch), and
   whoever asks for a page again whose answer was lost.

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.engine.base import (
+    Event,
     Failed,
     Finished,
     Job,
@@ -217,18 +218,21 @@ def test_rows_that_come_while_a_page_is_made_are_told_of(tmp_path: Path) -> None
 
         @property
         def rows(self) -> int:
-            return arrive(super().rows)
+            counted = super().rows
+            arrive()
+            return counted
 
         @property
         def ended(self) -> bool:
-            return arrive(super().ended)
+            ended = super().ended
+            arrive()
+            return ended
 
-    def arrive(seen: Any) -> Any:
+    def arrive() -> None:
         while late:
             operation.event(late.pop(0))
-        return seen
 
-    late = [rows(3, 3), Finished(6)]
+    late: list[Event] = [rows(3, 3), Finished(6)]
     assert operation._spool is not None
     operation._spool.__class__ = Late
     assert page(operation) == (0, [0, 1, 2], True)
