@@ -2,7 +2,8 @@
 
 Hive clients send `client_protocol` (0 is V1); Databricks clients leave it at -7 and send `client_protocol_i64` (0xA501 is
 V1). The answer stays on the client's scale, min(asked, ours): PyHive asserts equality with V6, and Databricks drivers
-refuse an answer below 0xA501.
+refuse an answer below 0xA501. A client that names no version, which both fields allow, gets Hive's V6: columnar results, and
+nothing that came later.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def negotiate(client_protocol: int | None, client_protocol_i64: int | None) -> i
     """The version of a session, for what its client asked; raises ProtocolError where there is none in common."""
     asked = client_protocol_i64 if client_protocol_i64 is not None else client_protocol
     if asked is None or asked == _ABSENT:
-        raise ProtocolError("PROTOCOL_VERSION_MISSING", "The client names no protocol version.", sqlstate="08004")
+        return HIVE_V6
     if asked >= SPARK_V1:
         return min(asked, SPARK_V9)
     if asked < _LOWEST_HIVE:

@@ -24,7 +24,7 @@ class Driver:
 
     name: str
     source: str
-    protocol: int
+    protocol: int | None
     direct: bool
     arrow: bool
     first: int = NEXT
@@ -85,6 +85,7 @@ DRIVERS = [
     Driver("PyHive 0.7", "hive.py:497", HIVE_V6, False, False, until_empty=True),
     Driver("impyla 0.24", "hiveserver2.py:1510", HIVE_V6, False, False),
     Driver("gohive", "hive.go:1131", HIVE_V6, False, False),
+    Driver("names no version", "legal: both fields are optional", None, False, True),
 ]
 JDBC_2 = DRIVERS[2]
 COUNTING = next(d for d in DRIVERS if d.offset == "counted")

@@ -19,6 +19,8 @@ from gateway.protocol import versions
         (-7, 0xA50A, 0xA509),
         (0xA506, None, 0xA506),  # on Spark's scale in the older field
         (-7, 0xFF01, 0xA509),
+        (None, None, 5),  # no version at all
+        (-7, None, 5),
     ],
 )
 def test_answer_is_on_the_scale_of_the_client(hive: int | None, spark: int | None, answer: int) -> None:
@@ -29,8 +31,6 @@ def test_answer_is_on_the_scale_of_the_client(hive: int | None, spark: int | Non
 @pytest.mark.parametrize(
     ("hive", "spark", "text"),
     [
-        (None, None, "no protocol version"),
-        (-7, None, "no protocol version"),
         (4, None, "V5"),
         (0, None, "V1"),
         (-3, None, "-3"),
