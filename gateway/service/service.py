@@ -326,8 +326,13 @@ class GatewayService:
         return page
 
     def cancel(self, principal: Principal, operation: Handle) -> None:
-        """See `api.Service`. Without effect on an operation that has ended."""
-        found = self._operation(principal, operation)
+        """See `api.Service`. Without effect on an operation that has ended or is closed."""
+        found = self._operations.find(operation, principal)
+        if found is None:
+            if self._operations.was_here(operation, principal):
+                return  # closed with its direct results, of which the thread that cancels may not know yet
+            raise self._operations.missing(operation)
+        self._touch(found)
         found.stop(State.CANCELED, CanceledError("OPERATION_CANCELED", "The statement was cancelled."))
 
     def close_operation(self, principal: Principal, operation: Handle) -> None:

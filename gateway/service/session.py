@@ -10,6 +10,7 @@ import hmac
 import os
 import threading
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
@@ -20,6 +21,7 @@ from gateway.service.api import Handle, Principal, SessionInfo
 Normalise = Callable[[str, str], tuple[str, str] | None]
 
 _NOBODY = Handle(bytes(16), bytes(16))
+_REMEMBERED = 4096  # handles whose values are gone
 # Names that hive-jdbc puts before what it means by a configuration entry (clients-other, handshake rule 4).
 _SETTING_PREFIXES = ("set:hiveconf:", "set:metaconf:", "set:system:")
 _VARIABLE_PREFIX = "set:hivevar:"
@@ -174,6 +176,13 @@ def _bytes(principal: Principal) -> bytes:
     return principal.name.encode("utf-8", "surrogatepass")
 
 
+def _is_of(entry: tuple[Handle, Principal, object], handle: Handle, principal: Principal) -> bool:
+    known, owner, _ = entry
+    same_secret = hmac.compare_digest(known.secret, handle.secret)
+    same_owner = hmac.compare_digest(_bytes(owner), _bytes(principal))
+    return same_secret and same_owner
+
+
 class HandleTable(Generic[T]):
     """Values by handle and owner. An absent handle, a wrong secret and another's handle look the same, also to a clock."""
 
@@ -182,6 +191,8 @@ class HandleTable(Generic[T]):
         self._condition = condition
         self._message = message
         self._values: dict[bytes, tuple[Handle, Principal, T]] = {}
+        self._gone: OrderedDict[bytes, tuple[Handle, Principal, None]] = OrderedDict()
+        self._lock = threading.Lock()  # held while `_gone` is changed
         self._nobody = Principal("")
 
     def __len__(self) -> int:
@@ -193,10 +204,13 @@ class HandleTable(Generic[T]):
 
     def find(self, handle: Handle, principal: Principal) -> T | None:
         """The value, None unless identifier, secret and owner are all right."""
-        known, owner, value = self._values.get(handle.guid, (_NOBODY, self._nobody, None))
-        same_secret = hmac.compare_digest(known.secret, handle.secret)
-        same_owner = hmac.compare_digest(_bytes(owner), _bytes(principal))
-        return value if same_secret and same_owner else None
+        entry = self._values.get(handle.guid, (_NOBODY, self._nobody, None))
+        return entry[2] if _is_of(entry, handle, principal) else None
+
+    def was_here(self, handle: Handle, principal: Principal) -> bool:
+        """Whether a value with this handle and owner was taken away not long ago."""
+        entry = self._gone.get(handle.guid)
+        return entry is not None and _is_of(entry, handle, principal)
 
     def get(self, handle: Handle, principal: Principal) -> T:
         """The value. Raises ProtocolError unless identifier, secret and owner are all right."""
@@ -212,7 +226,13 @@ class HandleTable(Generic[T]):
     def pop(self, handle: Handle) -> T | None:
         """Take the value away; None if it is gone already."""
         entry = self._values.pop(handle.guid, None)
-        return None if entry is None else entry[2]
+        if entry is None:
+            return None
+        with self._lock:
+            self._gone[handle.guid] = entry[0], entry[1], None
+            if len(self._gone) > _REMEMBERED:
+                self._gone.popitem(last=False)
+        return entry[2]
 
     def values(self) -> list[T]:
         """All values."""
