@@ -93,6 +93,7 @@ class Plan:
     reason: str
     query: Query
     scans: tuple[ScanFacts, ...] = field(default=())
+    may_raise: bool = True  # a row can make it fail
 
 
 def plan(compiled: Compiled) -> Plan:
@@ -130,7 +131,11 @@ def plan(compiled: Compiled) -> Plan:
         small=len(sources) == 1 and len(facts) == 1 and facts[0].files_kept <= 1 and facts[0].bytes <= _SMALL_BYTES,
     )
     return Plan(
-        EMBEDDED, "every construct, function and table feature is proved for the embedded engine", query, tuple(facts)
+        EMBEDDED,
+        "every construct, function and table feature is proved for the embedded engine",
+        query,
+        tuple(facts),
+        compiled.may_raise,
     )
 
 

@@ -25,7 +25,8 @@ class Planned:
     """The statement is bound: what it is, who runs it, and the shape of its result.
 
     `statement_type` is SELECT, INSERT, CREATE_TABLE, USE, SET, SHOW …; `writes` says that it must never be run twice.
-    `is_query` False marks DDL/SET-like statements whose result is shown as one empty ``Result`` column.
+    `is_query` False marks DDL/SET-like statements whose result is shown as one empty ``Result`` column. With `streams` clients
+    may read rows while others are still made: only where none of these is known to be able to fail.
     """
 
     statement_type: str
@@ -34,6 +35,7 @@ class Planned:
     schema: StructType
     writes: bool = False
     is_query: bool = True
+    streams: bool = False
 
 
 @dataclass(frozen=True, slots=True)

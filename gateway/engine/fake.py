@@ -52,7 +52,7 @@ class _Run:
 
 
 def _plan(run: _Run) -> None:
-    run.emit(Planned("SELECT", "fake", "told so", SCHEMA))
+    run.emit(Planned("SELECT", "fake", "told so", SCHEMA, streams=True))
 
 
 def _write(run: _Run) -> None:
@@ -222,7 +222,8 @@ class FakeRun:
 
     def plan(self, writes: bool = False) -> None:
         """The job is planned."""
-        self.sink.event(Planned("INSERT" if writes else "SELECT", "fake", "told so", SCHEMA, writes=writes))
+        word = "INSERT" if writes else "SELECT"
+        self.sink.event(Planned(word, "fake", "told so", SCHEMA, writes=writes, streams=not writes))
 
     def deliver(self, count: int) -> None:
         """The next `count` rows are there."""

@@ -218,7 +218,8 @@ class Runner:
         batches = execution.batches()
         rows = 0
         try:
-            emit(Planned("SELECT", decision.engine, decision.reason, decision.query.schema))
+            shape = decision.query.schema
+            emit(Planned("SELECT", decision.engine, decision.reason, shape, streams=not decision.may_raise))
             for batch in batches:
                 if row_limit is not None and rows + batch.num_rows >= row_limit:
                     batch = batch.slice(0, row_limit - rows)

@@ -232,7 +232,8 @@ class SparkRunner:
             return
         if job.row_limit is not None:
             frame = frame.limit(job.row_limit)
-        emit(Planned(word, "spark", job.route, schema, writes=statement.kind is Kind.DDL))
+        is_ddl = statement.kind is Kind.DDL
+        emit(Planned(word, "spark", job.route, schema, writes=is_ddl, streams=not is_ddl))
         count = 0
         described = _NAMES.get(statement.keywords[1]) if first in ("DESCRIBE", "DESC") else None
         named = next((i for i, f in enumerate(schema.fields) if f.name == described), None)

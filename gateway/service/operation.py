@@ -5,7 +5,8 @@ and is the cursor that FetchResults moves. A result is complete when the state i
 
 A large result can be fetched while it is made: once `STREAMING_BYTES` of it are there, clients are told FINISHED, so that they
 start to fetch; the state itself stays RUNNING until the last row, so that timeouts and cancels hold, and a later error is that
-of a fetch (HiveServer2 with incremental results does the same).
+of a fetch (HiveServer2 with incremental results does the same). The Python connector takes such an error for a lesser one than
+that of a statement, so a result of which a row can fail is complete before it is shown (`Planned.streams`).
 
 Cancelling, timing out and closing change the state at once; the slot is given back when the work has really stopped
 (`Listener.stopped`). What has ended cannot be cancelled any more: the request is then without effect.
@@ -283,7 +284,7 @@ class Operation:
 
     def _may_stream(self, spool: Spool) -> bool:
         planned = self.planned
-        return planned is not None and planned.is_query and not planned.writes and sum(spool.bytes) >= STREAMING_BYTES
+        return planned is not None and planned.streams and sum(spool.bytes) >= STREAMING_BYTES
 
     def spool_descriptor(self) -> int:
         """A descriptor of the file for rows."""

@@ -25,11 +25,12 @@ from gateway.sqltypes import StructType
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A query ready for planning: result schema, engine text, and hints for its scans."""
+    """A query ready for planning: result schema, engine text, hints for its scans, whether a row can make it fail."""
 
     schema: StructType
     generated: Generated
     hints: Hints
+    may_raise: bool = True
 
     @property
     def compares_floats(self) -> bool:
@@ -62,7 +63,7 @@ def compile_query(query: BoundQuery, context: Context) -> Compiled:
     has_subqueries = query.ids is not None
     lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries))
     generated = Generator(lowering, needed).statement(rel)
-    return Compiled(query.schema, generated, Hints(rel, context, has_subqueries))
+    return Compiled(query.schema, generated, Hints(rel, context, has_subqueries), lowering.may_raise)
 
 
 def projected(query: BoundQuery, binder: Binder, exprs: list[Expr], schema: StructType) -> BoundQuery:

@@ -65,6 +65,7 @@ class Lowering:
     catalogue: Catalogue
     context: Context
     bounds: Bounds | None = None
+    may_raise: bool = False  # whether something that was lowered can fail for some row
     _raises: dict[int, bool] = field(default_factory=dict)
     _keep: list[Expr] = field(default_factory=list)  # so that ids in `_raises` stay unique
 
@@ -79,6 +80,11 @@ class Lowering:
 
     def lower(self, expr: Expr) -> Expr:
         """The engine-level form of `expr`."""
+        lowered = self._lower(expr)
+        self.may_raise = self.may_raise or self.raises(lowered)
+        return lowered
+
+    def _lower(self, expr: Expr) -> Expr:
         if isinstance(expr, (Col, Lit)):
             return expr
         if isinstance(expr, Call):

@@ -134,3 +134,33 @@ def test_an_error_leaves_other_sessions_alone(connect: Any) -> None:
         with pytest.raises(exc.Error):
             bad.execute("SELECT nonsense")
         assert len(good.fetchall()) == 50_000
+
+
+# Two million rows, the last but a few of which fails: some thirty megabytes come before it.
+FAILS_LATE = "SELECT id, concat('row ', CAST(id AS STRING)) AS s, 1 div (id - 1999000) AS x FROM range(2000000)"
+
+
+@pytest.mark.parametrize("in_background", [False, True])
+def test_a_row_that_fails_late_is_an_error_of_the_statement(connect: Any, in_background: bool) -> None:
+    with connect().cursor(arraysize=1000) as cursor:
+        with pytest.raises(exc.ServerOperationError if not in_background else exc.Error, match="DIVIDE_BY_ZERO"):
+            if in_background:
+                cursor.execute_async(FAILS_LATE)
+                cursor.get_async_execution_result()
+            else:
+                cursor.execute(FAILS_LATE)
+        assert cursor.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_cancelling_what_has_ended_does_no_harm(connect: Any) -> None:
+    with connect().cursor(arraysize=10) as cursor:
+        cursor.execute("SELECT id FROM range(5) ORDER BY id")  # closed with its direct results
+        cursor.cancel()
+        cursor.cancel()
+        assert [r[0] for r in cursor.fetchall()] == [0, 1, 2, 3, 4]
+        cursor.execute("SELECT id FROM range(50) ORDER BY id")  # ended, but open
+        assert cursor.fetchone()[0] == 0
+        cursor.cancel()
+        assert [r[0] for r in cursor.fetchall()] == list(range(1, 50))
+        cursor.cancel()
+        assert cursor.execute("SELECT 1").fetchall() == [(1,)]

@@ -58,3 +58,19 @@ def test_values_that_may_overflow_raise(numbers: Session, query: str) -> None:
 
 def test_a_sum_at_the_limit_is_right(numbers: Session) -> None:
     assert numbers.rows("SELECT sum(b - 9223372036854775803) FROM shop.big") == [(10,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "streams"),
+    [
+        ("SELECT id, concat('row ', CAST(id AS STRING)) FROM range(10)", True),
+        ("SELECT i + 1, upper(CAST(d AS STRING)) FROM shop.small WHERE id > 3 ORDER BY 1", True),
+        ("SELECT 1 div id FROM range(1, 10)", False),
+        ("SELECT b + 1 FROM shop.big WHERE b < 5", False),
+        ("SELECT CASE WHEN id > 0 THEN CAST(CAST(id AS STRING) AS INT) END FROM range(10)", False),
+        ("SELECT id FROM range(10) WHERE 10 div (id + 1) > 1", False),
+        ("SELECT x FROM (SELECT 5 % (id + 1) AS x FROM range(10)) WHERE x > 1", False),
+    ],
+)
+def test_rows_are_shown_early_only_where_none_can_fail(numbers: Session, query: str, streams: bool) -> None:
+    assert numbers.run(query).planned.streams is streams

@@ -22,7 +22,7 @@ from gateway.engine.fake import SCHEMA, batch
 from gateway.errors import CanceledError, GatewayError, ServerError, UserError
 from gateway.results.spool import Spool
 from gateway.service.api import Orientation, Principal, State
-from gateway.service.operation import ENDS, TRANSITIONS, Operation, PageLimits, Purpose
+from gateway.service.operation import ENDS, STREAMING_BYTES, TRANSITIONS, Operation, PageLimits, Purpose
 from gateway.service.session import Session
 from gateway.sqltypes import BIGINT, StructField, struct
 
@@ -237,6 +237,20 @@ def test_rows_that_come_while_a_page_is_made_are_told_of(tmp_path: Path) -> None
     operation._spool.__class__ = Late
     assert page(operation) == (0, [0, 1, 2], True)
     assert page(operation) == (3, [3, 4, 5], False)
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_large_result_is_shown_early_only_if_no_row_can_fail(tmp_path: Path, streams: bool) -> None:
+    operation, listener = make(tmp_path)
+    operation.begin()
+    operation.event(Planned("SELECT", "fake", "", SCHEMA, streams=streams))
+    count = 0
+    while operation.bytes[0] < 2 * STREAMING_BYTES:
+        operation.event(rows(count, 8192))
+        count += 8192
+    assert operation.wait(0) is operation.status().state is (State.FINISHED if streams else State.RUNNING)
+    operation.event(Failed(UserError("DIVIDE_BY_ZERO", "zero")))
+    assert operation.wait(0) is State.ERROR and listener.ends == [operation]
 
 
 def test_fetch_waits_for_a_row_or_the_end(tmp_path: Path) -> None:
