@@ -1,6 +1,6 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark lint format lock thrift check-thrift clean
+.PHONY: demo test test-only test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz lint format lock thrift check-thrift clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -80,6 +80,10 @@ conformance: $(VENV)/.dev
 # The same corpora through the wire with Spark behind the gateway, against plain PySpark: half an hour.
 conformance-spark: $(VENV)/.jars
 	$(BIN)/python -m tests.conformance.wire
+
+# Random statements on the embedded engine and on a Spark of its own; ARGS="--statements N --seconds N --seed N": docs/fuzzing.md.
+fuzz: $(VENV)/.jars
+	$(BIN)/python -m tests.fuzz.run $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check

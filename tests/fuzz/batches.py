@@ -1,0 +1,117 @@
+"""Expressions by the dozen: those that the embedded engine answers go to Spark as columns of one SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from gateway.sql.functions import CATALOGUE
+from tests.fuzz.expressions import Column, Expressions, Scope, values_relation
+from tests.fuzz.machine import Machine
+from tests.fuzz.outcome import Outcome
+from tests.fuzz.signatures import learnt
+from tests.fuzz.tree import Case, Tree, case, listed, query
+from tests.fuzz.values import ZONES
+
+SIZE = 36
+_RAISING = 6  # of a batch's expressions that raise, so many are put to Spark: each needs a statement of its own
+_LISTS = frozenset(
+    {"collect_list", "collect_set", "array_agg", "first", "last", "first_value", "last_value", "any_value"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Expressions over one VALUES relation."""
+
+    columns: tuple[Column, ...]
+    rows: int
+    zone: str
+    cases: tuple[tuple[Tree, Case], ...]
+
+    def whole(self, members: Sequence[Tree]) -> Case:
+        """Some of the expressions as columns of one statement."""
+        named = listed(tuple(members))
+        return case("expressions", query("SELECT ", named, " FROM ", relation(self, members)), zone=self.zone)
+
+
+def relation(batch: Batch | Scope, members: Sequence[Tree], rows: int = 0) -> Tree:
+    """VALUES of the columns that the expressions use."""
+    text = " ".join(map(str, members))
+    used = [c for c in batch.columns if f"{c.text} " in f"{_spaced(text)} "]
+    return values_relation(used, batch.rows or rows)
+
+
+def _spaced(text: str) -> str:
+    return "".join(c if c.isalnum() or c == "_" else " " for c in text)
+
+
+def make(seed: int, number: int) -> Batch:
+    """The batch of that number: its functions follow each other, so that all have their turn."""
+    random = Random(f"{seed} expressions {number}")
+    rows = random.choice((1, 1, 2, 3, 5))
+    scope = Scope([], rows, edge=random.choice((0.0, 0.1, 0.3, 0.6)), nothing=random.choice((0.0, 0.1, 0.3)))
+    zone = random.choice(ZONES) if random.random() < 0.6 else "UTC"
+    maker = Expressions(random, scope, edge=random.choice((0.0, 0.1, 0.3)))
+    wanted = "aggregate" if number % 5 == 4 else "scalar"
+    names = sorted(n for n in learnt().calls if CATALOGUE[n].kind == wanted)
+    Random(f"{seed} {wanted} {number * SIZE // len(names)}").shuffle(names)
+    at = number * SIZE
+    made: list[tuple[Tree, frozenset[str], str]] = []
+    for i in range(SIZE):
+        maker.used = set()
+        depth = random.choice((1, 1, 2, 2, 3))
+        if wanted == "scalar" and random.random() < 0.25:
+            tree, label = maker.any(depth + 1), ""
+        else:
+            label = names[(at + i) % len(names)]
+            tree = maker.call(label, depth)
+        made.append((tree, frozenset(maker.used), label))
+    cases = tuple((tree, _case(tree, scope, zone, used, label, f"{seed}/{number}")) for tree, used, label in made)
+    return Batch(tuple(scope.columns), rows, zone, cases)
+
+
+def _case(tree: Tree, scope: Scope, zone: str, used: frozenset[str], label: str, seed: str) -> Case:
+    source = relation(scope, [tree])
+    labels = {label, *(("unordered lists",) if used & _LISTS else ())} - {""}
+    text = query("SELECT ", listed((tree,)), " FROM ", source)
+    return case("expressions", text, zone=zone, functions=used, labels=frozenset(labels), seed=seed)
+
+
+def run(machine: Machine, batch: Batch, random: Random) -> None:
+    """Judge all expressions of a batch."""
+    answered: list[tuple[Tree, Case, Outcome]] = []
+    raised: list[tuple[Case, Outcome]] = []
+    for tree, one in batch.cases:
+        ours = machine.embedded.ask(one)
+        if ours.kind == "refused":
+            machine.refused(one, ours)
+        elif ours.kind == "error":
+            raised.append((one, ours))
+        else:
+            answered.append((tree, one, ours))
+    _judge_answered(machine, batch, answered)
+    random.shuffle(raised)
+    for one, ours in raised[:_RAISING]:
+        machine.settle(one, machine.spark.ask(one), ours)
+    for one, _ in raised[_RAISING:]:
+        machine.tally.count(one.kind, "not asked")
+
+
+def _judge_answered(machine: Machine, batch: Batch, members: list[tuple[Tree, Case, Outcome]]) -> None:
+    """Ask Spark about all members at once; where it raises, about the halves."""
+    if not members:
+        return
+    if len(members) == 1:
+        _, one, ours = members[0]
+        machine.settle(one, machine.spark.ask(one), ours)
+        return
+    told = machine.spark.ask(batch.whole([tree for tree, _, _ in members]))
+    if told.kind == "answer" and len(told.columns) == len(members):
+        for i, (_, one, ours) in enumerate(members):
+            machine.settle(one, Outcome("answer", [told.columns[i]], [[row[i]] for row in told.rows]), ours)
+        return
+    middle = len(members) // 2
+    _judge_answered(machine, batch, members[:middle])
+    _judge_answered(machine, batch, members[middle:])

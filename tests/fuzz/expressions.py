@@ -1,0 +1,312 @@
+"""Typed expressions: calls of every function, operators, casts, conditionals, lambdas, over columns and literals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from gateway.sql.functions import CATALOGUE
+from tests.fuzz.signatures import Argument, Signature, learnt
+from tests.fuzz.tree import Tree, expr, listed, optional
+from tests.fuzz.values import ATOMIC, TYPES, literal
+
+_INTEGRAL = ("tinyint", "smallint", "int", "bigint")
+_NUMERIC = (*_INTEGRAL, "float", "double", "decimal(5,2)", "decimal(38,18)", "decimal(38,0)")
+_COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=", "<=>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
+_CASTS = (*TYPES, "decimal(10,0)", "decimal(3,1)", "string", "string")
+
+
+@dataclass(slots=True)
+class Column:
+    """A column in scope: how it is written, its type, and its values if it is one of a VALUES list."""
+
+    text: str
+    type: str
+    values: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Scope:
+    """Columns that expressions may use. With `rows`, a column of a type that has none is made, with so many values."""
+
+    columns: list[Column]
+    rows: int = 0
+    edge: float = 0.2
+    nothing: float = 0.1
+
+    def column(self, random: Random, type_: str) -> Column | None:
+        """A column of a type."""
+        found = [c for c in self.columns if c.type == type_]
+        if self.rows and len(found) < 2 and (not found or random.random() < 0.5):
+            made = Column(f"c{len(self.columns)}", type_)
+            nothing = self.nothing if random.random() < 0.6 else 0.0  # half of the columns are never NULL
+            made.values = [literal(random, type_, self.edge, nothing) for _ in range(self.rows)]
+            self.columns.append(made)
+            found.append(made)
+        return random.choice(found) if found else None
+
+
+class Expressions:
+    """Makes expressions; `used` collects the names of functions and operators."""
+
+    def __init__(self, random: Random, scope: Scope, edge: float = 0.15) -> None:
+        self.random = random
+        self.scope = scope
+        self.edge = edge
+        self.used: set[str] = set()
+        self.plain = False  # whether only columns and literals may be arguments
+
+    # ------------------------------------------------------------------------------------------------------- by type
+
+    def of(self, type_: str, depth: int) -> Tree:
+        """An expression of a type, or one that is cast to it where it matters little."""
+        random = self.random
+        if depth <= 0 or type_ == "void" or random.random() < 0.25:
+            return self.leaf(type_)
+        makers: list[Callable[[str, int], Tree | None]] = [
+            self._call,
+            self._call,
+            self._call,
+            self._conditional,
+            self._cast,
+        ]
+        if type_ == "boolean":
+            makers += [self._predicate, self._predicate, self._predicate]
+        if type_ in _NUMERIC:
+            makers += [self._arithmetic, self._arithmetic]
+        made = random.choice(makers)(type_, depth)
+        return made if made is not None else self.leaf(type_)
+
+    def leaf(self, type_: str) -> Tree:
+        """A column or a literal."""
+        column = self.scope.column(self.random, type_) if self.random.random() < 0.65 else None
+        return expr(type_, column.text) if column is not None else expr(type_, self.literal(type_))
+
+    def literal(self, type_: str) -> str:
+        """A constant."""
+        return literal(self.random, type_, self.edge)
+
+    # ------------------------------------------------------------------------------------------------------- functions
+
+    def call(self, name: str, depth: int) -> Tree:
+        """A call of a function in one of its recorded ways."""
+        return self._from(self.random.choice(learnt().calls[name]), depth)
+
+    def _call(self, type_: str, depth: int) -> Tree | None:
+        known = [s for s in learnt().by_type.get(type_, ()) if CATALOGUE[s.name].kind == "scalar"]
+        if not known:
+            return None
+        name = self.random.choice(sorted({s.name for s in known}))
+        return self._from(self.random.choice([s for s in known if s.name == name]), depth)
+
+    def _from(self, signature: Signature, depth: int) -> Tree:
+        self.used.add(signature.name)
+        made = [self._argument(signature, i, depth - 1) for i in range(len(signature.arguments))]
+        return expr(signature.type, signature.name, "(", listed(tuple(made), ", ", len(made)), ")")
+
+    def _argument(self, signature: Signature, at: int, depth: int) -> Tree:
+        random, argument = self.random, signature.arguments[at]
+        chance = random.random()
+        if argument.type == "":
+            return Tree((argument.text,))
+        if argument.column:
+            return self._leaf_or_more(argument.type, depth)
+        if at > 0 and argument.type == "string" and chance < 0.75:  # patterns, formats, units
+            return expr("string", self._recorded(signature, at))
+        if at > 0 and chance < 0.35:
+            return expr(argument.type, argument.text)
+        if at == 0 and chance < 0.2:
+            return expr(argument.type, self._recorded(signature, at))
+        if chance > 0.95:
+            return self._leaf_or_more(random.choice(ATOMIC), depth)
+        return self._leaf_or_more(argument.type, depth)
+
+    def _leaf_or_more(self, type_: str, depth: int) -> Tree:
+        return self.leaf(type_) if self.plain else self.of(type_, depth)
+
+    def _recorded(self, signature: Signature, at: int) -> str:
+        """The text of an argument that is as good as the recorded one at its place."""
+        wanted = signature.arguments[at]
+
+        def fits(a: Argument) -> bool:
+            return a.type == wanted.type and not a.column
+
+        others = [s.arguments[at].text for s in learnt().calls[signature.name] if len(s.arguments) > at]
+        good = [s for s in learnt().calls[signature.name] if len(s.arguments) > at and fits(s.arguments[at])]
+        return self.random.choice(good).arguments[at].text if good and others else wanted.text
+
+    # ------------------------------------------------------------------------------------------------------- operators
+
+    def _pair(self, depth: int) -> tuple[Tree, Tree]:
+        """Two sides of a comparison: mostly of one type, else of types that meet."""
+        random = self.random
+        left = random.choice(ATOMIC)
+        chance = random.random()
+        if left in _NUMERIC and chance < 0.4:
+            right = random.choice(_NUMERIC)
+        elif left in ("date", "timestamp", "timestamp_ntz") and chance < 0.3:
+            right = random.choice(("date", "timestamp", "timestamp_ntz"))
+        else:
+            right = left if chance < 0.95 else random.choice(ATOMIC)
+        return self._leaf_or_more(left, depth - 1), self._leaf_or_more(right, depth - 1)
+
+    def predicate(self, depth: int) -> Tree:
+        """A condition."""
+        return self._predicate("boolean", depth)
+
+    def _predicate(self, type_: str, depth: int) -> Tree:
+        random = self.random
+        shape = random.randrange(9)
+        if shape < 3:
+            left, right = self._pair(depth)
+            word = random.choice(_COMPARISONS)
+            self._use({"<>": "!=", "!=": "!="}.get(word, word))
+            return expr("boolean", "(", left, f" {word} ", right, ")")
+        if shape == 3:
+            word = random.choice(("AND", "OR"))
+            self._use(word.lower())
+            return expr("boolean", "(", self.of("boolean", depth - 1), f" {word} ", self.of("boolean", depth - 1), ")")
+        if shape == 4:
+            self._use("not")
+            return expr("boolean", "(NOT ", self.of("boolean", depth - 1), ")")
+        kind = random.choice(ATOMIC)
+        value = self._leaf_or_more(kind, depth - 1)
+        if shape == 5:
+            word = random.choice(("IS NULL", "IS NOT NULL"))
+            self._use(word.lower())
+            return expr("boolean", "(", value, f" {word})")
+        if shape == 6:
+            self._use("in")
+            members = tuple(self.leaf(kind) for _ in range(random.randint(1, 3)))
+            return expr("boolean", "(", value, random.choice((" IN (", " NOT IN (")), listed(members), "))")
+        if shape == 7:
+            self._use("between")
+            word = random.choice((" BETWEEN ", " NOT BETWEEN "))
+            return expr("boolean", "(", value, word, self.leaf(kind), " AND ", self.leaf(kind), ")")
+        word = random.choice(("LIKE", "NOT LIKE", "ILIKE", "RLIKE"))
+        self._use(word.lower().removeprefix("not "))
+        pattern = random.choice(("'%a%'", "'a_'", "'%'", "''", "'S%'", "'_'", "'b|a'"))
+        return expr("boolean", "(", self._leaf_or_more("string", depth - 1), f" {word} ", expr("string", pattern), ")")
+
+    def _arithmetic(self, type_: str, depth: int) -> Tree:
+        random = self.random
+        if random.random() < 0.15:
+            self._use("-")
+            return expr(type_, "(- ", self._leaf_or_more(type_, depth - 1), ")")
+        words = ("+", "-", "*", "%", "&", "|", "^", "div") if type_ in _INTEGRAL else ("+", "-", "*", "/", "%")
+        word = random.choice(words)
+        self._use(word)
+        other = type_ if random.random() < 0.7 else random.choice(_INTEGRAL if type_ in _INTEGRAL else _NUMERIC)
+        return expr(
+            type_, "(", self._leaf_or_more(type_, depth - 1), f" {word} ", self._leaf_or_more(other, depth - 1), ")"
+        )
+
+    # ------------------------------------------------------------------------------------------------------ other forms
+
+    def _cast(self, type_: str, depth: int) -> Tree:
+        source = self.random.choice(ATOMIC)
+        return self.cast(source, type_, depth)
+
+    def cast(self, source: str, target: str, depth: int) -> Tree:
+        """A cast of one type to another, in one of its forms."""
+        value = self._leaf_or_more(source, depth - 1)
+        shape = self.random.random()
+        if shape < 0.5 or target.startswith("interval"):
+            return expr(target, "CAST(", value, f" AS {target.upper()})")
+        return expr(target, "try_cast(", value, f" AS {target.upper()})")
+
+    def any_cast(self, depth: int) -> Tree:
+        """A cast over any pair of types."""
+        return self.cast(self.random.choice((*TYPES, "void")), self.random.choice(_CASTS), depth)
+
+    def _conditional(self, type_: str, depth: int) -> Tree:
+        random = self.random
+        shape = random.randrange(5)
+        first, second = self._leaf_or_more(type_, depth - 1), self._leaf_or_more(type_, depth - 1)
+        if shape == 0:
+            self._use("if")
+            return expr(type_, "if(", self.of("boolean", depth - 1), ", ", first, ", ", second, ")")
+        if shape == 1:
+            self._use("coalesce")
+            return expr(type_, "coalesce(", listed((first, second)), ")")
+        if shape == 2:
+            kind = random.choice(ATOMIC)
+            whens = tuple(Tree((" WHEN ", self.leaf(kind), " THEN ", r)) for r in (first, second))
+            return expr(type_, "CASE ", self.leaf(kind), listed(whens, ""), " END")
+        whens = tuple(Tree((" WHEN ", self.of("boolean", depth - 1), " THEN ", r)) for r in (first,))
+        return expr(type_, "CASE", listed(whens, ""), optional(" ELSE ", second), " END")
+
+    def any(self, depth: int) -> Tree:
+        """An expression of any form: a cast, a conditional, a predicate, arithmetic, an access, a lambda."""
+        random = self.random
+        shape = random.randrange(8)
+        if shape < 2:
+            return self.any_cast(depth)
+        if shape == 2:
+            return self._conditional(random.choice(TYPES), depth)
+        if shape == 3:
+            return self.predicate(depth)
+        if shape == 4:
+            return self._arithmetic(random.choice(_NUMERIC), depth)
+        if shape == 5:
+            return self.access(depth)
+        if shape == 6:
+            return self.shifted(depth)
+        return self.lambda_(depth)
+
+    def access(self, depth: int) -> Tree:
+        """A piece of a nested value."""
+        shape = self.random.randrange(4)
+        if shape == 0:
+            return expr(
+                "int", self._leaf_or_more("array<int>", depth - 1), "[", self._leaf_or_more("int", depth - 1), "]"
+            )
+        if shape == 1:
+            return expr("int", self._leaf_or_more("map<string,int>", depth - 1), "[", self.leaf("string"), "]")
+        if shape == 2:
+            return expr("string", self._leaf_or_more("struct<a:int,b:string>", depth - 1), ".b")
+        return expr("array<int>", self._leaf_or_more("array<struct<a:int,b:string>>", depth - 1), ".a")
+
+    def shifted(self, depth: int) -> Tree:
+        """A date or an instant and an interval, or two of them."""
+        random = self.random
+        times = ("date", "timestamp", "timestamp_ntz")
+        word = random.choice("+-")
+        self._use(word)
+        left = random.choice(times)
+        if word == "-" and random.random() < 0.4:
+            right = random.choice(times)
+            return expr("interval day to second", "(", self.leaf(left), " - ", self.leaf(right), ")")
+        other = random.choice(("interval year to month", "interval day to second", "interval day to second"))
+        type_ = "timestamp" if left == "date" and other == "interval day to second" else left
+        return expr(type_, "(", self._leaf_or_more(left, depth - 1), f" {word} ", self.leaf(other), ")")
+
+    def lambda_(self, depth: int) -> Tree:
+        """A higher-order function whose body is an expression over its parameters and the columns."""
+        random = self.random
+        element = random.choice(("int", "string", "double"))
+        items = self._leaf_or_more(f"array<{element}>", depth - 1)
+        outer = self.scope
+        name = random.choice(("transform", "filter", "exists", "forall"))
+        self._use(name)
+        bound = [Column("x", element)] + ([Column("i", "int")] if name == "transform" and random.random() < 0.3 else [])
+        self.scope = Scope([*bound, *bound, *outer.columns])
+        result = random.choice(ATOMIC) if name == "transform" else "boolean"
+        body = self.of(result, max(depth - 1, 1))
+        self.scope = outer
+        heads = "(x, i)" if len(bound) > 1 else "x"
+        type_ = {"transform": f"array<{result}>", "filter": f"array<{element}>"}.get(name, "boolean")
+        return expr(type_, f"{name}(", items, f", {heads} -> ", body, ")")
+
+    def _use(self, name: str) -> None:
+        if name in CATALOGUE:
+            self.used.add(name)
+
+
+def values_relation(columns: Sequence[Column], rows: int, alias: str = "t") -> Tree:
+    """``VALUES (…), (…) AS t(c0, …)`` of columns with their values."""
+    shown = columns or [Column("c", "int", ["0"] * rows)]
+    lines = tuple(Tree(("(", listed(tuple(expr(c.type, c.values[i]) for c in shown)), ")")) for i in range(rows))
+    names = listed(tuple(c.text for c in shown))
+    return Tree(("VALUES ", listed(lines), f" AS {alias}(", names, ")"), "values")

@@ -1,0 +1,155 @@
+"""Asks both engines, judges, makes what differs smaller and writes it down."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from tests.fuzz.compare import SOFT, Difference, compare
+from tests.fuzz.exceptions import excuse
+from tests.fuzz.outcome import Outcome
+from tests.fuzz.shrink import shrink
+from tests.fuzz.tally import Tally
+from tests.fuzz.tree import Case, case, query
+
+_SHRUNK = 3  # of differences that look alike, before and after they are made smaller
+_VALUES = re.compile(r"'(?:[^'\\]|\\.)*'|\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[LSYDF]?\b|\bc\d+\b")
+
+
+class Engine(Protocol):
+    """What answers a case."""
+
+    def ask(self, case: Case) -> Outcome:
+        """The outcome of its last statement."""
+        ...
+
+
+class Oracle(Engine, Protocol):
+    """The engine that is right."""
+
+    def ask(self, case: Case, *, compiled: bool = False) -> Outcome:
+        """The outcome of its last statement, with generated code or without."""
+        ...
+
+
+@dataclass(slots=True)
+class Machine:
+    """Two engines and what was found so far; findings are appended to `found`, a JSON object a line."""
+
+    embedded: Engine
+    spark: Oracle
+    tally: Tally
+    found: Path
+    tell: Callable[[str], None] = print
+    budget: int = 120
+    _alike: Counter[str] = field(default_factory=Counter)
+
+    def judge(self, one: Case) -> None:
+        """Ask both engines about a case and keep what they say."""
+        ours = self.embedded.ask(one)
+        if ours.kind == "refused":
+            self.refused(one, ours)
+            return
+        self.settle(one, self.spark.ask(one), ours)
+
+    def refused(self, one: Case, ours: Outcome) -> None:
+        """A refusal by name is right, and counted."""
+        self.tally.count(one.kind, "refused", one.functions)
+        self.tally.refusals[_VALUES.sub("?", ours.message)[:70]] += 1
+
+    def settle(self, one: Case, spark: Outcome, ours: Outcome) -> None:
+        """Judge two outcomes of a case."""
+        difference = compare(one, spark, ours)
+        if difference is None:
+            self.tally.count(one.kind, "same" if ours.kind == "answer" else "both raise", one.functions)
+            return
+        excused = excuse(one, difference, spark, ours) or self._spark_at_odds(one, difference, ours)
+        if excused is not None:
+            self.tally.count(one.kind, "excused", one.functions)
+            self.tally.excused[excused] += 1
+            return
+        self.tally.count(one.kind, "difference", one.functions)
+        self.tally.differences[difference.kind] += 1
+        self._shrink_and_tell(one, difference)
+
+    def _spark_at_odds(self, one: Case, difference: Difference, ours: Outcome) -> str | None:
+        """Spark says with generated code what we say: it is at odds with itself."""
+        if difference.kind in SOFT or compare(one, self.spark.ask(one, compiled=True), ours) is not None:
+            return None
+        return "generated code says what we say"
+
+    def _shrink_and_tell(self, one: Case, difference: Difference) -> None:
+        looks = (
+            f"{one.kind} {difference.kind} {_VALUES.sub('?', difference.detail)[:80]} {','.join(sorted(one.labels))}"
+        )
+        self._alike[looks] += 1
+        if self._alike[looks] > _SHRUNK or (difference.kind in SOFT and self._alike[looks] > 1):
+            return
+        kept = (0,) if difference.kind == "order" else ()
+        one = replace(one, ordered=one.ordered if kept else ())
+        wanted = difference.kind
+
+        def still(smaller: Case) -> bool:
+            ours = self.embedded.ask(smaller)
+            if ours.kind == "refused" or (wanted in ("raised", "crash") and ours.kind != "error"):
+                return False
+            if wanted not in ("raised", "crash", "condition") and ours.kind != "answer":
+                return False
+            spark = self.spark.ask(smaller)
+            again = compare(smaller, spark, ours)
+            if again is None or again.kind != wanted or excuse(smaller, again, spark, ours) is not None:
+                return False
+            return _essence(again) == _essence(difference)
+
+        small = shrink(one, still, self.budget)
+        text = _VALUES.sub("?", "; ".join(small.statements))
+        self._alike[f"{wanted} {text}"] += 1
+        if self._alike[f"{wanted} {text}"] == 1:
+            self._write(small, difference.kind)
+
+    def _write(self, small: Case, kind: str) -> None:
+        spark, ours = self.spark.ask(small), self.embedded.ask(small)
+        now = compare(small, spark, ours)
+        record: dict[str, Any] = {
+            "difference": kind,
+            "detail": now.detail if now is not None else "gone when asked again",
+            "kind": small.kind,
+            "seed": small.seed,
+            "zone": small.zone,
+            "statements": small.statements,
+            "spark": str(spark),
+            "ours": str(ours),
+            "probe": probe(small, spark, self.spark),
+        }
+        if small.parameters:
+            record["parameters"] = [[p.name, p.type, p.value] for p in small.parameters]
+        self.found.parent.mkdir(parents=True, exist_ok=True)
+        with self.found.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        shown = ";\n  ".join(small.statements)
+        self.tell(f"--- {kind}: {record['detail']} [{small.zone}]\n  {shown}\n  Spark: {spark}\n  ours:  {ours}")
+
+
+def _essence(difference: Difference) -> str:
+    """What must stay the same while a statement gets smaller: conditions and types, but no names."""
+    if difference.kind in ("rows", "order", "names", "nullability"):
+        return difference.kind
+    return _VALUES.sub("?", difference.detail) if difference.kind != "types" else "types"
+
+
+def probe(one: Case, spark: Outcome, oracle: Engine) -> dict[str, Any] | None:
+    """A line of tests/data/query-probes.jsonl; None for what it cannot hold: sessions, zones, parameters."""
+    if len(one.statements) != 1 or one.zone != "UTC" or one.parameters:
+        return None
+    sql = one.statements[0]
+    if spark.kind != "answer":
+        return {"sql": sql, "condition": spark.condition}
+    names = [f"c{i}" for i in range(len(spark.columns))]
+    texts = ", ".join(f"CAST({n} AS STRING)" for n in names)
+    shown = oracle.ask(case(one.kind, query(f"SELECT {texts} FROM ({sql}) AS q({', '.join(names)})")))
+    return {"sql": sql, "columns": [list(c) for c in spark.columns], "rows": shown.rows} if shown.rows else None

@@ -1,0 +1,86 @@
+"""``python -m tests.fuzz.run``: random statements on both engines until time or number is used up."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from tests.fix_shared import ROOT
+from tests.fix_spark import missing
+from tests.fuzz import batches
+from tests.fuzz.embedded import Embedded
+from tests.fuzz.machine import Machine
+from tests.fuzz.spark import Spark
+from tests.fuzz.tally import Tally
+
+_KEPT = ROOT / ".bench" / "fuzz"
+_SAVED_SECONDS = 30.0
+
+Step = Callable[[Machine, int, int], None]
+
+
+def _expressions(machine: Machine, seed: int, number: int) -> None:
+    batches.run(machine, batches.make(seed, number), Random(f"{seed} raised {number}"))
+
+
+#: One step of each kind: a batch of expressions, else one case.
+STEPS: dict[str, Step] = {"expressions": _expressions}
+#: How many steps of each kind follow each other.
+_TURNS = {"expressions": 1, "queries": 8, "neighbours": 6, "sessions": 3}
+
+
+def run(machine: Machine, kinds: tuple[str, ...], statements: int, seconds: float, kept: Path | None) -> None:
+    """Steps of the kinds in turn, until one of the bounds is reached; counts are kept in a file as they grow."""
+    begun, before = time.monotonic(), machine.tally.seconds
+    first, saved = machine.tally.statements, time.monotonic()
+    turns = [kind for kind in kinds for _ in range(_TURNS[kind])]
+    while True:
+        for kind in turns:
+            machine.tally.seconds = before + time.monotonic() - begun
+            if machine.tally.statements - first >= statements or time.monotonic() - begun >= seconds:
+                if kept is not None:
+                    machine.tally.save(kept)
+                return
+            STEPS[kind](machine, machine.tally.seed, machine.tally.next[kind])
+            machine.tally.next[kind] += 1
+            if kept is not None and time.monotonic() - saved > _SAVED_SECONDS:
+                machine.tally.save(kept)
+                saved = time.monotonic()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; 1 if something differs that is no soft difference."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.run", description=__doc__)
+    parser.add_argument(
+        "--statements", type=int, default=2_000, help="stop after so many (an expression counts as one)"
+    )
+    parser.add_argument("--seconds", type=float, default=600.0, help="stop after so long")
+    parser.add_argument("--seed", type=int, default=1, help="what statements are made from")
+    parser.add_argument("--kind", choices=tuple(STEPS), action="append", help="only these; may be given more than once")
+    parser.add_argument(
+        "--resume", type=Path, help="go on with the counts and numbers of this file, and keep them there"
+    )
+    parser.add_argument("--found", type=Path, default=_KEPT / "found.jsonl", help="where differences are appended")
+    given = parser.parse_args(arguments)
+    reason = missing()
+    if reason is not None:
+        print(f"No Spark here: {reason}", file=sys.stderr)
+        return 2
+    kept: Path | None = given.resume
+    tally = Tally.load(kept) if kept is not None and kept.exists() else Tally(seed=given.seed)
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        embedded = Embedded(Path(folder) / "embedded")
+        with Spark.opened(Path(folder) / "spark") as spark:
+            machine = Machine(embedded, spark, tally, given.found)
+            run(machine, tuple(given.kind or STEPS), given.statements, given.seconds, kept)
+    print(tally.report())
+    return 1 if tally.verdicts and any(c["difference"] for c in tally.verdicts.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Spark in a JVM of our own, the oracle: a session per case, whole-stage code generation off unless it is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from gateway.delta.schema import parse_schema, struct_of
+from gateway.engine.spark import rows as spark_rows
+from gateway.engine.spark import session as spark_session
+from gateway.engine.spark import setup
+from gateway.engine.spark.errors import as_gateway_error
+from gateway.jobs import Parameter
+from gateway.sqltypes import StructType
+from tests.conformance.session import Result
+from tests.fix_spark import jars
+from tests.fuzz.embedded import columns_of
+from tests.fuzz.outcome import Outcome
+from tests.fuzz.tree import Case
+
+# Small plans on few rows: planning them costs more than running them.
+QUICK = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    "spark.ui.enabled": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
+
+class Spark:
+    """One JVM. It listens on loopback only and ends with this process."""
+
+    def __init__(self, folder: Path, memory: int = 1 << 30) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = spark_session.settings(setup.jar_paths(jars()), folder, memory=memory, extra=QUICK)
+        with warnings.catch_warnings():  # pyspark speaks of pandas, which it only imports
+            warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+            warnings.filterwarnings("ignore", category=DeprecationWarning, module="pyspark")
+            with spark_session.output_to(folder / "spark.log"):
+                self._root = spark_session.start("local[1]", settings, app="fuzz")
+        self.asked = 0
+
+    def stop(self) -> None:
+        """End the JVM."""
+        self._root.stop()
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, folder: Path) -> Iterator[Spark]:
+        """A Spark that is stopped after the block."""
+        spark = cls(folder)
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+    def ask(self, case: Case, *, compiled: bool = False) -> Outcome:
+        """The answer to the case's last statement, or the first failure of one before it."""
+        spark = self._root.newSession()
+        spark.conf.set("spark.sql.session.timeZone", case.zone)
+        for key, value in (COMPILED if compiled else {}).items():
+            spark.conf.set(key, value)
+        statements = case.statements
+        for text in statements[:-1]:
+            before = self._one(spark, text)
+            if before.kind != "answer":
+                return before
+        return self._one(spark, statements[-1], case.parameters)
+
+    def clean(self, statements: Iterable[str]) -> None:
+        """Run what removes a case's tables, whether they are there or not."""
+        for text in statements:
+            self._one(self._root, text)
+
+    def _one(self, spark: Any, text: str, parameters: Iterable[Parameter] = ()) -> Outcome:
+        self.asked += 1
+        try:
+            frame = spark.sql(text, args=_arguments(tuple(parameters)))
+            schema: StructType = struct_of(parse_schema(json.loads(frame._jdf.schema().json())))
+            found = Result(schema, list(_batches(frame, schema)))
+            return Outcome("answer", columns_of(schema), found.rows())
+        except Exception as error:
+            told = as_gateway_error(error, text, lambda at: at, lambda name: name)
+            if told.condition == "WORKER_LOST":
+                raise
+            return Outcome("error", condition=told.condition, message=told.message)
+
+
+def _batches(frame: Any, schema: StructType) -> Iterator[Any]:
+    if not schema.fields:
+        frame.collect()
+        return
+    for batch in spark_rows._positional(frame, schema).toArrow().to_batches():
+        yield spark_rows._as_ours(batch, schema)
+
+
+def _arguments(parameters: tuple[Parameter, ...]) -> Any:
+    """Values as pyspark takes them: columns of typed literals, by name or by position."""
+    if not parameters:
+        return None
+    from pyspark.sql import functions
+
+    def value(p: Parameter) -> Any:
+        plain = functions.lit(p.value)
+        return (
+            plain if p.type == "STRING" and p.value is not None else plain.cast("void" if p.type == "VOID" else p.type)
+        )
+
+    if parameters[0].name is None:
+        return [value(p) for p in parameters]
+    return {str(p.name): value(p) for p in parameters}
