@@ -21,6 +21,10 @@ _SHRUNK = 3  # of differences that look alike, before and after they are made sm
 _VALUES = re.compile(r"'(?:[^'\\]|\\.)*'|\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[LSYDF]?\b|\bc\d+\b")
 
 
+def _print(text: str) -> None:
+    print(text, flush=True)
+
+
 class Engine(Protocol):
     """What answers a case."""
 
@@ -45,7 +49,7 @@ class Machine:
     spark: Oracle
     tally: Tally
     found: Path
-    tell: Callable[[str], None] = print
+    tell: Callable[[str], None] = _print
     budget: int = 120
     _alike: Counter[str] = field(default_factory=Counter)
 
@@ -87,6 +91,7 @@ class Machine:
         looks = (
             f"{one.kind} {difference.kind} {_VALUES.sub('?', difference.detail)[:80]} {','.join(sorted(one.labels))}"
         )
+        looks = looks if difference.kind not in SOFT else difference.detail
         self._alike[looks] += 1
         if self._alike[looks] > _SHRUNK or (difference.kind in SOFT and self._alike[looks] > 1):
             return

@@ -12,7 +12,7 @@ from random import Random
 
 from tests.fix_shared import ROOT
 from tests.fix_spark import missing
-from tests.fuzz import batches
+from tests.fuzz import batches, queries, sessions
 from tests.fuzz.embedded import Embedded
 from tests.fuzz.machine import Machine
 from tests.fuzz.spark import Spark
@@ -29,7 +29,7 @@ def _expressions(machine: Machine, seed: int, number: int) -> None:
 
 
 #: One step of each kind: a batch of expressions, else one case.
-STEPS: dict[str, Step] = {"expressions": _expressions}
+STEPS: dict[str, Step] = {"expressions": _expressions, "queries": queries.step, "sessions": sessions.step}
 #: How many steps of each kind follow each other.
 _TURNS = {"expressions": 1, "queries": 8, "neighbours": 6, "sessions": 3}
 

@@ -50,8 +50,8 @@ def _less(piece: Tree) -> Iterator[Tree]:
         yield from _shorter(piece)
     elif piece.kind == "values":
         yield from _narrower(piece)
-    elif piece.kind == "query":
-        yield from (inner for path, inner in piece.walk() if path and inner.kind == "query")
+    elif piece.kind in ("query", "relation"):
+        yield from (inner for path, inner in piece.walk() if path and inner.kind == piece.kind)
     elif piece.kind == "expr":
         inner = [other for path, other in piece.walk() if path and other.kind == "expr"]
         yield from (other for other in inner if other.type == piece.type)

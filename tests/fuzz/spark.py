@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ QUICK = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+#: The types that parameters have here, as Python values that Spark takes for them.
+_PYTHON: dict[str, Callable[[str], Any]] = {"INT": int, "STRING": str, "DATE": datetime.date.fromisoformat}
 
 
 class Spark:
@@ -104,17 +107,10 @@ def _batches(frame: Any, schema: StructType) -> Iterator[Any]:
 
 
 def _arguments(parameters: tuple[Parameter, ...]) -> Any:
-    """Values as pyspark takes them: columns of typed literals, by name or by position."""
+    """Values as Python has them, by name or by position."""
     if not parameters:
         return None
-    from pyspark.sql import functions
-
-    def value(p: Parameter) -> Any:
-        plain = functions.lit(p.value)
-        return (
-            plain if p.type == "STRING" and p.value is not None else plain.cast("void" if p.type == "VOID" else p.type)
-        )
-
+    values = [None if p.value is None else _PYTHON[p.type](p.value) for p in parameters]
     if parameters[0].name is None:
-        return [value(p) for p in parameters]
-    return {str(p.name): value(p) for p in parameters}
+        return values
+    return {str(p.name): v for p, v in zip(parameters, values, strict=True)}

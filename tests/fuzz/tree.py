@@ -8,9 +8,9 @@ from typing import Any
 
 from gateway.jobs import Parameter
 
-#: What may happen to a piece: `expr` and `query` give way to a smaller one, `optional` is left out, `list` loses members,
-#: `values` (text, rows, text, names, text) loses columns.
-KINDS = ("text", "expr", "query", "optional", "list", "values")
+#: What may happen to a piece: `expr`, `query` and `relation` give way to a smaller one, `optional` is left out, `list` loses
+#: members, `values` (text, rows, text, names, text) loses columns.
+KINDS = ("text", "expr", "query", "relation", "optional", "list", "values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,11 @@ def listed(parts: tuple[str | Tree, ...], separator: str = ", ", least: int = 1)
 def query(*parts: str | Tree) -> Tree:
     """A whole query."""
     return Tree(parts, "query")
+
+
+def relation(*parts: str | Tree) -> Tree:
+    """What stands in FROM."""
+    return Tree(parts, "relation")
 
 
 @dataclass(frozen=True, slots=True)

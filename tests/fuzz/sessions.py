@@ -1,0 +1,89 @@
+"""Short sessions: views, time zones, and tables that are made and filled before they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from tests.fuzz.machine import Machine
+from tests.fuzz.queries import Queries
+from tests.fuzz.relations import DOMAIN, SIGNED_ZERO, STRANGE, Table
+from tests.fuzz.tree import Case, Tree, case, listed, optional, query
+from tests.fuzz.values import ZONES, literal
+
+#: The one name of a table that is made, so that it can be dropped whatever became of the session.
+TABLE = "fuzz_made"
+CLEAN = (f"DROP TABLE IF EXISTS {TABLE}",)
+_TYPES = ("int", "bigint", "string", "double", "decimal(5,2)", "date", "timestamp", "boolean")
+_PARTITIONED = ("int", "string", "date", "boolean", "decimal(5,2)", "timestamp")
+
+
+def make(seed: int, number: int, tables: Sequence[Table] = ()) -> Case:
+    """The session of that number."""
+    random = Random(f"{seed} sessions {number}")
+    statements: list[str | Tree] = []
+    known = list(tables)
+    if random.random() < 0.5:
+        statements.append(f"SET TIME ZONE '{random.choice(ZONES)}'")
+    if random.random() < 0.5:
+        made, table = _table(random)
+        statements += made
+        known += [table] * 3
+    used: set[str] = set()
+    for i in range(random.choice((0, 1, 1, 2)) if known or statements else 1):
+        maker = Queries(random, known)
+        maker._style = ""
+        tree, columns = maker.select(1, ())
+        name = f"view_{i}"
+        statements.append(Tree((f"CREATE OR REPLACE TEMPORARY VIEW {name} AS ", tree)))
+        known += [Table(name, tuple((c.text, c.type) for c in columns))] * 2
+        used |= maker.used
+    if random.random() < 0.3:
+        statements.append(f"SET TIME ZONE '{random.choice(ZONES)}'")
+    last = Queries(random, known)
+    last._style = ""
+    tree, ordered = last.top()
+    return case(
+        "sessions",
+        *statements,
+        tree,
+        ordered=ordered,
+        functions=frozenset(used | last.used),
+        seed=f"{seed}/{number}",
+    )
+
+
+def _table(random: Random) -> tuple[list[str | Tree], Table]:
+    """Statements that make a table, partitioned or not, and fill it in one to three commits."""
+    count = random.randint(1, 4)
+    columns = [(f"c{i}", random.choice(_TYPES)) for i in range(count)]
+    split = [n for n, t in columns[:-1] if t in _PARTITIONED][:1] if random.random() < 0.4 else []
+    text = ", ".join(f"{n} {t.upper()}" for n, t in columns)
+    tail = f" PARTITIONED BY ({split[0]})" if split else ""
+    made: list[str | Tree] = [*CLEAN, f"CREATE TABLE {TABLE} ({text}) USING delta{tail}"]
+    for _ in range(random.randint(1, 3)):
+        lines = tuple(
+            Tree(("(", listed(tuple(_value(random, t) for _, t in columns), ", ", count), ")"))
+            for _ in range(random.randint(1, 4))
+        )
+        made.append(Tree((f"INSERT INTO {TABLE} VALUES ", listed(lines))))
+    return made, Table(TABLE, tuple(columns))
+
+
+def _value(random: Random, type_: str) -> str:
+    chance = random.random()
+    if chance < 0.15:
+        return f"CAST(NULL AS {type_.upper()})"
+    if type_ == "double" and chance < 0.35:
+        return random.choice((*STRANGE, SIGNED_ZERO))
+    if chance < 0.5:
+        return literal(random, type_, edge=0.7, nothing=0.0)
+    return random.choice(DOMAIN[type_])
+
+
+def step(machine: Machine, seed: int, number: int) -> None:
+    """Judge the session of that number."""
+    machine.judge(make(seed, number))
+
+
+__all__ = ["CLEAN", "make", "optional", "query", "step"]
