@@ -50,10 +50,10 @@ def _spaced(text: str) -> str:
 def make(seed: int, number: int) -> Batch:
     """The batch of that number: its functions follow each other, so that all have their turn."""
     random = Random(f"{seed} expressions {number}")
-    rows = random.choice((1, 1, 2, 3, 5))
-    scope = Scope([], rows, edge=random.choice((0.0, 0.1, 0.3, 0.6)), nothing=random.choice((0.0, 0.1, 0.3)))
+    rows = random.choice((1, 1, 1, 2, 3))
+    scope = Scope([], rows, edge=random.choice((0.0, 0.1, 0.2, 0.5)), nothing=random.choice((0.0, 0.1, 0.3)))
     zone = random.choice(ZONES) if random.random() < 0.6 else "UTC"
-    maker = Expressions(random, scope, edge=random.choice((0.0, 0.1, 0.3)))
+    maker = Expressions(random, scope, edge=random.choice((0.0, 0.05, 0.2)))
     wanted = "aggregate" if number % 5 == 4 else "scalar"
     names = sorted(n for n in learnt().calls if CATALOGUE[n].kind == wanted)
     Random(f"{seed} {wanted} {number * SIZE // len(names)}").shuffle(names)

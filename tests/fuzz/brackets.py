@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tests.fuzz.tree import Tree
+
 _TOKEN = re.compile(
     r"""
     \s+ | --[^\n]* | /\*.*?\*/
@@ -68,3 +70,92 @@ def arguments(text: str) -> list[str] | None:
         return None
     inside = "".join(p for _, p in pieces[1:-1])
     return split(inside) if inside.strip() else []
+
+
+# ------------------------------------------------------------------------------------------------------------- as a tree
+
+_CLAUSES = (
+    ("UNION",), ("INTERSECT",), ("EXCEPT",), ("MINUS",), ("WITH",), ("SELECT",), ("FROM",), ("WHERE",), ("GROUP", "BY"),
+    ("HAVING",), ("ORDER", "BY"), ("SORT", "BY"), ("LIMIT",), ("OFFSET",), ("WINDOW",), ("LATERAL", "VIEW"),
+)  # fmt: skip
+_MAY_GO = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "SORT", "LIMIT", "OFFSET", "LATERAL"})
+_JOINED = ("AND", "OR")
+
+
+def tree(text: str) -> Tree:
+    """A statement as a tree: brackets, their members, and clauses."""
+    return _sequence([t for t in tokens(text.strip().rstrip(";")) if not t.startswith(("--", "/*"))], whole=True)
+
+
+def _sequence(pieces: list[str], whole: bool = False) -> Tree:
+    """What stands between two brackets."""
+    words = [p.upper() for p in pieces if not p.isspace()]
+    if words and words[0] in ("SELECT", "WITH", "VALUES", "FROM"):
+        parts = tuple(_clause(c) for c in _clauses(pieces))
+        return Tree(parts, "query")
+    members = _split(pieces, ",")
+    if len(members) > 1:
+        return Tree(tuple(_operands(m) for m in members), "list", separator=",")
+    return _operands(pieces) if not whole else Tree((_operands(pieces),))
+
+
+def _clauses(pieces: list[str]) -> list[list[str]]:
+    """Pieces cut before each word that begins a clause outside of all brackets."""
+    found: list[list[str]] = [[]]
+    upper = [p.upper() for p in pieces]
+    for i, (depth, piece) in enumerate(levels(pieces)):
+        following = [u for u in upper[i : i + 4] if not u.isspace()]
+        if depth == 0 and any(tuple(following[: len(c)]) == c for c in _CLAUSES) and found[-1]:
+            found.append([])
+        found[-1].append(piece)
+    return found
+
+
+def _clause(pieces: list[str]) -> Tree:
+    head = next((i for i, p in enumerate(pieces) if not p.isspace()), 0)
+    word = pieces[head].upper() if pieces else ""
+    known = any(word == c[0] for c in _CLAUSES)
+    if not known or word in ("UNION", "INTERSECT", "EXCEPT", "MINUS", "LIMIT", "OFFSET", "LATERAL"):
+        inside = Tree((_operands(pieces),))
+        return Tree((inside,), "optional") if word in _MAY_GO else inside
+    end = head + 1
+    for more in ("BY", "DISTINCT", "ALL"):
+        after = next((i for i in range(end, len(pieces)) if not pieces[i].isspace()), end)
+        if after < len(pieces) and pieces[after].upper() == more:
+            end = after + 1
+    members = tuple(_operands(m) for m in _split(pieces[end:], ","))
+    made = Tree(("".join(pieces[:end]), Tree(members, "list", separator=",")))
+    return Tree((made,), "optional") if word in _MAY_GO else made
+
+
+def _split(pieces: list[str], *separators: str) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for depth, piece in levels(pieces):
+        if depth == 0 and piece.upper() in separators:
+            parts.append([])
+        else:
+            parts[-1].append(piece)
+    return parts
+
+
+def _operands(pieces: list[str]) -> Tree:
+    """One member: a conjunction, or text with brackets in it."""
+    words = [p.upper() for d, p in levels(pieces) if d == 0]
+    for joined in _JOINED:
+        if joined in words and "BETWEEN" not in words and "CASE" not in words and "JOIN" not in words:
+            return Tree(tuple(_operands(p) for p in _split(pieces, joined)), "list", separator=joined)
+    parts: list[str | Tree] = []
+    group: list[str] | None = None
+    for depth, piece in levels(pieces):
+        if depth == 0 and piece in _OPEN and group is None:
+            parts.append(piece)
+            group = []
+        elif depth == 0 and piece in _CLOSED and group is not None:
+            parts += [_sequence(group), piece]
+            group = None
+        elif group is not None:
+            group.append(piece)
+        else:
+            parts.append(piece)
+    parts += group or []
+    return Tree(tuple(parts), "expr")

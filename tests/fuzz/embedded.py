@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from gateway.errors import GatewayError, UnsupportedError
@@ -33,12 +33,6 @@ class Embedded:
             if before.kind != "answer":
                 return before
         return self._one(session, statements[-1], case.parameters)
-
-    def clean(self, statements: Iterable[str]) -> None:
-        """Run what removes a case's tables, whether they are there or not."""
-        session = Session(self._runner)
-        for text in statements:
-            self._one(session, text)
 
     @staticmethod
     def _one(session: Session, text: str, parameters: Sequence[Parameter] = ()) -> Outcome:

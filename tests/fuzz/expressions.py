@@ -167,9 +167,9 @@ class Expressions:
             return expr("string", self._recorded(signature, at))
         if at > 0 and chance < 0.35:
             return expr(argument.type, argument.text)
-        if at == 0 and chance < 0.2:
+        if at == 0 and chance < (0.5 if argument.type == "string" else 0.2):
             return expr(argument.type, self._recorded(signature, at))
-        if chance > 0.95 and not self.tame:
+        if chance > 0.97 and not self.tame:
             return self._leaf_or_more(random.choice(ATOMIC), depth)
         return self._leaf_or_more(argument.type, depth)
 
@@ -268,7 +268,7 @@ class Expressions:
         """A cast of one type to another, in one of its forms."""
         value = self._leaf_or_more(source, depth - 1)
         shape = self.random.random()
-        if shape < 0.5 or target.startswith("interval"):
+        if shape < 0.35 or target.startswith("interval"):
             return expr(target, "CAST(", value, f" AS {target.upper()})")
         return expr(target, "try_cast(", value, f" AS {target.upper()})")
 

@@ -12,7 +12,7 @@ from random import Random
 
 from tests.fix_shared import ROOT
 from tests.fix_spark import missing
-from tests.fuzz import batches, queries, sessions
+from tests.fuzz import batches, neighbours, queries, sessions, tables
 from tests.fuzz.embedded import Embedded
 from tests.fuzz.machine import Machine
 from tests.fuzz.spark import Spark
@@ -29,9 +29,14 @@ def _expressions(machine: Machine, seed: int, number: int) -> None:
 
 
 #: One step of each kind: a batch of expressions, else one case.
-STEPS: dict[str, Step] = {"expressions": _expressions, "queries": queries.step, "sessions": sessions.step}
+STEPS: dict[str, Step] = {
+    "expressions": _expressions,
+    "queries": queries.step,
+    "sessions": sessions.step,
+    "neighbours": neighbours.step,
+}
 #: How many steps of each kind follow each other.
-_TURNS = {"expressions": 1, "queries": 8, "neighbours": 6, "sessions": 3}
+_TURNS = {"expressions": 2, "queries": 8, "neighbours": 8, "sessions": 1}
 
 
 def run(machine: Machine, kinds: tuple[str, ...], statements: int, seconds: float, kept: Path | None) -> None:
@@ -72,12 +77,15 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"No Spark here: {reason}", file=sys.stderr)
         return 2
     kept: Path | None = given.resume
+    kinds = tuple(given.kind or STEPS)
     tally = Tally.load(kept) if kept is not None and kept.exists() else Tally(seed=given.seed)
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        embedded = Embedded(Path(folder) / "embedded")
+        stored = tables.unpacked(Path(folder)) if "sessions" in kinds else None
+        embedded = Embedded(Path(folder) / "embedded", (stored,) if stored is not None else ())
         with Spark.opened(Path(folder) / "spark") as spark:
             machine = Machine(embedded, spark, tally, given.found)
-            run(machine, tuple(given.kind or STEPS), given.statements, given.seconds, kept)
+            machine.tables = tables.readable(stored, embedded) if stored is not None else ()
+            run(machine, kinds, given.statements, given.seconds, kept)
     print(tally.report())
     return 1 if tally.verdicts and any(c["difference"] for c in tally.verdicts.values()) else 0
 

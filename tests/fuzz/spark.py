@@ -27,50 +27,44 @@ from tests.fuzz.tree import Case
 QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.ui.enabled": "false",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 #: The types that parameters have here, as Python values that Spark takes for them.
 _PYTHON: dict[str, Callable[[str], Any]] = {"INT": int, "STRING": str, "DATE": datetime.date.fromisoformat}
 
 
 class Spark:
-    """One JVM. It listens on loopback only and ends with this process."""
+    """Sessions of a Spark that runs in this process."""
 
-    def __init__(self, folder: Path, memory: int = 1 << 30) -> None:
+    def __init__(self, root: Any) -> None:
+        self._root = root
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, folder: Path, memory: int = 1 << 30) -> Iterator[Spark]:
+        """A Spark with a JVM of its own for the block; what it logs goes to a file below `folder`."""
         folder.mkdir(parents=True, exist_ok=True)
         settings = spark_session.settings(setup.jar_paths(jars()), folder, memory=memory, extra=QUICK)
         with warnings.catch_warnings():  # pyspark speaks of pandas, which it only imports
             warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
             warnings.filterwarnings("ignore", category=DeprecationWarning, module="pyspark")
             with spark_session.output_to(folder / "spark.log"):
-                self._root = spark_session.start("local[1]", settings, app="fuzz")
-        self.asked = 0
-
-    def stop(self) -> None:
-        """End the JVM."""
-        self._root.stop()
-
-    @classmethod
-    @contextlib.contextmanager
-    def opened(cls, folder: Path) -> Iterator[Spark]:
-        """A Spark that is stopped after the block."""
-        spark = cls(folder)
+                root = spark_session.start("local[1]", settings, app="fuzz")
         try:
-            yield spark
+            yield cls(root)
         finally:
-            spark.stop()
+            root.stop()
 
     def ask(self, case: Case, *, compiled: bool = False) -> Outcome:
         """The answer to the case's last statement, or the first failure of one before it."""
         spark = self._root.newSession()
         spark.conf.set("spark.sql.session.timeZone", case.zone)
-        for key, value in (COMPILED if compiled else {}).items():
+        for key, value in (COMPILED if compiled else INTERPRETED).items():
             spark.conf.set(key, value)
         statements = case.statements
         for text in statements[:-1]:
@@ -79,13 +73,7 @@ class Spark:
                 return before
         return self._one(spark, statements[-1], case.parameters)
 
-    def clean(self, statements: Iterable[str]) -> None:
-        """Run what removes a case's tables, whether they are there or not."""
-        for text in statements:
-            self._one(self._root, text)
-
     def _one(self, spark: Any, text: str, parameters: Iterable[Parameter] = ()) -> Outcome:
-        self.asked += 1
         try:
             frame = spark.sql(text, args=_arguments(tuple(parameters)))
             schema: StructType = struct_of(parse_schema(json.loads(frame._jdf.schema().json())))

@@ -1,0 +1,42 @@
+"""Delta tables as others wrote them: deletion vectors, column mapping, partitions, odd statistics. From the archive beside the
+checkout; where that is missing, sessions ask the tables that they make themselves."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+from tests.fix_shared import shared_folder
+from tests.fuzz.embedded import Embedded
+from tests.fuzz.relations import Table
+from tests.fuzz.tree import case, query
+from tests.fuzz.values import TYPES
+
+_ARCHIVE = "delta-tables.tar.gz"
+_MOST_ROWS = 60  # so that joins of them stay small
+_MOST_COLUMNS = 14
+
+
+def unpacked(folder: Path) -> Path | None:
+    """The archive's tables below `folder`; None if there is no archive."""
+    shared = shared_folder()
+    if shared is None or not (shared / _ARCHIVE).is_file():
+        return None
+    with tarfile.open(shared / _ARCHIVE) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "delta-tables"
+
+
+def readable(folder: Path, embedded: Embedded) -> list[Table]:
+    """The small tables that the embedded engine reads, with the columns whose types statements are made for."""
+    found = []
+    for entry in json.loads((folder / "manifest.json").read_text()):
+        if not 0 < (entry.get("rows") or 0) <= _MOST_ROWS:
+            continue
+        text = f"delta.`{folder / entry['table']}`"
+        told = embedded.ask(case("sessions", query(f"SELECT * FROM {text}")))
+        columns = tuple((name, type_) for name, type_, _ in told.columns if type_ in TYPES and name.isidentifier())
+        if told.kind == "answer" and columns:
+            found.append(Table(text, columns[:_MOST_COLUMNS]))
+    return found
