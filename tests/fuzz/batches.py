@@ -15,7 +15,8 @@ from tests.fuzz.tree import Case, Tree, case, listed, query
 from tests.fuzz.values import ZONES
 
 SIZE = 36
-_RAISING = 6  # of a batch's expressions that raise, so many are put to Spark: each needs a statement of its own
+_GENERATORS = 5  # in a batch: Spark takes one of them in a SELECT
+_RAISING = 4  # of a batch's expressions that raise, so many are put to Spark: each needs a statement of its own
 _LISTS = frozenset(
     {"collect_list", "collect_set", "array_agg", "first", "last", "first_value", "last_value", "any_value"}
 )
@@ -23,12 +24,13 @@ _LISTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Expressions over one VALUES relation."""
+    """Expressions over one VALUES relation; `single` ones cannot stand beside each other."""
 
     columns: tuple[Column, ...]
     rows: int
     zone: str
     cases: tuple[tuple[Tree, Case], ...]
+    single: bool = False
 
     def whole(self, members: Sequence[Tree]) -> Case:
         """Some of the expressions as columns of one statement."""
@@ -54,22 +56,24 @@ def make(seed: int, number: int) -> Batch:
     scope = Scope([], rows, edge=random.choice((0.0, 0.1, 0.2, 0.5)), nothing=random.choice((0.0, 0.1, 0.3)))
     zone = random.choice(ZONES) if random.random() < 0.6 else "UTC"
     maker = Expressions(random, scope, edge=random.choice((0.0, 0.05, 0.2)))
-    wanted = "aggregate" if number % 5 == 4 else "scalar"
+    wanted = "generator" if number % 15 == 14 else "aggregate" if number % 5 == 4 else "scalar"
     names = sorted(n for n in learnt().calls if CATALOGUE[n].kind == wanted)
     Random(f"{seed} {wanted} {number * SIZE // len(names)}").shuffle(names)
     at = number * SIZE
     made: list[tuple[Tree, frozenset[str], str]] = []
-    for i in range(SIZE):
+    for i in range(_GENERATORS if wanted == "generator" else SIZE):
         maker.used = set()
         depth = random.choice((1, 1, 2, 2, 3))
         if wanted == "scalar" and random.random() < 0.25:
             tree, label = maker.any(depth + 1), ""
+        elif wanted == "aggregate" and random.random() < 0.04:
+            tree, label = maker.ranked(), ""
         else:
             label = names[(at + i) % len(names)]
             tree = maker.call(label, depth)
         made.append((tree, frozenset(maker.used), label))
     cases = tuple((tree, _case(tree, scope, zone, used, label, f"{seed}/{number}")) for tree, used, label in made)
-    return Batch(tuple(scope.columns), rows, zone, cases)
+    return Batch(tuple(scope.columns), rows, zone, cases, single=wanted == "generator")
 
 
 def _case(tree: Tree, scope: Scope, zone: str, used: frozenset[str], label: str, seed: str) -> Case:
@@ -103,9 +107,9 @@ def _judge_answered(machine: Machine, batch: Batch, members: list[tuple[Tree, Ca
     """Ask Spark about all members at once; where it raises, about the halves."""
     if not members:
         return
-    if len(members) == 1:
-        _, one, ours = members[0]
-        machine.settle(one, machine.spark.ask(one), ours)
+    if len(members) == 1 or batch.single:
+        for _, one, ours in members:
+            machine.settle(one, machine.spark.ask(one), ours)
         return
     told = machine.spark.ask(batch.whole([tree for tree, _, _ in members]))
     if told.kind == "answer" and len(told.columns) == len(members):

@@ -48,6 +48,7 @@ ANYTHING = frozenset(
         "equal_null",
     }
 )
+_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 _CASTS = (*TYPES, "decimal(10,0)", "decimal(3,1)", "string", "string")
 
 
@@ -163,8 +164,11 @@ class Expressions:
             return Tree((argument.text,))
         if argument.column:
             return self._leaf_or_more(argument.type, depth)
-        if at > 0 and argument.type == "string" and chance < 0.75:  # patterns, formats, units
-            return expr("string", self._recorded(signature, at))
+        aggregate = CATALOGUE[signature.name].kind == "aggregate"
+        if (
+            at > 0 and (argument.type == "string" or aggregate) and chance < 0.75
+        ):  # patterns, formats, units, percentages
+            return expr(argument.type, self._recorded(signature, at))
         if at > 0 and chance < 0.35:
             return expr(argument.type, argument.text)
         if at == 0 and chance < (0.5 if argument.type == "string" else 0.2):
@@ -249,6 +253,13 @@ class Expressions:
             word = random.choice(("+", "-", "*"))
             self._use(word)
             return expr(type_, "(", self.leaf(type_), f" {word} ", self.leaf(type_), ")")
+        if type_ in _INTEGRAL and random.random() < 0.1:
+            self._use("~")
+            return expr(type_, "(~ ", self._leaf_or_more(type_, depth - 1), ")")
+        if type_ in ("int", "bigint") and random.random() < 0.2:
+            word = random.choice(("<<", ">>", ">>>"))
+            self._use(word)
+            return expr(type_, "(", self._leaf_or_more(type_, depth - 1), f" {word} ", self.leaf("int"), ")")
         words = ("+", "-", "*", "%", "&", "|", "^", "div") if type_ in _INTEGRAL else ("+", "-", "*", "/", "%")
         word = random.choice(words)
         self._use(word)
@@ -296,7 +307,9 @@ class Expressions:
     def any(self, depth: int) -> Tree:
         """An expression of any form: a cast, a conditional, a predicate, arithmetic, an access, a lambda."""
         random = self.random
-        shape = random.randrange(8)
+        shape = random.randrange(9)
+        if shape == 8:
+            return self.counted(depth)
         if shape < 2:
             return self.any_cast(depth)
         if shape == 2:
@@ -337,6 +350,29 @@ class Expressions:
         other = random.choice(("interval year to month", "interval day to second", "interval day to second"))
         type_ = "timestamp" if left == "date" and other == "interval day to second" else left
         return expr(type_, "(", self._leaf_or_more(left, depth - 1), f" {word} ", self.leaf(other), ")")
+
+    def counted(self, depth: int) -> Tree:
+        """A date or an instant so many units later, or how many units lie between two."""
+        random = self.random
+        unit, time = random.choice(_UNITS), random.choice(("date", "timestamp", "timestamp_ntz"))
+        name = random.choice(("timestampadd", "dateadd", "timestampdiff", "datediff", "timediff"))
+        self._use(name)
+        if name.endswith("add"):
+            return expr(time, f"{name}({unit}, ", self._leaf_or_more("int", depth - 1), ", ", self.leaf(time), ")")
+        return expr("bigint", f"{name}({unit}, ", self.leaf(time), ", ", self._leaf_or_more(time, depth - 1), ")")
+
+    def ranked(self) -> Tree:
+        """An aggregate that is told an order."""
+        name = self.random.choice(("percentile_cont", "percentile_disc"))
+        self._use(name)
+        way = self.random.choice(("", " DESC"))
+        value = self._leaf_or_more(self.random.choice(("int", "double", "decimal(5,2)")), 1)
+        return expr(
+            "double",
+            f"{name}({self.random.choice(('0', '0.25', '0.5', '1'))}) WITHIN GROUP (ORDER BY ",
+            value,
+            f"{way})",
+        )
 
     def lambda_(self, depth: int) -> Tree:
         """A higher-order function whose body is an expression over its parameters and the columns."""
