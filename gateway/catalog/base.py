@@ -107,6 +107,9 @@ class Catalog(Protocol):
     def table_folder(self, schema: str, table: str) -> str | None:
         """The folder of an existing Delta table."""
 
+    def schema_location(self, schema: str) -> str:
+        """The folder of a schema, an absolute path; that of `default` may not be there yet."""
+
     def create_schema(self, schema: str, comment: str | None) -> None: ...
 
     def drop_schema(self, schema: str, cascade: bool) -> None: ...

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.catalog.base import AsOf, TableName
+from gateway.delta.containment import Within
 from gateway.delta.predicates import Predicate
 from gateway.delta.pruning import value_range
 from gateway.delta.scan import ScanPlan, plan_scan
@@ -61,10 +62,10 @@ class DeltaBoundTable:
         return plan_scan(self.snapshot, columns, predicates, floats_compared=floats_compared)
 
 
-def bind(name: TableName, root: str, as_of: AsOf | None) -> DeltaBoundTable:
-    """The Delta table in the folder `root` under `name`, newest or as of `as_of`."""
+def bind(name: TableName, root: str, as_of: AsOf | None, within: Within | None = None) -> DeltaBoundTable:
+    """The Delta table in the folder `root` under `name`, newest or as of `as_of`; see `delta.table.open_snapshot`."""
     moment = as_of or AsOf()
-    return DeltaBoundTable(name, open_snapshot(root, moment.version, moment.timestamp_us))
+    return DeltaBoundTable(name, open_snapshot(root, moment.version, moment.timestamp_us, within))
 
 
 @dataclass(frozen=True, slots=True)

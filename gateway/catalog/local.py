@@ -10,40 +10,52 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import stat
 import time
 import uuid
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+from unicodedata import category
 
 from gateway.catalog import objects
 from gateway.catalog.base import AsOf, TableName
 from gateway.catalog.bound import DeltaBoundTable, bind
 from gateway.catalog.objects import AnyStored, Stored, StoredFunction, StoredTable, StoredView
-from gateway.catalog.paths import is_under
 from gateway.delta import table as delta_table
+from gateway.delta.containment import is_under
 from gateway.delta.log import has_log
 from gateway.delta.write import STAGING
-from gateway.errors import ServerError, UserError, full_disk_told
+from gateway.errors import GatewayError, ServerError, UserError, full_disk_told
 
 DEFAULT_SCHEMA = "default"
 _FACTS = ".gateway.json"
 _TRASH = ".dropped-"
 _STALE_SECONDS = 86_400
 _FORBIDDEN = frozenset("/\0")
+_UNREADABLE = frozenset("\\")  # readers of Delta's log take it for a separator; what has it already may be dropped
+_LONGEST = 200  # bytes of a name, which temporary names are made of
+_log = logging.getLogger(__name__)
 
 
 class LocalCatalog:
-    """The catalog `name` over the folder `root` (made if missing, unless `read_only`)."""
+    """The catalog `name` over the folder `root` (made if missing, unless `read_only`).
 
-    def __init__(self, name: str, root: str, read_only: bool = False) -> None:
+    `others` are further folders that statements may use: files of a table may lie there, its folder may not.
+    """
+
+    def __init__(self, name: str, root: str, read_only: bool = False, others: Sequence[str] = ()) -> None:
         self.name = name
         self.read_only = read_only
         if not read_only:
             os.makedirs(root, exist_ok=True)
         self.root = os.path.realpath(root)
+        self.within = (self.root, *(os.path.realpath(other) for other in others))
         self._links: set[str] = set()
+        self._warned: set[str] = set()
         if not read_only:
             self._sweep()
 
@@ -66,23 +78,19 @@ class LocalCatalog:
     def other_tables(self, schema: str) -> list[str]:
         """Names of the tables of other formats of a schema, sorted; empty if there is no such schema."""
         folder = self._schema_folder(schema)
-        stored = set(objects.names(folder, StoredTable)) if folder is not None else set()
+        stored = {v.name.table.lower() for v in self._all(StoredTable, schema)}
         if folder is None or not stored:
             return []
         return sorted(n for n in self._folders(folder) if n.lower() in stored and not has_log(os.path.join(folder, n)))
 
     def views(self, schema: str) -> list[str]:
         """Names of the views of a schema, sorted; empty if there is no such schema."""
-        folder = self._schema_folder(schema)
-        if folder is None:
-            return []
-        found = (self.view(schema, name) for name in objects.names(folder, StoredView))
-        return sorted(v.name.table for v in found if v is not None)
+        names = (v.name.table for v in self._all(StoredView, schema))
+        return sorted(n for n in names if self.table_folder(schema, n) is None)
 
     def functions(self, schema: str) -> list[str]:
         """Lower-case names of the functions of a schema, sorted; empty if there is no such schema."""
-        folder = self._schema_folder(schema)
-        return [] if folder is None else objects.names(folder, StoredFunction)
+        return sorted(f.name.table.lower() for f in self._all(StoredFunction, schema))
 
     def has_schema(self, schema: str) -> bool:
         if not self.read_only and schema.lower() == DEFAULT_SCHEMA:
@@ -96,7 +104,7 @@ class LocalCatalog:
             return self._stored(StoredTable, schema, table)
         folder, spelling = os.path.split(root)
         name = TableName(self.name, os.path.basename(folder), spelling)
-        return bind(name, self._real(root), as_of)
+        return bind(name, self._real(root), as_of, self.within)
 
     def view(self, schema: str, view: str) -> StoredView | None:
         """The view of that name; None also where a table has the name."""
@@ -110,13 +118,35 @@ class LocalCatalog:
     def identity(self, kind: type, schema: str, name: str) -> object:
         """Changes with a stored object; None if there is none."""
         folder = self._schema_folder(schema)
-        return None if folder is None else objects.identity(folder, kind, name)
+        return None if folder is None or not self._can_name(name) else objects.identity(folder, kind, name)
 
     def _stored(self, kind: type[Stored], schema: str, name: str) -> Stored | None:
         folder = self._schema_folder(schema)
         if folder is None or not self._can_name(name):
             return None
-        return objects.read(folder, kind, name, TableName(self.name, os.path.basename(folder), name))
+        found = objects.read(folder, kind, name, TableName(self.name, os.path.basename(folder), name))
+        if isinstance(found, StoredTable):
+            return replace(found, location=self._place(folder, os.path.basename(found.location)))
+        return found
+
+    def _all(self, kind: type[Stored], schema: str) -> list[Stored]:
+        """The stored objects of a schema; a damaged one is left out with a line in the log, and told when it is named."""
+        folder = self._schema_folder(schema)
+        found = []
+        for name in objects.names(folder, kind) if folder is not None else ():
+            try:
+                stored = self._stored(kind, schema, name)
+            except GatewayError as error:
+                self._warn(error.message)
+                continue
+            if stored is not None:
+                found.append(stored)
+        return found
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            _log.warning("left out of lists: %s", text)
 
     def schema_comment(self, schema: str) -> str | None:
         """The comment that the schema was created with."""
@@ -127,13 +157,11 @@ class LocalCatalog:
     def table_location(self, schema: str, table: str) -> str:
         """Where a new managed table is written (absolute, not created)."""
         self.check_name("table", table)
-        folder = self._schema_folder(schema)
-        if folder is None:
-            if schema.lower() != DEFAULT_SCHEMA:
-                raise self._no_schema(schema)
-            folder = os.path.join(self.root, DEFAULT_SCHEMA)
-        # A table that differs in case only is the same table.
-        return self._child(folder, table) or os.path.join(folder, table)
+        return self._place(self._place_of_schema(schema), table)
+
+    def schema_location(self, schema: str) -> str:
+        """The folder of a schema (absolute; that of `default` may not be there yet)."""
+        return self._place_of_schema(schema)
 
     # ---- changing
 
@@ -143,8 +171,12 @@ class LocalCatalog:
         self.check_name("schema", schema)
         if self.has_schema(schema):
             raise UserError("SCHEMA_ALREADY_EXISTS", f"Cannot create schema `{schema}` because it already exists.")
+        folder = self._place(self.root, schema)
         with full_disk_told(f"Cannot create the schema {schema}", self.root):
-            os.makedirs(os.path.join(self.root, schema))
+            try:
+                os.makedirs(folder)
+            except FileExistsError as error:  # made meanwhile
+                raise _taken(folder) from error
         if comment is not None:
             facts = self._facts()
             facts.setdefault("schemas", {})[schema.lower()] = {"comment": comment}
@@ -152,7 +184,7 @@ class LocalCatalog:
                 self._write_facts(facts)
             except BaseException:
                 with contextlib.suppress(OSError):  # somebody has put a table there
-                    os.rmdir(os.path.join(self.root, schema))
+                    os.rmdir(folder)
                 raise
 
     def drop_schema(self, schema: str, cascade: bool) -> None:
@@ -179,10 +211,11 @@ class LocalCatalog:
         self._check_writable()
         root = self.table_folder(schema, table)
         if root is None:
-            stored = self._stored(StoredTable, schema, table)
-            if stored is not None and self.drop(StoredTable, schema, table):
-                if os.path.isdir(stored.location):
-                    self._remove(stored.location)
+            if self.drop(StoredTable, schema, table):
+                folder = self._schema_folder(schema)
+                files = None if folder is None else self._child(folder, table)  # its own, whatever its object says
+                if files is not None and not has_log(files):
+                    self._remove(files)
                 return
             name = f"`{self.name}`.`{schema}`.`{table}`"
             raise UserError("TABLE_OR_VIEW_NOT_FOUND", f"The table or view {name} cannot be found.")
@@ -194,13 +227,7 @@ class LocalCatalog:
         """Keep an object in its schema; False if there is one of its name and kind that is not to be replaced."""
         self._check_writable()
         self.check_name(objects.KINDS[type(stored)], stored.name.table)
-        schema = stored.name.schema
-        folder = self._schema_folder(schema)
-        if folder is None:
-            if schema.lower() != DEFAULT_SCHEMA:
-                raise self._no_schema(schema)
-            folder = os.path.join(self.root, DEFAULT_SCHEMA)
-        return objects.write(folder, stored, replacing)
+        return objects.write(self._place_of_schema(stored.name.schema), stored, replacing)
 
     def drop(self, kind: type, schema: str, name: str) -> bool:
         """Remove a stored object, not its files; whether there was one."""
@@ -230,7 +257,7 @@ class LocalCatalog:
         exact = os.path.join(parent, name)
         try:
             mode = os.lstat(exact).st_mode
-        except OSError:
+        except (OSError, ValueError):
             mode = 0
         if stat.S_ISDIR(mode):
             return self._found(exact, False)  # what is no link lies where its parent lies
@@ -258,6 +285,26 @@ class LocalCatalog:
 
     def _schema_folder(self, schema: str) -> str | None:
         return self._child(self.root, schema)
+
+    def _place(self, parent: str, name: str) -> str:
+        """The real path of the folder `name` in `parent`, or where it is to be made.
+
+        A name that differs in case only is the same one. Raises LOCATION_ALREADY_EXISTS for what is no folder of this catalog:
+        what is written there would go through a link to elsewhere.
+        """
+        found = self._child(parent, name)
+        if found is not None:
+            return os.path.realpath(found)
+        path = os.path.join(parent, name)
+        if os.path.lexists(path):
+            raise _taken(path)
+        return path
+
+    def _place_of_schema(self, schema: str) -> str:
+        """The real path of a schema's folder; that of `default` may still have to be made."""
+        if self._schema_folder(schema) is None and schema.lower() != DEFAULT_SCHEMA:
+            raise self._no_schema(schema)
+        return self._place(self.root, DEFAULT_SCHEMA if schema.lower() == DEFAULT_SCHEMA else schema)
 
     def table_folder(self, schema: str, table: str) -> str | None:
         """The folder of an existing table, None if there is none of that name."""
@@ -310,25 +357,23 @@ class LocalCatalog:
             and not name.startswith((".", "_"))
             and _FORBIDDEN.isdisjoint(name)
             and "%" not in name
-            and len(name.encode()) <= 200
+            and max(_bytes(name), _bytes(name.lower())) <= _LONGEST
         )
 
     @classmethod
     def check_name(cls, kind: str, name: str) -> None:
         """Raise UserError INVALID_IDENTIFIER unless a schema, table, view or function may have `name`."""
-        if not cls._can_name(name):
-            raise UserError("INVALID_IDENTIFIER", f"`{name}` cannot be used as the name of a {kind}.")
+        if not cls._can_name(name) or any(c in _UNREADABLE or category(c) in ("Cc", "Cs") for c in name):
+            raise UserError("INVALID_IDENTIFIER", f"`{_shown(name)}` cannot be used as the name of a {kind}.")
 
     def _facts(self) -> dict[str, Any]:
         path = os.path.join(self.root, _FACTS)
-        try:
-            with open(path, encoding="utf-8") as file:
-                facts = json.load(file)
-        except FileNotFoundError:
-            return {}
-        except ValueError as error:
-            raise ServerError("INTERNAL_ERROR", f"The file {path} is damaged.") from error
-        return facts if isinstance(facts, dict) else {}
+        facts = objects.load(path)
+        schemas = facts.get("schemas", {}) if facts is not None else {}
+        known = isinstance(schemas, dict) and all(isinstance(entry, dict) for entry in schemas.values())
+        if not known or not all(isinstance(e.get("comment", ""), str) for e in schemas.values()):
+            raise objects.damaged(path, "it does not hold schemas with comments")
+        return facts or {}
 
     def _write_facts(self, facts: dict[str, Any]) -> None:
         path = os.path.join(self.root, _FACTS)
@@ -336,10 +381,24 @@ class LocalCatalog:
         try:
             with (
                 full_disk_told("Cannot keep a schema's comment", self.root),
-                open(draft, "w", encoding="utf-8") as file,
+                open(draft, "x", encoding="utf-8") as file,
             ):
                 json.dump(facts, file, indent=1, sort_keys=True)
             os.replace(draft, path)
         finally:
             with contextlib.suppress(FileNotFoundError):  # it is in its place
                 os.unlink(draft)
+
+
+def _taken(path: str) -> UserError:
+    return UserError(
+        "LOCATION_ALREADY_EXISTS", f"{path} exists and is no folder of this catalog: nothing can be made there."
+    )
+
+
+def _bytes(name: str) -> int:
+    return len(name.encode(errors="surrogatepass"))
+
+
+def _shown(name: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)

@@ -10,13 +10,14 @@ import contextlib
 import json
 import os
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from typing import Any, TypeVar, get_type_hints
 
 from gateway.catalog.base import TableName
+from gateway.delta.containment import opened
 from gateway.delta.schema import CHAR_VARCHAR, holds_char, parse_schema, struct_of
-from gateway.errors import ServerError, UnsupportedError, full_disk_told
+from gateway.errors import GatewayError, ServerError, UnsupportedError, full_disk_told
 from gateway.sqltypes import (
     STRING,
     ArrayType,
@@ -122,8 +123,9 @@ KINDS: dict[type, str] = {StoredView: "view", StoredFunction: "function", Stored
 def names(folder: str, kind: type) -> list[str]:
     """Lower-case names of a schema's objects of a kind."""
     ending = f".{KINDS[kind]}.json"
+    place = os.path.join(folder, FOLDER)
     try:
-        entries = os.listdir(os.path.join(folder, FOLDER))
+        entries = [] if os.path.islink(place) else os.listdir(place)
     except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(e.removesuffix(ending) for e in entries if e.endswith(ending) and not e.startswith("."))
@@ -132,30 +134,105 @@ def names(folder: str, kind: type) -> list[str]:
 def read(folder: str, kind: type[Stored], name: str, full: TableName) -> Stored | None:
     """The object `name` of the schema's `folder`; `full` has the catalog's and the schema's spelling."""
     path = _path(folder, kind, name)
+    _check_own(folder)
+    found = load(path)
+    if found is None:
+        return None
+    if found.pop("format_version", None) != _FORMAT:
+        raise damaged(path, "it was written by another version of the gateway")
+    checked = _checked(kind, found, path)
+    if checked["name"].lower() != name.lower():
+        raise damaged(path, f"it holds the name {checked['name']!r}")
+    checked["name"] = TableName(full.catalog, full.schema, checked["name"])
+    if kind is StoredTable:
+        if checked["location"].lower() != name.lower():
+            raise damaged(path, f"its folder is to be {checked['location']!r}, which is not its name")
+        checked["location"] = os.path.join(folder, checked["location"])
+    made: Stored = kind(**checked)
+    return made
+
+
+def load(path: str) -> dict[str, Any] | None:
+    """A JSON object in a file of the catalog's own; None if there is none. Never waits, follows no link."""
     try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+        descriptor = opened(path, ())
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError as error:
-        raise ServerError("INTERNAL_ERROR", f"The file {path} is damaged.") from error
-    if not isinstance(found, dict) or found.pop("format_version", None) != _FORMAT:
-        raise ServerError("INTERNAL_ERROR", f"The file {path} was written by another version of the gateway.")
-    found["name"] = TableName(full.catalog, full.schema, found["name"])
-    if "schema" in found:
-        found["schema"] = struct_of(parse_schema(found["schema"]))
-    for key in ("query_columns", "partition_columns"):
+    except (OSError, GatewayError) as error:
+        raise damaged(path, "it is no plain file that can be read") from error
+    try:
+        with os.fdopen(descriptor, encoding="utf-8") as file:
+            found = json.load(file)
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, "it is no JSON") from error
+    if not isinstance(found, dict):
+        raise damaged(path, "it is no JSON object")
+    return found
+
+
+def damaged(path: str, why: str) -> ServerError:
+    """The error for a file of the catalog's own that cannot be trusted."""
+    return ServerError("CATALOG_FILE_CORRUPT", f"The file {path} is damaged: {why}.")
+
+
+def _checked(kind: type, found: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The values of an object's fields, each of the type that its class says, none missing and none unknown."""
+    known = {f.name: f for f in fields(kind)}
+    for key in found.keys() - known.keys():
+        raise damaged(path, f"it holds the unknown key {key!r}")
+    hints = get_type_hints(kind)
+    out = {}
+    for key, f in known.items():
         if key in found:
-            found[key] = tuple(found[key])
-    if kind is StoredTable:
-        found["location"] = os.path.join(folder, found["location"])
-    made: Stored = kind(**found)
-    return made
+            out[key] = _value(hints[key], found[key], f"{key} of {path}", path)
+        elif f.default is MISSING and f.default_factory is MISSING:
+            raise damaged(path, f"it holds no {key}")
+    return out
+
+
+def _value(hint: Any, value: Any, what: str, path: str) -> Any:
+    if hint is StructType:
+        try:
+            return struct_of(parse_schema(value))
+        except (GatewayError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise damaged(path, "its schema cannot be read") from error
+    test, make = _FORMS[hint]
+    if not test(value):
+        raise damaged(path, f"{what.partition(' ')[0]} is not what it should be")
+    return make(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(_is_text(k) and _is_text(v) for k, v in value.items())
+
+
+# How a field of a type is stored, and what is made of it.
+_FORMS: dict[Any, tuple[Callable[[Any], bool], Callable[[Any], Any]]] = {
+    TableName: (_is_text, str),
+    str: (_is_text, str),
+    str | None: (_is_text, str),  # None is not stored
+    bool: (lambda v: isinstance(v, bool), bool),
+    tuple[str, ...]: (lambda v: isinstance(v, list) and all(map(_is_text, v)), tuple),
+    Mapping[str, str]: (_is_map, dict),
+    dict[str, str]: (_is_map, dict),
+}
+
+
+def _check_own(folder: str) -> None:
+    """Objects lie in the schema's own folder: a link in its place would have them read and written elsewhere."""
+    place = os.path.join(folder, FOLDER)
+    if os.path.islink(place):
+        raise damaged(place, "it is a link")
 
 
 def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
     """Store an object; False, and nothing done, if there is one of that name and kind and `replacing` is False."""
     kind = type(stored)
+    _check_own(folder)
     record = {key: value for key, value in _plain(stored).items() if value not in (None, {}, False, "")}
     record |= {"format_version": _FORMAT, "name": stored.name.table}
     path = _path(folder, kind, stored.name.table)
@@ -163,7 +240,7 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
     with full_disk_told(f"Cannot store the {KINDS[kind]} {stored.name.table}", folder):
         os.makedirs(os.path.join(folder, FOLDER), exist_ok=True)
         try:
-            with open(draft, "w", encoding="utf-8") as file:
+            with open(draft, "x", encoding="utf-8") as file:
                 json.dump(record, file, indent=1, sort_keys=True)
                 file.flush()
                 os.fsync(file.fileno())
@@ -214,6 +291,7 @@ def _without_char(data_type: DataType) -> DataType:
 
 def remove(folder: str, kind: type, name: str) -> bool:
     """Remove an object; whether there was one."""
+    _check_own(folder)
     try:
         os.unlink(_path(folder, kind, name))
     except (FileNotFoundError, NotADirectoryError):
@@ -229,10 +307,11 @@ def has_any(folder: str) -> bool:
 def sweep(folder: str, oldest: float) -> None:
     """Remove drafts from before `oldest` (seconds since the epoch) that killed processes left."""
     drafts = os.path.join(folder, FOLDER)
-    if not os.path.isdir(drafts):
+    if not os.path.isdir(drafts) or os.path.islink(drafts):
         return
     with os.scandir(drafts) as entries:
-        stale = [e.path for e in entries if e.name.startswith(DRAFT) and e.stat().st_mtime < oldest]
+        old = (e for e in entries if e.name.startswith(DRAFT) and e.stat(follow_symlinks=False).st_mtime < oldest)
+        stale = [e.path for e in old]
     for path in stale:
         with contextlib.suppress(FileNotFoundError):  # another process may be sweeping too
             os.unlink(path)
@@ -241,7 +320,7 @@ def sweep(folder: str, oldest: float) -> None:
 def identity(folder: str, kind: type, name: str) -> object:
     """Changes with the object; None if there is none."""
     try:
-        found = os.stat(_path(folder, kind, name))
+        found = os.lstat(_path(folder, kind, name))
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_mtime_ns

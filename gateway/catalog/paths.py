@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from gateway.delta.containment import is_within
 from gateway.errors import UserError
 
 
@@ -12,7 +13,7 @@ class AllowedRoots:
     """The folders under which statements may name paths."""
 
     def __init__(self, roots: Sequence[str]) -> None:
-        self._roots = tuple(os.path.realpath(r) for r in roots)
+        self.roots = tuple(os.path.realpath(r) for r in roots)
 
     def resolve(self, path: str, *, must_exist: bool = True) -> str:
         """The real absolute path of `path` (absolute, or a ``file:`` URL).
@@ -21,16 +22,11 @@ class AllowedRoots:
         """
         plain = _plain(path)
         real = os.path.realpath(plain)
-        if not any(is_under(real, root) for root in self._roots):
+        if not is_within(real, self.roots):
             raise UserError("PATH_NOT_ALLOWED", f"The path {path} is not under a folder that this server may use.")
         if must_exist and not os.path.exists(real):
             raise UserError("PATH_NOT_FOUND", f"Path does not exist: {path}.")
         return real
-
-
-def is_under(path: str, root: str) -> bool:
-    """Whether the real path `path` is `root` or lies under it."""
-    return path == root or path.startswith(root.rstrip("/") + "/")
 
 
 def _plain(path: str) -> str:

@@ -76,7 +76,7 @@ Columns = Mapping[str, tuple[t.DataType, pa.Array]]
 
 def open_samples(state: str) -> LocalCatalog:
     """The catalog, built under the folder `state` if it is not there yet."""
-    folder = os.path.join(state, _EDITION)
+    folder = os.path.join(os.path.realpath(state), _EDITION)
     if not os.path.isdir(folder):
         _build(folder)
     return LocalCatalog("samples", folder, read_only=True)

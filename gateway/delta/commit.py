@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from deltalake import DeltaTable
@@ -15,6 +16,7 @@ from deltalake.exceptions import DeltaError
 
 from gateway.delta import log
 from gateway.delta.features import Protocol
+from gateway.errors import UserError
 
 ENGINE = "delta-sql-gateway"
 Action = Mapping[str, Any]
@@ -56,26 +58,45 @@ def info_action(operation: str, parameters: Mapping[str, str], metrics: Mapping[
 def publish(root: str, version: int, actions: Iterable[Action]) -> None:
     """Make `actions` the commit `version`.
 
-    Raises FileExistsError if another writer has made it already, and FileNotFoundError if the table was dropped.
+    Raises FileExistsError if another writer has made it already, FileNotFoundError if the table was dropped, and UserError
+    PATH_NOT_ALLOWED if there is a link in the place of the log's folder.
     """
-    folder = f"{root}/{log.LOG}"
-    draft = f"{folder}/_commit_{uuid.uuid4()}.json.tmp"
+    draft = f"_commit_{uuid.uuid4()}.json.tmp"
+    with _log_folder(root) as folder:
+        try:
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                for action in actions:
+                    file.write(json.dumps(action, separators=(",", ":"), ensure_ascii=False) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            # A hard link fails if the name is taken: the same put-if-absent as delta-rs and Spark use on local disks.
+            os.link(draft, os.path.basename(log.commit_path(root, version)), src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(draft, dir_fd=folder)
+        os.fsync(folder)
+
+
+@contextlib.contextmanager
+def _log_folder(root: str) -> Iterator[int]:
+    """The folder of the log, held while a commit is made: no link that is put in its place leads the commit elsewhere."""
     try:
-        with open(draft, "w", encoding="utf-8") as file:
-            for action in actions:
-                file.write(json.dumps(action, separators=(",", ":"), ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        # A hard link fails if the name is taken: the same put-if-absent as delta-rs and Spark use on local disks.
-        os.link(draft, log.commit_path(root, version))
-    finally:
-        if os.path.exists(draft):
-            os.unlink(draft)
-    descriptor = os.open(folder, os.O_RDONLY)
+        folder = os.open(f"{root}/{log.LOG}", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if os.path.islink(f"{root}/{log.LOG}"):
+            raise linked_log(root) from error
+        raise
     try:
-        os.fsync(descriptor)
+        yield folder
     finally:
-        os.close(descriptor)
+        os.close(folder)
+
+
+def linked_log(root: str) -> UserError:
+    """PATH_NOT_ALLOWED: links are read where they stay inside, but nothing is written through them."""
+    text = f"The log of the Delta table {root} is a link: it is not written through."
+    return UserError("PATH_NOT_ALLOWED", text)
 
 
 def checkpoint_if_due(root: str, version: int, properties: Mapping[str, str]) -> None:

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from gateway import sqltypes as t
 from gateway.delta import partitions
 from gateway.delta.commit import Action, now_ms
+from gateway.delta.containment import check_no_links
 from gateway.errors import ServerError, UserError
 
 _GROUP_BYTES, _GROUP_ROWS = (
@@ -179,6 +180,7 @@ class DataFileWriter:
 
     def _new_file(self, state: _Open) -> pq.ParquetWriter:
         folder = os.path.join(self._root, partitions.folder(state.values))
+        check_no_links(folder.rstrip("/"), self._root)
         if not os.path.isdir(folder):
             missing, parent = [], folder.rstrip("/")
             while not os.path.isdir(parent):

@@ -22,6 +22,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from gateway import sqltypes as t
+from gateway.delta.containment import Within, source
 from gateway.delta.schema import Column, holds_char
 from gateway.errors import GatewayError, ServerError, UnsupportedError
 
@@ -51,7 +52,8 @@ class _Scanner:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         for file in self._files:
-            yield from read_file(file, [self._dataset.column(n) for n in self._names], self.projected_schema)
+            columns = [self._dataset.column(n) for n in self._names]
+            yield from read_file(file, columns, self.projected_schema, self._dataset.within)
 
 
 class _Fragment:
@@ -64,10 +66,10 @@ class _Fragment:
 
 
 class FileDataset(pads.Dataset):  # type: ignore[misc]
-    """A Dataset over `files` that yields `columns` as `schema`."""
+    """A Dataset over `files`, which lie `within` folders, that yields `columns` as `schema`."""
 
-    def __init__(self, files: Sequence[DataFile], columns: Sequence[Column], schema: pa.Schema) -> None:
-        self._files, self._schema = files, schema
+    def __init__(self, files: Sequence[DataFile], columns: Sequence[Column], schema: pa.Schema, within: Within) -> None:
+        self._files, self._schema, self.within = files, schema, within
         self._columns = {c.name: c for c in columns}
 
     @property
@@ -92,10 +94,11 @@ def _no_filter(expression: Any) -> None:
         raise ServerError("INTERNAL_ERROR", "A filter was pushed into a scan that evaluates none.")
 
 
-def read_file(file: DataFile, columns: Sequence[Column], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_file(file: DataFile, columns: Sequence[Column], schema: pa.Schema, within: Within) -> Iterator[pa.RecordBatch]:
     """Batches of one file as `schema` (one field per column). Raises ServerError FAILED_READ_FILE naming the file."""
     try:
-        yield from _read_file(file, columns, schema)
+        with source(file.path, within) as opened:
+            yield from _read_file(file, opened, columns, schema)
     except GatewayError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -103,8 +106,10 @@ def read_file(file: DataFile, columns: Sequence[Column], schema: pa.Schema) -> I
         raise ServerError("FAILED_READ_FILE", f"Error while reading file {file.path}: {text}") from error
 
 
-def _read_file(file: DataFile, columns: Sequence[Column], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(file.path, coerce_int96_timestamp_unit="us") as parquet:
+def _read_file(
+    file: DataFile, opened: pa.NativeFile, columns: Sequence[Column], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(opened, coerce_int96_timestamp_unit="us") as parquet:
         stored = parquet.schema_arrow
         leaves = _leaf_ranges(stored)
         found = {c.name: _find(c, stored) for c in columns if c.name not in file.constants}

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gateway import sqltypes as t
+from gateway.delta.containment import Within, end_of_link, look, source
 from gateway.delta.features import Protocol
 from gateway.delta.log import LOG
-from gateway.delta.scan import unreadable_file
+from gateway.delta.scan import missing_file, unreadable_file
 from gateway.delta.schema import Column, UnreadableType
 from gateway.delta.table import Files, Snapshot
 from gateway.errors import UnsupportedError, UserError
@@ -27,18 +28,23 @@ NO_VERSION = -1
 _MOST_FILES = 10_000
 
 
-def open_files(path: str) -> Snapshot:
-    """The Parquet file or the files of the folder `path` (absolute) as a snapshot with version `NO_VERSION`.
+def open_files(path: str, within: Within = ()) -> Snapshot:
+    """The Parquet file or the files of the folder `path` (real) as a snapshot with version `NO_VERSION`.
 
-    Raises UserError PATH_NOT_FOUND, UNABLE_TO_INFER_SCHEMA (no files) and UnsupportedError for what is not read.
+    Links in it must lead `within` folders, by default its own. Raises UserError PATH_NOT_FOUND, PATH_NOT_ALLOWED,
+    UNABLE_TO_INFER_SCHEMA (no files) and UnsupportedError for what is not read.
     """
-    paths = _listed(path)
+    within = within or (path,)
+    paths = _listed(path, within)
     columns: tuple[Column, ...] | None = None
     counts: list[int] = []
     sizes: list[int] = []
     for file in paths:
-        stat = os.stat(file)
-        found, rows = _described(file, stat.st_size, stat.st_mtime_ns)
+        try:
+            stat = look(file, within)
+        except OSError as error:
+            raise missing_file(path, file) from error
+        found, rows = _described(file, stat.st_size, stat.st_mtime_ns, within)
         sizes.append(stat.st_size)
         counts.append(rows)
         if columns is None:
@@ -61,14 +67,14 @@ def open_files(path: str) -> Snapshot:
     )
     # Every file was just seen to have these names.
     notes: dict[str, object] = {p: _names(columns) for p in paths}
-    return Snapshot(path, NO_VERSION, Protocol(1, 2), columns, (), {}, None, "none", files, notes=notes)
+    return Snapshot(path, NO_VERSION, Protocol(1, 2), columns, (), {}, None, "none", files, within=within, notes=notes)
 
 
-def _listed(path: str) -> list[str]:
-    if os.path.isfile(path):
-        return [path]
-    if not os.path.isdir(path):
+def _listed(path: str, within: Within) -> list[str]:
+    if not os.path.lexists(path):
         raise UserError("PATH_NOT_FOUND", f"Path does not exist: {path}.")
+    if not os.path.isdir(path):
+        return [path]
     paths = []
     with os.scandir(path) as entries:
         for entry in entries:
@@ -77,6 +83,8 @@ def _listed(path: str) -> list[str]:
                 raise UserError("DELTA_INVALID_FORMAT", text, sqlstate="XXKDS")
             if entry.name.startswith((".", "_")):
                 continue
+            if entry.is_symlink():
+                end_of_link(entry.path, within)
             if entry.is_dir():
                 raise UnsupportedError(
                     "UNSUPPORTED_FEATURE", f"A sub-folder in a folder of Parquet files ({entry.path})."
@@ -88,10 +96,10 @@ def _listed(path: str) -> list[str]:
 
 
 @lru_cache(maxsize=_MOST_FILES)
-def _described(path: str, _size: int, _modified: int) -> tuple[tuple[Column, ...], int]:
+def _described(path: str, _size: int, _modified: int, within: Within) -> tuple[tuple[Column, ...], int]:
     """Columns and rows of one file, from its footer; read once while size and time stay the same."""
     try:
-        with pq.ParquetFile(path) as file:
+        with source(path, within) as opened, pq.ParquetFile(opened) as file:
             schema, leaves, rows = file.schema_arrow, file.schema, file.metadata.num_rows
     except (pa.ArrowException, OSError) as error:
         raise unreadable_file(path, error) from error

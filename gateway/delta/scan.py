@@ -8,8 +8,7 @@ by the one and the others by the other.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,11 +21,12 @@ from datafusion import functions
 
 from gateway import sqltypes as t
 from gateway.delta import plan_message, pruning
+from gateway.delta.containment import Within, check_folders, check_still_there, look, source
 from gateway.delta.dataset import DataFile, FileDataset, padded
 from gateway.delta.predicates import Predicate
 from gateway.delta.schema import Column, holds_char
 from gateway.delta.table import Files, Snapshot
-from gateway.errors import ServerError
+from gateway.errors import GatewayError, ServerError
 
 NATIVE, DATASET, MIXED, EMPTY = "native", "dataset", "mixed", "empty"
 _MAX_PARTITION_GROUPS = 64
@@ -55,6 +55,7 @@ class ScanPlan:
     _columns: tuple[Column, ...] = field(repr=False)
     _groups: tuple[_Group, ...] = field(repr=False)
     _root: str = ""
+    _within: Within = ()
     _pruning: bool = True
 
     @cached_property
@@ -63,20 +64,19 @@ class ScanPlan:
         return pa.schema([pa.field(c.name, c.type.arrow()) for c in self._columns])
 
     def verify(self) -> None:
-        """Raise ServerError DELTA_FILE_NOT_FOUND unless every file is still there as logged.
+        """Raise ServerError DELTA_FILE_NOT_FOUND unless every file is still there as logged, UserError for links to elsewhere.
 
-        To be called again once the physical plan is made: DataFusion lists files while planning and silently leaves out
-        what is gone by then; a file that is there afterwards was there when it looked.
+        To be called again once the physical plan is made, whose files were looked up meanwhile.
         """
-        _verify(self._root, ((f.path, f.size) for group in self._groups for f in group.files))
+        _verify(self._root, [f for group in self._groups for f in group.files], self._within)
 
     def damaged(self) -> str | None:
         """See `engine.base.Source`: footers of all files, then the columns that are read, up to `_LOOKED_THROUGH` bytes."""
         files = [f for group in self._groups for f in group.files]
         names = {c.physical for c in self._columns}
-        found = next(filter(None, (_damage(f.path) for f in files)), None)
+        found = next(filter(None, (_damage(f.path, self._within) for f in files)), None)
         if found is None and sum(f.size for f in files) <= _LOOKED_THROUGH:
-            found = next(filter(None, (_damage(f.path, names) for f in files)), None)
+            found = next(filter(None, (_damage(f.path, self._within, names) for f in files)), None)
         return None if found is None else f"{found} (table {self._root})"
 
     def register(self, ctx: Any, name: str) -> None:
@@ -91,7 +91,7 @@ class ScanPlan:
         ctx.register_view(name, frame)
 
     def _dataset(self, ctx: Any, files: Sequence[DataFile]) -> datafusion.DataFrame:
-        frame: datafusion.DataFrame = ctx.read_table(FileDataset(files, self._columns, self.schema))
+        frame: datafusion.DataFrame = ctx.read_table(FileDataset(files, self._columns, self.schema, self._within))
         return frame.limit(_BARRIER)
 
     def _native(self, ctx: Any) -> datafusion.DataFrame:
@@ -172,7 +172,7 @@ def plan_scan(
     kept = np.flatnonzero(pruning.prune(snapshot, predicates)).tolist() if predicates else list(range(len(files)))
     constants = tuple(c for c in wanted if c.name in files.partitions)
     groups = _groups(files, kept, constants)
-    _verify(snapshot.root, ((f.path, f.size) for group in groups for f in group.files))
+    _verify(snapshot.root, [f for group in groups for f in group.files], snapshot.within)
     reader, reason = _reader(snapshot, wanted, kept, groups)
     floats = any(has_float(c.type) for c in wanted)
     return ScanPlan(
@@ -186,6 +186,7 @@ def plan_scan(
         _columns=wanted,
         _groups=groups,
         _root=snapshot.root,
+        _within=snapshot.within,
         _pruning=not (floats_compared and floats),
     )
 
@@ -208,26 +209,35 @@ def _estimate(files: Files, kept: list[int]) -> int | None:
     return None if -1 in rows else sum(rows)
 
 
-def _verify(root: str, files: Iterable[tuple[str, int]]) -> None:
-    """Every file must be there with its size: DataFusion silently skips what is gone."""
-    for path, size in files:
+def _verify(root: str, files: Sequence[DataFile], within: Within) -> None:
+    """Every file must be there with its size, and where it may be: DataFusion silently skips what is gone."""
+    if within != (root,):  # else nobody has resolved it
+        check_still_there(root)
+    check_folders((f.path for f in files), root, within)
+    for file in files:
         try:
-            found = os.stat(path).st_size
-        except OSError as error:
-            text = f"The file {path} of the table {root} is missing."
-            raise ServerError("DELTA_FILE_NOT_FOUND", text) from error
-        if found != size:
-            text = f"The file {path} of the table {root} has {found} bytes instead of {size}."
+            found = look(file.path, within).st_size
+        except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+            raise missing_file(root, file.path) from error
+        if found != file.size:
+            text = f"The file {file.path} of the table {root} has {found} bytes instead of {file.size}."
             raise ServerError("DELTA_FILE_NOT_FOUND", text)
 
 
-def _damage(path: str, names: Collection[str] | None = None) -> str | None:
+def missing_file(root: str, path: str) -> ServerError:
+    """DELTA_FILE_NOT_FOUND."""
+    return ServerError("DELTA_FILE_NOT_FOUND", f"The file {path} of the table {root} is missing.")
+
+
+def _damage(path: str, within: Within, names: Collection[str] | None = None) -> str | None:
     """The file and why its footer, or with `names` a page of these columns, cannot be read; None if it can."""
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with source(path, within) as opened, pq.ParquetFile(opened, page_checksum_verification=True) as file:
             if names is not None:
                 for _ in file.iter_batches(columns=[n for n in file.schema_arrow.names if n in names]):
                     pass
+    except GatewayError as error:
+        return error.message
     except (OSError, pa.ArrowException) as error:
         return f"{path}: {str(error).splitlines()[0][:200]}"
     return None
@@ -327,7 +337,7 @@ def _file_problem(snapshot: Snapshot, stored: Sequence[Column], kept: list[int])
         path = files.paths[i]
         names = facts.get(path)
         if names is None:
-            names = facts[path] = _names_in(path)
+            names = facts[path] = _names_in(path, snapshot.within)
         for column in stored:
             problem = _name_problem(column, names)
             if problem:
@@ -338,10 +348,11 @@ def _file_problem(snapshot: Snapshot, stored: Sequence[Column], kept: list[int])
 NameTree = dict[str, Any]
 
 
-def _names_in(path: str) -> NameTree:
+def _names_in(path: str, within: Within) -> NameTree:
     """Names of the columns in a Parquet file, nested ones as nested dicts."""
     try:
-        return _tree(pq.read_schema(path))
+        with source(path, within) as opened:
+            return _tree(pq.read_schema(opened))
     except (pa.ArrowException, OSError) as error:
         raise unreadable_file(path, error) from error
 

@@ -24,7 +24,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from gateway.delta import log
+from gateway.delta.containment import Within, is_under, is_within, local_path, not_allowed
 from gateway.delta.features import Protocol, check_readable, refused
+from gateway.delta.logged import check_log, check_logged
 from gateway.delta.schema import Column, parse_schema, struct_of
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
 from gateway.sqltypes import StructType
@@ -100,6 +102,7 @@ class Snapshot:
     mapping: str
     files: Files
     table_id: str = ""
+    within: Within = ()  # where its files may lie, links followed
     notes: dict[str, object] = field(default_factory=dict, compare=False)  # facts about files, filled in by readers
 
     @cached_property
@@ -126,6 +129,7 @@ class _Entry:
     table: DeltaTable | None = None
     snapshot: Snapshot | None = None
     marker: tuple[int, ...] = ()
+    within: Within = ()
 
 
 class SnapshotCache:
@@ -137,9 +141,12 @@ class SnapshotCache:
         self._versions: OrderedDict[tuple[str, int], tuple[tuple[int, ...], Snapshot]] = OrderedDict()
         self.hits = 0  # snapshots that were there; a figure, so it needs no lock
 
-    def latest(self, root: str) -> Snapshot:
-        """The newest version of the table in the folder `root`."""
+    def latest(self, root: str, within: Within | None = None) -> Snapshot:
+        """The newest version of the table in the folder `root`; `within` as for `open_snapshot`."""
         entry = self._entry(root)
+        if within is not None and entry.within != within:
+            with entry.lock:
+                entry.within, entry.snapshot, entry.marker = within, None, ()
         snapshot = entry.snapshot
         if snapshot is not None and self._is_current(entry, snapshot):
             self.hits += 1
@@ -150,9 +157,9 @@ class SnapshotCache:
                 return snapshot
             return self._refresh(root, entry)
 
-    def at_version(self, root: str, version: int) -> Snapshot:
+    def at_version(self, root: str, version: int, within: Within | None = None) -> Snapshot:
         """Exactly `version`; raises UserError if it does not exist (any more)."""
-        newest = self.latest(root)
+        newest = self.latest(root, within)
         if version == newest.version:
             return newest
         versions = log.commit_versions(root)
@@ -161,10 +168,10 @@ class SnapshotCache:
         marker = _marker(root, version)
         with self._lock:
             known = self._versions.get((root, version))
-        if known is not None and known[0] == marker:
+        if known is not None and known[0] == marker and known[1].within == newest.within:
             return known[1]
         try:
-            snapshot = _snapshot(root, _open(root, version))
+            snapshot = _snapshot(root, _open(root, version, newest.within), newest.within)
         except ServerError as error:
             if version not in versions or versions[0] > 0:
                 first = versions[0] if versions else newest.version
@@ -205,12 +212,14 @@ class SnapshotCache:
         old = entry.snapshot
         table = entry.table
         entry.table = entry.snapshot = None
+        within = entry.within or (root,)
         try:
             if table is not None and old is not None and entry.marker and entry.marker == _marker(root, old.version):
+                check_log(root, within)
                 _update(root, table)
             else:
-                table = _open(root, None)
-            snapshot = _snapshot(root, table)
+                table = _open(root, None, within)
+            snapshot = _snapshot(root, table, within)
         except GatewayError:
             entry.marker = ()
             raise
@@ -224,15 +233,20 @@ class SnapshotCache:
 _CACHE = SnapshotCache()
 
 
-def open_snapshot(path: str, version: int | None = None, timestamp_us: int | None = None) -> Snapshot:
+def open_snapshot(
+    path: str, version: int | None = None, timestamp_us: int | None = None, within: Within | None = None
+) -> Snapshot:
     """The table in the folder `path` at its newest version, at `version`, or as it was at `timestamp_us`.
 
-    Raises UserError (PATH_NOT_FOUND, DELTA_VERSION_NOT_FOUND, DELTA_TIMESTAMP_OUT_OF_RANGE), UnsupportedError
-    (UNSUPPORTED_TABLE_FEATURE) or ServerError (DELTA_LOG_CORRUPT).
+    Its files, and the ends of links among them, must lie `within` real folders: None for those that it was last opened with,
+    else its own.
+
+    Raises UserError (PATH_NOT_FOUND, PATH_NOT_ALLOWED, DELTA_VERSION_NOT_FOUND, DELTA_TIMESTAMP_OUT_OF_RANGE),
+    UnsupportedError (UNSUPPORTED_TABLE_FEATURE) or ServerError (DELTA_LOG_CORRUPT).
     """
     if timestamp_us is not None:
-        version = log.version_at(path, timestamp_us, _CACHE.latest(path).properties)
-    return _CACHE.latest(path) if version is None else _CACHE.at_version(path, version)
+        version = log.version_at(path, timestamp_us, _CACHE.latest(path, within).properties)
+    return _CACHE.latest(path, within) if version is None else _CACHE.at_version(path, version, within)
 
 
 def cache_hits() -> int:
@@ -259,7 +273,7 @@ def _no_version(root: str, version: int, first: int, last: int) -> UserError:
     return UserError("DELTA_VERSION_NOT_FOUND", text)
 
 
-def _open(root: str, version: int | None) -> DeltaTable:
+def _open(root: str, version: int | None, within: Within) -> DeltaTable:
     if "%" in root:
         # deltalake decodes the path and would open another folder.
         raise UnsupportedError(
@@ -267,6 +281,7 @@ def _open(root: str, version: int | None) -> DeltaTable:
         )
     if not log.has_log(root):
         raise UserError("PATH_NOT_FOUND", f"{root} is not a Delta table.")
+    check_log(root, within)
     if log.is_beheaded(root):
         raise ServerError(
             "DELTA_LOG_CORRUPT",
@@ -297,7 +312,7 @@ def _open_error(root: str, error: Exception) -> GatewayError:
     return ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} cannot be read: {text}")
 
 
-def _snapshot(root: str, table: DeltaTable) -> Snapshot:
+def _snapshot(root: str, table: DeltaTable, within: Within) -> Snapshot:
     spec = table.protocol()
     protocol = Protocol(
         spec.min_reader_version,
@@ -315,7 +330,7 @@ def _snapshot(root: str, table: DeltaTable) -> Snapshot:
         )
     columns = parse_schema(json.loads(table.schema().to_json()), mapping)
     try:
-        files = _files(root, table, protocol, columns, tuple(metadata.partition_columns))
+        files = _files(root, table, protocol, columns, tuple(metadata.partition_columns), within)
     except (DeltaError, OSError, ValueError) as error:
         raise _open_error(root, error) from error
     return Snapshot(
@@ -329,11 +344,17 @@ def _snapshot(root: str, table: DeltaTable) -> Snapshot:
         mapping=mapping,
         files=files,
         table_id=str(metadata.id),
+        within=within,
     )
 
 
 def _files(
-    root: str, table: DeltaTable, protocol: Protocol, columns: tuple[Column, ...], partition_columns: tuple[str, ...]
+    root: str,
+    table: DeltaTable,
+    protocol: Protocol,
+    columns: tuple[Column, ...],
+    partition_columns: tuple[str, ...],
+    within: Within,
 ) -> Files:
     actions = pa.table(table.get_add_actions(flatten=False)).combine_chunks()
 
@@ -347,7 +368,7 @@ def _files(
     logged = column("path")
     assert logged is not None
     spelt: list[str] = logged.to_pylist()
-    paths = [_disk_path(root, p) for p in spelt]
+    paths = [_disk_path(root, p, within) for p in spelt]
     sizes = column("size_bytes")
     records = column("num_records")
     return Files(
@@ -359,20 +380,23 @@ def _files(
         minimum=column("min"),
         maximum=column("max"),
         partitions=_partitions(column("partition"), columns, partition_columns, len(paths)),
-        deleted=_deletion_vectors(root, table, protocol, paths),
+        deleted=_deletion_vectors(root, table, protocol, paths, within),
     )
 
 
-def _disk_path(root: str, logged: str) -> str:
-    """Where a logged path lies on disk (it is URI-encoded); files outside of the table's folder are refused."""
-    if "://" in logged or logged.startswith("file:"):
-        parsed = urlparse(logged)
-        path = unquote(parsed.path) if parsed.scheme == "file" and parsed.netloc in ("", "localhost") else None
-    else:
-        path = os.path.join(root, unquote(logged) if "%" in logged else logged)
-    if path is None or not (os.path.normpath(path) + "/").startswith(root.rstrip("/") + "/"):
-        text = f"The Delta table {root} lists a file outside of its folder ({logged}); that is not supported."
-        raise UnsupportedError("UNSUPPORTED_FEATURE", text)
+def _disk_path(root: str, logged: str, within: Within) -> str:
+    """Where a logged path lies on disk; files outside of the table's folder are refused.
+
+    Those in another folder that statements may use, as of a shallow clone, are what only Spark reads.
+    """
+    path = local_path(root, logged)
+    if path is not None and "\0" in path:
+        raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} lists a file with NUL in its name.")
+    if path is None or not is_under(os.path.normpath(path), root):
+        text = f"The Delta table {root} lists a file outside of its folder ({logged})"
+        if path is None or not is_within(os.path.realpath(path), within):
+            raise not_allowed(f"{text}, which")
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"{text}; that is not supported.")
     return path
 
 
@@ -405,13 +429,15 @@ def _partitions(
 
 
 def _deletion_vectors(
-    root: str, table: DeltaTable, protocol: Protocol, paths: list[str]
+    root: str, table: DeltaTable, protocol: Protocol, paths: list[str], within: Within
 ) -> dict[int, npt.NDArray[np.bool_]]:
     if unscannable := _UNSCANNABLE & protocol.reader_features:
         # deltalake does not scan these tables, and its deletion vectors come from its scan.
         if protocol.has("deletionVectors"):
             raise refused(unscannable | {"deletionVectors"}, root, "read")
         return {}
+    if protocol.has("deletionVectors"):
+        check_logged(root, within)  # deltalake opens the files of vectors by the log alone
     vectors = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all()
     if not vectors.num_rows:
         return {}

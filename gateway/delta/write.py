@@ -23,6 +23,7 @@ import pyarrow as pa
 from gateway import sqltypes as t
 from gateway.delta import commit, log, partitions
 from gateway.delta.commit import Action
+from gateway.delta.containment import check_still_there
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.features import Protocol, check_writable, refused
 from gateway.delta.schema import CHAR_VARCHAR, Column, UnreadableType, holds_char
@@ -94,7 +95,7 @@ def create_table(
     batches: Iterable[pa.RecordBatch] | None = None,
     replace: bool = False,
 ) -> WriteResult:
-    """Create the table in the folder `path` with the rows of `batches` (columns of `schema` by position), in one commit.
+    """Create the table in the folder `path` (real) with the rows of `batches` (columns of `schema` by position), in one commit.
 
     With `batches` every column is nullable, as in Spark. With `replace` an existing table gets the new schema and rows as
     its next version. Raises UserError TABLE_OR_VIEW_ALREADY_EXISTS without it, and UserError or UnsupportedError for a
@@ -119,6 +120,7 @@ def _create_table(
     _check_schema(schema, columns)
     _check_properties(settings)
     old: Snapshot | None = None
+    check_own(path)
     if log.has_log(path):
         if not replace:
             raise _exists(path)
@@ -152,6 +154,7 @@ def _create_table(
 
 def append(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
     """Add the rows of `batches` (all columns of the table by position) in one commit."""
+    check_own(path)
     snapshot = open_snapshot(path)
     check_snapshot_writable(snapshot)
     with _storage_errors(path), DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
@@ -168,6 +171,7 @@ def append(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
 
 def overwrite(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
     """Replace all rows of the table by those of `batches` in one commit; schema and properties stay."""
+    check_own(path)
     snapshot = open_snapshot(path)
     check_snapshot_writable(snapshot, removes=True)
     with _storage_errors(path), DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
@@ -205,6 +209,7 @@ def check_creatable(
 
 def check_appendable(path: str) -> None:
     """Raise what `append` would raise for the table's features and properties, before anything is planned."""
+    check_own(path)
     check_snapshot_writable(open_snapshot(path))
 
 
@@ -243,6 +248,13 @@ def _writer_keys(column: Column) -> list[str]:
     return keys
 
 
+def check_own(path: str) -> None:
+    """Raise PATH_NOT_ALLOWED if there is a link in the place of a table's folder, which was resolved before, or of its log."""
+    check_still_there(path)
+    if os.path.islink(f"{path}/{log.LOG}"):
+        raise commit.linked_log(path)
+
+
 # ---- commits
 
 
@@ -258,6 +270,7 @@ def _create_info(metadata: Action, writer: DataFileWriter, as_select: bool, repl
 def _move_in(folder: str, path: str, replace: bool) -> None:
     """The finished table to its place, in one step; fails if somebody else's is there by now."""
     forget(path)
+    check_still_there(path)
     try:
         os.rename(folder, path)
     except OSError as error:

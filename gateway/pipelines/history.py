@@ -152,7 +152,7 @@ class History:
         snapshot = open_snapshot(path)
         schema = pa.schema([pa.field(c.name, c.type.arrow()) for c in snapshot.columns])
         for file, size in zip(snapshot.files.paths, snapshot.files.sizes, strict=True):
-            for batch in read_file(DataFile(file, int(size), {}), snapshot.columns, schema):
+            for batch in read_file(DataFile(file, int(size), {}), snapshot.columns, schema, snapshot.within):
                 yield from batch.to_pylist()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -367,7 +366,7 @@ def _describe_schema(command: c.DescribeSchema, job: Statement, env: Environment
         ("Catalog Name", catalog.name),
         ("Namespace Name", schema),
         ("Comment", _schema_comment(catalog, schema)),
-        ("Location", f"file:{os.path.dirname(catalog.table_location(schema, 't'))}"),
+        ("Location", f"file:{catalog.schema_location(schema)}"),
         ("Owner", ""),
     ]
     if command.extended:

@@ -91,7 +91,7 @@ class Runner:
 
     def warm_up(self) -> None:
         """Open the catalogs, start the engine and run one statement through all phases."""
-        main = LocalCatalog("main", self._warehouse)
+        main = LocalCatalog("main", self._warehouse, others=(self._samples, *self._allow))
         self.catalogs = {"main": main, "samples": open_samples(self._samples)}
         self.paths = AllowedRoots([self._warehouse, self._samples, *self._allow])
         spill.sweep(self._spill)

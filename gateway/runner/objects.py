@@ -40,6 +40,13 @@ class Place:
         return "view" if self.catalog.view(self.schema, self.name) is not None else ""
 
 
+def has_view(catalog: Catalog | None, schema: str, name: str) -> bool:
+    """Whether a view has the name, be its file damaged or not: that can be dropped."""
+    if catalog is None or catalog.table_folder(schema, name) is not None:
+        return False
+    return catalog.identity(StoredView, schema, name) is not None
+
+
 def place_of(tables: StatementTables, parts: Sequence[str], what: str, span: Span | None) -> Place:
     """The place that one to three names stand for; `what` could be "no view can be created"."""
     catalog_name, schema, name = tables.qualified(parts)

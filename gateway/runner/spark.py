@@ -106,7 +106,7 @@ class SparkRunner:
 
     def warm_up(self) -> None:
         """Open the catalogs and start Spark."""
-        main = LocalCatalog("main", self._warehouse)
+        main = LocalCatalog("main", self._warehouse, others=(self._samples, *self._allow))
         self.catalogs = {"main": main, "samples": open_samples(self._samples)}
         self.paths = AllowedRoots([self._warehouse, self._samples, *self._allow])
         base = str(self._options.scratch)

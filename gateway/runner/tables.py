@@ -119,11 +119,11 @@ class StatementTables:
         try:
             real = self.paths.resolve(path)
             if format_ == "delta":
-                found = bind(TableName("delta", "", path), real, _moment(as_of))
+                found = bind(TableName("delta", "", path), real, _moment(as_of), self.paths.roots)
             else:
                 if as_of is not None:
                     raise unsupported("time travel on Parquet files", span)
-                found = PathTable(TableName("parquet", "", path), open_files(real))
+                found = PathTable(TableName("parquet", "", path), open_files(real, self.paths.roots))
         except UserError as error:
             raise error.at(span) from None
         self.pinned[key] = found

@@ -174,7 +174,7 @@ def drop_view(command: c.DropView, job: Statement, env: Environment, runner: Run
     name = command.name
     catalog, schema, view = env.tables.qualified(name.parts)
     known = env.tables.catalogs.get(catalog.lower())
-    if known is not None and known.view(schema, view) is not None:
+    if known is not None and objects.has_view(known, schema, view):
         objects.place_of(env.tables, name.parts, "no view can be dropped", name.span)
         emit(Planned("DROP_VIEW", "gateway", "removes the view's file", RESULT, writes=True, is_query=False))
         known.drop(StoredView, schema, view)

@@ -149,11 +149,13 @@ def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: R
         return done("DROP_TABLE", SessionChange("drop_view", name.parts[0].lower()))
     catalog_name, schema, table = env.tables.qualified(name.parts)
     catalog = env.tables.catalogs.get(catalog_name.lower())
-    if catalog is not None and catalog.view(schema, table) is not None:
+    if catalog is not None and objects.has_view(catalog, schema, table):
         shown = f"{catalog.name}.{schema}.{table}"
         raise objects.wrong_kind("DROP TABLE", "EXTERNAL or MANAGED", shown, "VIEW", "DROP VIEW", name.span)
-    tables = catalog.tables(schema) + catalog.other_tables(schema) if catalog is not None else []
-    if catalog is None or table.lower() not in {t.lower() for t in tables}:
+    known = catalog is not None and (
+        catalog.table_folder(schema, table) is not None or catalog.identity(StoredTable, schema, table) is not None
+    )
+    if catalog is None or not known:
         if command.if_exists:
             return done("DROP_TABLE")
         raise env.tables.missing(name.parts, name.span)
@@ -168,7 +170,7 @@ def drop_function(command: c.DropFunction, job: Statement, env: Environment, run
     name = command.name
     catalog_name, schema, function = env.tables.qualified(name.parts)
     catalog = env.tables.catalogs.get(catalog_name.lower())
-    if catalog is None or catalog.function(schema, function) is None:
+    if catalog is None or catalog.identity(StoredFunction, schema, function) is None:
         if command.if_exists:
             return done("DROP_FUNCTION")
         raise UserError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from pathlib import Path
@@ -80,3 +81,39 @@ def cpu_seconds(pid: int) -> float | None:
 def resident_mib(pid: int) -> float:
     """Resident memory in MiB."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def contents(folder: Path) -> dict[str, bytes | str | None]:
+    """All below a folder: bytes of files, targets of links, None for folders and others. Links are not followed."""
+    found: dict[str, bytes | str | None] = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            found[name] = os.readlink(path)
+        else:
+            found[name] = path.read_bytes() if path.is_file() else None
+    return found
+
+
+def log_action(table: Path, version: int, **actions: Any) -> None:
+    """Put actions into the log of a Delta table as a commit, as a writer that is not to be trusted would."""
+    lines = [json.dumps({kind: action}) for kind, action in actions.items()]
+    (table / "_delta_log" / f"{version:020d}.json").write_text("\n".join(lines) + "\n")
+
+
+def add_action(path: str, size: int) -> dict[str, Any]:
+    """An ``add`` of a log."""
+    return {"path": path, "partitionValues": {}, "size": size, "modificationTime": 0, "dataChange": True}
+
+
+def put_instead(path: Path, kind: str, target: Path) -> None:
+    """Put a link to `target`, a dangling one, one to a device, a pipe, a folder or a file in a place where nothing is."""
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "file":
+            path.write_text("x")
+        case _:
+            os.symlink({"link": target, "dangling": target / "nothing", "device": Path("/dev/zero")}[kind], path)

@@ -22,7 +22,7 @@ from gateway.delta.predicates import Comparison, NullTest, Predicate
 from gateway.delta.scan import DATASET, EMPTY, MIXED, NATIVE, ScanPlan, exact_count, plan_scan
 from gateway.delta.table import open_snapshot
 from gateway.delta.write import create_table
-from gateway.errors import ServerError, UnsupportedError
+from gateway.errors import ServerError, UnsupportedError, UserError
 
 NAN = float("nan")
 
@@ -342,8 +342,11 @@ def test_file_outside_of_the_table_is_refused(tmp_path: Path) -> None:
             "dataChange": True,
         }
         (root / "_delta_log" / f"{1:020d}.json").write_text(json.dumps({"add": add}))
-        with pytest.raises(UnsupportedError, match="outside of its folder"):
+        with pytest.raises(UserError, match="outside of its folder") as caught:
             scan(root, ["a"])
+        assert caught.value.condition == "PATH_NOT_ALLOWED"
+        with pytest.raises(UnsupportedError, match="outside of its folder"):  # as of a shallow clone: Spark reads that
+            open_snapshot(str(root), within=(str(tmp_path),))
 
 
 def test_partition_columns_of_all_types(tmp_path: Path) -> None:
