@@ -115,7 +115,7 @@ def read_tokens(path: Path) -> StaticTokens:
             continue
         name, _, digest = line.rpartition(":")
         name, digest = name.strip(), digest.strip().lower()
-        if not name or len(digest) != 64 or not _HEX_DIGITS.issuperset(digest):
+        if not name or not name.isprintable() or ":" in name or len(digest) != 64 or not _HEX_DIGITS.issuperset(digest):
             raise ConfigError("token-file", f"line {number} of {str(path)!r} is not `name:sha256-hex`.")
         if digest == hashlib.sha256(b"").hexdigest():
             raise ConfigError("token-file", f"line {number} of {str(path)!r} is the hash of an empty token.")

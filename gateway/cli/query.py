@@ -55,6 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     if max_rows < 0:
         raise ConfigError("max-rows", "is negative")
     token = arguments.token or os.environ.get("DATABRICKS_TOKEN")
+    if arguments.url and token is not None and not (token.isascii() and token.isprintable()):
+        raise ConfigError("token", "holds characters that no access token has")
     with contextlib.ExitStack() as stack:
         url = arguments.url or stack.enter_context(embedded_gateway(settings_flags(arguments), arguments.config))
         try:

@@ -18,6 +18,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve with the settings of flags, environment and file."""
     config = load_config(settings_flags(arguments), config_file=arguments.config)
     configure_logging(config.log_format, config.log_level, config.log_sql)
+    if os.geteuid() == 0:
+        log(
+            "running as root: no file of this machine is out of reach for a fault; use an account of its own", "warning"
+        )
     first = Launched()  # it imports while this process does; the settings are checked before either
     from gateway.app import Gateway
 

@@ -317,6 +317,28 @@ def test_doctor_on_a_file_of_spark_settings(
         assert verdict in capsys.readouterr().out
 
 
+def test_a_token_is_a_line_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "tokens.txt"
+    assert main(["token", "alice", "--token-file", str(path)]) == 0
+    path.write_text(path.read_text().rstrip("\n"))  # as editors leave it
+    assert main(["token", "bob", "--token-file", str(path)]) == 0
+    tokens = capsys.readouterr().out.split()
+    known = read_tokens(path)
+    assert [known.authenticate({"authorization": f"Bearer {t}"}).name for t in tokens] == ["alice", "bob"]
+    assert path.read_text().count("\n") == 2
+    joined = path.read_text().replace("\n", "", 1)
+    path.write_text("# people\n" + joined)
+    with pytest.raises(ConfigError, match="line 2 of"):
+        read_tokens(path)
+
+
+def test_a_token_that_no_header_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", "SELECT 1", "--url", "http://127.0.0.1:1", "--token", "tökén"]) == 2
+    told = capsys.readouterr().err
+    assert "token: holds characters" in told
+    assert "tökén" not in told
+
+
 def test_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "tokens.txt"
     tokens = []
