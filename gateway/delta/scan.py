@@ -8,8 +8,10 @@ by the one and the others by the other.
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +28,7 @@ from gateway.delta.dataset import DataFile, FileDataset, padded
 from gateway.delta.predicates import Predicate
 from gateway.delta.schema import Column, holds_char
 from gateway.delta.table import Files, Snapshot
+from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError
 
 NATIVE, DATASET, MIXED, EMPTY = "native", "dataset", "mixed", "empty"
@@ -57,22 +60,32 @@ class ScanPlan:
     _root: str = ""
     _within: Within = ()
     _pruning: bool = True
+    _watches: list[Watch] = field(default_factory=list, repr=False, compare=False)  # of the last registration
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns as the scan gives them."""
         return pa.schema([pa.field(c.name, c.type.arrow()) for c in self._columns])
 
-    def verify(self) -> None:
-        """Raise ServerError DELTA_FILE_NOT_FOUND unless every file is still there as logged, UserError for links to elsewhere.
+    def verify(self) -> bool:
+        """See `engine.base.Source`.
 
-        To be called again once the physical plan is made, whose files were looked up meanwhile.
+        Raises ServerError DELTA_FILE_NOT_FOUND unless every file is still there as logged, UserError for links to elsewhere.
         """
-        _verify(self._root, [f for group in self._groups for f in group.files], self._within)
+        plain = _verify(self._root, self._files, self._within)
+        return self.reader in (DATASET, EMPTY) or (plain and self._watches[-1].held())
+
+    def one_by_one(self) -> ScanPlan:
+        """See `engine.base.Source`: our own reader opens each file, and fails where it is not there."""
+        return self if self.reader == EMPTY else replace(self, reader=DATASET)
+
+    @cached_property
+    def _files(self) -> list[DataFile]:
+        return [f for group in self._groups for f in group.files]
 
     def damaged(self) -> str | None:
         """See `engine.base.Source`: footers of all files, then the columns that are read, up to `_LOOKED_THROUGH` bytes."""
-        files = [f for group in self._groups for f in group.files]
+        files = self._files
         names = {c.physical for c in self._columns}
         found = next(filter(None, (_damage(f.path, self._within) for f in files)), None)
         if found is None and sum(f.size for f in files) <= _LOOKED_THROUGH:
@@ -81,13 +94,13 @@ class ScanPlan:
 
     def register(self, ctx: Any, name: str) -> None:
         """Register the scan in a `datafusion.SessionContext` as the table `name` (lower case, plain)."""
+        self._watches[:] = (
+            [Watch((f.path for f in self._files), self._within)] if self.reader in (NATIVE, MIXED) else []
+        )
         if self.reader == EMPTY:
             ctx.register_record_batches(name, [[_empty(self.schema)]])
             return
-        if self.reader == DATASET:
-            frame = self._dataset(ctx, [f for group in self._groups for f in group.files])
-        else:
-            frame = self._native(ctx)
+        frame = self._dataset(ctx, self._files) if self.reader == DATASET else self._native(ctx)
         ctx.register_view(name, frame)
 
     def _dataset(self, ctx: Any, files: Sequence[DataFile]) -> datafusion.DataFrame:
@@ -209,19 +222,23 @@ def _estimate(files: Files, kept: list[int]) -> int | None:
     return None if -1 in rows else sum(rows)
 
 
-def _verify(root: str, files: Sequence[DataFile], within: Within) -> None:
-    """Every file must be there with its size, and where it may be: DataFusion silently skips what is gone."""
+def _verify(root: str, files: Sequence[DataFile], within: Within) -> bool:
+    """Every file must be there with its size, and where it may be; whether none of them is a link."""
+    plain = True
     if within != (root,):  # else nobody has resolved it
         check_still_there(root)
     check_folders((f.path for f in files), root, within)
     for file in files:
         try:
-            found = look(file.path, within).st_size
+            found = os.lstat(file.path)
+            if not stat.S_ISREG(found.st_mode):
+                found, plain = look(file.path, within), False
         except (OSError, ValueError) as error:  # ValueError: a name that no file can have
             raise missing_file(root, file.path) from error
-        if found != file.size:
-            text = f"The file {file.path} of the table {root} has {found} bytes instead of {file.size}."
+        if found.st_size != file.size:
+            text = f"The file {file.path} of the table {root} has {found.st_size} bytes instead of {file.size}."
             raise ServerError("DELTA_FILE_NOT_FOUND", text)
+    return plain
 
 
 def missing_file(root: str, path: str) -> ServerError:

@@ -155,8 +155,14 @@ class Source(Protocol):
 
     def register(self, ctx: Any, name: str) -> None: ...
 
-    def verify(self) -> None:
-        """Called once the physical plan is made. Raises GatewayError if what it reads is not there as it was registered."""
+    def verify(self) -> bool:
+        """Called once the physical plan is made: whether all that it reads was there all the while since it was registered.
+
+        Raises GatewayError if it is not there now.
+        """
+
+    def one_by_one(self) -> Source:
+        """The same, read so that what is not there is an error: for a plan that `verify` did not find proved."""
 
     def damaged(self) -> str | None:
         """The first of its files that cannot be read, with the reason; None if there is none. Reads them: for failures only."""

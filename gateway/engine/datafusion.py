@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from enum import Enum
 from typing import Any
 
 import datafusion
 import pyarrow as pa
 
-from gateway.engine.base import Query, UdfSpec
+from gateway.engine.base import Query, Source, UdfSpec
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, load, row_error_in
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError, disk_full
 from gateway.instants import BEYOND_CLOCK
@@ -159,15 +159,17 @@ class DataFusionExecution:
     def _begin(self, economy: Economy) -> Any:
         self._frame = self.plan(economy)
         stream = self._frame.execute_stream()
-        for source in self.query.sources.values():
-            source.verify()
+        if not all([source.verify() for source in self.query.sources.values()]):
+            sources = {name: source.one_by_one() for name, source in self.query.sources.items()}
+            self._frame = self.plan(economy, sources)
+            stream = self._frame.execute_stream()
         return stream
 
-    def plan(self, economy: Economy) -> Any:
-        """The DataFrame; checks its schema against the query's."""
+    def plan(self, economy: Economy, sources: Mapping[str, Source] | None = None) -> Any:
+        """The DataFrame over the query's sources or others; checks its schema against the query's."""
         ctx = self.engine.context(not self.query.reads_floats, self.query.small, economy)
         self._ctx = ctx
-        for name, source in self.query.sources.items():
+        for name, source in (sources or self.query.sources).items():
             ctx.deregister_table(name)
             source.register(ctx, name)
             self._names.append(name)

@@ -36,8 +36,13 @@ class ArraySource:
     def register(self, ctx: Any, name: str) -> None:
         ctx.register_record_batches(name, [[self.batch]])
 
-    def verify(self) -> None:
+    def verify(self) -> bool:
         """Nothing can change."""
+        return True
+
+    def one_by_one(self) -> ArraySource:
+        """There is no file."""
+        return self
 
     def damaged(self) -> None:
         """There is no file."""

@@ -1,0 +1,49 @@
+"""Whether files stayed where they were while somebody else looked them up.
+
+DataFusion lists the files of a scan while it plans, and takes one that is not there for no rows. That a file is there before
+and after proves nothing: its folder may have been away for a moment. But whoever moves, removes or makes a file or folder
+changes the folder that holds it, which its time of change tells.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterable
+
+from gateway.delta.containment import Within
+
+# Times of change are those of the system's clock tick: what changes twice within one looks as if it had changed once.
+_TICK_NS = 20_000_000
+
+
+class Watch:
+    """Folders as they are when it is made: those of files, and all above up to one of `within`."""
+
+    def __init__(self, paths: Iterable[str], within: Within) -> None:
+        self._began = time.time_ns()
+        self._seen: dict[str, tuple[int, ...]] = {}
+        self._holds = True
+        for folder in {os.path.dirname(path) for path in paths}:
+            while folder not in self._seen:
+                self._seen[folder] = now = _now(folder)
+                self._holds &= bool(now)
+                if folder in within or folder in ("/", ""):
+                    break
+                folder = os.path.dirname(folder)
+
+    def held(self) -> bool:
+        """Whether nothing was moved, removed or made in these folders since, nor in the moment before."""
+        return self._holds and all(
+            now and now == _now(folder) and now[-1] < self._began - _TICK_NS for folder, now in self._seen.items()
+        )
+
+
+def _now(folder: str) -> tuple[int, ...]:
+    """What changes with a folder; () if it is not there, or is a link: what that leads to has other folders above."""
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return ()
+    return (found.st_dev, found.st_ino, found.st_ctime_ns) if stat.S_ISDIR(found.st_mode) else ()

@@ -1,0 +1,70 @@
+"""Folders and files that are moved away and back while statements run: an answer is whole, or there is an error."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gateway.protocol.client import Client, RemoteError
+from tests.attacks.attacker import answer, outcome
+from tests.fix_server import Server
+
+SECONDS = 3.0
+MISSING = ("DELTA_FILE_NOT_FOUND", "FAILED_READ_FILE", "TABLE_OR_VIEW_NOT_FOUND", "PATH_NOT_FOUND", "DELTA_LOG_CORRUPT")
+
+
+@contextmanager
+def moving(path: Path) -> Iterator[None]:
+    """`path` is away for a moment, again and again."""
+    away, stop, random_ = path.with_name(f".away-{path.name}"), threading.Event(), random.Random(5)
+
+    def run() -> None:
+        while not stop.is_set():
+            os.rename(path, away)
+            time.sleep(random_.random() * 0.003)
+            os.rename(away, path)
+            time.sleep(random_.random() * 0.003)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("what", ["table", "file", "partition"])
+def test_what_is_away_for_a_moment_is_never_an_empty_answer(server: Server, what: str) -> None:
+    with Client(server.thrift_url).open() as client:
+        answer(client, "CREATE SCHEMA races")
+        answer(client, "CREATE TABLE races.t USING delta PARTITIONED BY (p) AS SELECT id, 1 AS p FROM range(10)")
+        folder = server.warehouse / "races" / "t"
+        path = {"table": folder, "partition": folder / "p=1", "file": next((folder / "p=1").iterdir())}[what]
+        right = {
+            "SELECT sum(id) AS n FROM races.t": 45,
+            "SELECT max(id) AS n FROM races.t WHERE id < 5": 4,
+            "SELECT count(*) AS n FROM races.t WHERE id >= 0": 10,
+            "SELECT count(*) AS n FROM (SELECT id FROM races.t LIMIT 4)": 4,
+            "SELECT count(*) AS n FROM races.t a JOIN races.t b ON a.id = b.id": 10,
+        }
+        answers, end = 0, time.monotonic() + SECONDS
+        with moving(path):
+            while time.monotonic() < end:
+                for text, expected in right.items():
+                    found = outcome(client, text)
+                    if isinstance(found, RemoteError):
+                        assert any(f"[{c}" in str(found) for c in MISSING), str(found)
+                    else:
+                        assert found == [{"n": expected}], text
+                        answers += 1
+        assert answers
+        assert {text: outcome(client, text) for text in right} == {t: [{"n": n}] for t, n in right.items()}
+        answer(client, "DROP SCHEMA races CASCADE")
