@@ -283,6 +283,11 @@ def honoured_by_spark(settings: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def is_honoured(key: str) -> bool:
+    """Whether `key` is one that `honoured_by_spark` may answer."""
+    return is_sparks(key) or any(s.fixed and s.sparks_name == key for s in SESSION_SETTINGS)
+
+
 def keeps_nanoseconds(settings: Mapping[str, str]) -> bool:
     """Whether a session has Spark's types of timestamps with nanoseconds."""
     return any(key.lower() == _NANOSECONDS and value.strip().lower() == "true" for key, value in settings.items())

@@ -131,7 +131,8 @@ def _outside(root: str, path: str, within: Within) -> Iterator[str]:
     """Paths in a file of the log that lie outside of the table's folder. Raises for those that are nowhere."""
     for logged, absolute in _logged(root, path, within):
         found = None if _SCHEME.match(logged) and logged[:5].lower() != "file:" else local_path(root, logged)
-        if found is None or "\0" in found or (absolute and not os.path.isabs(found)):
+        relative = logged[:1] != "/" and ":" not in logged
+        if found is None or "\0" in found or (absolute and relative):
             raise _elsewhere(root, logged)
         if not is_under(os.path.normpath(found), root):
             _check(root, found, within)

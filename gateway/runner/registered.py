@@ -9,7 +9,16 @@ from typing import Any
 
 from gateway.catalog.base import Catalog, TableName
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
-from gateway.config.session import GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS, TIMEZONE
+from gateway.config.session import (
+    GROUP_BY_ALIASES,
+    GROUP_BY_ORDINAL,
+    ORDER_BY_ORDINAL,
+    PRECISION_LOSS,
+    TIMEZONE,
+    is_honoured,
+)
+from gateway.delta.containment import Within, check_tree
+from gateway.delta.logged import check_for_others
 from gateway.delta.schema import parse_schema, struct_of
 from gateway.engine.base import Emit, TempView
 from gateway.engine.spark.errors import as_gateway_error
@@ -17,6 +26,7 @@ from gateway.engine.spark.mirror import Mirror, MirroredObject, MirroredTable
 from gateway.errors import CanceledError, GatewayError, unsupported
 from gateway.runner.sent import sent
 from gateway.sql.coerce import can_upcast, nullable_inside, plain
+from gateway.sql.made_table import check_definition
 from gateway.sql.made_view import EVOLUTION, clauses, function_of
 from gateway.sql.respell import Head, Respelt, database
 from gateway.sql.scope import quote_part
@@ -56,20 +66,33 @@ class Registered:
 
 
 class Registrar:
-    """Registers in `mirror` what texts name in `catalogs`; `respell` and `named` are the runner's."""
+    """Registers in `mirror` what texts name in `catalogs`; `respell` and `named` are the runner's.
+
+    Files of tables must lie `within` folders: Spark follows whatever a log or a link says.
+    """
 
     def __init__(
-        self, catalogs: Mapping[str, Catalog], mirror: Mirror, respell: Respell, named: Callable[[str], str]
+        self,
+        catalogs: Mapping[str, Catalog],
+        within: Within,
+        mirror: Mirror,
+        respell: Respell,
+        named: Callable[[str], str],
     ) -> None:
         self._catalogs = catalogs
+        self._within = within
         self._mirror = mirror
         self._respell = respell
         self._named = named
 
     def register(self, respelt: Respelt, done: Registered | None = None) -> Registered:
-        """Everything that a text names. Raises GatewayError only for names that Spark cannot take."""
+        """Everything that a text names.
+
+        Raises GatewayError only for names that Spark cannot take, and for a target whose files are not to be followed.
+        """
         done = done or Registered()
         tables = []
+        written = {tuple(part.lower() for part in m.name) for m in respelt.mentions if m.is_target}
         for mention in respelt.mentions:
             key = ("relation", *(part.lower() for part in mention.name))
             catalog = self._catalogs.get(mention.catalog.lower())
@@ -78,11 +101,16 @@ class Registrar:
             done.seen.add(key)
             name = TableName(catalog.name, mention.schema, mention.table)
             folder = catalog.table_folder(mention.schema, mention.table)
-            if folder is None and self._other(catalog, name, done):
+            writes = key[1:] in written
+            if folder is None and self._other(catalog, name, done, writes):
                 continue
             if mention.is_target and folder is None:  # Spark would look for it only when all is written
                 self._mirror.database(database(catalog.name, mention.schema), done.emit)
             real = os.path.realpath(folder) if folder is not None else None
+            if real is not None:
+                with _Kept(done, raises=writes) as kept:
+                    check_for_others(real, self._within, writes)
+                real = None if kept.failed else real
             tables.append(MirroredTable(database(catalog.name, mention.schema), mention.table, real))
         self._mirror.tables(tables, done.emit)
         for call in respelt.calls:
@@ -93,26 +121,33 @@ class Registrar:
                 self._function(catalog, TableName(catalog.name, call.schema, call.function), done)
         return done
 
-    def _other(self, catalog: Catalog, name: TableName, done: Registered) -> bool:
+    def _other(self, catalog: Catalog, name: TableName, done: Registered, writes: bool) -> bool:
         """A table of another format or a view of that name; whether there is one."""
         state = catalog.identity(StoredTable, name.schema, name.table)
         if state is not None:
-            table = catalog.table(name.schema, name.table)
-            if isinstance(table, StoredTable):
-                before = len(done.problems)
-                self._put("TABLE", table.name, state, "", {}, self._maker(table), done)
-                if len(done.problems) == before:
-                    done.files.append(spark_name(table.name))
-                return True
+            with _Kept(done, raises=writes) as kept:
+                table = catalog.table(name.schema, name.table)
+                if isinstance(table, StoredTable):
+                    check_definition(table.definition, table.format)
+                    check_tree(table.location, () if writes else self._within)
+                    if self._put("TABLE", table.name, state, "", {}, self._maker(table), done):
+                        done.files.append(spark_name(table.name))
+            if kept.failed:  # what it was before is not to be read in its place
+                self._mirror.no_relation(database(name.catalog, name.schema), name.table)
+            return True
         state = catalog.identity(StoredView, name.schema, name.table)
-        view: StoredView | None = catalog.view(name.schema, name.table) if state is not None else None
-        if view is None:
+        if state is None:
             return False
-        with _Kept(done):
+        with _Kept(done) as kept:
+            view: StoredView | None = catalog.view(name.schema, name.table)
+            if view is None:
+                return False
             respelt = self._respell(read_statement(view.query), view.catalog, view.schema_name, None, False)
             self.register(respelt, done)
             current = database(view.catalog, view.schema_name)
             self._put("VIEW", view.name, state, current, view.settings, self._view_maker(view, respelt), done)
+        if kept.failed:
+            self._mirror.no_relation(database(name.catalog, name.schema), name.table)
         return True
 
     def _function(self, catalog: Catalog, name: TableName, done: Registered) -> None:
@@ -121,13 +156,14 @@ class Registrar:
         if state is None:
             self._mirror.no_function(where, name.table)
             return
-        function: StoredFunction | None = catalog.function(name.schema, name.table)
-        if function is None:
-            return
-        with _Kept(done):
+        with _Kept(done) as kept:
+            function: StoredFunction | None = catalog.function(name.schema, name.table)
+            if function is None:
+                return
             statement = read_statement(f"CREATE FUNCTION {quote_part(name.table)} {function.text}")
             made = function_of(statement)
-            assert made is not None
+            if made is None:
+                raise unsupported(f"The text of the function `{name}`")
             head = Head(made.start, f"CREATE FUNCTION {spark_name(name)} ")
             # Spark looks up names in a function's body under the caller's current schema.
             respelt = self._respell(statement, function.catalog, function.schema_name, head, True)
@@ -139,6 +175,8 @@ class Registrar:
                 return True
 
             self._put("FUNCTION", name, state, current, function.settings, make, done)
+        if kept.failed:
+            self._mirror.no_function(where, name.table)
 
     def _put(
         self,
@@ -149,12 +187,16 @@ class Registrar:
         settings: Mapping[str, str],
         make: Callable[[Any, str], bool],
         done: Registered,
-    ) -> None:
+    ) -> bool:
+        """Whether Spark knows it now; else it is one of the problems why not."""
         spark = {SPARK_SETTINGS[key]: settings.get(key, default) for key, default in _DEFAULTS.items()}
         spark |= {key: value for key, value in settings.items() if key not in SPARK_SETTINGS}
+        if strange := [key for key in settings if key not in SPARK_SETTINGS and not is_honoured(key)]:
+            raise unsupported(f"The setting {strange[0]} of `{name}`")
         where = database(name.catalog, name.schema)
-        with _Kept(done, self._named):
+        with _Kept(done, self._named) as kept:
             self._mirror.put(MirroredObject(kind, where, name.table, state, current or where, spark, make), done.emit)
+        return not kept.failed
 
     def _maker(self, table: StoredTable) -> Callable[[Any, str], bool]:
         def make(session: Any, name: str) -> bool:
@@ -232,17 +274,19 @@ def _recast(view: str, text: str, names: Sequence[str], fields: Sequence[StructF
 
 
 class _Kept:
-    """Keeps an error as one of `done.problems` instead of raising it."""
+    """Keeps an error as one of `done.problems`, unless it `raises` it; `failed` tells whether there was one."""
 
-    def __init__(self, done: Registered, named: Callable[[str], str] = str) -> None:
+    def __init__(self, done: Registered, named: Callable[[str], str] = str, raises: bool = False) -> None:
         self._done = done
         self._named = named
+        self._raises = raises
+        self.failed = False
 
-    def __enter__(self) -> None:
-        return None
+    def __enter__(self) -> _Kept:
+        return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception) or self._raises:
             return False
         found = error
         if not isinstance(error, GatewayError):
@@ -252,6 +296,7 @@ class _Kept:
         if found.retryable or isinstance(found, CanceledError):  # Spark is lost: no fault of what is registered
             return False
         self._done.problems.append(found)
+        self.failed = True
         return True
 
 

@@ -23,6 +23,8 @@ from gateway.catalog.paths import AllowedRoots
 from gateway.catalog.samples import open_samples
 from gateway.config.session import TIMEZONE, honoured_by_spark, is_tuning, keeps_nanoseconds
 from gateway.delta import log
+from gateway.delta.containment import check_tree, look
+from gateway.delta.logged import check_for_others
 from gateway.delta.schema import UnreadableType, parse_schema, struct_of
 from gateway.engine import spill
 from gateway.engine.base import Definition, Emit, Finished, Job, Planned, SessionChange, Statement, TempView, Writing
@@ -74,6 +76,7 @@ _MERGED = struct(
     )
 )
 _INSERTED = struct(StructField("num_affected_rows", BIGINT), StructField("num_inserted_rows", BIGINT))
+_GLOB = frozenset("*?[]{}")
 _FILES_BY_PATH = "spark.sql.runSQLOnFiles"
 _COMMIT_MARK = "spark.databricks.delta.commitInfo.userMetadata"
 _NEWEST_COMMITS = 100
@@ -117,7 +120,7 @@ class SparkRunner:
             SparkOptions(options.master, options.jars, self._scratch, options.memory, options.extra)
         )
         self.engine.start()
-        self.registrar = Registrar(self.catalogs, self.engine.mirror, self._kept, self.named)
+        self.registrar = Registrar(self.catalogs, self.paths.roots, self.engine.mirror, self._kept, self.named)
 
     def run(self, job: Job, emit: Emit) -> None:
         """Run one statement; see `engine.base.Handler`. Safe from many threads."""
@@ -366,7 +369,19 @@ class SparkRunner:
         return known is not None and known.has_schema(schema)
 
     def _path(self, path: str) -> str:
-        return self.paths.resolve(path)
+        """A path that a text names, as Spark may read it: all that is below it is looked at."""
+        real = self.paths.resolve(path)
+        if not _GLOB.isdisjoint(real):
+            raise unsupported(
+                f"A path with one of the characters {' '.join(sorted(_GLOB))}, which Spark reads as a pattern,"
+            )
+        if log.has_log(real):
+            check_for_others(real, self.paths.roots, writes=False)
+        elif os.path.isdir(real):
+            check_tree(real, self.paths.roots)
+        else:
+            look(real, self.paths.roots)
+        return real
 
     def _location(self, catalog: str, schema: str, table: str) -> str:
         known = self.catalogs.get(catalog.lower())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.errors import unsupported
-from gateway.sql.statement import Statement
+from gateway.sql.statement import Kind, Statement, read_statement
 from gateway.sql.tokens import END, NUMBER, STRING, span_of_token
 
 # Formats of tables beside Delta. Spark's Avro is no part of its distribution.
@@ -26,6 +26,12 @@ FILE_OPTIONS = frozenset(
 )
 
 
+# Words outside of parentheses with which a CREATE TABLE names a place, a class or a query.
+_NOT_KEPT = frozenset(
+    {"AS", "SELECT", "FROM", "TABLE", "WITH", "VALUES", "LOCATION", "LIKE", "CLONE", "STORED", "ROW", "SERDE"}
+)
+
+
 def table_format(statement: Statement) -> str | None:
     """The format of the table that a statement makes, upper case; None for one of Delta, and for other statements."""
     words = statement.words
@@ -39,6 +45,26 @@ def table_format(statement: Statement) -> str | None:
         if not depth and word == "USING":
             return words[i + 1] if words[i + 1] in TABLE_FORMATS else None
     return None
+
+
+_HEAD = 2  # the last word of CREATE TABLE and a name
+
+
+def check_definition(text: str, format_: str) -> None:
+    """Refuse what stands behind the name of a kept table of another format than Delta unless it is as Spark tells it.
+
+    Raises UnsupportedError: columns, format, options, partitions, comment and properties are fine, a place or a query is not.
+    """
+    statement = read_statement(f"CREATE TABLE kept {text}")
+    words, depth = statement.words, 0
+    for i, word in enumerate(words):
+        depth += (word == "(") - (word == ")")
+        if i > _HEAD and not depth and word in _NOT_KEPT:
+            raise unsupported(f"{word} in the definition of a kept table", span_of_token(statement.tokens[i]))
+        if word == "OPTIONS" and words[i + 1] == "(":
+            check_options(statement, i + 2)
+    if statement.kind is not Kind.DDL or table_format(statement) != format_.upper() or ";" in words:
+        raise unsupported(f"A kept table of the format {format_} with the definition {text[:200]}")
 
 
 def check_options(statement: Statement, at: int) -> None:

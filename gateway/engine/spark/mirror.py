@@ -113,6 +113,11 @@ class Mirror:
             (self._functions if kind == "FUNCTION" else self._relations).pop(key, None)
             self._session.sql(f"DROP {kind} IF EXISTS {_full(key)}")
 
+    def no_relation(self, database: str, name: str) -> None:
+        """Make sure that Spark has nothing of ours to read under that name."""
+        with self._lock:
+            self._drop(self._relations, (database, name.lower()))
+
     def no_function(self, database: str, name: str) -> None:
         """Make sure that Spark has no function of that name."""
         with self._lock:

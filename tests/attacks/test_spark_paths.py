@@ -1,0 +1,203 @@
+"""With Spark as second engine: what a log, a link or an object file says is looked at before Spark follows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.attacks.attacker import add_action, contents, log_action, put_instead
+from tests.attacks.test_objects import TABLE, VIEW
+from tests.attacks.test_paths import SECRET, data_file, spellings
+from tests.fix_server import Server
+from tests.fix_spark import Sql
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+@pytest.fixture
+def schema(sql: Sql, spark_server: Server) -> Iterator[Path]:
+    """The folder of the schema `handed`, with the table `t` of one row."""
+    sql.embedded("CREATE SCHEMA handed")
+    sql.embedded("CREATE TABLE handed.t AS SELECT 1 AS id")
+    yield spark_server.warehouse / "handed"
+    shutil.rmtree(spark_server.warehouse / "handed")
+
+
+@pytest.fixture
+def outside(sql: Sql, schema: Path, tmp_path: Path) -> Iterator[Path]:
+    """A folder that is none of the server's, with a Delta table and a text; it is as it was when the test ends."""
+    sql.embedded(f"CREATE TABLE handed.secret AS SELECT {SECRET} AS id")
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "tokens").write_text(f"admin:{SECRET}\n")
+    os.rename(schema / "secret", folder / "secret")
+    before = contents(folder)
+    yield folder
+    assert contents(folder) == before
+
+
+def refused(sql: Sql, text: str, *conditions: str) -> None:
+    """Neither engine answers, and neither tells what is outside."""
+    for run in (sql.spark, sql.auto):
+        with pytest.raises(Exception, match="SQLSTATE") as caught:
+            run(text)
+        assert str(SECRET) not in str(caught.value), text
+        assert not conditions or any(f"[{c}" in str(caught.value) for c in conditions), str(caught.value)
+
+
+ON_SPARK = (
+    "SELECT * FROM handed.t",
+    "SELECT hash(id) FROM handed.t",
+    "DELETE FROM handed.t WHERE id > 5",
+    "OPTIMIZE handed.t",
+)
+
+
+@pytest.mark.parametrize("spelt", [*spellings(Path("/"), Path("/")), "another scheme"])
+def test_logs_cannot_list_files_of_others(sql: Sql, schema: Path, outside: Path, spelt: str) -> None:
+    secret = data_file(outside / "secret")
+    path = (spellings(secret, schema / "t") | {"another scheme": f"jar:file:{secret}!/x"})[spelt]
+    log_action(schema / "t", 1, add=add_action(path, secret.stat().st_size))
+    for text in (*ON_SPARK, f"SELECT * FROM delta.`{schema / 't'}`"):
+        with pytest.raises(Exception, match="PATH_NOT_ALLOWED") as caught:
+            sql.spark(text)
+        assert str(SECRET) not in str(caught.value)
+    # What is refused is not tried on the other engine: no word of Spark.
+    with pytest.raises(Exception, match="SQLSTATE") as caught:
+        sql.auto("SELECT * FROM handed.t")
+    assert "PATH_NOT_ALLOWED" in str(caught.value) or "DELTA_FILE_NOT_FOUND" in str(caught.value)
+
+
+def vector(kind: str, name: str) -> dict[str, Any]:
+    return {"storageType": kind, "pathOrInlineDv": name, "offset": 1, "sizeInBytes": 10, "cardinality": 1}
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        {"add": add_action("x", 1) | {"deletionVector": vector("p", "file:///etc/passwd")}},
+        {"add": add_action("x", 1) | {"deletionVector": vector("p", "relative")}},
+        {"add": add_action("x", 1) | {"deletionVector": vector("u", "../../../" + "a" * 20)}},
+        {"cdc": {"path": "../../../x", "partitionValues": {}, "size": 1, "dataChange": False}},
+        {"remove": {"path": "/etc/passwd", "dataChange": True, "deletionTimestamp": 0}},
+        {"sidecar": {"path": "/etc/passwd", "sizeInBytes": 1, "modificationTime": 0}},
+        {"sidecar": {"path": "../x.parquet", "sizeInBytes": 1, "modificationTime": 0}},
+    ],
+)
+def test_nor_deletion_vectors_and_the_like(sql: Sql, schema: Path, actions: dict[str, Any]) -> None:
+    log_action(schema / "t", 1, **actions)
+    with pytest.raises(Exception, match="PATH_NOT_ALLOWED"):
+        sql.spark("SELECT * FROM handed.t")
+
+
+@pytest.mark.parametrize("instead", ["link", "device", "pipe"])
+def test_links_and_pipes_below_a_table(sql: Sql, schema: Path, outside: Path, instead: str) -> None:
+    path = data_file(schema / "t")
+    path.unlink()
+    put_instead(path, instead, data_file(outside / "secret"))
+    for text in ON_SPARK:
+        refused(sql, text, "PATH_NOT_ALLOWED", "FAILED_READ_FILE")
+
+
+def test_what_spark_removes_is_behind_no_link(sql: Sql, schema: Path, outside: Path) -> None:
+    sql.embedded("CREATE TABLE handed.other AS SELECT 1 AS id")
+    os.symlink(outside, schema / "t" / "away")
+    for text in ("VACUUM handed.t RETAIN 200 HOURS", "TRUNCATE TABLE handed.t", "INSERT OVERWRITE handed.t SELECT 2"):
+        refused(sql, text, "PATH_NOT_ALLOWED")
+    (schema / "t" / "away").unlink()
+    os.symlink("../other", schema / "t" / "away")  # inside of the warehouse: read, but not written through
+    assert sql.spark("SELECT * FROM handed.t") == [(1,)]
+    with pytest.raises(Exception, match="PATH_NOT_ALLOWED"):
+        sql.spark("VACUUM handed.t RETAIN 200 HOURS")
+
+
+def test_tables_and_schemas_that_are_links(sql: Sql, schema: Path, outside: Path) -> None:
+    os.symlink(outside / "secret", schema / "lnk")
+    for text in (
+        "CREATE TABLE handed.lnk USING delta AS SELECT hash(1) AS id",
+        "CREATE OR REPLACE TABLE handed.lnk USING delta AS SELECT hash(1) AS id",
+        "CREATE TABLE handed.lnk (a INT) USING csv",
+        "SELECT * FROM handed.lnk",
+        "INSERT INTO handed.lnk SELECT hash(1)",
+    ):
+        refused(sql, text, "LOCATION_ALREADY_EXISTS", "TABLE_OR_VIEW_NOT_FOUND")
+
+
+@pytest.mark.parametrize("instead", ["link", "link to a folder", "pipe"])
+def test_folders_of_files(sql: Sql, schema: Path, outside: Path, instead: str) -> None:
+    folder = schema / "files"
+    folder.mkdir()
+    (folder / "good").write_text("good\n")
+    assert sql.spark(f"SELECT * FROM text.`{folder}`") == [("good",)]
+    put_instead(folder / "x", instead.split()[0], outside if "folder" in instead else outside / "tokens")
+    for text in (f"SELECT * FROM text.`{folder}`", f"SELECT * FROM text.`{folder / 'x'}`"):
+        refused(sql, text, "PATH_NOT_ALLOWED", "FAILED_READ_FILE")
+
+
+def test_patterns_are_no_paths(sql: Sql, schema: Path) -> None:
+    for name in ("a*", "ab", "{x,y}", "[xy]", "x"):
+        (schema / name).mkdir()
+        (schema / name / "f").write_text(f"{name}\n")
+    for name in ("a*", "{x,y}", "[xy]"):
+        refused(sql, f"SELECT * FROM text.`{schema / name}`")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"location": "../../../outside"},
+        {"definition": "(value STRING) USING text LOCATION '{}'"},
+        {"definition": "(value STRING) USING text OPTIONS (path '{}')"},
+        {"definition": "USING text AS SELECT * FROM text.`{}`"},
+        {"definition": "(value STRING) USING jdbc OPTIONS (url '{}')"},
+    ],
+)
+def test_object_files_of_tables(sql: Sql, schema: Path, outside: Path, change: dict[str, str]) -> None:
+    (schema / "_objects").mkdir(exist_ok=True)
+    (schema / "bad").mkdir()
+    filled = {key: value.replace("{}", str(outside / "tokens")) for key, value in change.items()}
+    columns = {"type": "struct", "fields": [{"name": "value", "type": "string", "nullable": True, "metadata": {}}]}
+    record = TABLE | {"format": "text", "definition": "(value STRING) USING text", "schema": columns}
+    path = schema / "_objects" / "bad.table.json"
+    path.write_text(json.dumps(record))
+    assert sql.spark("SELECT * FROM handed.bad") == []
+    path.write_text(json.dumps(record | filled))
+    refused(sql, "SELECT * FROM handed.bad")
+    path.write_text(json.dumps(record))
+    os.symlink(outside / "tokens", schema / "bad" / "part")
+    refused(sql, "SELECT * FROM handed.bad", "PATH_NOT_ALLOWED")
+    refused(sql, "INSERT INTO handed.bad VALUES ('x')", "PATH_NOT_ALLOWED")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"query": "SELECT value AS a FROM text.`{}`"},
+        {"query": "SELECT reflect('java.lang.System', 'getenv', 'PATH') AS a"},
+        {"query": "SELECT 1 AS a; DROP TABLE handed.t"},
+        {"settings": {"spark.sql.runSQLOnFiles": "true"}},
+    ],
+)
+def test_object_files_of_views(sql: Sql, schema: Path, outside: Path, change: dict[str, Any]) -> None:
+    (schema / "_objects").mkdir(exist_ok=True)
+    filled = json.loads(json.dumps(change).replace("{}", str(outside / "tokens")))
+    record = VIEW | {"needs_spark": True, "schema_name": "handed"}
+    path = schema / "_objects" / "bad.view.json"
+    path.write_text(json.dumps(record))
+    assert sql.spark("SELECT * FROM handed.bad") == [(1,)]
+    path.write_text(json.dumps(record | filled))
+    refused(sql, "SELECT * FROM handed.bad")
+    assert sql.spark("SELECT * FROM handed.t") == [(1,)]
+
+
+def test_clones_of_tables_that_may_be_read_are_read(sql: Sql, schema: Path) -> None:
+    sql.spark("CREATE TABLE handed.clone SHALLOW CLONE handed.t")
+    assert sql.spark("SELECT * FROM handed.clone") == sql.auto("SELECT * FROM handed.clone") == [(1,)]
+    sql.spark("CREATE TABLE handed.nations SHALLOW CLONE samples.tpch.nation")
+    assert sql.auto("SELECT count(*) FROM handed.nations") == [(25,)]
