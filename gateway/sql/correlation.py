@@ -27,8 +27,9 @@ from gateway.sql.bound import (
     Rel,
     Sort,
 )
-from gateway.sql.generate import conjuncts_of, expressions_of, inputs_of
+from gateway.sql.generate import conjuncts_of
 from gateway.sql.grouping import rebuilt
+from gateway.sql.reads import expressions_of, inputs_of
 from gateway.sqltypes import BIGINT, BOOLEAN, INT, VOID, ArrayType, DataType, MapType, array, is_fractional
 
 Pair = tuple[Call, Col, Expr]  # the comparison, the key inside, and what it is compared with outside

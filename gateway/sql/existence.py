@@ -36,8 +36,8 @@ from gateway.sql.bound import (
 )
 from gateway.sql.correlation import joined, mentions, numbered, over_nothing
 from gateway.sql.functions.lowerings import raise_row
-from gateway.sql.generate import expressions_of
 from gateway.sql.grouping import rebuilt
+from gateway.sql.reads import expressions_of
 from gateway.sqltypes import BIGINT, BOOLEAN, INT
 
 _TRUE, _FALSE = Lit(BOOLEAN, False, True), Lit(BOOLEAN, False, False)

@@ -9,6 +9,7 @@ import pytest
 from tests.fix_server import Server
 from tests.fuzz.clients import __main__, model, shrink, steps
 from tests.fuzz.clients.steps import NEXT, Ask, Drain, Execute, Fetch, Sequence
+from tests.fuzz.clients.wire import Wire
 
 
 def test_raw_sequences(server: Server) -> None:
@@ -31,9 +32,9 @@ def test_a_sequence_follows_from_its_number() -> None:
 @pytest.mark.parametrize("fault", ["repeats", "loses", "ends early"])
 def test_faults_are_found_and_shrunk(server: Server, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """The model sees a page that is repeated, one that is left out, and an end that is none."""
-    honest = model.Wire.fetch
+    honest = Wire.fetch
 
-    def faulty(wire: model.Wire, handle: object, **fields: object) -> object:
+    def faulty(wire: Wire, handle: object, **fields: object) -> object:
         if fault != "ends early" and fields.get("orientation") == NEXT:
             orientation, offset = (3, 0) if fault == "repeats" else (2, 1)
             fields |= {"orientation": orientation, "startRowOffset": offset}
@@ -41,7 +42,7 @@ def test_faults_are_found_and_shrunk(server: Server, monkeypatch: pytest.MonkeyP
         answer.hasMoreRows = answer.hasMoreRows and fault != "ends early"
         return answer
 
-    monkeypatch.setattr(model.Wire, "fetch", faulty)
+    monkeypatch.setattr(Wire, "fetch", faulty)
     long = Sequence(0xA508, (Execute(0, rows=50), Ask(0, "status"), Fetch(0, max_rows=20), Execute(1), Drain(0, 20)))
 
     def attempt(sequence: Sequence) -> Exception | None:
