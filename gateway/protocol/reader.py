@@ -162,6 +162,8 @@ class Reader:
 
     def value(self, ttype: int, arg: Any, depth: int) -> Any:
         """The value of a known type at the cursor; `arg` as in `spec.Field`."""
+        if depth > self.limit:
+            raise MalformedError(f"more than {self.limit} levels of nesting")
         pos = self.pos
         if ttype == STRING:
             (size,) = _i32(self.buf, pos)
@@ -266,6 +268,8 @@ class Reader:
 
     def skip(self, ttype: int, depth: int) -> None:
         """Move past a value of any type without decoding it."""
+        if depth > self.limit:
+            raise MalformedError(f"more than {self.limit} levels of nesting")
         width = FIXED.get(ttype)
         if width is not None:
             self._advance(width)
@@ -296,8 +300,6 @@ class Reader:
         self.pos += size
 
     def _skip_struct(self, depth: int) -> None:
-        if depth > self.limit:
-            raise MalformedError(f"more than {self.limit} levels of nesting")
         buf = self.buf
         self.spend(1)
         while True:

@@ -21,9 +21,12 @@ from gateway.errors import ConfigError, ServerError
 from gateway.observability import gauge, log
 
 MAX_HEAD_BYTES = 128 * 1024
+MAX_CONNECTIONS = 4096
+HEAD_SECONDS = 60.0
 KEEP_ALIVE_SECONDS = 180  # databricks-jdbc does not retry a poll on a connection that was dropped
 _START_SECONDS = 30.0
 _LAG_SECONDS = 1.0
+_BODY = (b"content-length", b"transfer-encoding")
 
 
 def bind(host: str, port: int, setting: str = "port") -> socket.socket:
@@ -48,25 +51,93 @@ def bind(host: str, port: int, setting: str = "port") -> socket.socket:
     return listener
 
 
-class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol with a limit on the bytes of a request's head, which it would collect without end."""
+class _TooMuchError(Exception):
+    """Makes the parser call a request bad."""
 
-    _head_bytes: int | None = None  # of the head that is being read; None within a body
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP protocol with limits: on the bytes of a request's head, on the time that it takes to arrive, and on how
+    many connections there are.
+
+    A request that offers another protocol is answered without it, and its connection then closed: the parser reads no more
+    from it. With a body, which the parser would leave unread, it is refused.
+    """
+
+    _head_bytes: int | None = None  # of the head that is being read, as far as its lines are whole; None within a body
+    _half_head_bytes = 0  # that have come since it began
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            self._cut(f"more than {MAX_CONNECTIONS} are open")
+        else:
+            self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
         self._head_bytes = 0
         super().on_message_begin()
 
+    def on_url(self, url: bytes) -> None:
+        self._charge(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._charge(len(name) + len(value))
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         self._head_bytes = None
+        self._stop_timer()
+        upgrades = self.parser.should_upgrade()
+        if upgrades and (self.parser.get_method() == b"CONNECT" or any(name in _BODY for name, _ in self.headers)):
+            raise _TooMuchError("a body with an upgrade")
         super().on_headers_complete()
+        if upgrades:
+            self.cycle.keep_alive = False
 
     def data_received(self, data: bytes) -> None:
-        if self._head_bytes is not None:
-            self._head_bytes += len(data)
+        begun = self._head_bytes is not None
         super().data_received(data)
-        if self._head_bytes is not None and self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        # The parser keeps half a line to itself, however long it is.
+        self._half_head_bytes = self._half_head_bytes + len(data) if begun and self._head_bytes is not None else 0
+        if self._half_head_bytes > MAX_HEAD_BYTES:
             self.send_400_response("The head of the request is too large.")
+            return
+        if self._head_bytes is not None or self.cycle is None or self.cycle.response_complete:
+            self._expect_head()
+
+    def _charge(self, size: int) -> None:
+        """Count bytes of a head. What this raises within the parser is a bad request."""
+        if self._head_bytes is not None:
+            self._head_bytes += size
+            if self._head_bytes > MAX_HEAD_BYTES:
+                raise _TooMuchError("the head of the request is too large")
+
+    def _expect_head(self) -> None:
+        """A request has to be there by a certain time."""
+        if self._head_timer is None:
+            reason = f"no request came within {HEAD_SECONDS:g} seconds"
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._cut, reason)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _cut(self, reason: str) -> None:
+        peer = f"{self.client[0]}:{self.client[1]}" if self.client else None
+        log("connection cut", "warning", reason=reason, peer=peer)
+        self.transport.abort()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing: the request was answered or refused."""
 
 
 class _Forward(logging.Handler):

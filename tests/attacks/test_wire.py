@@ -6,6 +6,8 @@ import gzip
 import http.client
 import os
 import random
+import socket
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +22,18 @@ from tests.fix_server import HTTP_PATH, Server
 POST = f"POST {HTTP_PATH} HTTP/1.1\r\nHost: x\r\n"
 OPEN = codec.encode_call("OpenSession", 0, ttypes.TOpenSessionReq(client_protocol_i64=0xA509))
 HEAD = OPEN[: 4 + 4 + len("OpenSession") + 4]
+
+# An unknown field of the request, and what goes deeper with every repetition: containers of one element.
+NESTS = {
+    "maps of maps": (b"\x0d\x00\x63", b"\x03\x0d\x00\x00\x00\x01\x07"),
+    "maps with maps as keys": (b"\x0d\x00\x63", b"\x0d\x03\x00\x00\x00\x01"),
+    "lists of lists": (b"\x0f\x00\x63", b"\x0f\x00\x00\x00\x01"),
+    "sets of lists of maps": (
+        b"\x0e\x00\x63",
+        b"\x0f\x00\x00\x00\x01\x0d\x00\x00\x00\x01\x03\x0e\x00\x00\x00\x01\x07",
+    ),
+    "structs with maps": (b"\x0d\x00\x63", b"\x03\x0c\x00\x00\x00\x01\x07\x0d\x00\x01"),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +62,39 @@ def test_broken_http(server: Server, data: bytes, status: bytes) -> None:
     assert received[9:12] in (status, b"")  # b"": cut before we could read it
 
 
+def test_a_body_is_never_taken_for_a_request(server: Server) -> None:
+    """With an offer of another protocol the parser leaves a body unread, and would take it for the next request."""
+    smuggled = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    offer = "Connection: Upgrade\r\nUpgrade: h2c\r\n"
+    with socket.create_connection(address(server), 20) as peer:
+        peer.sendall(f"{POST}{offer}Content-Length: {len(smuggled)}\r\n\r\n".encode())
+        time.sleep(0.1)
+        received = b""
+        try:
+            peer.sendall(smuggled)
+            while chunk := peer.recv(65536):
+                received += chunk
+        except (ConnectionResetError, BrokenPipeError):
+            pass  # closed with our body unread
+    assert b" 200 " not in received and received.count(b"HTTP/1.1 ") <= 1
+    chunked = send(server, f"{POST}{offer}Transfer-Encoding: chunked\r\n\r\n".encode() + smuggled)
+    connect = send(server, b"CONNECT /healthz HTTP/1.1\r\nHost: x\r\n\r\n" + smuggled)
+    assert b" 200 " not in chunked + connect
+    whole = send(server, f"GET /healthz HTTP/1.1\r\nHost: x\r\n{offer}\r\n".encode() + smuggled)
+    assert whole.count(b" 200 OK") == 1 and b"connection: close" in whole
+
+
+@pytest.mark.parametrize(("size", "status"), [(100_000, b"200"), (200_000, b"400")])
+def test_a_head_has_the_same_limit_in_one_segment(server: Server, size: int, status: bytes) -> None:
+    head = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx: " + b"y" * size + b"\r\n\r\n"
+    assert send(server, head)[9:12] in ((status,) if status == b"200" else (status, b""))
+    many = b"".join(b"x-%d: %s\r\n" % (i, b"y" * 90) for i in range(size // 100))
+    assert send(server, head.partition(b"x: ")[0] + many + b"\r\n")[9:12] in (
+        status,
+        b"" if status == b"400" else status,
+    )
+
+
 def test_an_endless_head_is_cut(server: Server) -> None:
     before = resident_mib(server.process.pid)
     lines = b"".join(b"x-%d: %s\r\n" % (i, b"y" * 80) for i in range(200_000))
@@ -71,8 +118,9 @@ def test_a_compressed_bomb_is_not_unpacked(server: Server) -> None:
         HEAD + b"\x0c\x00\x01\x0f\x05\x00\x0c\x00\x4c\x4b\x40" + b"\x00" * 5_000_002,  # 5M empty structs
         HEAD + b"\x0c\x00\x01" * 100_000,
         HEAD + b"\x0d\x00\x01\x0b\x0b\x7f\xff\xff\xff",
+        *(HEAD + b"\x0c\x00\x01" + field + item * 5_000 for field, item in NESTS.values()),
     ],
-    ids=["0", "1", "5", "10", "20", "all but one", "2 GiB", "negative", "structs", "depth", "map"],
+    ids=["0", "1", "5", "10", "20", "all but one", "2 GiB", "negative", "structs", "depth", "map", *NESTS],
 )
 def test_broken_thrift(server: Server, body: bytes) -> None:
     before = resident_mib(server.process.pid)

@@ -1,5 +1,6 @@
 """The HTTP side on a real socket: framing, limits, authentication, and a real client over the scripted service."""
 
+import contextlib
 import gzip
 import json
 import socket
@@ -404,6 +405,64 @@ def test_stop_cuts_requests_that_never_end(capsys: pytest.CaptureFixture[str]) -
         server.stop(1.0)
     app.close()
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /cliser", b"\r\n", b"GET /healthz HTTP/1.1\r\nHost: x\r\n"])
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_connection_without_a_request_is_cut(
+    server: HttpServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sent: bytes, before: int
+) -> None:
+    monkeypatch.setattr("gateway.transport.server.HEAD_SECONDS", 0.3)
+    with Raw(server) as raw:
+        for _ in range(before):
+            raw.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert raw.answer()[0] == 200
+        raw.send(sent)
+        idle_after_an_answer = before and not sent
+        raw.socket.settimeout(1.0 if idle_after_an_answer else 10)
+        if idle_after_an_answer:  # it is kept, for much longer
+            with pytest.raises(TimeoutError):
+                raw.socket.recv(1)
+            return
+        with contextlib.suppress(ConnectionResetError):
+            assert raw.socket.recv(1) == b""
+    assert "no request came within 0.3 seconds" in capsys.readouterr().err
+
+
+def test_a_slow_answer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.transport.server.HEAD_SECONDS", 0.2)
+
+    def handle(body: bytes, identity: str, user_agent: str) -> bytes:
+        time.sleep(0.6)
+        return b"slow"
+
+    app = HttpApp(handle, AllowAll(), Probes(lambda: None, lambda: b""), threads=1)
+    server = HttpServer(app, "127.0.0.1", 0)
+    server.start()
+    try:
+        assert ask(server, post(b"x"))[2] == b"slow"
+    finally:
+        server.stop(1.0)
+        app.close()
+
+
+def test_more_connections_than_the_limit_are_cut(
+    server: HttpServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("gateway.transport.server.MAX_CONNECTIONS", len(server._server.server_state.connections) + 2)
+    request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    with Raw(server) as first, Raw(server) as second:
+        for raw in (first, second):
+            raw.send(request)
+            assert raw.answer()[0] == 200
+        with Raw(server) as third, pytest.raises(OSError):
+            third.send(request)
+            third.answer()
+        first.send(request)
+        assert first.answer()[0] == 200
+    assert "are open" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert ask(server, request)[0] == 200
 
 
 def test_slow_calls_do_not_block_the_loop() -> None:
