@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections.abc import Generator, Mapping
 from enum import Enum
 from typing import Any
@@ -17,7 +18,7 @@ import datafusion
 import pyarrow as pa
 
 from gateway.engine.base import Query, Source, UdfSpec
-from gateway.engine.functions import IMPLEMENTATIONS, Kernel, load, row_error_in
+from gateway.engine.functions import IMPLEMENTATIONS, Kernel, guarded, load, row_error_in
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError, disk_full
 from gateway.instants import BEYOND_CLOCK
 from gateway.sqltypes import StructType
@@ -117,7 +118,7 @@ class DataFusionEngine:
         args = [t.arrow() for t in spec.args]
         returns = spec.returns.arrow()
         volatility = "volatile" if spec.volatile else "immutable"
-        ctx.register_udf(datafusion.udf(_exact(kernel, returns), args, returns, volatility, name))
+        ctx.register_udf(datafusion.udf(guarded(_exact(kernel, returns), spec.impl), args, returns, volatility, name))
 
 
 def _exact(kernel: Kernel, returns: pa.DataType) -> Kernel:
@@ -353,6 +354,9 @@ _UNPLANNED = (
 )
 
 
+_TOO_LONG = ("offset overflow", "string size overflow", "capacity overflow")
+
+
 def engine_error(error: BaseException) -> GatewayError:
     """The engine's exception as an error of ours; its text is for the log, not for clients, unless it is ours."""
     text = str(error)
@@ -371,7 +375,7 @@ def engine_error(error: BaseException) -> GatewayError:
             "RESOURCE_EXHAUSTED",
             "The statement needs more memory than one statement may use, and this step cannot spill to disk.",
         )
-    if "offset overflow" in text:
+    if any(mark in text for mark in _TOO_LONG):
         return ResourceError(
             "RESOURCE_EXHAUSTED",
             "Values of a text or binary column are too large: 2 GiB is the limit of a batch of rows.",
@@ -390,8 +394,9 @@ def engine_error(error: BaseException) -> GatewayError:
         )
     if "Parquet" in text or "No such file" in text or "Object Store error" in text or "NotFound" in text:
         return ServerError("FAILED_READ_FILE", f"A data file cannot be read: {_first_line(text)}")
-    what = "failed" if isinstance(error, Exception) else "panicked"
-    return ServerError("INTERNAL_ERROR", f"The engine {what}: {_first_line(text)}")
+    traceback.print_exception(error)
+    what = "failed" if isinstance(error, Exception) else "gave up"
+    return ServerError("INTERNAL_ERROR", f"The engine {what} at this statement; see the server's log.")
 
 
 def _first_line(text: str) -> str:

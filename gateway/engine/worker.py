@@ -210,7 +210,7 @@ def _as_gateway_error(error: BaseException) -> GatewayError:
         return disk_full(f"There is no space left on a disk that the statement writes to{where}.")
     traceback.print_exception(error)
     if type(error).__name__ == "PanicException":  # pyo3's, no Exception and nowhere to import from
-        return ServerError("INTERNAL_ERROR", f"The engine panicked: {str(error)[:300]}")
+        return ServerError("INTERNAL_ERROR", "The engine gave up at this statement; see the server's log.")
     if isinstance(error, MemoryError):
         return ResourceError("RESOURCE_EXHAUSTED", "The statement needs more memory than there is.")
     return ServerError(

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import traceback
 from collections.abc import Callable
 from json import dumps, loads
 
 import pyarrow as pa
 
 from gateway.engine.base import UdfSpec
-from gateway.errors import GatewayError, UnsupportedError, UserError
+from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError
 
 Kernel = Callable[..., pa.Array]
 Factory = Callable[[UdfSpec], Kernel]
@@ -59,5 +60,32 @@ def row_error_in(text: str) -> GatewayError | None:
         condition, message = loads(bytes.fromhex(parts[1]))
     except ValueError:
         return None
-    kind = UnsupportedError if condition.startswith("UNSUPPORTED") else UserError
-    return kind(condition, message)
+    return _KINDS.get(condition.partition(".")[0], UserError)(condition, message)
+
+
+_KINDS: dict[str, type[GatewayError]] = {
+    "UNSUPPORTED_FEATURE": UnsupportedError,
+    "UNSUPPORTED_FUNCTION": UnsupportedError,
+    "RESOURCE_EXHAUSTED": ResourceError,
+    "INTERNAL_ERROR": ServerError,
+}
+
+
+def guarded(kernel: Kernel, name: str) -> Kernel:
+    """The kernel, with whatever it raises beside `RowError` told in words of ours; what it was goes to the log."""
+
+    def run(*arrays: pa.Array) -> pa.Array:
+        try:
+            return kernel(*arrays)
+        except RowError:
+            raise
+        except (MemoryError, pa.ArrowCapacityError) as error:
+            traceback.print_exception(error)
+            raise RowError("RESOURCE_EXHAUSTED", f"The values of {name} need more memory than there is.") from None
+        except Exception as error:  # noqa: BLE001 - the border to the engine, which would show the trace to the client
+            traceback.print_exception(error)
+            raise RowError(
+                "INTERNAL_ERROR", f"The function {name} failed unexpectedly; see the server's log."
+            ) from None
+
+    return run

@@ -12,6 +12,9 @@ from gateway.engine.functions import RowError
 from gateway.engine.functions.distinct import scalar
 
 _WIDE = Context(prec=800)
+_FIGURES = 400  # no number of ours has more decimals than that: what is asked for beyond are zeros
+_DOUBLE_PLACES = 340  # java.text.DecimalFormat writes no more decimals of a double
+MAX_WIDTH = 1 << 24  # characters that one number or text may be padded to
 
 
 def java_double(value: float) -> str:
@@ -52,10 +55,18 @@ def _java_text(text: str, value: float) -> str:
 
 def grouped(value: Decimal, places: int, rounding: str = ROUND_HALF_EVEN) -> str:
     """``12,332.1235``: `value` with `places` decimals and thousands separators."""
-    rounded = value.quantize(Decimal(1).scaleb(-places), rounding=rounding, context=_WIDE)
-    if not rounded and rounded.is_signed():
-        return "-" + f"{-rounded:,f}"
-    return f"{rounded:,f}"
+    return _fixed(value, places, ",", rounding)
+
+
+def _fixed(value: Decimal, places: int, flags: str, rounding: str) -> str:
+    """`value` with exactly `places` decimals, and thousands separators if a comma is among the flags."""
+    if places > MAX_WIDTH:
+        raise RowError("RESOURCE_EXHAUSTED", f"A number with more than {MAX_WIDTH} decimals is too long.")
+    shown = min(places, _FIGURES)
+    rounded = value.quantize(Decimal(1).scaleb(-shown), rounding=rounding, context=_WIDE)
+    sign = "-" if not rounded and rounded.is_signed() else ""
+    body = abs(rounded) if sign else rounded
+    return sign + (f"{body:,f}" if "," in flags else f"{body:f}") + "0" * (places - shown)
 
 
 @scalar("format_number")
@@ -68,13 +79,14 @@ def format_number(value: Any, places: int, single: bool) -> str | None:
             return "NaN"
         if math.isinf(value):
             return "∞" if value > 0 else "-∞"
-        value = Decimal(repr(float(np.float32(value))) if single else repr(value))
+        value, places = Decimal(repr(float(np.float32(value))) if single else repr(value)), min(places, _DOUBLE_PLACES)
     return grouped(Decimal(value), places)
 
 
 # ------------------------------------------------------------------------------------------------------ format_string
 
 _FLAGS = "-#+ 0,("
+_INT_MAX = 2**31 - 1
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
@@ -160,6 +172,11 @@ _ALLOWED |= {"e": _FLAGS.replace(",", ""), "f": _FLAGS, "g": _FLAGS.replace("#",
 def _check(flags: str, width: int | None, precision: int | None, letter: str) -> None:
     """What java.util.Formatter refuses in a specifier."""
     kind = letter.lower()
+    for size in (width or 0, precision or 0):
+        if size > _INT_MAX:
+            raise _bad(f"the number {size} in '%{letter}' is too large")
+        if size > MAX_WIDTH:
+            raise RowError("RESOURCE_EXHAUSTED", f"format_string makes a text of more than {MAX_WIDTH} characters.")
     if len(set(flags)) < len(flags) or ("-" in flags and "0" in flags) or ("+" in flags and " " in flags):
         raise _bad(f"the flags '{flags}' do not go together")
     if any(f not in _ALLOWED[kind] for f in flags):
@@ -257,8 +274,7 @@ def _floating(value: float, single: bool, flags: str, width: int | None, precisi
         else:
             kind, places = "e", places - 1
     if kind == "f":
-        fixed = number.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP, context=_WIDE)
-        body = f"{fixed:,f}" if "," in flags else f"{fixed:f}"
+        body = _fixed(number, places, flags, ROUND_HALF_UP)
     else:
         rounded = _significant(number, places + 1)
         exponent = rounded.adjusted() if rounded else 0
@@ -270,4 +286,5 @@ def _floating(value: float, single: bool, flags: str, width: int | None, precisi
 def _significant(number: Decimal, digits: int) -> Decimal:
     if not number:
         return Decimal(0)
-    return number.quantize(Decimal(1).scaleb(number.adjusted() - digits + 1), rounding=ROUND_HALF_UP, context=_WIDE)
+    last = number.adjusted() - min(digits, _FIGURES) + 1
+    return number.quantize(Decimal(1).scaleb(last), rounding=ROUND_HALF_UP, context=_WIDE)

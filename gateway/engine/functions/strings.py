@@ -13,6 +13,7 @@ from gateway.engine.functions import RowError
 from gateway.engine.functions.distinct import scalar, vectorised
 from gateway.engine.functions.maths import unhex
 
+MAX_PADDED = 1 << 28
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
@@ -98,6 +99,8 @@ def _fill(value: bytes, length: int, pad: bytes) -> bytes:
     missing = length - len(value)
     if missing <= 0 or not pad:
         return b""
+    if missing > MAX_PADDED:
+        raise RowError("RESOURCE_EXHAUSTED", f"A value is padded to more than {MAX_PADDED} bytes.")
     return (pad * (missing // len(pad) + 1))[:missing]
 
 

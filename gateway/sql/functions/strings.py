@@ -99,7 +99,20 @@ def _repeat(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.fn("repeat", STRING, source, bound.cast(_not_negative(count), BIGINT))
 
 
+_LONGEST = 1 << 28  # characters that a text is padded to
+
+
+def _too_long(call: Call, length: Expr) -> Expr | None:
+    """What is raised instead of a text that would take gigabytes; None unless a constant asks for one."""
+    if not isinstance(length, Lit) or not isinstance(length.value, int) or length.value <= _LONGEST:
+        return None
+    return raise_row(call.type, "RESOURCE_EXHAUSTED", f"{call.shown} makes a text of more than {_LONGEST} characters.")
+
+
 def _space(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    too_long = _too_long(call, args[0])
+    if too_long is not None:
+        return too_long
     return bound.fn("repeat", STRING, text(" "), bound.cast(_not_negative(args[0]), BIGINT))
 
 
@@ -203,6 +216,9 @@ def _pad(name: str) -> Lower:
         source, length, pad = args
         if call.type == BINARY:
             return bound.udf(f"binary_{name}", BINARY, source, length, pad)
+        too_long = _too_long(call, length)
+        if too_long is not None:
+            return too_long
         # a negative length makes DataFusion panic
         return bound.fn(name, STRING, source, bound.cast(_not_negative(length), BIGINT), pad)
 
