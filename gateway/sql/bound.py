@@ -10,7 +10,7 @@ qualifiers. Nodes compare by identity; `key` gives a structural key for GROUP BY
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -384,7 +384,7 @@ def key(expr: Expr) -> tuple[Any, ...]:
     if isinstance(expr, LambdaVar):
         return ("var", expr.id)
     if isinstance(expr, Lambda):
-        return ("lambda", tuple(p.id for p in expr.params), key(expr.body))
+        return ("lambda", *_renumbered(key(expr.body), [p.id for p in expr.params]))
     if isinstance(expr, Window):
         order = tuple((key(k.expr), k.descending, k.nulls_first) for k in expr.order)
         frame = (expr.frame.unit, _bound_key(expr.frame.start), _bound_key(expr.frame.end))
@@ -392,6 +392,28 @@ def key(expr: Expr) -> tuple[Any, ...]:
     if isinstance(expr, Subquery):
         return ("subquery", _shape(expr, {}))
     return ("id", id(expr))
+
+
+def _renumbered(body: tuple[Any, ...], params: list[int]) -> tuple[int, tuple[Any, ...]]:
+    """The lambdas nested in the key of a lambda's body, and the key with the parameters by their places."""
+    depth = max((k[1] for k in _tuples(body) if k[0] == "lambda"), default=0) + 1
+
+    def change(k: Any) -> Any:
+        if not isinstance(k, tuple):
+            return k
+        if len(k) == 2 and k[0] == "var" and k[1] in params:
+            return ("parameter", depth, params.index(k[1]))
+        return tuple(map(change, k))
+
+    return depth, change(body)
+
+
+def _tuples(k: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    if k:
+        yield k
+    for part in k:
+        if isinstance(part, tuple):
+            yield from _tuples(part)
 
 
 _UNSEEN = frozenset({"name", "span", "shown", "text", "alias"})  # fields that do not change what is computed
@@ -403,6 +425,11 @@ def _shape(node: Any, known: dict[int, int]) -> Any:
         return ("col", known.get(node.id, ("outer", node.id)))
     if isinstance(node, Cte):
         return ("cte", node.id)
+    if isinstance(node, Lambda):
+        known.update((p.id, len(known) + at) for at, p in enumerate(node.params))
+        return ("function", len(node.params), _shape(node.body, known))
+    if isinstance(node, LambdaVar):
+        return ("var", known.get(node.id, ("outer", node.id)))
     if isinstance(node, Rel):
         inner = [_shape(r, known) for r in _relations(node)]
         for column in node.columns:

@@ -17,14 +17,11 @@ from gateway.errors import UnsupportedError, unsupported
 from gateway.jobs import UdfSpec
 from gateway.sql import bound as b
 from gateway.sql.bound import Col, Expr, Rel
+from gateway.sql.constant_rows import batch_of
 from gateway.sql.engine_text import WINDOW_NAMES, ExpressionText, balanced, quoted, text_literal
 from gateway.sql.lower import Lowering, is_key
 from gateway.sql.reads import tested_columns
-from gateway.sqltypes import (
-    BIGINT,
-    DataType,
-    is_nested,
-)
+from gateway.sqltypes import BIGINT, BOOLEAN, DOUBLE, DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +203,8 @@ class Generator(ExpressionText):
 
     def values(self, rel: b.Values) -> Block:
         alias = self.alias("w")
-        if all(isinstance(cell, b.Lit) for row in rel.rows for cell in row) and not any(
-            is_nested(c.type) for c in rel.columns
-        ):
-            arrays = [
-                pa.array([_arrow_value(row[i]) for row in rel.rows], c.type.arrow()) for i, c in enumerate(rel.columns)
-            ]
-            batch = pa.RecordBatch.from_arrays(arrays, [f"v{c.id}" for c in rel.columns])
+        batch = batch_of(rel, self.lowering.context)
+        if batch is not None:
             self.arrays[alias] = ArraySource(batch)
             return Block(alias, {c.id: f'{alias}."v{c.id}"' for c in rel.columns})
         # VALUES keeps its rows in order, a union of selects would not. Only needed columns: the engine loses count of the
@@ -261,6 +253,7 @@ class Generator(ExpressionText):
         if block.items is not None or block.distinct:
             block = self.close(block)
         exprs = [self.lowering.lower(e) for e in rel.exprs]
+        block, exprs = self._apart(block, exprs)
         if (block.limited and any(self.lowering.raises(e) for e in exprs)) or (
             block.group is not None and any(_correlated(e) for e in exprs)
         ):
@@ -348,6 +341,8 @@ class Generator(ExpressionText):
         ]
         columns = rel.columns[len(keys) :]
         aggs = [(c, self.lowering.lower(a)) for c, a in zip(columns, rel.aggs, strict=False) if c.id in self.needed]
+        block, found = self._apart(block, [*keys, *(a for _, a in aggs)])
+        keys, aggs = found[: len(keys)], [(c, a) for (c, _), a in zip(aggs, found[len(keys) :], strict=True)]
         # Literals as keys would be ordinals, grouping() wants columns, and DataFusion tells expressions apart by names that
         # leave casts out: whatever is not a plain column is computed below.
         below = _Below(self, block)
@@ -379,6 +374,28 @@ class Generator(ExpressionText):
         block.rows_env, block.env = block.env, env
         return block
 
+    def _apart(self, block: Block, exprs: Sequence[Expr]) -> tuple[Block, list[Expr]]:
+        """Lambdas over a table or a subquery that the engine can't merge with the projection that they become.
+
+        It makes one of two projections without counting a lambda's variables anew, but none of what is asked for twice.
+        """
+        if not any(map(_has_lambda, exprs)) or block.source.isidentifier():
+            return block, list(exprs)
+        if block.order:  # below: what it is ordered by would be dropped by another projection
+            block = self.close(block)
+        self.fresh -= 1
+        mark = Col(DOUBLE, False, self.fresh, "")
+        items = [(i, t) for i, t in (block.items or block.env.items()) if i in self.needed]
+        block.items = [*items, (mark.id, "random()")]
+        names = [(i, f"v{i}" if i > 0 else f"k{-i}") for i, _ in block.items]
+        alias = self.alias("s")
+        text = self.select(block, names)
+        env = {i: f"{alias}.{quoted(n)}" for i, n in names}
+        low, high = (b.op(s, BOOLEAN, mark, b.lit(v, DOUBLE)) for s, v in ((">=", 0.0), ("<", 2.0)))
+        guard = b.op("AND", BOOLEAN, low, high)
+        made = Block(f"({text}) AS {alias}", env, filtered=block.filtered or bool(block.where))
+        return made, [_guarded(e, guard) for e in exprs]
+
     def _open(self, rel: Rel) -> Block:
         """The block of `rel` with only FROM and WHERE."""
         block = self.block(rel)
@@ -394,8 +411,9 @@ class Generator(ExpressionText):
             for c, w in zip(rel.columns[width:], rel.windows, strict=True)
             if c.id in self.needed
         ]
+        block, found = self._apart(block, [w for _, w in windows])
         below = _Below(self, block)
-        windows = [(c, _with_window_inputs(w, below.column)) for c, w in windows]
+        windows = [(c, _with_window_inputs(w, below.column)) for (c, _), w in zip(windows, found, strict=True)]
         block = below.block()
         self.envs.append(block.env)
         items = [(c.id, block.env[c.id]) for c in rel.columns[:width] if c.id in self.needed]
@@ -464,7 +482,7 @@ class Generator(ExpressionText):
                 span=rel.generator.span,
             )
         args = tuple(self.lowering.lower(a) for a in rel.generator.args)
-        array = row.lower(rel.generator, args, self.lowering.context)
+        block, (array,) = self._apart(block, [row.lower(rel.generator, args, self.lowering.context)])
         width = len(rel.input.columns)
         kept = [c.id for c in rel.input.columns if c.id in block.env and c.id in self.needed]
         self.envs.append(block.env)
@@ -537,6 +555,21 @@ def _with_agg_inputs(expr: Expr, column: Callable[[Expr], Expr]) -> Expr:
             order=tuple(b.SortKey(column(k.expr), k.descending, k.nulls_first) for k in expr.order),
         )
     return b.rebuilt_engine(expr, lambda e: _with_agg_inputs(e, column))
+
+
+def _has_lambda(expr: Expr) -> bool:
+    return any(isinstance(e, b.Lambda) for e in b.nodes(expr))
+
+
+def _guarded(expr: Expr, guard: Expr) -> Expr:
+    """`expr` with its functions that take lambdas under `guard`, which always holds."""
+    if isinstance(expr, (b.Fn, b.Udf)) and any(isinstance(a, b.Lambda) for a in expr.args):
+        return b.case(expr.type, (guard, expr))
+    if isinstance(expr, b.AggFn):
+        return _with_agg_inputs(expr, lambda e: _guarded(e, guard))
+    if isinstance(expr, b.Window):
+        return _with_window_inputs(expr, lambda e: _guarded(e, guard))
+    return b.rebuilt_engine(expr, lambda e: _guarded(e, guard))
 
 
 def _with_window_inputs(window: Expr, column: Callable[[Expr], Expr]) -> Expr:
@@ -619,11 +652,6 @@ def _check_values(expr: Expr) -> None:
         raise unsupported("IN (subquery) with NULLs below another operator", expr.span)
     for child in b.children(expr):
         _check_values(child)
-
-
-def _arrow_value(literal: Expr) -> Any:
-    assert isinstance(literal, b.Lit)
-    return literal.value
 
 
 def _grouping_id(texts: list[str], used: set[int], cast: Callable[[str, DataType], str]) -> str:
