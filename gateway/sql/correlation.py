@@ -22,6 +22,7 @@ from gateway.sql.bound import (
     Filter,
     Ids,
     Join,
+    Limit,
     Lit,
     Project,
     Rel,
@@ -73,10 +74,10 @@ def numbered(base: Rel, aggregate: Aggregate, foreign: Set[int], ids: Ids) -> tu
     """The same for any conditions in the filters right below the aggregate: grouped by the rows of `base`."""
     if not foreign <= {c.id for c in base.columns} or any(mentions(a, foreign) for a in aggregate.aggs):
         return None
-    source, found = aggregate.input, []
+    source, found = _filtered(aggregate.input, foreign), []
     while isinstance(source, Filter):
         found += conjuncts_of(source.condition)
-        source = source.input
+        source = _filtered(source.input, foreign)
     terms = [c for c in found if mentions(c, foreign)]
     if reaches(source, foreign) or not all(map(_plain, terms)):
         return None
@@ -84,9 +85,7 @@ def numbered(base: Rel, aggregate: Aggregate, foreign: Set[int], ids: Ids) -> tu
     if kept:
         source = Filter(source.columns, source, _all(kept))
     row, there, kept_row = (Col(t, n, ids.take(), "") for t, n in ((INT, False), (BOOLEAN, True), (INT, False)))
-    whole = b.Frame("ROWS", b.Bound("unbounded", preceding=True), b.Bound("current"))
-    number = b.Window(INT, False, Call(INT, False, "row_number", ()), (), (), whole)
-    left = b.WindowRel((*base.columns, row), base, (number,))
+    left = b.WindowRel((*base.columns, row), base, (_numbers(),))
     right = Project((*source.columns, there), source, (*source.columns, Lit(BOOLEAN, False, True)))
     columns = (*left.columns, *(replace(c, nullable=True) for c in right.columns))
     pairs = Join(columns, "left", left, right, _all([_here(t) for t in terms]) if terms else None)
@@ -134,8 +133,11 @@ class _Pulled:
         """`rel` for all rows of the enclosing query at once: of each, it holds those whose keys are equal."""
         if not reaches(rel, self._foreign):
             return rel
+        rel = _filtered(rel, self._foreign)
         if isinstance(rel, Filter):
             return self._filter(rel)
+        if isinstance(rel, Limit):
+            return self._limit(rel)
         if isinstance(rel, (Project, Sort, Distinct, b.WindowRel, Aggregate)):
             if any(mentions(e, self._foreign) for e in expressions_of(rel)):
                 return None
@@ -159,6 +161,20 @@ class _Pulled:
             return self._aggregate(rel, inner)
         return replace(rel, columns=(*rel.columns, *keys), input=inner)  # type: ignore[call-arg]
 
+    def _limit(self, rel: Limit) -> Rel | None:
+        """The first rows of each key, by their numbers."""
+        inner = self.below(rel.input)
+        if inner is None:
+            return None
+        order = rel.input.keys if isinstance(rel.input, Sort) else ()
+        row = Col(INT, False, self._ids.take(), "")
+        number = replace(_numbers(), partition=self._keys(()), order=order)
+        columns = (*inner.columns, row)
+        terms: list[Expr] = [Call(BOOLEAN, False, ">", (row, Lit(INT, False, rel.offset)))]
+        if rel.limit is not None:
+            terms.append(Call(BOOLEAN, False, "<=", (row, Lit(INT, False, rel.offset + rel.limit))))
+        return Filter(columns, b.WindowRel(columns, inner, (number,)), _all(terms))
+
     def _aggregate(self, rel: Aggregate, inner: Rel) -> Aggregate:
         below = [k for _, k, _ in self.pairs]
         above = [replace(k, id=self._ids.take()) for k in below]
@@ -173,7 +189,7 @@ class _Pulled:
         return tuple(keys.values())
 
     def _join(self, rel: Join) -> Rel | None:
-        if rel.condition is not None and mentions(rel.condition, self._foreign):
+        if rel.condition is not None and mentions(rel.condition, self._foreign):  # not an inner join's
             return None
         left = self.below(rel.left)
         if left is None:
@@ -227,6 +243,35 @@ class _Pulled:
 
     def _outside(self, e: Expr) -> bool:
         return _plain(e) and all(n.id in self._foreign for n in b.nodes(e) if isinstance(n, Col))
+
+
+def counts_rows(rel: Rel, foreign: Set[int]) -> bool:
+    """Whether rows are numbered or counted off above a condition on columns of the enclosing query."""
+    stack = [rel]
+    while stack:
+        r = stack.pop()
+        if isinstance(r, (b.WindowRel, Limit)) and reaches(r, foreign):
+            return True
+        stack += inputs_of(r)
+    return False
+
+
+def _numbers() -> b.Window:
+    whole = b.Frame("ROWS", b.Bound("unbounded", preceding=True), b.Bound("current"))
+    return b.Window(INT, False, Call(INT, False, "row_number", ()), (), (), whole)
+
+
+def _filtered(rel: Rel, foreign: Set[int]) -> Rel:
+    """`rel`; an inner join whose condition refers to `foreign` as a filter over the join."""
+    if not isinstance(rel, Join) or rel.kind not in ("inner", "cross") or rel.lateral or rel.condition is None:
+        return rel
+    terms = conjuncts_of(rel.condition)
+    moved = [t for t in terms if mentions(t, foreign)]
+    kept = [t for t in terms if not mentions(t, foreign)]
+    if not moved:
+        return rel
+    join = replace(rel, kind="inner" if kept else "cross", condition=_all(kept) if kept else None)
+    return Filter(rel.columns, join, _all(moved))
 
 
 def _all(terms: Sequence[Expr]) -> Expr:

@@ -34,13 +34,15 @@ from gateway.sql.bound import (
     Subquery,
     children,
 )
-from gateway.sql.correlation import joined, mentions, numbered, over_nothing
+from gateway.sql.correlation import counts_rows, joined, mentions, numbered, over_nothing
 from gateway.sql.functions.lowerings import raise_row
+from gateway.sql.generate import conjuncts_of
 from gateway.sql.grouping import rebuilt
 from gateway.sql.reads import expressions_of
 from gateway.sqltypes import BIGINT, BOOLEAN, INT
 
 _TRUE, _FALSE = Lit(BOOLEAN, False, True), Lit(BOOLEAN, False, False)
+_ALL_ROWS = 9223372036854775807  # no limit, but nothing passes it
 _TELLS_NULL = frozenset({"is null", "is not null", "isnull", "isnotnull", "=", "<=>", "coalesce", "nvl", "in"})
 _TOO_MANY = "More than one row returned by a subquery used as an expression."
 
@@ -55,6 +57,7 @@ class _Existence:
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
         self._seen: set[int] = set()
+        self._filters = False  # whether they are a filter's
         self._base: Rel | None = None  # what the expressions at hand are over, joined with what they ask for
 
     # ------------------------------------------------------------------------------------------------------- relations
@@ -79,20 +82,22 @@ class _Existence:
                     stack.append(inner)
 
     def _expressions(self, r: Rel) -> None:
-        enclosing, self._base = self._base, None
+        enclosing, self._base = (self._base, self._filters), None
+        self._filters = isinstance(r, Filter)
         if isinstance(r, (Filter, Project, Aggregate, b.WindowRel, Sort)):
             self._base = r.input
             self._rewrite(r)
             r.input = self._base
         else:
             self._rewrite(r)
-        self._base = enclosing
+        self._base, self._filters = enclosing
 
     def _rewrite(self, r: Rel) -> None:
         if isinstance(r, (Sort, b.Generate)):  # as Spark, which has no plan for them
             for e in expressions_of(r):
                 _check_scalar(e, "ORDER BY" if isinstance(r, Sort) else "a generator")
         if isinstance(r, Filter):
+            self._split(r)
             r.condition = self.condition(r.condition)
         elif isinstance(r, Project):
             r.exprs = tuple(self.value(e) for e in r.exprs)
@@ -109,6 +114,14 @@ class _Existence:
             r.keys = tuple(SortKey(self.value(k.expr), k.descending, k.nulls_first) for k in r.keys)
         elif isinstance(r, b.Generate):
             r.generator = replace(r.generator, args=tuple(self.value(a) for a in r.generator.args))
+
+    def _split(self, r: Filter) -> None:
+        """What asks no subquery is asked first, below the joins: as Spark moves it."""
+        conjuncts = conjuncts_of(r.condition)
+        plain = tuple(c for c in conjuncts if not _has_subquery(c))
+        if plain and len(plain) < len(conjuncts) and self._base is not None:
+            self._base = Filter(self._base.columns, self._base, _all(plain))
+            r.condition = _all(tuple(c for c in conjuncts if _has_subquery(c)))
 
     def _lifted(self, e: Expr, join: Join) -> Expr:
         """A join condition whose subqueries are computed below the join, on the side that they refer to."""
@@ -149,7 +162,7 @@ class _Existence:
             return replace(e, args=tuple(self.under(a) for a in e.args))
         if isinstance(e, Call) and e.fn == "not" and isinstance(e.args[0], Subquery) and not e.args[0].nullable:
             return self._anti(e, e.args[0])
-        if isinstance(e, Subquery) and e.kind in ("exists", "in") and not is_row(e):
+        if isinstance(e, Subquery) and e.kind in ("exists", "in") and not _is_counted(e):
             e = self._entered(e)
             if e.kind == "exists":
                 return self._bare(e)
@@ -157,7 +170,7 @@ class _Existence:
         return self.value(e)
 
     def _anti(self, negation: Call, e: Subquery) -> Expr:
-        if e.kind == "scalar" or is_row(e):
+        if e.kind == "scalar" or _is_counted(e):
             return self.value(negation)
         e = self._entered(e)
         if e.kind == "exists":
@@ -245,7 +258,9 @@ class _Existence:
             )
             if made is not None:
                 self._base, found = made
-        if found is None:  # the engine's own join for a bare aggregate
+            else:
+                raise unsupported("a correlated subquery of this form", e.span)
+        if found is None:  # below a join's condition, from where it is lifted first
             found = tuple(
                 Subquery(a.type, True, "scalar", replace(aggregate, columns=(c,), aggs=(a,)), (), e.outer, e.span)
                 for c, a in zip(aggregate.columns, aggregate.aggs, strict=True)
@@ -329,6 +344,11 @@ class _Existence:
         first = Agg(e.type, True, "first", (value,), data=(False, False))
         count, only = self._asked(e, source, (first,))
         several = Call(BOOLEAN, False, ">", (count, Lit(BIGINT, False, 1)))
+        if self._base is not None:  # whoever asks for the value, and wherever: Spark's join fails
+            failing = raise_row(BOOLEAN, "SCALAR_SUBQUERY_TOO_MANY_ROWS", _TOO_MANY)
+            checked = Filter(self._base.columns, self._base, Case(BOOLEAN, False, ((several, failing),), _TRUE))
+            self._base = Limit(checked.columns, checked, _ALL_ROWS, 0) if self._filters else checked
+            return only
         failing = raise_row(e.type, "SCALAR_SUBQUERY_TOO_MANY_ROWS", _TOO_MANY)
         return Case(e.type, True, ((several, failing),), only)
 
@@ -386,6 +406,11 @@ def _is_always(rel: Rel) -> bool:
     while isinstance(rel, (Project, Sort, Distinct)):
         rel = rel.input
     return isinstance(rel, b.OneRow) or (isinstance(rel, Aggregate) and not rel.keys and rel.sets is None)
+
+
+def _is_counted(e: Subquery) -> bool:
+    """Whether the engine's own joins for EXISTS and IN would take a correlated subquery's rows for others."""
+    return is_row(e) or (bool(e.outer) and counts_rows(e.plan, {c.id for c in e.outer}))
 
 
 def _unfolded(rel: Rel) -> tuple[Aggregate, tuple[Expr, ...], list[Expr]]:
