@@ -24,7 +24,9 @@ from gateway.sql.bound import (
     Rel,
     SortKey,
     Subquery,
+    Window,
     children,
+    nodes,
 )
 from gateway.sql.catalogue import Catalogue, Context, OpenLambda, Site, bind_call
 from gateway.sql.coerce import (
@@ -103,6 +105,22 @@ _CAST_FUNCTIONS: dict[str, DataType] = {
     "date": DATE,
     "timestamp": TIMESTAMP,
 }
+_IGNORING_NULLS = frozenset(
+    {
+        "first",
+        "first_value",
+        "last",
+        "last_value",
+        "any_value",
+        "nth_value",
+        "lag",
+        "lead",
+        "collect_list",
+        "array_agg",
+        "collect_set",
+    }
+)
+_WITHIN_GROUP = frozenset({"percentile_cont", "percentile_disc", "mode", "listagg", "string_agg"})
 HIGHER_ORDER = frozenset({row.name for row in LAMBDAS} | {"array_sort"})
 _BARE = frozenset(
     {
@@ -146,20 +164,40 @@ class Expressions(WindowExpressions):
         self.parameters = parameters
         self.windows: dict[str, exp.Window] = {}
         self._random = False
+        self._depth = 0  # of the expression that is being bound
+        self._clause = ""  # the clause that takes no generators
 
     def bind(self, node: Node, scope: Scope) -> Expr:
         """The bound form of `node`; raises Spark's analysis errors with their positions."""
         rule = _RULES.get(type(node))
         if rule is None:
             raise unsupported(type(node).__name__, span_of(node))
+        self._depth += 1
         try:
-            return rule(self, node, scope)
+            bound = rule(self, node, scope)
+            if isinstance(bound, Call) and (self._depth > 1 or self._clause) and _has_generator(bound, self.catalogue):
+                raise self._misplaced(node)
+            return bound
         except (UserError, UnsupportedError) as error:
             raise error.at(span_of(node)) from None
+        finally:
+            self._depth -= 1
+
+    def _misplaced(self, node: Node) -> UserError:
+        """A generator below another expression, or in a clause that takes none."""
+        if self._clause:
+            message = f"The generator is not supported: outside the SELECT clause, found: {self._clause}."
+            return UserError("UNSUPPORTED_GENERATOR.OUTSIDE_SELECT", message, span=span_of(node))
+        message = f"The generator is not supported: nested in the expression {node.name.lower()}."
+        return UserError("UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS", message, span=span_of(node))
 
     def condition(self, node: Node, scope: Scope, clause: str = "WHERE") -> Expr:
         """A bound condition: BOOLEAN without any cast; only HAVING casts what is not (Spark's parser writes that cast)."""
-        bound, span = self.bind(node, scope), span_of(node)
+        saved, self._clause = self._clause, clause if clause in ("WHERE", "JOIN", "HAVING") else self._clause
+        try:
+            bound, span = self.bind(node, scope), span_of(node)
+        finally:
+            self._clause = saved
         if bound.type == BOOLEAN:
             return bound
         if clause == "HAVING":
@@ -360,11 +398,12 @@ class Expressions(WindowExpressions):
     def _subquery(self, node: Node, scope: Scope) -> tuple[Rel, Scope]:
         """The query of a subquery as a value, which knows no window of the queries around it."""
         self.ids.subqueries = True
-        windows, self.windows = self.windows, {}
+        saved = self.windows, self._depth, self._clause
+        self.windows, self._depth, self._clause = {}, 0, ""
         try:
             return self.queries.query(node, scope)
         finally:
-            self.windows = windows
+            self.windows, self._depth, self._clause = saved
 
     def exists(self, node: exp.Exists, scope: Scope) -> Expr:
         plan, inner = self._subquery(node.this, scope)
@@ -510,10 +549,11 @@ class Expressions(WindowExpressions):
             )
         site = Site(name, args, self.context, span, spans, **more)
         if more.get("distinct") and row.kind not in ("aggregate",):
+            raise _unsupported_syntax(name.lower(), "DISTINCT", span)
+        if row.kind == "window" and not site.windowed:
             raise UserError(
-                "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX",
-                f"The function `{name.lower()}` does not support DISTINCT.",
-                sqlstate="42000",
+                "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE",
+                f'Window function "{name.lower()}" requires an OVER clause.',
                 span=span,
             )
         if any(isinstance(a, OpenLambda) for a in args) and row.name not in HIGHER_ORDER:
@@ -523,17 +563,10 @@ class Expressions(WindowExpressions):
                 f"However, its class is {name.lower()}, which is not a higher order function.",
                 span=span,
             )
-        if row.kind == "scalar":
-            for arg in args:
-                if _has_generator(arg, self.catalogue):
-                    raise UserError(
-                        "UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS",
-                        f"The generator is not supported: nested in the expression {name.lower()}.",
-                        span=span,
-                    )
         self._random = self._random or not row.deterministic
         bound = bind_call(row, site)
-        if self._random and isinstance(bound, Agg) and not site.windowed and any(map(self._varies, children(bound))):
+        given = children(replace(bound, where=None)) if isinstance(bound, Agg) else ()
+        if self._random and not site.windowed and any(map(self._varies, given)):
             raise UserError(
                 "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION",
                 f'A non-deterministic expression should not appear in the arguments of the aggregate function "{name}".',
@@ -758,17 +791,36 @@ class Expressions(WindowExpressions):
             else:
                 raise unsupported(f"{type(inner).__name__} around a call", span_of(inner))
             inner = inner.this
+        lower, known = inner.name.lower(), self.catalogue.get(inner.name.lower()) is not None
+        if known and order and lower not in _WITHIN_GROUP:
+            raise _unsupported_syntax(lower, "WITHIN GROUP (ORDER BY ...)", span_of(node))
+        if known and ignore and lower not in _IGNORING_NULLS:
+            raise _unsupported_syntax(lower, "IGNORE NULLS", span_of(node))
+        if respect and lower in ("collect_list", "array_agg", "collect_set"):
+            raise unsupported(f"{lower} with RESPECT NULLS", span_of(node))
         bound = self._call(inner, scope, where=where, order=order, ignore_nulls=ignore, windowed=windowed)
         if (ignore or respect) and isinstance(bound, Agg) and bound.fn in ("first", "last"):
             bound.shown = bound.fn  # the clause makes Spark forget the name first_value
         if where is not None and not isinstance(bound, Agg):
-            raise UserError(
-                "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX",
-                f"The function `{inner.name}` does not support FILTER.",
-                sqlstate="42000",
-                span=span_of(node),
-            )
+            raise _unsupported_syntax(inner.name, "FILTER", span_of(node))
+        if where is not None and isinstance(bound, Agg) and bound.where is not None:
+            self._check_filter(bound.where, span_of(node))
         return bound
+
+    def _check_filter(self, condition: Expr, span: Span | None) -> None:
+        """Refuse in FILTER what Spark refuses there."""
+        kinds: dict[type[Expr], tuple[str, str]] = {
+            Agg: ("CONTAINS_AGGREGATE", "without an aggregation"),
+            Window: ("CONTAINS_WINDOW_FUNCTION", "without a window function"),
+        }
+        found = next((kinds[type(e)] for e in nodes(condition) if type(e) in kinds), None)
+        if found is None and self._varies(condition):
+            found = ("NON_DETERMINISTIC", "that is deterministic")
+        if found is not None:
+            message = (
+                f"The FILTER expression in an aggregate function is invalid. Expected a FILTER expression {found[1]}."
+            )
+            raise UserError(f"INVALID_AGGREGATE_FILTER.{found[0]}", message, span=span)
 
     def sort_keys(self, items: Sequence[Node], scope: Scope) -> list[SortKey]:
         """ORDER BY items with Spark's defaults: NULLs first ascending, last descending."""
@@ -785,6 +837,12 @@ class Expressions(WindowExpressions):
         descending = bool(item.args.get("desc"))
         first = item.args.get("nulls_first")
         return SortKey(expr, descending, (not descending) if first is None else bool(first))
+
+
+def _unsupported_syntax(name: str, syntax: str, span: Span | None) -> UserError:
+    """A clause behind a function that does not take it."""
+    message = f"The function `{name}` does not support {syntax}."
+    return UserError("INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX", message, sqlstate="42000", span=span)
 
 
 def _is_star(item: Node) -> bool:

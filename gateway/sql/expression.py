@@ -295,6 +295,8 @@ class ExpressionParser(Cursor):
             elif word == ":" and self.is_name(1):
                 self.advance()
                 node = exp.JSONExtract(this=node, expression=self.identifier())
+            elif word == ":" and self.peek() == "[":
+                raise unsupported("':' extraction from semi-structured values", self.span(self.index))
             elif word == "COLLATE" and self.is_name(1):
                 self.advance()
                 node = exp.Collate(this=node, expression=self.identifier())

@@ -281,7 +281,7 @@ class Relations:
                     span=span_of(tree),
                 )
             for cell in row:
-                if contains(cell, Agg) or contains(cell, Window):
+                if contains(cell, Agg) or contains(cell, Window) or self._generates(cell):
                     raise UserError(
                         "INVALID_INLINE_TABLE.CANNOT_EVALUATE_EXPRESSION_IN_INLINE_TABLE",
                         "Cannot evaluate the expression in an inline table definition.",
@@ -305,6 +305,10 @@ class Relations:
             nullable = any(row[index].nullable and not _certain(row[index]) for row in rows)
             columns.append(Col(common, nullable, self.ids.take(), f"col{index + 1}"))
         return Values(tuple(columns), tuple(tuple(row) for row in rows))
+
+    def _generates(self, expr: Expr) -> bool:
+        row = self.catalogue.get(expr.fn) if isinstance(expr, Call) else None
+        return row is not None and row.kind == "generator"
 
     def _table_function(self, call: exp.Anonymous, parent: Scope | None) -> Rel:
         name = call.name.lower()

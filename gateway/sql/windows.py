@@ -78,6 +78,9 @@ class WindowExpressions:
         span: Span | None,
     ) -> Expr:
         row = self.catalogue.get(function.fn) if isinstance(function, (Call, Agg)) else None
+        if row is not None and row.kind == "generator":
+            message = f"The generator is not supported: nested in the expression {row.name} OVER."
+            raise UserError("UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS", message, span=span)
         if row is None or row.kind not in ("window", "aggregate"):
             raise UserError(
                 "UNSUPPORTED_EXPR_FOR_WINDOW", "The expression is not supported within a window function.", span=span
@@ -96,9 +99,10 @@ class WindowExpressions:
                 span=span,
             )
         if ranking:
+            unit = "RANGE" if row.name == "cume_dist" else "ROWS"
             if spec is not None and row.name not in ("lag", "lead"):
                 given = self._frame(spec, order, scope, span)
-                if given.unit != "ROWS" or given.start.kind != "unbounded" or given.end.kind != "current":
+                if given.unit != unit or given.start.kind != "unbounded" or given.end.kind != "current":
                     raise UserError(
                         "WINDOW_FUNCTION_AND_FRAME_MISMATCH",
                         f"{row.name} function cannot be evaluated within the specified window frame.",
@@ -110,7 +114,6 @@ class WindowExpressions:
                     f"{row.name} cannot be evaluated on another window frame.",
                     span=span,
                 )
-            unit = "RANGE" if row.name == "cume_dist" else "ROWS"
             frame = Frame(unit, Bound("unbounded", preceding=True), Bound("current"))
         elif spec is not None:
             frame = self._frame(spec, order, scope, span)

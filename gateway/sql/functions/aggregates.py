@@ -88,8 +88,8 @@ def collected(agg: Agg, value: Expr, type_: DataType | None = None) -> AggFn:
 def _bind_count(function: Function, site: Site) -> Expr:
     if not site.args and not site.star:
         raise UserError(
-            "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
-            "The `count` requires > 0 parameters but the actual number is 0.",
+            "WRONG_NUM_ARGS.WITH_SUGGESTION",
+            "The `count` requires >= 1 parameters but the actual number is 0.",
             span=site.span,
         )
     args = site.args or (Lit(INT, False, 1),)
@@ -353,6 +353,14 @@ def _bind_listagg(function: Function, site: Site) -> Expr:
     binary = site.args[0].type == BINARY
     kind = param(BINARY) if binary else param("string")
     args = coerce_args(Function("listagg", (kind, kind), optional=1), site)
+    if site.distinct and site.order and [_uncast(k.expr) for k in site.order] != [_uncast(args[0])]:
+        raise UserError(
+            "INVALID_WITHIN_GROUP_EXPRESSION.MISMATCH_WITH_DISTINCT_INPUT",
+            f"Invalid function `{site.shown}` with WITHIN GROUP. The function is invoked with DISTINCT and WITHIN GROUP but "
+            "expressions in them do not match.",
+            span=site.span,
+            sqlstate="42K0K",
+        )
     if len(args) == 1:
         args = (*args, bound.null(BINARY if binary else STRING))
     args = (args[0], folded(args[1]))
@@ -364,6 +372,11 @@ def _bind_listagg(function: Function, site: Site) -> Expr:
             span=site.span_of(1),
         )
     return make(function, site, args, args[0].type, True)
+
+
+def _uncast(e: Expr) -> Any:
+    """The key of what an expression casts to STRING."""
+    return bound.key(e.arg if isinstance(e, bound.Cast) and e.type == STRING else e)
 
 
 def _listagg(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:

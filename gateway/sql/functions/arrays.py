@@ -272,16 +272,23 @@ def _bind_zip(function: Function, site: Site) -> Expr:
     fields = []
     for index, arg in enumerate(site.args):
         t = plain(arg.type)
+        if t == VOID:
+            t = array(VOID)
         if not isinstance(t, ArrayType):
             raise site.mismatch(index, "ARRAY")
         fields.append(StructField(_zip_name(arg, index), t.element))
     nullable = any(a.nullable for a in site.args)
-    return make(function, site, site.args, array(struct(*fields), False), nullable)
+    type_ = array(struct(*fields), False)
+    if any(a.type == VOID for a in site.args):
+        return Call(type_, True, function.name, site.args, site.shown, ("void",), site.span)
+    return make(function, site, site.args, type_, nullable)
 
 
 def _lower_zip(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if not args:
         raise refused(call, "arrays_zip without arguments")
+    if call.data:  # one array is NULL
+        return bound.null(call.type)
     element = array_of(call).element
     assert isinstance(element, StructType)
     if len({f.name for f in element.fields}) != len(element.fields):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gateway.errors import UserError
 from gateway.sql import bound
 from gateway.sql.bound import Call, Cast, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Lower, Site, coerce_args, make, param
+from gateway.sql.catalogue import Context, Function, Lower, Site, bind_call, coerce_args, make, param
 from gateway.sql.coerce import coerced, implicit_type, least_common_of, least_common_type, plain
 from gateway.sql.functions.lowerings import literal, refused
 from gateway.sqltypes import (
@@ -231,6 +233,12 @@ def _bind_size(function: Function, site: Site) -> Expr:
     return make(function, site, site.args, INT, site.args[0].nullable)
 
 
+def _bind_array_size(function: Function, site: Site) -> Expr:
+    if len(site.args) == 1 and site.args[0].type == VOID:
+        return make(function, site, site.args, INT, True)
+    return bind_call(replace(function, bind=None), site)
+
+
 def _lower_size(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if args[0].type == VOID:
         return bound.null(INT)
@@ -264,5 +272,5 @@ ROWS: tuple[Function, ...] = (
     Function("element_at", bind=_bind_element_at, lower=_lower_element_at(False)),
     Function("try_element_at", bind=_bind_element_at, lower=_lower_element_at(True)),
     *(Function(name, bind=_bind_size, lower=_lower_size) for name in ("size", "cardinality")),
-    Function("array_size", params=(param("array"),), returns=INT, lower=udf_lower("list_size")),
+    Function("array_size", params=(param("array"),), returns=INT, bind=_bind_array_size, lower=_lower_size),
 )

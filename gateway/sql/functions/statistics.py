@@ -182,6 +182,13 @@ def _bind_percentile(function: Function, site: Site) -> Expr:
                 span=site.span,
                 sqlstate="42K0K",
             )
+        if site.distinct:
+            raise UserError(
+                "INVALID_WITHIN_GROUP_EXPRESSION.DISTINCT_UNSUPPORTED",
+                f"Invalid function `{site.shown}` with WITHIN GROUP. The function does not support DISTINCT.",
+                span=site.span,
+                sqlstate="42K0K",
+            )
         shares, is_array = _shares(site, 0)
         values, descending = (site.order[0].expr,), site.order[0].descending
         shown = site.args
@@ -264,11 +271,25 @@ def _bind_mode(function: Function, site: Site) -> Expr:
         )
     if site.order:
         if site.args or len(site.order) != 1:
-            raise site.wrong_count("0")
+            wanted = 0 if site.args else 1
+            raise UserError(
+                "INVALID_WITHIN_GROUP_EXPRESSION.WRONG_NUM_ORDERINGS",
+                f"Invalid function `mode` with WITHIN GROUP. The function requires {wanted} orderings in WITHIN GROUP but "
+                f"got {len(site.order)}.",
+                span=site.span,
+                sqlstate="42K0K",
+            )
         value = site.order[0].expr
         ties = "high" if site.order[0].descending else "low"
     else:
-        if not 1 <= len(site.args) <= 2:
+        if not site.args:
+            raise UserError(
+                "INVALID_WITHIN_GROUP_EXPRESSION.WITHIN_GROUP_MISSING",
+                "Invalid function `mode` with WITHIN GROUP. WITHIN GROUP is required for the function.",
+                span=site.span,
+                sqlstate="42K0K",
+            )
+        if len(site.args) > 2:
             raise site.wrong_count("[0, 1, 2]")
         value = site.args[0]
         if len(site.args) == 2:
