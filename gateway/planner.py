@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gateway.config.session import ENGINE
 from gateway.engine.base import Handover, Query, Source
-from gateway.errors import UnsupportedError
+from gateway.errors import UnsupportedError, UserError
 from gateway.sql.compile import Compiled
 from gateway.sql.statement import Kind, Statement
 
@@ -69,6 +69,25 @@ _TEMPORARY = frozenset({"TEMP", "TEMPORARY"})
 _SMALL_BYTES = 8 << 20
 # Refusals that Spark would not answer better.
 _FINAL = ("UNSUPPORTED_FEATURE.SET_VALUE", "UNSUPPORTED_FEATURE.VIEW_USING", "CONFIG_NOT_AVAILABLE")
+# Errors that Spark could say nothing else of, and why; all others it confirms where it is up.
+_CERTAIN: dict[str, str] = {
+    "PATH_NOT_ALLOWED": "a rule of the gateway",
+    "PERMISSION_DENIED": "a rule of the gateway",
+    "INVALID_IDENTIFIER": "a rule of the gateway",
+    "CONFIG_NOT_AVAILABLE": "a rule of the gateway",
+    "NO_SUCH_CATALOG_EXCEPTION": "Spark knows the gateway's catalogs by other names",
+    "SCHEMA_NOT_FOUND": "Spark knows the schemas that the gateway tells it of",
+    "TABLE_OR_VIEW_NOT_FOUND": "Spark knows the tables that the gateway tells it of; but a WITH may name it",
+    "UNBOUND_SQL_PARAMETER": "parameters are the gateway's",
+    "DELTA_VERSION_NOT_FOUND": "the table's log says it",
+    "DELTA_TIMESTAMP_OUT_OF_RANGE": "the table's log says it",
+    "EXPECT_TABLE_NOT_VIEW": "the catalog says it",
+    "RECURSIVE_VIEW": "views are the gateway's",
+    "VIEW_EXCEED_MAX_NESTED_DEPTH": "views are the gateway's",
+}
+# What a statement may have read, and how long it may have run, for its error to be confirmed.
+_CONFIRMED_BYTES = 64 << 20
+_CONFIRMED_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +197,21 @@ def handed_over(statement: Statement, error: UnsupportedError, engine: str) -> H
         return None
     reason = error.message.rstrip(".")
     return Handover(SPARK, f"{reason} by the embedded engine" if reason.endswith("is not supported") else reason)
+
+
+def confirmed(statement: Statement, error: UserError, engine: str, size: int, seconds: float) -> Handover | None:
+    """Spark, to confirm the error of a query or an INSERT, which has read `size` bytes and run for `seconds`.
+
+    None for an error that is certain, and for what would cost Spark much.
+    """
+    words = statement.words
+    if engine != "auto" or not (statement.kind is Kind.QUERY or words[0] == "INSERT"):
+        return None
+    condition = error.condition.partition(".")[0]
+    certain = condition in _CERTAIN and not (condition == "TABLE_OR_VIEW_NOT_FOUND" and "WITH" in words)
+    if certain or size > _CONFIRMED_BYTES or seconds > _CONFIRMED_SECONDS:
+        return None
+    return Handover(SPARK, f"the embedded engine told {error.condition}, which Spark confirms or not", confirms=True)
 
 
 def too_large(plan: Plan, limit: int, engine: str) -> Handover | None:

@@ -83,10 +83,15 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """The statement is one for another engine: which, and why."""
+    """The statement is one for another engine: which, and why.
+
+    With `confirms` it has failed, and the other engine shall say whether rightly if it is there and free; else the error
+    holds.
+    """
 
     engine: str
     reason: str
+    confirms: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,7 @@ class FakePool:
     def __init__(self) -> None:
         self.runs: list[FakeRun] = []
         self.stopped = False
+        self.free = True
         self.refusal: GatewayError | None = None  # what `submit` raises, if anything
 
     def submit(self, job: Job, sink: Sink) -> FakeRun:

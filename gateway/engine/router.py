@@ -1,7 +1,8 @@
 """Two engines behind one `submit`: what the first hands over, or has no memory for, runs on the second.
 
 The decision is made in the first engine's process (`planner`), which compiled the statement; it arrives here as the
-`Handover` of a Failed. Only a shortage of memory is judged here, because the process that could tell may be dead.
+`Handover` of a Failed. Only a shortage of memory is judged here, because the process that could tell may be dead; and whether
+the second engine has time to confirm an error.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from gateway import observability
-from gateway.engine.base import Event, Failed, Handover, Job, Planned, Rows, Statement, Writing
+from gateway.engine.base import Event, Failed, Finished, Handover, Job, Planned, Rows, Statement, Writing
 from gateway.engine.pool import Sink, WorkerPool
 from gateway.engine.shared import SharedPool
-from gateway.errors import CanceledError, GatewayError, ResourceError, is_disk_full
+from gateway.errors import CanceledError, GatewayError, ResourceError, UserError, is_disk_full
 
 _MEMORY = "RESOURCE_EXHAUSTED"
 
@@ -54,6 +55,7 @@ class RoutedRun:
         self._verdict: GatewayError | None = None
         self._moved = False
         self._final = False  # rows went out, or it writes: never run again
+        self._doubted: GatewayError | None = None  # the first engine's error, which the second shall confirm
 
     def begin(self, run: _Run) -> None:
         """The first engine has the job."""
@@ -81,7 +83,9 @@ class RoutedRun:
             if handover is not None:
                 self._hand_over(handover)
                 return
-            event = Failed(self._verdict or event.error)
+            event = Failed(self._verdict or self._told(event.error))
+        if isinstance(event, Finished) and self._doubted is not None:
+            observability.log("error not confirmed", "info", condition=self._doubted.condition)
         self._sink.event(event)
 
     def spool_descriptor(self) -> int:
@@ -91,6 +95,10 @@ class RoutedRun:
     def _handover(self, failed: Failed) -> Handover | None:
         if self._moved or self._final or self._verdict is not None or not isinstance(self._job, Statement):
             return None
+        if failed.handover is not None and failed.handover.confirms:
+            if not self._second.free:
+                return None
+            self._doubted = failed.error
         if failed.handover is not None:
             return failed.handover
         error = failed.error
@@ -100,6 +108,13 @@ class RoutedRun:
             return Handover("spark", "the embedded engine has not enough memory for it")
         return None
 
+    def _told(self, error: GatewayError) -> GatewayError:
+        """Which error counts: one that the second engine does not find otherwise in the statement is the first's."""
+        doubted = self._doubted
+        if doubted is None or self._final:
+            return error
+        return error if isinstance(error, UserError) and error.condition != doubted.condition else doubted
+
     def _hand_over(self, handover: Handover) -> None:
         assert isinstance(self._job, Statement)
         self._moved = True
@@ -108,7 +123,7 @@ class RoutedRun:
         try:
             run = self._second.submit(replace(self._job, route=handover.reason), self)
         except GatewayError as error:
-            self._sink.event(Failed(error))
+            self._sink.event(Failed(self._told(error)))
             return
         with self._lock:
             self._run = run

@@ -119,6 +119,12 @@ class SharedPool:
         """Whether its process serves."""
         return self._ready
 
+    @property
+    def free(self) -> bool:
+        """Whether a statement would run at once."""
+        with self._changed:
+            return self._ready and not self._waiting and len(self._running) < self._limits.threads
+
     def start(self) -> None:
         """Start the process now instead of with the first job; returns at once."""
         with self._changed:

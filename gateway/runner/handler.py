@@ -31,7 +31,7 @@ from gateway.engine.base import (
 )
 from gateway.engine.datafusion import DataFusionEngine
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
-from gateway.planner import Plan, asked_for, handed_over, honoured_there, plan, too_large, uses_definitions
+from gateway.planner import Plan, asked_for, confirmed, handed_over, honoured_there, plan, too_large, uses_definitions
 from gateway.runner import commands, metadata
 from gateway.runner.answer import Answer
 from gateway.runner.context import context_of, meaning_of
@@ -61,6 +61,7 @@ class Environment:
     tables: StatementTables
     context: Context
     parameters: dict[int | str, Any]
+    read_bytes: int = 0  # of the query that runs
 
     def setting(self, key: str) -> str:
         """The session's value of a setting, or its default."""
@@ -144,6 +145,18 @@ class Runner:
             if self.has_spark:
                 check_allowed(statement, keeps_nanoseconds(job.session.settings))
             self.hand_over(error, handover)
+        except UserError as error:
+            self._confirm(statement, job, env, error, time.perf_counter() - started)
+            raise
+
+    def _confirm(self, statement: Read, job: Statement, env: Environment, error: UserError, seconds: float) -> None:
+        """Raise what asks Spark whether the error is right, if it may run the statement."""
+        handover = confirmed(statement, error, env.setting(ENGINE), env.read_bytes, seconds)
+        if handover is None or not self.has_spark:
+            return
+        with contextlib.suppress(UnsupportedError):
+            check_allowed(statement, keeps_nanoseconds(job.session.settings))
+            raise HandedOverError(error, handover)
 
     @contextlib.contextmanager
     def functions_told(self, statement: Read, env: Environment) -> Iterator[None]:
@@ -185,6 +198,7 @@ class Runner:
             "snapshot_hits": cache_hits() - hits,
         }
         self.check_size(decision, env, statement.span)
+        env.read_bytes = sum(scan.bytes for scan in decision.scans)
         self._query(decision, job.row_limit, facts, emit)
 
     def hand_over(self, error: UnsupportedError, handover: Handover) -> NoReturn:

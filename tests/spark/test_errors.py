@@ -80,3 +80,23 @@ def test_positions_in_the_query_of_a_view(sql: Sql, kind: str) -> None:
     sql.embedded("CREATE TABLE IF NOT EXISTS fault_t AS SELECT id, 'x' AS s, 1 AS b FROM range(2)")
     condition, _, place = fault(sql, "auto", text)
     assert (condition, place) == ("UNRESOLVED_COLUMN.WITH_SUGGESTION", "(line 2, pos 34")
+
+
+def test_an_error_of_the_embedded_engine_is_confirmed(sql: Sql) -> None:
+    """GROUP BY names a column that Spark makes itself: nothing that the embedded engine could know."""
+    text = (
+        "SELECT stack(2, 'first', count(*), arr, 'second', 0L, array('1', '2', '3')) AS (x1, x2, x3), id "
+        "FROM (VALUES (1, array('a', 'b'))) AS t(id, arr) GROUP BY _gen_input_3, id"
+    )
+    with pytest.raises(Exception, match="UNRESOLVED_COLUMN"):
+        sql.embedded(text)
+    assert sql.spark("SELECT 1") == [(1,)]  # it is up
+    assert [row[0] for row in sql.auto(text)] == ["first", "second"]
+    with pytest.raises(Exception, match=r"UNRESOLVED_COLUMN.WITH_SUGGESTION.*`nowhere`"):
+        sql.auto("SELECT nowhere FROM samples.tpch.region")
+    sql.embedded("CREATE OR REPLACE TABLE confirmed (id INT)")
+    with pytest.raises(Exception, match="DATATYPE_MISMATCH"):
+        sql.auto("INSERT INTO confirmed VALUES (array(1))")
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        sql.auto("INSERT INTO confirmed VALUES ('x')")
+    assert sql.embedded("SELECT count(*) FROM confirmed") == [(0,)]

@@ -106,6 +106,77 @@ def test_a_second_engine_that_takes_no_more_is_the_answer() -> None:
     assert both.sink.error() is both.second.refusal
 
 
+# ---------------------------------------------------------------------------------------------------------- doubted errors
+
+DOUBTED = UserError("UNRESOLVED_COLUMN", "No such column.")
+TO_CONFIRM = Handover("spark", "to be confirmed", confirms=True)
+
+
+def doubted(free: bool = True) -> Both:
+    """A job that has failed in the first engine, with an error that the second shall confirm."""
+    both = Both()
+    both.second.free = free
+    both.embedded.over = True
+    both.embedded.sink.event(Failed(DOUBTED, TO_CONFIRM))
+    return both
+
+
+def test_the_second_engines_answer_counts() -> None:
+    both = doubted()
+    both.spark.plan()
+    both.spark.deliver(1)
+    both.spark.finish()
+    assert [type(e) for e in both.sink.events] == [Planned, Rows, Finished]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "stays"),
+    [
+        (UserError("UNRESOLVED_COLUMN", "In other words."), True),
+        (UserError("DIVIDE_BY_ZERO", "Division by zero."), False),
+        (REFUSED, True),
+        (SHORT, True),
+        (ServerError("WORKER_LOST", "Gone."), True),
+    ],
+)
+def test_what_of_the_second_engines_errors_counts(theirs: GatewayError, stays: bool) -> None:
+    both = doubted()
+    both.spark.fail(theirs)
+    assert both.sink.error() is (DOUBTED if stays else theirs)
+
+
+def test_an_error_after_rows_is_the_second_engines() -> None:
+    both = doubted()
+    both.spark.plan()
+    both.spark.deliver(1)
+    lost = ServerError("WORKER_LOST", "Gone.")
+    both.spark.fail(lost)
+    assert both.sink.error() is lost
+
+
+@pytest.mark.parametrize("why", ["not free", "takes no more", "has written", "has delivered"])
+def test_an_error_that_cannot_be_confirmed_stays(why: str) -> None:
+    both = Both()
+    both.second.free = why != "not free"
+    if why == "takes no more":
+        both.second.refusal = ServerError("WORKER_LOST", "The server is shutting down.", retryable=True)
+    if why.startswith("has"):
+        both.embedded.plan(writes=why == "has written")
+    if why == "has delivered":
+        both.embedded.deliver(1)
+    both.embedded.over = True
+    both.embedded.sink.event(Failed(DOUBTED, TO_CONFIRM))
+    assert both.sink.error() is DOUBTED and not both.second.runs
+
+
+def test_a_cancel_ends_the_confirmation() -> None:
+    both = doubted()
+    both.run.cancel()
+    assert both.spark.cancelled is not None
+    both.spark.fail(both.spark.cancelled)
+    assert isinstance(both.sink.error(), CanceledError)
+
+
 # ----------------------------------------------------------------------------------------------------------------- memory
 
 

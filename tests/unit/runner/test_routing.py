@@ -10,7 +10,9 @@ import pytest
 
 from gateway.engine.base import HandedOverError
 from gateway.errors import UnsupportedError, UserError
+from gateway.planner import confirmed
 from gateway.runner import make_runner
+from gateway.sql.statement import read_statement
 from tests.unit.runner.session import Session
 
 ABOVE = 4_000
@@ -108,8 +110,54 @@ def test_what_is_an_error_for_spark_too_is_answered_at_once(
     routed: Session, text: str, condition: str, sqlstate: str
 ) -> None:
     with pytest.raises(UserError) as raised:
-        routed.run(text)
+        asking(routed, "datafusion").run(text)
     assert raised.value.condition.startswith(condition) and raised.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("SELECT nowhere FROM samples.tpch.nation", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("SELECT * FRM x", "PARSE_SYNTAX_ERROR"),
+        ("SELECT no_such_function(1)", "UNRESOLVED_ROUTINE"),
+        ("SELECT 1 / 0", "DIVIDE_BY_ZERO"),
+        ("WITH c AS (SELECT 1) SELECT * FROM d", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("INSERT INTO t VALUES (array(1))", "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"),
+    ],
+)
+def test_an_error_that_spark_confirms_if_it_is_there(routed: Session, text: str, condition: str) -> None:
+    with pytest.raises(HandedOverError) as raised:
+        routed.run(text)
+    handover = raised.value.handover
+    assert (raised.value.error.condition, handover.engine, handover.confirms) == (condition, "spark", True)
+    assert condition in handover.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("SELECT * FROM nowhere", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("SELECT * FROM nowhere.t", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("INSERT INTO nowhere.a.t VALUES (1)", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("SELECT * FROM parquet.`/etc/x`", "PATH_NOT_ALLOWED"),
+        ("SELECT :x", "UNBOUND_SQL_PARAMETER"),
+        ("SELECT nowhere, current_user()", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION"),  # Spark must not run it
+        ("CREATE TABLE t (id INT)", "TABLE_OR_VIEW_ALREADY_EXISTS"),
+        ("EXPLAIN SELECT nowhere FROM t", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+    ],
+)
+def test_an_error_that_is_certain(routed: Session, text: str, condition: str) -> None:
+    with pytest.raises(UserError) as raised:
+        routed.run(text)
+    assert raised.value.condition == condition
+
+
+@pytest.mark.parametrize(("size", "seconds"), [(1 << 30, 0.0), (0, 60.0)])
+def test_what_would_cost_much_is_not_confirmed(size: int, seconds: float) -> None:
+    statement, error = read_statement("SELECT 1 / a FROM t"), UserError("DIVIDE_BY_ZERO", "Division by zero.")
+    assert confirmed(statement, error, "auto", 0, 0.0) is not None
+    assert confirmed(statement, error, "auto", size, seconds) is None
+    assert confirmed(statement, error, "datafusion", 0, 0.0) is None
 
 
 @pytest.mark.parametrize(
