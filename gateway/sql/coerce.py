@@ -337,7 +337,7 @@ def _could_cast(source: DataType, target: DataType) -> bool:
 
 
 def can_store(source: DataType, target: DataType) -> bool:
-    """ANSI store assignment (INSERT, CTAS into a declared table): whether `source` may be written into `target`."""
+    """ANSI store assignment, which arguments of functions follow. What a table's column takes is in `assignment`."""
     if isinstance(target, CharType):
         target = STRING
     source = plain(source)

@@ -65,12 +65,24 @@ CORPORA = (
 )
 
 
+# Settings that are refused, by file; the errors behind them are of what the settings mean.
+_BEHIND_SETTINGS = {
+    **dict.fromkeys(("like", "ilike", "rlike", "regexp", "regexp_like"), "spark.sql.parser.escapedStringLiterals"),
+    "order-by-ordinal.sql": "spark.sql.orderByOrdinal = false",
+    "query_regex_column.sql": "spark.sql.parser.quotedRegexColumnNames",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """The scored queries of one run by verdict, and the records of those that are wrong."""
+    """The scored queries of one run by verdict, and the records of those that are wrong or fail where Spark answers.
+
+    `failed` leaves out what fails behind a statement that was refused.
+    """
 
     counts: Counter[str]
     wrong: tuple[dict[str, Any], ...]
+    failed: tuple[dict[str, Any], ...] = ()
 
     @property
     def total(self) -> int:
@@ -132,6 +144,7 @@ def read(result: Path) -> Verdicts:
     """The verdicts of the scored queries in a result file."""
     counts: Counter[str] = Counter()
     wrong = []
+    failed = []
     with gzip.open(result, "rt", encoding="utf-8") as lines:
         next(lines)
         for line in lines:
@@ -141,4 +154,10 @@ def read(result: Path) -> Verdicts:
             counts[record["verdict"]] += 1
             if record["verdict"] in WRONG:
                 wrong.append(record)
-    return Verdicts(counts, tuple(wrong))
+            if record["verdict"] == "error" and not (record["blocked"] and _file(record["id"]) in _BEHIND_SETTINGS):
+                failed.append(record)
+    return Verdicts(counts, tuple(wrong), tuple(failed))
+
+
+def _file(statement: str) -> str:
+    return statement.partition("#")[0]
