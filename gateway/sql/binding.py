@@ -424,7 +424,9 @@ class Expressions(WindowExpressions):
         low, high = self.bind(node.args["low"], scope), self.bind(node.args["high"], scope)
         span = span_of(node)
         args = (comparison(">=", value, low, span), comparison("<=", value, high, span))
-        return Call(BOOLEAN, any(a.nullable for a in args), "between", args, span=span)
+        # a literal before BETWEEN is no literal to Spark, which names it first
+        parts = [x for a in args for x in (a.args if isinstance(value, Lit) and isinstance(a, Call) else (a,))]
+        return Call(BOOLEAN, any(p.nullable for p in parts), "between", args, span=span)
 
     def like(self, node: Node, scope: Scope) -> Expr:
         name = "ilike" if isinstance(node, exp.ILike) else "like"

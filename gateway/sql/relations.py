@@ -298,11 +298,11 @@ class Relations:
                     sqlstate="42000",
                     span=span_of(node),
                 )
+            nullable = any(row[index].nullable for row in rows)  # as written, whatever they turn out to be
             for row in rows:
                 cell = coerced(row[index], common)
                 folded = fold(cell, self.context) if not isinstance(cell, Lit) else None
                 row[index] = folded if folded is not None else cell
-            nullable = any(row[index].nullable and not _certain(row[index]) for row in rows)
             columns.append(Col(common, nullable, self.ids.take(), f"col{index + 1}"))
         return Values(tuple(columns), tuple(tuple(row) for row in rows))
 
@@ -508,10 +508,6 @@ class MergedColumn:
             expr.shown = name
             expr.data = ("merged",)
         return expr
-
-
-def _certain(expr: Expr) -> bool:
-    return isinstance(expr, Lit) and expr.value is not None
 
 
 def _is_relation(node: Node) -> bool:

@@ -127,12 +127,11 @@ def integer_remainder(spec: UdfSpec) -> Kernel:
 def integer_div(spec: UdfSpec) -> Kernel:
     """``a div b`` of BIGINTs, truncated; params: the smallest value of an interval's type, if they are intervals.
 
-    Intervals have their own condition for zero, and their smallest one divided by -1 is itself.
+    The smallest interval divided by -1 is itself.
     """
-    zero = ("INTERVAL_DIVIDED_BY_ZERO", "Division by zero in an interval.") if spec.params else _DIVIDE
 
     def kernel(a: pa.Array, b: pa.Array) -> pa.Array:
-        _reject_zero(a, b, *zero)
+        _reject_zero(a, b, *_DIVIDE)
         safe = pc.if_else(pc.equal(b, 0), 1, b)
         if spec.params:
             safe = pc.if_else(pc.and_(pc.equal(a, spec.params[0]), pc.equal(b, -1)), 1, safe)

@@ -28,6 +28,7 @@ from gateway.sqltypes import (
     TINYINT,
     DataType,
     DecimalType,
+    decimal,
     is_fractional,
     is_integral,
 )
@@ -274,6 +275,9 @@ def between_timestamps(array: pa.Array, source: DataType, zone: Zone) -> Convert
     return Converted(timestamp_array(to_instant(micros, zone), void, TIMESTAMP))
 
 
+_SECONDS = decimal(20, 6)
+
+
 def timestamp_to_number(array: pa.Array, target: DataType) -> Converted:
     """Seconds since 1970: floored for whole numbers, with the fraction for others."""
     micros, void = ints(array), nulls(array)
@@ -282,9 +286,10 @@ def timestamp_to_number(array: pa.Array, target: DataType) -> Converted:
         result = to_integral(seconds, BIGINT, target)
         result.error = overflow(TIMESTAMP, target)
         return result
-    doubles = with_nulls(micros / 1e6, void, pa.float64())
     if isinstance(target, DecimalType):
-        return to_decimal(doubles, DOUBLE, target)
+        exact = unscaled_to_decimal(with_nulls(micros, void, pa.int64()).cast(pa.decimal128(38, 0)), _SECONDS)
+        return to_decimal(exact, _SECONDS, target)
+    doubles = with_nulls(micros / 1e6, void, pa.float64())
     return Converted(doubles.cast(target.arrow(), safe=False))
 
 
@@ -323,8 +328,9 @@ def number_to_timestamp(array: pa.Array, source: DataType) -> Converted:
     # whole seconds stop at the ends of 64 bits
     most = (2**63 - 1) // MICROS_PER_SECOND
     seconds = ints(array)
-    micros_ = np.where(np.abs(seconds) > most, np.where(seconds > 0, 2**63 - 1, -(2**63)), 0)
-    micros_ = np.where(np.abs(seconds) > most, micros_, np.clip(seconds, -most, most) * MICROS_PER_SECOND)
+    ends = np.where(seconds > 0, 2**63 - 1, -(2**63))
+    beyond = (seconds > most) | (seconds < -most)
+    micros_ = np.where(beyond, ends, np.clip(seconds, -most, most) * MICROS_PER_SECOND)
     return Converted(timestamp_array(micros_, void, TIMESTAMP))
 
 

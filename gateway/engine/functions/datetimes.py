@@ -350,8 +350,10 @@ def months_between(spec: UdfSpec) -> Kernel:
         m1, m2 = months_of(d1), months_of(d2)
         day1, day2 = d1 - month_starts(m1) + 1, d2 - month_starts(m2) + 1
         whole = (day1 == day2) | ((day1 == month_lengths(m1)) & (day2 == month_lengths(m2)))
-        s1 = left % MICROS_PER_DAY // MICROS_PER_SECOND
-        s2 = right % MICROS_PER_DAY // MICROS_PER_SECOND
+        # exact time since midnight, which is not that of the clock on a day when it changes
+        s1, s2 = (
+            (ints(x) - to_instant(day * MICROS_PER_DAY, zone)) // MICROS_PER_SECOND for x, day in ((a, d1), (b, d2))
+        )
         seconds = (day1 - day2) * 86_400 + s1 - s2
         result = np.where(whole, (m1 - m2).astype(np.float64), (m1 - m2) + seconds / (31 * 86_400.0))
         flags = np.asarray(pc.fill_null(rounded, True).to_numpy(zero_copy_only=False), dtype=np.bool_)

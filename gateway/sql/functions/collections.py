@@ -204,7 +204,7 @@ def _bind_element_at(function: Function, site: Site) -> Expr:
         if not (is_integral(at.type) and at.type != BIGINT) and at.type != VOID:
             raise site.mismatch(1, "INT")
         raises = function.name == "element_at"
-        nullable = item_nullable(base, at, raises=raises, first=1) if raises else True
+        nullable = item_nullable(base, at, raises=raises, first=1)
         return make(function, site, (base, coerced(at, INT)), t.element, nullable)
     if isinstance(t, MapType):
         key = implicit_type(at.type, (t.key,))

@@ -180,11 +180,11 @@ _UNITS = {
 }  # fmt: skip
 
 
-def _unit(site: Site) -> str:
-    """The unit that stands as the first of three arguments."""
+def _unit(site: Site, *refused: str) -> str:
+    """The unit that stands as the first of three arguments, and is none of `refused`."""
     word = site.args[0].value if isinstance(site.args[0], Lit) else None
     unit = _UNITS.get(word.upper()) if isinstance(word, str) else None
-    if unit is None or (isinstance(site.args[0], Lit) and site.args[0].text is None):
+    if unit is None or unit in refused or (isinstance(site.args[0], Lit) and site.args[0].text is None):
         raise UserError(
             "INVALID_PARAMETER_VALUE.DATETIME_UNIT",
             f"The value of parameter(s) `unit` in `{site.shown}` is invalid: expects one of the units without quotes YEAR, "
@@ -221,7 +221,7 @@ def _timestamp_add(call: Call, args: tuple[Expr, ...], context: Context) -> Expr
 def _bind_timestamp_diff(function: Function, site: Site) -> Expr:
     if len(site.args) != 3:
         raise site.wrong_count("3")
-    unit = _unit(site)
+    unit = _unit(site, "dayofyear")
     typed = Function(function.name, (param(STRING), param(TIMESTAMP), param(TIMESTAMP)))
     args = coerce_args(typed, site)
     call = make(function, site, args, BIGINT, args[1].nullable or args[2].nullable, (unit,))

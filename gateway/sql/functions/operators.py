@@ -105,9 +105,17 @@ def comparison(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
         raise _mismatch(
             "INVALID_ORDERING_TYPE", symbol, left, right, span, "the operator does not support ordering on this type"
         )
-    nullable = False if symbol == "<=>" else _nullable(left, right)
-    left, right = coerced(left, common), coerced(right, common)
-    return Call(BOOLEAN, nullable or (symbol != "<=>" and _nullable(left, right)), symbol, (left, right), span=span)
+    decimals = _literals_as_decimals(left, right)
+    args = (coerced(left, common), coerced(right, common))
+    nullable = symbol != "<=>" and _nullable(left, right, *decimals, *args)
+    return Call(BOOLEAN, nullable, symbol, args, span=span)
+
+
+def _literals_as_decimals(left: Expr, right: Expr) -> list[Expr]:
+    """Integer literals compared with a decimal, in the decimals of their digits: Spark takes such casts for nullable."""
+    if not (is_decimal(plain(left.type)) or is_decimal(plain(right.type))):
+        return []
+    return [coerced(e, _decimal_of(e)) for e in (left, right) if isinstance(e, Lit) and is_integral(e.type)]
 
 
 def has_map(t: DataType) -> bool:
