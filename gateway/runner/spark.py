@@ -236,7 +236,9 @@ class SparkRunner:
         if job.row_limit is not None:
             frame = frame.limit(job.row_limit)
         is_ddl = statement.kind is Kind.DDL
-        emit(Planned(word, "spark", job.route, schema, writes=is_ddl, streams=not is_ddl))
+        # Here all rows are made before the first one comes; a Connect server sends them while others may fail.
+        streams = not is_ddl and not self.engine.is_connect
+        emit(Planned(word, "spark", job.route, schema, writes=is_ddl, streams=streams))
         count = 0
         described = _NAMES.get(statement.keywords[1]) if first in ("DESCRIBE", "DESC") else None
         named = next((i for i, f in enumerate(schema.fields) if f.name == described), None)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
+from databricks.sql import exc
 
 from gateway.engine.spark.session import ENDS, SERVER_GONE
 from gateway.protocol.client import Client
@@ -170,6 +171,13 @@ def test_a_large_result_is_streamed_in_order(server: Server) -> None:
             "SELECT id, CAST(id AS STRING) AS s FROM range(1000000) ORDER BY id", configuration=SPARK
         )
         assert result.table()["id"].combine_chunks().equals(pa.array(range(1_000_000), pa.int64()))
+
+
+def test_a_row_that_fails_late_is_an_error_of_the_statement(server: Server) -> None:
+    with connect_to(server) as connection, connection.cursor(arraysize=1000) as cursor:
+        cursor.execute("SET gateway.engine = spark")
+        with pytest.raises(exc.ServerOperationError, match="DIVIDE_BY_ZERO"):
+            cursor.execute("SELECT id, repeat('x', 20) AS s, 1 div (id - 1999000) AS q FROM range(0, 2000000, 1, 8)")
 
 
 def test_a_server_that_is_gone(spark_here: None, tmp_path: Path) -> None:
