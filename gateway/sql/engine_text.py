@@ -29,6 +29,7 @@ from gateway.sqltypes import (
     DataType,
     DecimalType,
     IntervalType,
+    is_nested,
     is_numeric,
 )
 
@@ -214,7 +215,11 @@ class ExpressionText:
         if e.partition:
             clauses.append("PARTITION BY " + ", ".join(self.expr(p) for p in e.partition))
         if e.order:
-            clauses.append("ORDER BY " + ", ".join(self.sort_key(k) for k in e.order))
+            keys = [self.sort_key(k) for k in e.order]
+            first = e.order[0].expr.type
+            if e.frame.unit == "RANGE" and (is_nested(first) or first in (BINARY, BOOLEAN)):
+                keys.insert(0, "CAST(0 AS INT)")  # the engine looks at the first key only, and knows no ranges of these
+            clauses.append("ORDER BY " + ", ".join(keys))
         clauses.append(f"{e.frame.unit} BETWEEN {self.frame_bound(e.frame.start)} AND {self.frame_bound(e.frame.end)}")
         outer, self.over = self.over, f" OVER ({' '.join(clauses)})"
         text = self.expr(e.fn)
@@ -225,9 +230,11 @@ class ExpressionText:
         direction = "PRECEDING" if bound.preceding else "FOLLOWING"
         if bound.kind == "unbounded":
             return f"UNBOUNDED {direction}"
-        if bound.kind == "current":
+        assert bound.kind == "current" or bound.offset is not None
+        if (
+            bound.offset is None or bound.offset.value == 0
+        ):  # the engine takes 0 FOLLOWING for more than the current row
             return "CURRENT ROW"
-        assert bound.offset is not None
         return f"{bound.offset.value} {direction}"
 
     def subquery(self, e: b.Subquery) -> str:
