@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
 from typing import Any
 
 from gateway.errors import Span
@@ -442,14 +443,15 @@ def _shape(node: Any, known: dict[int, int]) -> Any:
         return key(node)
     if isinstance(node, Subquery):
         return (node.kind, tuple(_shape(a, known) for a in node.args), _shape(node.plan, known))
-    if isinstance(node, (Expr, SortKey)):
+    if isinstance(node, (Expr, SortKey, Frame, Bound)):
         return (
             type(node).__name__,
             *(_shape(getattr(node, f.name), known) for f in fields(node) if f.name not in _UNSEEN),
         )
-    return node if node.__hash__ is not None else id(node)
+    return node if isinstance(node, _PLAIN) else id(node)  # tables are the same objects in one statement
 
 
+_PLAIN = (str, int, float, bool, bytes, Decimal, DataType, type(None))
 _INPUTS = frozenset({"input", "inputs", "left", "right"})
 
 

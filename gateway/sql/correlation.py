@@ -33,6 +33,8 @@ from gateway.sql.grouping import rebuilt
 from gateway.sql.reads import expressions_of, inputs_of
 from gateway.sqltypes import BIGINT, BOOLEAN, INT, VOID, ArrayType, DataType, MapType, array, is_fractional
 
+ALL_ROWS = 9223372036854775807  # the limit of a `Limit` that no filter passes, and that leaves all rows
+_MOST = 2**31 - 1
 Pair = tuple[Call, Col, Expr]  # the comparison, the key inside, and what it is compared with outside
 
 
@@ -166,12 +168,14 @@ class _Pulled:
         inner = self.below(rel.input)
         if inner is None:
             return None
+        if rel.limit == ALL_ROWS:
+            return Limit(inner.columns, inner, ALL_ROWS, 0)
         order = rel.input.keys if isinstance(rel.input, Sort) else ()
         row = Col(INT, False, self._ids.take(), "")
         number = replace(_numbers(), partition=self._keys(()), order=order)
         columns = (*inner.columns, row)
-        terms: list[Expr] = [Call(BOOLEAN, False, ">", (row, Lit(INT, False, rel.offset)))]
-        if rel.limit is not None:
+        terms: list[Expr] = [Call(BOOLEAN, False, ">", (row, Lit(INT, False, min(rel.offset, _MOST))))]
+        if rel.limit is not None and rel.offset + rel.limit < _MOST:
             terms.append(Call(BOOLEAN, False, "<=", (row, Lit(INT, False, rel.offset + rel.limit))))
         return Filter(columns, b.WindowRel(columns, inner, (number,)), _all(terms))
 
@@ -250,7 +254,8 @@ def counts_rows(rel: Rel, foreign: Set[int]) -> bool:
     stack = [rel]
     while stack:
         r = stack.pop()
-        if isinstance(r, (b.WindowRel, Limit)) and reaches(r, foreign):
+        counts = isinstance(r, b.WindowRel) or (isinstance(r, Limit) and r.limit != ALL_ROWS)
+        if counts and reaches(r, foreign):
             return True
         stack += inputs_of(r)
     return False

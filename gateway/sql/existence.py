@@ -34,7 +34,7 @@ from gateway.sql.bound import (
     Subquery,
     children,
 )
-from gateway.sql.correlation import counts_rows, joined, mentions, numbered, over_nothing
+from gateway.sql.correlation import ALL_ROWS, counts_rows, joined, mentions, numbered, over_nothing
 from gateway.sql.functions.lowerings import raise_row
 from gateway.sql.generate import conjuncts_of
 from gateway.sql.grouping import rebuilt
@@ -42,7 +42,6 @@ from gateway.sql.reads import expressions_of
 from gateway.sqltypes import BIGINT, BOOLEAN, INT
 
 _TRUE, _FALSE = Lit(BOOLEAN, False, True), Lit(BOOLEAN, False, False)
-_ALL_ROWS = 9223372036854775807  # no limit, but nothing passes it
 _TELLS_NULL = frozenset({"is null", "is not null", "isnull", "isnotnull", "=", "<=>", "coalesce", "nvl", "in"})
 _TOO_MANY = "More than one row returned by a subquery used as an expression."
 
@@ -116,12 +115,12 @@ class _Existence:
             r.generator = replace(r.generator, args=tuple(self.value(a) for a in r.generator.args))
 
     def _split(self, r: Filter) -> None:
-        """What asks no subquery is asked first, below the joins: as Spark moves it."""
+        """What asks for no join is asked first, below the joins: as Spark moves it."""
         conjuncts = conjuncts_of(r.condition)
-        plain = tuple(c for c in conjuncts if not _has_subquery(c))
+        plain = tuple(c for c in conjuncts if not _joins(c))
         if plain and len(plain) < len(conjuncts) and self._base is not None:
-            self._base = Filter(self._base.columns, self._base, _all(plain))
-            r.condition = _all(tuple(c for c in conjuncts if _has_subquery(c)))
+            self._base = Filter(self._base.columns, self._base, self.condition(_all(plain)))
+            r.condition = _all(tuple(c for c in conjuncts if _joins(c)))
 
     def _lifted(self, e: Expr, join: Join) -> Expr:
         """A join condition whose subqueries are computed below the join, on the side that they refer to."""
@@ -330,11 +329,7 @@ class _Existence:
         always = self._global(e)
         if always is not None:
             return always
-        plan = e.plan
-        while isinstance(plan, (Project, Sort, Distinct)) or (
-            isinstance(plan, Limit) and plan.limit != 0 and not plan.offset
-        ):
-            plan = plan.input
+        plan = _asked_for_rows(e.plan)
         one = Col(INT, False, self._ids.take(), "")
         return replace(e, plan=Project((one,), plan, (Lit(INT, False, 1),)))
 
@@ -347,7 +342,7 @@ class _Existence:
         if self._base is not None:  # whoever asks for the value, and wherever: Spark's join fails
             failing = raise_row(BOOLEAN, "SCALAR_SUBQUERY_TOO_MANY_ROWS", _TOO_MANY)
             checked = Filter(self._base.columns, self._base, Case(BOOLEAN, False, ((several, failing),), _TRUE))
-            self._base = Limit(checked.columns, checked, _ALL_ROWS, 0) if self._filters else checked
+            self._base = Limit(checked.columns, checked, ALL_ROWS, 0) if self._filters else checked
             return only
         failing = raise_row(e.type, "SCALAR_SUBQUERY_TOO_MANY_ROWS", _TOO_MANY)
         return Case(e.type, True, ((several, failing),), only)
@@ -355,6 +350,11 @@ class _Existence:
 
 def _has_subquery(e: Expr) -> bool:
     return isinstance(e, Subquery) or any(map(_has_subquery, children(e)))
+
+
+def _joins(e: Expr) -> bool:
+    """Whether Spark makes a join of a subquery in `e`, not a constant."""
+    return any(isinstance(n, Subquery) and (n.outer or n.kind == "in") for n in b.nodes(e))
 
 
 def _peeled(rel: Rel, distinct: bool = False) -> tuple[Rel, tuple[Expr, ...]]:
@@ -410,7 +410,15 @@ def _is_always(rel: Rel) -> bool:
 
 def _is_counted(e: Subquery) -> bool:
     """Whether the engine's own joins for EXISTS and IN would take a correlated subquery's rows for others."""
-    return is_row(e) or (bool(e.outer) and counts_rows(e.plan, {c.id for c in e.outer}))
+    plan = _asked_for_rows(e.plan) if e.kind == "exists" else e.plan
+    return is_row(e) or (bool(e.outer) and counts_rows(plan, {c.id for c in e.outer}))
+
+
+def _asked_for_rows(rel: Rel) -> Rel:
+    """`rel` without what does not change whether it has rows."""
+    while isinstance(rel, (Project, Sort, Distinct)) or (isinstance(rel, Limit) and rel.limit != 0 and not rel.offset):
+        rel = rel.input
+    return rel
 
 
 def _unfolded(rel: Rel) -> tuple[Aggregate, tuple[Expr, ...], list[Expr]]:
