@@ -63,11 +63,12 @@ def row_error_in(text: str) -> GatewayError | None:
     return _KINDS.get(condition.partition(".")[0], UserError)(condition, message)
 
 
+_INTERNAL = "INTERNAL_ERROR"
 _KINDS: dict[str, type[GatewayError]] = {
     "UNSUPPORTED_FEATURE": UnsupportedError,
     "UNSUPPORTED_FUNCTION": UnsupportedError,
     "RESOURCE_EXHAUSTED": ResourceError,
-    "INTERNAL_ERROR": ServerError,
+    _INTERNAL: ServerError,
 }
 
 

@@ -17,6 +17,7 @@ from gateway.engine.functions.lists import (
     concatenated,
     kept,
     ranges,
+    too_many,
 )
 from gateway.instants import ints
 
@@ -71,8 +72,9 @@ def array_inserted(spec: UdfSpec) -> Kernel:
         # a negative position counts from the end of the result; beyond the start, NULLs follow the value
         before = np.where(at > 0, np.minimum(at - 1, size), np.maximum(size + at + 1, 0))
         padding = np.where(at > 0, np.maximum(at - 1 - size, 0), np.maximum(-at - size - 1, 0))
-        if int(np.where(void, 0, padding).sum()) > MAX_ELEMENTS:
-            raise RowError("RESOURCE_EXHAUSTED", "array_insert pads an array beyond the limit of elements.")
+        padding = np.where(void, 0, padding)
+        if int(padding.sum()) > MAX_ELEMENTS:
+            raise too_many("array_insert", int((size + padding).max()) + 1, None)
         front, back = np.where(at > 0, padding, 0), np.where(at > 0, 0, padding)
         null = len(lists.values) + len(value)
         pieces = pa.concat_arrays([lists.values, value.cast(lists.values.type), pa.nulls(1, lists.values.type)])
@@ -96,7 +98,7 @@ def array_repeated(spec: UdfSpec) -> Kernel:
         void = nulls(count)
         lengths = np.where(void, 0, np.maximum(ints(count), 0))
         if int(lengths.sum()) > MAX_ELEMENTS:
-            raise RowError("RESOURCE_EXHAUSTED", f"array_repeat makes more than {MAX_ELEMENTS} elements in a batch.")
+            raise too_many("array_repeat", int(lengths.max()))
         index = np.repeat(np.arange(len(value)), lengths)
         return built(lengths, value.take(pa.array(index)), void, spec.returns.arrow())
 

@@ -20,6 +20,20 @@ from gateway.instants import Ints
 
 # A batch that grows beyond this is refused before memory is taken.
 MAX_ELEMENTS = 100_000_000
+_MAX_ARRAY = 2_147_483_632  # elements of one array of Spark
+
+
+def too_many(function: str, longest: int, parameter: str | None = "count") -> RowError:
+    """The error where arrays get too long: Spark's if one alone is too long for it (`longest` elements)."""
+    if longest <= _MAX_ARRAY:
+        return RowError("RESOURCE_EXHAUSTED", f"{function} makes more than {MAX_ELEMENTS} elements in a batch.")
+    kind, why = "FUNCTION", f"unsuccessful try to create arrays in the function `{function}`"
+    if parameter is not None:
+        kind, why = "PARAMETER", f"the value of parameter(s) `{parameter}` in the function `{function}` is invalid"
+    return RowError(
+        f"COLLECTION_SIZE_LIMIT_EXCEEDED.{kind}",
+        f"Can't create array with {longest} elements which exceeding the array size limit {_MAX_ARRAY}, {why}.",
+    )
 
 
 class Lists:

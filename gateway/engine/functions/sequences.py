@@ -10,7 +10,7 @@ import pyarrow as pa
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.cast_numbers import Bools, nulls
-from gateway.engine.functions.lists import MAX_ELEMENTS, built
+from gateway.engine.functions.lists import MAX_ELEMENTS, built, too_many
 from gateway.instants import MICROS_PER_DAY, UTC, Ints, add_months, ints, known_zone, to_instant, to_local
 from gateway.sqltypes import DATE, TIMESTAMP, ArrayType
 
@@ -24,6 +24,13 @@ def _sequence_error(start: Any, stop: Any, step: Any) -> RowError:
     )
 
 
+def _too_many(start: Ints, stop: Ints, step: Ints, void: Bools) -> RowError:
+    spans = np.abs(stop.astype(np.float64) - start) / np.maximum(np.abs(step.astype(np.float64)), 1)
+    row = int(np.argmax(np.where(void, 0, spans)))
+    first, last, by = int(start[row]), int(stop[row]), abs(int(step[row])) or 1  # exact: beyond 64 bits
+    return too_many("sequence", abs(last - first) // by + 1)
+
+
 def stepped(start: Ints, stop: Ints, step: Ints, void: Bools) -> tuple[Ints, Ints, Ints]:
     """Lengths, row numbers and places of arithmetic sequences; raises on a step that never arrives."""
     bad = ((step == 0) & (start != stop) | (step > 0) & (start > stop) | (step < 0) & (start < stop)) & ~void
@@ -33,7 +40,7 @@ def stepped(start: Ints, stop: Ints, step: Ints, void: Bools) -> tuple[Ints, Int
     size = np.where(step == 0, 1, step)
     lengths = np.where(void, 0, (stop - start) // size + 1)
     if (lengths < 0).any() or int(lengths.astype(np.float64).sum()) > MAX_ELEMENTS:
-        raise RowError("RESOURCE_EXHAUSTED", f"sequence makes more than {MAX_ELEMENTS} elements in a batch.")
+        raise _too_many(start, stop, step, void)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     places = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return lengths, rows, places
@@ -52,7 +59,7 @@ def sequence_integers(spec: UdfSpec) -> Kernel:
         if step:
             by, void = ints(step[0]), void | nulls(step[0])
         if ((np.abs(first.astype(np.float64) - last) >= 2.0**62) & ~void).any():
-            raise RowError("RESOURCE_EXHAUSTED", f"sequence makes more than {MAX_ELEMENTS} elements in a batch.")
+            raise _too_many(first, last, by, void)
         first, last, by = (np.where(void, 0, x) for x in (first, last, by))
         lengths, rows, places = stepped(first, last, by, void)
         return built(lengths, pa.array(first[rows] + by[rows] * places).cast(element), void, type_)
@@ -84,7 +91,7 @@ def sequence_moments(spec: UdfSpec) -> Kernel:
             raise _sequence_error(start[row], stop[row], step[row])
         span = np.abs(last.astype(np.float64) - first) * scale / np.maximum(np.abs(estimate), 1)
         if span.sum() > MAX_ELEMENTS:
-            raise RowError("RESOURCE_EXHAUSTED", f"sequence makes more than {MAX_ELEMENTS} elements in a batch.")
+            raise _too_many(first * scale, last * scale, estimate, void)
         lengths = np.where(void, 0, np.where(by == 0, 0, span.astype(np.int64)) + 2)
         rows = np.repeat(np.arange(len(lengths)), lengths)
         places = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)

@@ -79,7 +79,15 @@ FAILURES: list[tuple[str, list[DataType], DataType, tuple[Any, ...], list[list[A
     ("array_slice", [INTS, INT, INT], INTS, (), [[[1]], [0], [1]], "INVALID_PARAMETER_VALUE.START"),
     ("array_slice", [INTS, INT, INT], INTS, (), [[[1]], [1], [-1]], "INVALID_PARAMETER_VALUE.LENGTH"),
     ("array_repeated", [STRING, INT], TEXTS, (), [["x"], [2_000_000_000]], "RESOURCE_EXHAUSTED"),
-    ("sequence_integers", [BIGINT, BIGINT], array(BIGINT), (), [[0], [10**15]], "RESOURCE_EXHAUSTED"),
+    ("sequence_integers", [BIGINT, BIGINT], array(BIGINT), (), [[0], [10**9]], "RESOURCE_EXHAUSTED"),
+    (
+        "sequence_integers",
+        [BIGINT, BIGINT],
+        array(BIGINT),
+        (),
+        [[0], [10**15]],
+        "COLLECTION_SIZE_LIMIT_EXCEEDED.PARAMETER",
+    ),
     ("map_from_lists", [TEXTS, INTS], map_of(STRING, INT), (), [[["a", "a"]], [[1, 2]]], "DUPLICATED_MAP_KEY"),
     ("map_from_lists", [TEXTS, INTS], map_of(STRING, INT), (), [[[None]], [[1]]], "NULL_MAP_KEY"),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,7 @@ from gateway.engine.base import UdfSpec
 from gateway.engine.datafusion import engine_error
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, RowError, guarded, load, row_error_in
 from gateway.errors import ResourceError, ServerError, UserError
-from gateway.sqltypes import DOUBLE, INT, STRING
+from gateway.sqltypes import DOUBLE, INT, STRING, DataType
 
 
 def failing(error: Exception) -> Kernel:
@@ -36,6 +37,7 @@ def test_only_words_of_ours_leave_a_function(
     with pytest.raises(RowError) as caught:
         guarded(failing(raised), "thing")(pa.array([1]))
     told = row_error_in(f"Execution error: {caught.value}")
+    assert told is not None
     assert type(told) is kind
     assert told.condition == condition
     assert "thing" in told.message
@@ -64,7 +66,7 @@ def test_too_long_texts(mark: str) -> None:
     assert engine_error(RuntimeError(f"Execution error: {mark}")).condition == "RESOURCE_EXHAUSTED"
 
 
-def run(impl: str, types: tuple, params: tuple, *values: object) -> object:
+def run(impl: str, types: tuple[DataType, ...], params: tuple[Any, ...], *values: object) -> object:
     load()
     kernel = IMPLEMENTATIONS[impl](UdfSpec(impl, types, STRING, params))
     return kernel(*(pa.array([v], t.arrow()) for v, t in zip(values, types, strict=True)))[0].as_py()
