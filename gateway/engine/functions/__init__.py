@@ -86,7 +86,7 @@ def guarded(kernel: Kernel, name: str) -> Kernel:
         except Exception as error:  # noqa: BLE001 - the border to the engine, which would show the trace to the client
             traceback.print_exception(error)
             raise RowError(
-                "INTERNAL_ERROR", f"The function {name} failed unexpectedly; see the server's log."
+                _INTERNAL, f"The function {name} failed unexpectedly; see the server's log."
             ) from None
 
     return run
