@@ -85,8 +85,6 @@ def guarded(kernel: Kernel, name: str) -> Kernel:
             raise RowError("RESOURCE_EXHAUSTED", f"The values of {name} need more memory than there is.") from None
         except Exception as error:  # noqa: BLE001 - the border to the engine, which would show the trace to the client
             traceback.print_exception(error)
-            raise RowError(
-                _INTERNAL, f"The function {name} failed unexpectedly; see the server's log."
-            ) from None
+            raise RowError(_INTERNAL, f"The function {name} failed unexpectedly; see the server's log.") from None
 
     return run
