@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from gateway import sqltypes as t
 from gateway.delta import partitions
 from gateway.delta.commit import Action, now_ms
-from gateway.delta.containment import check_no_links
+from gateway.delta.containment import check_no_links, is_under
 from gateway.errors import ServerError, UserError
 
 _GROUP_BYTES, _GROUP_ROWS = (
@@ -181,13 +181,14 @@ class DataFileWriter:
     def _new_file(self, state: _Open) -> pq.ParquetWriter:
         folder = os.path.join(self._root, partitions.folder(state.values))
         check_no_links(folder.rstrip("/"), self._root)
-        if not os.path.isdir(folder):
-            missing, parent = [], folder.rstrip("/")
-            while not os.path.isdir(parent):
-                missing.append(parent)
-                parent = os.path.dirname(parent)
-            os.makedirs(folder, exist_ok=True)
-            self._folders.extend(missing)
+        missing, parent = [], folder.rstrip("/")
+        while parent != self._root and is_under(parent, self._root) and not os.path.isdir(parent):
+            missing.append(parent)
+            parent = os.path.dirname(parent)
+        for one in reversed(missing):  # never the table's own folder, which somebody may have moved away
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(one)
+                self._folders.append(one)
         state.path = os.path.join(folder, f"part-{len(self._made):05d}-{uuid.uuid4()}-c000.snappy.parquet")
         self._made.append(state.path)
         state.nulls = {}

@@ -27,7 +27,7 @@ def commit_versions(root: str) -> list[int]:
     """Versions that have a commit file, ascending; empty if there is no log."""
     try:
         names = os.listdir(f"{root}/{LOG}")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(
         int(n[:_DIGITS]) for n in names if len(n) == _DIGITS + 5 and n.endswith(".json") and n[:_DIGITS].isdigit()

@@ -28,12 +28,14 @@ from gateway.delta.containment import Within, is_under, is_within, local_path, n
 from gateway.delta.features import Protocol, check_readable, refused
 from gateway.delta.logged import check_log, check_logged
 from gateway.delta.schema import Column, parse_schema, struct_of
+from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
 from gateway.sqltypes import StructType
 
 MAPPING = "delta.columnMapping.mode"
 _UNSCANNABLE = frozenset({"typeWidening", "typeWidening-preview", "vacuumProtocolCheck"})
 _LAST_DAY = 2_932_896  # 9999-12-31
+_ATTEMPTS = 5  # to open a table beside which others come and go
 _CACHED_TABLES, _CACHED_VERSIONS = 512, 64
 
 
@@ -171,12 +173,17 @@ class SnapshotCache:
         if known is not None and known[0] == marker and known[1].within == newest.within:
             return known[1]
         try:
+            watch = _watch(root, newest.within)
             snapshot = _snapshot(root, _open(root, version, newest.within), newest.within)
         except ServerError as error:
             if version not in versions or versions[0] > 0:
                 first = versions[0] if versions else newest.version
                 raise _no_version(root, version, first, newest.version) from error
             raise
+        if not watch.held() or marker != _marker(root, version):
+            if not watch.unchanged():
+                raise moved(root)
+            return snapshot  # not kept: see `_refresh`
         with self._lock:
             self._versions[root, version] = (marker, snapshot)
             while len(self._versions) > _CACHED_VERSIONS:
@@ -213,6 +220,7 @@ class SnapshotCache:
         table = entry.table
         entry.table = entry.snapshot = None
         within = entry.within or (root,)
+        watch = _watch(root, within)
         try:
             if table is not None and old is not None and entry.marker and entry.marker == _marker(root, old.version):
                 check_log(root, within)
@@ -220,6 +228,15 @@ class SnapshotCache:
             else:
                 table = _open(root, None, within)
             snapshot = _snapshot(root, table, within)
+            for attempt in range(_ATTEMPTS + 1):
+                if watch.unchanged():
+                    break
+                if attempt == _ATTEMPTS:
+                    raise moved(root)
+                # Another table may have been in its place for a moment: what was read may be of both.
+                watch = _watch(root, within)
+                table = _open(root, None, within)
+                snapshot = _snapshot(root, table, within)
         except GatewayError:
             entry.marker = ()
             raise
@@ -227,7 +244,20 @@ class SnapshotCache:
             # Data files never change: what is known of one holds in every version.
             snapshot.notes.update((p, old.notes[p]) for p in snapshot.files.paths if p in old.notes)
         entry.table, entry.snapshot, entry.marker = table, snapshot, _marker(root, snapshot.version)
+        if not watch.held():
+            entry.marker = ()  # to be read again: the marker may be that of another table
         return snapshot
+
+
+def _watch(root: str, within: Within) -> Watch:
+    """On the folders above a table that a catalog has found."""
+    return Watch([root] if within != (root,) else [], within)
+
+
+def moved(root: str) -> ServerError:
+    """The error for a table that was moved while it was opened."""
+    text = f"The folder of the Delta table {root} was moved while it was opened. Send the statement again."
+    return ServerError("DELTA_FILE_NOT_FOUND", text, retryable=True)
 
 
 _CACHE = SnapshotCache()

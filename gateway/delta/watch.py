@@ -35,9 +35,11 @@ class Watch:
 
     def held(self) -> bool:
         """Whether nothing was moved, removed or made in these folders since, nor in the moment before."""
-        return self._holds and all(
-            now and now == _now(folder) and now[-1] < self._began - _TICK_NS for folder, now in self._seen.items()
-        )
+        return self.unchanged() and all(now[-1] < self._began - _TICK_NS for now in self._seen.values())
+
+    def unchanged(self) -> bool:
+        """Whether they look as they did; what happened within a moment before may have happened twice."""
+        return self._holds and all(now == _now(folder) for folder, now in self._seen.items())
 
 
 def _now(folder: str) -> tuple[int, ...]:

@@ -208,6 +208,8 @@ def _as_gateway_error(error: BaseException) -> GatewayError:
     if is_disk_full(error):
         where = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
         return disk_full(f"There is no space left on a disk that the statement writes to{where}.")
+    if isinstance(error, OSError) and error.filename:  # gone, or something else, since it was looked at
+        return ServerError("FAILED_READ_FILE", f"{error.filename} cannot be used: {error.strerror}.")
     traceback.print_exception(error)
     if type(error).__name__ == "PanicException":  # pyo3's, no Exception and nowhere to import from
         return ServerError("INTERNAL_ERROR", "The engine gave up at this statement; see the server's log.")
