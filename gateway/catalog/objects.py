@@ -145,7 +145,7 @@ def read(folder: str, kind: type[Stored], name: str, full: TableName) -> Stored 
         raise damaged(path, f"it holds the name {checked['name']!r}")
     checked["name"] = TableName(full.catalog, full.schema, checked["name"])
     if kind is StoredTable:
-        if checked["location"].lower() != name.lower():
+        if checked["location"].casefold() != name.casefold():
             raise damaged(path, f"its folder is to be {checked['location']!r}, which is not its name")
         checked["location"] = os.path.join(folder, checked["location"])
     made: Stored = kind(**checked)

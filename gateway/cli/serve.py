@@ -18,10 +18,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve with the settings of flags, environment and file."""
     config = load_config(settings_flags(arguments), config_file=arguments.config)
     configure_logging(config.log_format, config.log_level, config.log_sql)
-    if os.geteuid() == 0:
-        log(
-            "running as root: no file of this machine is out of reach for a fault; use an account of its own", "warning"
-        )
+    remark_root()
     first = Launched()  # it imports while this process does; the settings are checked before either
     from gateway.app import Gateway
 
@@ -46,3 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         gateway.stop()
     return 0
+
+
+def remark_root() -> None:
+    """One line in the log if nothing on this machine is out of reach for a fault."""
+    if os.geteuid() == 0:
+        log("running as root: a fault of the gateway would reach all files here; use an account of its own", "warning")

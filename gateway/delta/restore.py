@@ -6,11 +6,16 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from gateway.delta.table import forget
+from gateway.delta.write import check_own
 from gateway.errors import ServerError
 
 
 def restore(path: str, version: int) -> None:
-    """Give the table in `path` the rows and columns of `version`. Raises ServerError WRITE_FAILED; nothing is changed then."""
+    """Give the table in `path` the rows and columns of `version`; nothing is changed if it raises.
+
+    Raises ServerError WRITE_FAILED and UserError PATH_NOT_ALLOWED.
+    """
+    check_own(path)
     try:
         DeltaTable(path).restore(version)
     except (DeltaError, OSError, ValueError) as error:

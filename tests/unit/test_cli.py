@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import socket
 import stat
@@ -29,6 +30,7 @@ from gateway.cli.embedded import embedded_config
 from gateway.cli.findings import FAIL
 from gateway.cli.main import make_parser
 from gateway.cli.output import Shown, choose_format, write_rows
+from gateway.cli.serve import remark_root
 from gateway.cli.settings import settings_flags
 from gateway.config import PINS, SETTINGS, load_config
 from gateway.errors import ConfigError
@@ -315,6 +317,15 @@ def test_doctor_on_a_file_of_spark_settings(
             path.write_text(text)
         assert main(flags) == 1  # Java is missing, too
         assert verdict in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("user", "lines"), [(0, 1), (1000, 0)])
+def test_running_as_root_is_remarked(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], user: int, lines: int
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    remark_root()
+    assert capfd.readouterr().err.count("running as root") == lines
 
 
 def test_a_token_is_a_line_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
