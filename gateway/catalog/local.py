@@ -26,7 +26,7 @@ from gateway.catalog.base import AsOf, TableName
 from gateway.catalog.bound import DeltaBoundTable, bind
 from gateway.catalog.objects import AnyStored, Stored, StoredFunction, StoredTable, StoredView
 from gateway.delta import table as delta_table
-from gateway.delta.containment import is_under
+from gateway.delta.containment import held_folder, is_under
 from gateway.delta.log import has_log
 from gateway.delta.write import STAGING
 from gateway.errors import GatewayError, ServerError, UserError, full_disk_told
@@ -319,9 +319,11 @@ class LocalCatalog:
             return
         trash = os.path.join(self.root, f"{_TRASH}{uuid.uuid4().hex}")
         try:
-            os.rename(folder, trash)
+            with held_folder(os.path.realpath(os.path.dirname(folder)), self.root) as parent:
+                os.rename(os.path.basename(folder), trash, src_dir_fd=parent)
         except OSError as error:
-            raise ServerError("INTERNAL_ERROR", f"Cannot remove {folder}: {error.strerror}.") from error
+            text = f"Cannot remove {folder}: {error.strerror}."
+            raise ServerError("WRITE_FAILED", text, sqlstate="58030", retryable=True) from error
         shutil.rmtree(trash)
 
     def _sweep(self) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -97,6 +98,19 @@ def opened(path: str, within: Within) -> int:
         os.close(descriptor)
         raise no_file(path)
     return descriptor
+
+
+@contextmanager
+def held_folder(folder: str, root: str) -> Iterator[int]:
+    """A descriptor of a real folder under `root`, for what removes things in it: no link in its place leads elsewhere."""
+    if not is_under(folder, root):
+        raise not_allowed(f"The folder {folder}")
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        check_still_there(folder)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def source(path: str, within: Within) -> pa.NativeFile:

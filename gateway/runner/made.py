@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import threading
@@ -14,6 +15,7 @@ from gateway.catalog.base import Catalog
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.config.session import honoured_by_spark
 from gateway.delta import log
+from gateway.delta.containment import held_folder
 from gateway.delta.schema import parse_schema, struct_of
 from gateway.engine.base import Emit, Finished, Planned, Statement
 from gateway.engine.spark.engine import SparkSessionSlot
@@ -255,7 +257,7 @@ def making(statement: Read, respelt: Respelt, runner: SparkRunner, emit: Emit) -
             yield
         except BaseException:
             if not place.kind:  # else somebody else has made a table there meanwhile
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_made(folder)
             runner.engine.mirror.forget("TABLE", *spark_parts(place))
             raise
     finally:
@@ -282,7 +284,14 @@ def _making_delta(folder: str, emit: Emit) -> Iterator[None]:
             if not _MAKERS[folder]:
                 del _MAKERS[folder]
                 if failed and not log.has_log(folder):
-                    shutil.rmtree(folder, ignore_errors=True)
+                    remove_made(folder)
+
+
+def remove_made(folder: str) -> None:
+    """Remove what a failed statement left in a table's place, unless the place leads elsewhere by now."""
+    parent, name = os.path.split(folder)
+    with contextlib.suppress(OSError, UserError), held_folder(parent, parent) as held:
+        shutil.rmtree(name, ignore_errors=True, dir_fd=held)
 
 
 def keep_table(spark: Any, catalog: Catalog, mention: Mention, format_: str, replaces: bool) -> None:
@@ -351,10 +360,10 @@ def definition_of(text: str) -> str:
 
 def truncate(table: StoredTable, spark: Any) -> None:
     """Remove a table's files: Spark refuses TRUNCATE of tables whose place is given."""
-    for entry in os.listdir(table.location):
-        path = os.path.join(table.location, entry)
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
-        else:
-            os.unlink(path)
+    with held_folder(table.location, table.location) as folder, os.scandir(folder) as entries:
+        for entry in list(entries):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.name, dir_fd=folder)
+            else:
+                os.unlink(entry.name, dir_fd=folder)
     spark.sql(f"REFRESH TABLE {spark_name(table.name)}")

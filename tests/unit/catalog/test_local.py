@@ -17,12 +17,14 @@ from gateway import sqltypes as t
 from gateway.catalog.base import AsOf, Catalog, TableName
 from gateway.catalog.bound import PathTable, bind
 from gateway.catalog.local import LocalCatalog
+from gateway.catalog.objects import StoredTable
 from gateway.catalog.paths import AllowedRoots
 from gateway.catalog.samples import open_samples
 from gateway.delta.files import open_files
 from gateway.delta.scan import NATIVE
 from gateway.delta.write import append, create_table
 from gateway.errors import UserError
+from gateway.runner.made import remove_made, truncate
 
 ONE = t.struct(t.StructField("id", t.BIGINT))
 
@@ -89,6 +91,28 @@ def test_links_must_stay_inside(catalog: LocalCatalog, tmp_path: Path) -> None:
     assert catalog.table("sales", "alias") is not None
     catalog.drop_table("sales", "alias")
     assert catalog.tables("sales") == ["Orders"]
+
+
+def test_what_is_removed_lies_in_the_folder_that_was_found(catalog: LocalCatalog, tmp_path: Path) -> None:
+    """A schema's folder is exchanged for a link between the look and the removal."""
+    table = catalog.table_folder("sales", "orders")
+    assert table is not None
+    create_table(str(tmp_path / "outside" / "Orders"), ONE)
+    os.rename(os.path.join(catalog.root, "Sales"), tmp_path / "away")
+    os.symlink(tmp_path / "outside", os.path.join(catalog.root, "Sales"))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UserError) as caught:
+        catalog._remove(table)
+    assert caught.value.condition == "PATH_NOT_ALLOWED"
+    remove_made(table)
+    stored = StoredTable(TableName("main", "Sales", "Orders"), table, "csv", ONE, (), "(id BIGINT) USING csv")
+    with pytest.raises(UserError):
+        truncate(stored, None)
+    with pytest.raises(UserError):
+        create_table(table, ONE, replace=True)
+    with pytest.raises(UserError):
+        append(table, [pa.RecordBatch.from_pydict({"id": [1]})])
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_drop(catalog: LocalCatalog) -> None:
