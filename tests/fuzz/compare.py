@@ -59,8 +59,12 @@ def _answers(case: Case, spark: Outcome, ours: Outcome) -> Difference | None:
 
 
 def _same_order(positions: Sequence[int], want: list[list[Any]], got: list[list[Any]]) -> bool:
-    """Whether the sort keys come in the same order; ties may come in any."""
-    return all(same_value(w[p], g[p]) for w, g in zip(want, got, strict=True) for p in positions)
+    """Whether the sort keys come in the same order; ties may come in any, and the two zeros are one."""
+    return all(_same_key(w[p], g[p]) for w, g in zip(want, got, strict=True) for p in positions)
+
+
+def _same_key(want: Any, got: Any) -> bool:
+    return (want == 0 and got == 0 and type(want) is type(got)) or same_value(want, got)
 
 
 def same_multiset(want: list[list[Any]], got: list[list[Any]]) -> bool:

@@ -120,6 +120,8 @@ def test_the_order_of_sort_keys_counts() -> None:
     found = compare(ordered, ANSWER, replace(ANSWER, rows=ANSWER.rows[::-1]))
     assert found is not None
     assert found.kind == "order"
+    zeros = replace(ANSWER, columns=ANSWER.columns[1:], rows=[[0.0], [-0.0]])
+    assert compare(ordered, zeros, replace(zeros, rows=zeros.rows[::-1])) is None
 
 
 # --------------------------------------------------------------------------------------------------------------- shrinking
