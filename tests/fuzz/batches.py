@@ -40,7 +40,7 @@ class Batch:
 
 def relation(batch: Batch | Scope, members: Sequence[Tree], rows: int = 0) -> Tree:
     """VALUES of the columns that the expressions use."""
-    text = " ".join(map(str, members))
+    text = " ".join(map(str, members)).lower()
     used = [c for c in batch.columns if f"{c.text} " in f"{_spaced(text)} "]
     return values_relation(used, batch.rows or rows)
 

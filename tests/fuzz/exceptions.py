@@ -73,8 +73,8 @@ EXCEPTIONS: tuple[Exempt, ...] = (
     ),
     Exempt(
         "a shift behind the word ARRAY, MAP or STRUCT",
-        "SqlBaseLexer.g4 counts these words as open types (incComplexTypeLevelCounter), also where they are functions, and then "
-        "reads >> as the end of two types: a syntax error in Spark.",
+        "SqlBaseLexer.g4 counts these words as open types (incComplexTypeLevelCounter), also where they are functions, and "
+        "then reads >> as the end of two types: a syntax error in Spark.",
         _shift_after_type,
     ),
 )

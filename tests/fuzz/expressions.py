@@ -48,6 +48,7 @@ ANYTHING = frozenset(
         "equal_null",
     }
 )
+_SHOUTED = 0.03  # of references are written in capitals, which are the same name
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 _CASTS = (*TYPES, "decimal(10,0)", "decimal(3,1)", "string", "string")
 
@@ -117,7 +118,9 @@ class Expressions:
     def leaf(self, type_: str) -> Tree:
         """A column or a literal."""
         column = self.scope.column(self.random, type_) if self.random.random() < 0.65 else None
-        return expr(type_, column.text) if column is not None else expr(type_, self.literal(type_))
+        if column is None:
+            return expr(type_, self.literal(type_))
+        return expr(type_, column.text.upper() if self.random.random() < _SHOUTED else column.text)
 
     def literal(self, type_: str) -> str:
         """A constant."""

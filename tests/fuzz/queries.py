@@ -34,6 +34,7 @@ class Queries:
         self.parameters: list[Parameter] = []
         self._style = random.choice(("named", "positional")) if random.random() < 0.12 else ""
         self._names = 0
+        self._unnamed = False  # whether the next SELECT may leave names to the engine
 
     # ------------------------------------------------------------------------------------------------------ statements
 
@@ -42,8 +43,10 @@ class Queries:
         random = self.random
         before = len(self.relations.tables)
         heads = [self._cte(before) for _ in range(random.choice((0, 0, 0, 0, 1, 2)))]
+        ordered = random.random() < 0.4
+        self._unnamed = not ordered and random.random() < 0.6
         tree, columns = self._set_or_select(random.choice((1, 1, 2)), ())
-        order, positions = self._order(columns) if random.random() < 0.4 else (Tree(()), ())
+        order, positions = self._order(columns) if ordered else (Tree(()), ())
         whole = Tree((tree, order))
         if heads:
             whole = Tree((optional("WITH ", listed(tuple(heads)), " "), whole))
@@ -108,21 +111,25 @@ class Queries:
     def select(self, depth: int, outer: Sequence[Column], types: Sequence[str] = ()) -> tuple[Tree, list[Column]]:
         """One SELECT; with `types`, its items have these."""
         random = self.random
+        unnamed, self._unnamed = self._unnamed, False
         source = self.relations.joined(depth, outer)
         scope = Scope([*source.columns], 0)
         maker = self._maker(scope)
         where = self._where(maker, source.columns, outer, depth)
         if not types and random.random() < 0.35:
-            return self._grouped(maker, source.tree, where, outer, depth)
+            return self._grouped(maker, source.tree, where, unnamed)
         items: list[Tree] = []
         columns: list[Column] = []
         if not types and random.random() < 0.07:
             return self._starred(source.tree, where, source.columns)
+        if unnamed and random.random() < 0.15:
+            star = random.choice(("*", source.columns[0].text.rpartition(".")[0] + ".*")).removeprefix(".")
+            return query("SELECT ", star, " FROM ", source.tree, where), []
         wanted = list(types) or [self._type(scope) for _ in range(random.randint(1, 4))]
         for type_ in wanted:
             made = self._item(maker, type_, outer, depth) if not types else maker.of(type_, 1)
             made = made if not types else expr(type_, "CAST(", made, f" AS {type_.upper()})")
-            self._add(made, items, columns)
+            self._add(made, items, columns, unnamed)
         distinct = "DISTINCT " if random.random() < 0.1 else ""
         tree = query(f"SELECT {distinct}", listed(tuple(items), ", ", len(types) or 1), " FROM ", source.tree, where)
         return tree, columns
@@ -148,8 +155,12 @@ class Queries:
         self._names += 1
         return f"{self.random.choice(('c', 'C', 'v'))}{self._names}"
 
-    def _add(self, made: Tree, items: list[Tree], columns: list[Column]) -> None:
+    def _add(self, made: Tree, items: list[Tree], columns: list[Column], unnamed: bool = False) -> None:
         name = self._name()
+        if unnamed and self.random.random() < 0.6:
+            items.append(made)
+            columns.append(Column(name, made.type))
+            return
         items.append(Tree((made, f"{self.random.choice((' AS ', ' '))}{name}")))
         columns.append(Column(name, made.type))
 
@@ -244,13 +255,11 @@ class Queries:
         name = f"p{len(self.parameters)}" if self._style == "named" else None
         self.parameters.append(Parameter(name, kind, value))
         self.labels.add("parameters")
-        return Tree((f":{name}" if name else "?",))
+        return expr(type_, f":{name}" if name else "?")
 
     # --------------------------------------------------------------------------------------------------------- grouping
 
-    def _grouped(
-        self, maker: Expressions, source: Tree, where: Tree, outer: Sequence[Column], depth: int
-    ) -> tuple[Tree, list[Column]]:
+    def _grouped(self, maker: Expressions, source: Tree, where: Tree, unnamed: bool) -> tuple[Tree, list[Column]]:
         random = self.random
         grouping = Grouping(random, maker)
         aggregates = [grouping.aggregate() for _ in range(random.randint(1, 2))]
@@ -258,7 +267,7 @@ class Queries:
         columns: list[Column] = []
         if random.random() < 0.2:  # of all rows
             for made in aggregates:
-                self._add(made, items, columns)
+                self._add(made, items, columns, unnamed)
             return query("SELECT ", listed(tuple(items)), " FROM ", source, where, self._having(grouping)), columns
         keys = grouping.keys()
         for key in keys:
@@ -269,7 +278,7 @@ class Queries:
             if random.random() < 0.5:
                 self._add(expr("bigint", "grouping_id()"), items, columns)
         for made in aggregates:
-            self._add(made, items, columns)
+            self._add(made, items, columns, unnamed)
         if random.random() < 0.1 and not sets:
             self._add(expr("int", f"rank() OVER (ORDER BY {aggregates[0]})"), items, columns)
         having = self._having(grouping)

@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
         embedded = Embedded(Path(folder) / "embedded", (stored,) if stored is not None else ())
         with Spark.opened(Path(folder) / "spark") as spark:
             machine = Machine(embedded, spark, tally, given.found)
-            machine.tables = tables.readable(stored, embedded) if stored is not None else ()
+            machine.tables = tables.readable(stored, embedded, tally.seed) if stored is not None else ()
             run(machine, kinds, given.statements, given.seconds, kept)
     print(tally.report())
     return 1 if tally.verdicts and any(c["difference"] for c in tally.verdicts.values()) else 0
