@@ -40,6 +40,7 @@ from gateway.sql.coerce import (
     least_common_type,
     plain,
 )
+from gateway.sql.correlation import outer_in_order
 from gateway.sql.functions import SPARK_ONLY
 from gateway.sql.functions.lambdas import ROWS as LAMBDAS
 from gateway.sql.functions.operators import as_boolean, bind_binary, bind_connective, bind_unary, comparison, has_map
@@ -393,7 +394,7 @@ class Expressions(WindowExpressions):
         plan = self.queries.retyped(plan, casts)
         args = tuple(coerced(v, t) for v, t in zip(values, casts, strict=True))
         nullable = any(a.nullable for a in args) or any(c.nullable for c in plan.columns)
-        return Subquery(BOOLEAN, nullable, "in", plan, args, tuple(inner.outer_refs.values()), span)
+        return Subquery(BOOLEAN, nullable, "in", plan, args, outer_in_order(plan, inner.outer_refs), span)
 
     def _subquery(self, node: Node, scope: Scope) -> tuple[Rel, Scope]:
         """The query of a subquery as a value, which knows no window of the queries around it."""
@@ -407,7 +408,7 @@ class Expressions(WindowExpressions):
 
     def exists(self, node: exp.Exists, scope: Scope) -> Expr:
         plan, inner = self._subquery(node.this, scope)
-        return Subquery(BOOLEAN, False, "exists", plan, (), tuple(inner.outer_refs.values()), span_of(node))
+        return Subquery(BOOLEAN, False, "exists", plan, (), outer_in_order(plan, inner.outer_refs), span_of(node))
 
     def scalar(self, node: exp.Subquery, scope: Scope) -> Expr:
         plan, inner = self._subquery(node.this, scope)
@@ -417,7 +418,9 @@ class Expressions(WindowExpressions):
                 f"Scalar subquery must return only one column, but got {len(plan.columns)}.",
                 span=span_of(node),
             )
-        return Subquery(plan.columns[0].type, True, "scalar", plan, (), tuple(inner.outer_refs.values()), span_of(node))
+        return Subquery(
+            plan.columns[0].type, True, "scalar", plan, (), outer_in_order(plan, inner.outer_refs), span_of(node)
+        )
 
     def between(self, node: exp.Between, scope: Scope) -> Expr:
         value = self.bind(node.this, scope)

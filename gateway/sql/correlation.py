@@ -7,7 +7,7 @@ Under other conditions the rows of ``o`` are numbered, joined with those of ``s`
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from gateway.sql import bound as b
@@ -109,6 +109,26 @@ def mentions(e: Expr, ids: Set[int]) -> bool:
         or (isinstance(n, b.Subquery) and (any(c.id in ids for c in n.outer) or reaches(n.plan, ids)))
         for n in b.nodes(e)
     )
+
+
+def outer_in_order(plan: Rel, refs: Mapping[int, Col]) -> tuple[Col, ...]:
+    """The columns of enclosing queries in the order in which Spark shows them: as met from the top of the plan down."""
+    found: dict[int, Col] = {}
+
+    def visit(e: Expr) -> None:
+        for c in (e, *(e.outer if isinstance(e, b.Subquery) else ())):
+            if isinstance(c, Col) and c.id in refs:
+                found.setdefault(c.id, refs[c.id])
+        for child in b.children(e):
+            visit(child)
+
+    stack = [plan]
+    while stack:
+        rel = stack.pop()
+        for e in expressions_of(rel):
+            visit(e)
+        stack += reversed(inputs_of(rel))
+    return tuple({**found, **refs}.values())
 
 
 def reaches(rel: Rel, ids: Set[int]) -> bool:
