@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from random import Random
 
 from gateway.sql.functions import CATALOGUE
-from tests.fuzz.expressions import Column, Expressions, Scope, values_relation
+from tests.fuzz.expressions import Expressions
 from tests.fuzz.machine import Machine
 from tests.fuzz.outcome import Outcome
+from tests.fuzz.scope import Column, Scope, values_relation
 from tests.fuzz.signatures import learnt
 from tests.fuzz.tree import Case, Tree, case, listed, query
 from tests.fuzz.values import ZONES

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.fuzz.expressions import Column, Expressions
+from tests.fuzz.expressions import Expressions
+from tests.fuzz.scope import Column
 from tests.fuzz.tree import Tree, expr, listed, optional
 from tests.fuzz.values import ATOMIC
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from random import Random
 
 from gateway.jobs import Parameter
-from tests.fuzz.expressions import Column, Expressions, Scope
+from tests.fuzz.expressions import Expressions
 from tests.fuzz.grouping import Grouping, random_order
 from tests.fuzz.machine import Machine
 from tests.fuzz.relations import Relations, Table
+from tests.fuzz.scope import Column, Scope
 from tests.fuzz.tree import Case, Tree, case, expr, listed, optional, query
 from tests.fuzz.values import ZONES
 
@@ -25,14 +26,15 @@ _PARAMETERS = {
 class Queries:
     """Makes one statement's queries."""
 
-    def __init__(self, random: Random, tables: Sequence[Table] = (), wild: bool = False) -> None:
+    def __init__(
+        self, random: Random, tables: Sequence[Table] = (), wild: bool = False, parameters: bool = True
+    ) -> None:
         self.random = random
         self.relations = Relations(random, self.nested, tables)
         self.wild = wild
         self.used: set[str] = set()
-        self.labels: set[str] = set()
         self.parameters: list[Parameter] = []
-        self._style = random.choice(("named", "positional")) if random.random() < 0.12 else ""
+        self._style = random.choice(("named", "positional")) if parameters and random.random() < 0.12 else ""
         self._names = 0
         self._unnamed = False  # whether the next SELECT may leave names to the engine
 
@@ -254,7 +256,6 @@ class Queries:
         kind = kind if value is not None else "VOID"
         name = f"p{len(self.parameters)}" if self._style == "named" else None
         self.parameters.append(Parameter(name, kind, value))
-        self.labels.add("parameters")
         return expr(type_, f":{name}" if name else "?")
 
     # --------------------------------------------------------------------------------------------------------- grouping
@@ -314,7 +315,6 @@ def make(seed: int, number: int, tables: Sequence[Table] = ()) -> Case:
         ordered=ordered,
         functions=frozenset(maker.used),
         parameters=tuple(maker.parameters),
-        labels=frozenset(maker.labels),
         seed=f"{seed}/{number}",
     )
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.fuzz.expressions import Column, Expressions, Scope, values_relation
-from tests.fuzz.tree import Tree, expr, listed, optional, relation
+from tests.fuzz.expressions import Expressions
+from tests.fuzz.scope import Column, Scope, values_relation
+from tests.fuzz.tree import Tree, expr, optional, relation
 
 #: Few values of each type, so that rows meet in joins and fall into groups.
 DOMAIN: dict[str, tuple[str, ...]] = {
@@ -247,6 +248,3 @@ def _family(type_: str) -> str:
 
 def _sortable(type_: str) -> bool:
     return not type_.startswith("map")
-
-
-__all__ = ["DOMAIN", "Relation", "Relations", "Subquery", "Table", "listed"]

@@ -32,8 +32,7 @@ def make(seed: int, number: int, tables: Sequence[Table] = ()) -> Case:
         known += [table] * 3
     used: set[str] = set()
     for i in range(random.choice((0, 1, 1, 2)) if known or statements else 1):
-        maker = Queries(random, known)
-        maker._style = ""
+        maker = Queries(random, known, parameters=False)
         tree, columns = maker.select(1, ())
         name = f"view_{i}"
         statements.append(Tree((f"CREATE OR REPLACE TEMPORARY VIEW {name} AS ", tree)))
@@ -41,8 +40,7 @@ def make(seed: int, number: int, tables: Sequence[Table] = ()) -> Case:
         used |= maker.used
     if random.random() < 0.3:
         statements.append(f"SET TIME ZONE '{random.choice(ZONES)}'")
-    last = Queries(random, known)
-    last._style = ""
+    last = Queries(random, known, parameters=False)
     tree, ordered = last.top()
     return case(
         "sessions",
