@@ -18,7 +18,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve with the settings of flags, environment and file."""
     config = load_config(settings_flags(arguments), config_file=arguments.config)
     configure_logging(config.log_format, config.log_level, config.log_sql)
-    remark_root()
     first = Launched()  # it imports while this process does; the settings are checked before either
     from gateway.app import Gateway
 
@@ -36,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
             signal.signal(number, on_signal)
     gateway = Gateway(config, first=first)
     gateway.start()
+    remark_root()
     try:
         asked_to_stop.wait()
         if not gateway.drain(config.drain_timeout):

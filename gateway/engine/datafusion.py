@@ -24,6 +24,7 @@ from gateway.instants import BEYOND_CLOCK
 from gateway.sqltypes import StructType
 
 BATCH_ROWS = 16_384
+_UNREAD = "[FAILED_READ_FILE] "
 _LONG_SECONDS = 0.2  # reading a plan's metrics takes milliseconds, and what spills takes longer than this
 _SETTINGS = {
     "datafusion.sql_parser.dialect": "duckdb",
@@ -394,6 +395,8 @@ def engine_error(error: BaseException) -> GatewayError:
             "UNSUPPORTED_FEATURE.ENGINE",
             "A construct of this statement (such as the place of a subquery) is not supported.",
         )
+    if _UNREAD in text:  # our own reader's, which came through the engine
+        return ServerError("FAILED_READ_FILE", text.partition(_UNREAD)[2].partition(" SQLSTATE: ")[0])
     if "Parquet" in text or "No such file" in text or "Object Store error" in text or "NotFound" in text:
         return ServerError("FAILED_READ_FILE", f"A data file cannot be read: {_first_line(text)}")
     traceback.print_exception(error)

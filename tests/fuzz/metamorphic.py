@@ -1,0 +1,402 @@
+"""What must hold between answers of the embedded engine alone: other ways to ask the same, other ways to run the same.
+
+Relations (ternary logic partitioning and non-optimising rewrites are SQLancer's): rows where p, where not p and where p is
+NULL are all rows; the rows of WHERE p are as many as p is true for; a view is its text, a parameter its literal, LIMIT a part.
+Ways: without pruning, by the other reader, on one partition and on many, with little memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from gateway.delta.scan import DATASET, MIXED, NATIVE, ScanPlan
+from gateway.engine.base import Query
+from gateway.engine.datafusion import DataFusionEngine
+from gateway.errors import GatewayError, ResourceError
+from gateway.jobs import Parameter
+from gateway.planner import plan
+from gateway.runner.handler import Runner
+from gateway.sql.command_nodes import Query as QueryCommand
+from gateway.sql.commands import parse_command
+from gateway.sql.compile import Compiled, compile_query
+from gateway.sql.statement import read_statement
+from tests.conformance.session import Result, Session, open_runner
+from tests.fuzz.compare import same_multiset
+from tests.fuzz.expressions import Expressions
+from tests.fuzz.queries import Queries
+from tests.fuzz.relations import Table
+from tests.fuzz.scope import Column, Scope
+
+Rows = list[list[Any]]
+_SMALL = 4 << 20  # bytes of memory with which nothing large stays in it
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Answers that must be the same and are not."""
+
+    relation: str
+    statements: tuple[str, ...]
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.relation}: {self.detail}\n  " + "\n  ".join(self.statements)
+
+
+class RefusedError(Exception):
+    """A statement is refused or fails: nothing can be said of it."""
+
+
+# --------------------------------------------------------------------------------------------------------------- tables
+
+COLUMNS = (
+    ("k", "int"),
+    ("n", "bigint"),
+    ("s", "string"),
+    ("d", "double"),
+    ("p", "decimal(5,2)"),
+    ("dt", "date"),
+    ("ts", "timestamp"),
+    ("f", "boolean"),
+)
+# One file each, with statistics that tempt: ranges that meet, NULLs alone, NaN, both zeros, ends of types.
+_ROWS = """
+0, 0L, '', -0.0D, 0.00, DATE'1999-12-31', TIMESTAMP'1999-12-31 23:59:59.5', true
+1, 1L, 'a', 0.0D, 1.50, DATE'2024-02-29', TIMESTAMP'2024-02-29 13:00:00', false
+
+1, NULL, 'b', 1.5D, 2.00, DATE'2024-03-01', TIMESTAMP'2024-03-10 02:30:00', NULL
+2, 2L, 'B', 1.0D, NULL, NULL, NULL, true
+
+NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+
+3, 10L, '1', double('NaN'), 2.00, DATE'2024-03-01', TIMESTAMP'2050-07-01 12:00:00', false
+-1, 10L, 'a', double('NaN'), 0.00, DATE'0001-01-01', NULL, true
+
+2147483647, 9223372036854775807L, 'zzz', double('Infinity'), 999.99, DATE'9999-12-31', TIMESTAMP'9999-12-31 23:59:59', true
+
+-2147483648, -9223372036854775808L, NULL, double('-Infinity'), -999.99, NULL, TIMESTAMP'0001-01-01 00:00:00', false
+2, 1L, 'a', -2.25D, 1.50, DATE'2024-02-29', TIMESTAMP'2024-02-29 13:00:00', NULL
+"""
+_FILES = tuple(tuple(file.splitlines()) for file in _ROWS.strip().split("\n\n"))
+
+
+def make_tables(session: Session) -> tuple[Table, ...]:
+    """`m1` of several files and `m2` of two, with the same columns."""
+    text = ", ".join(f"{name} {type_.upper()}" for name, type_ in COLUMNS)
+    for name, files in (("m1", _FILES), ("m2", _FILES[:2])):
+        session.execute(f"CREATE TABLE {name} ({text})")
+        for rows in files:
+            # CAST of what VALUES makes NULL and of decimals: the columns' types, whatever the row.
+            cells = ", ".join(f"CAST(c{i} AS {type_.upper()})" for i, (_, type_) in enumerate(COLUMNS))
+            names = ", ".join(f"c{i}" for i in range(len(COLUMNS)))
+            values = ", ".join(f"({row})" for row in rows)
+            session.execute(f"INSERT INTO {name} SELECT {cells} FROM VALUES {values} AS v({names})")
+    return tuple(Table(name, COLUMNS) for name in ("m1", "m2"))
+
+
+# ----------------------------------------------------------------------------------------------------------------- ways
+
+
+class _Unpruned(Compiled):
+    """A compiled query that tells its scans nothing."""
+
+    def predicates(self, use: Any) -> list[Any]:
+        return []
+
+
+def _unpruned(runner: Runner, compiled: Compiled) -> Iterator[Any]:
+    query = plan(_Unpruned(compiled.schema, compiled.generated, compiled.hints)).query
+    sources = {n: replace(s, _pruning=False) if isinstance(s, ScanPlan) else s for n, s in query.sources.items()}
+    yield from _batches(runner.engine, replace(query, sources=sources))
+
+
+def _by_dataset(runner: Runner, compiled: Compiled) -> Iterator[Any]:
+    query = plan(compiled).query
+    yield from _batches(runner.engine, replace(query, sources={n: _other(s) for n, s in query.sources.items()}))
+
+
+def _other(source: Any) -> Any:
+    native = isinstance(source, ScanPlan) and source.reader in (NATIVE, MIXED)
+    return replace(source, reader=DATASET) if native else source
+
+
+def _with_engine(memory: int, partitions: int) -> Callable[[Runner, Compiled], Iterator[Any]]:
+    engines: dict[str, DataFusionEngine] = {}
+
+    def run(runner: Runner, compiled: Compiled) -> Iterator[Any]:
+        spill = runner.engine.spill
+        if spill not in engines:
+            engines[spill] = DataFusionEngine(memory, spill, partitions)
+        yield from _batches(engines[spill], replace(plan(compiled).query, small=False))
+
+    return run
+
+
+def _batches(engine: DataFusionEngine, query: Query) -> Iterator[Any]:
+    execution = engine.run(query)
+    try:
+        execution.start()
+        yield from execution.batches()
+    finally:
+        execution.close()
+
+
+#: Other ways to run a compiled query than the one that the planner chooses.
+WAYS: dict[str, Callable[[Runner, Compiled], Iterator[Any]]] = {
+    "without pruning": _unpruned,
+    "by the dataset reader": _by_dataset,
+    "on one partition": _with_engine(1 << 30, 1),
+    "on seven partitions": _with_engine(1 << 30, 7),
+    "with little memory": _with_engine(_SMALL, 2),
+}
+
+
+# -------------------------------------------------------------------------------------------------------------- checking
+
+
+@dataclass(slots=True)
+class Checks:
+    """Runs relations over one session's tables and counts what they said."""
+
+    session: Session
+    tables: tuple[Table, ...]
+    counts: Counter[str] = field(default_factory=Counter)
+    found: list[Disagreement] = field(default_factory=list)
+
+    def step(self, seed: int, number: int) -> None:
+        """Check the relation of that number."""
+        random = Random(f"{seed} metamorphic {number}")
+        name = random.choice(tuple(RELATIONS))
+        try:
+            disagreement = RELATIONS[name](self, random)
+        except RefusedError:
+            self.counts[f"{name}: not answered"] += 1
+            return
+        self.counts[name] += 1
+        if disagreement is not None:
+            self.found.append(replace(disagreement, relation=f"{name} [{seed}/{number}]"))
+
+    def rows(self, text: str, parameters: Sequence[Parameter] = ()) -> Rows:
+        """The rows of a statement. Raises RefusedError."""
+        try:
+            return self.session.execute(text, parameters).rows()
+        except GatewayError as error:
+            if error.condition.startswith("INTERNAL_ERROR"):
+                raise
+            raise RefusedError(str(error)) from error
+
+    def same(self, first: tuple[str, Rows], second: tuple[str, Rows]) -> Disagreement | None:
+        """Whether two statements have the same rows, in any order."""
+        if same_multiset(first[1], second[1]):
+            return None
+        return Disagreement("", (first[0], second[0]), f"{_shown(first[1])}\n  other than {_shown(second[1])}")
+
+    def source(self, random: Random) -> tuple[str, list[Column]]:
+        """A FROM clause over the tables, and its columns."""
+        one = [Column(f"a.{n}", t) for n, t in COLUMNS]
+        if random.random() < 0.5:
+            return f"{random.choice(self.tables).text} AS a", one
+        name, _ = random.choice(COLUMNS)
+        word = random.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+        both = [*one, *(Column(f"b.{n}", t) for n, t in COLUMNS)]
+        return f"m1 AS a {word} m2 AS b ON a.{name} = b.{name}", both
+
+    def predicate(self, random: Random, columns: list[Column]) -> str:
+        """A condition that raises for no row."""
+        maker = Expressions(random, Scope(list(columns)), edge=0.1)
+        maker.tame = True
+        return str(maker.predicate(2))
+
+
+def _where(checks: Checks, random: Random) -> Disagreement | None:
+    source, columns = checks.source(random)
+    chosen = ", ".join(f"{c.text} AS c{i}" for i, c in enumerate(random.sample(columns, random.randint(1, 4))))
+    p = checks.predicate(random, columns)
+    whole = f"SELECT {chosen} FROM {source}"
+    parts = [f"{whole} WHERE {test}" for test in (f"({p})", f"NOT ({p})", f"({p}) IS NULL")]
+    texts = " UNION ALL ".join(parts)
+    apart = [row for part in parts for row in checks.rows(part)] if random.random() < 0.5 else checks.rows(texts)
+    return checks.same((whole, checks.rows(whole)), (texts, apart))
+
+
+def _having(checks: Checks, random: Random) -> Disagreement | None:
+    source, columns = checks.source(random)
+    key = random.choice([c for c in columns if c.type != "double"])
+    counted = random.choice(columns).text
+    whole = f"SELECT {key.text} AS g, count({counted}) AS n, max({counted}) AS m FROM {source} GROUP BY {key.text}"
+    p = random.choice(
+        (
+            f"count({counted}) > 1",
+            f"max({counted}) = min({counted})",
+            f"{key.text} IS NOT NULL",
+            f"max({counted}) IS NULL",
+        )
+    )
+    parts = [f"{whole} HAVING {test}" for test in (f"({p})", f"NOT ({p})", f"({p}) IS NULL")]
+    apart = [row for part in parts for row in checks.rows(part)]
+    return checks.same((whole, checks.rows(whole)), (" / ".join(parts), apart))
+
+
+def _counted(checks: Checks, random: Random) -> Disagreement | None:
+    source, columns = checks.source(random)
+    p = checks.predicate(random, columns)
+    filtered = f"SELECT count(*) FROM {source} WHERE {p}"
+    asked = f"SELECT ({p}) AS c FROM {source}"
+    true = sum(row[0] is True for row in checks.rows(asked))
+    return checks.same((filtered, checks.rows(filtered)), (asked, [[true]]))
+
+
+def _viewed(checks: Checks, random: Random) -> Disagreement | None:
+    text, names = _query(checks, random)
+    checks.rows(f"CREATE OR REPLACE TEMPORARY VIEW seen AS {text}")
+    for items in ("*", f"count(*) AS n, count({names[0]}) AS m"):
+        texts = [f"SELECT {items} FROM {source}" for source in ("seen", f"({text})")]
+        found = checks.same((texts[0], checks.rows(texts[0])), (texts[1], checks.rows(texts[1])))
+        if found is not None:
+            return found
+    return None
+
+
+#: A constant of each type as a literal, and as a parameter's type and value.
+_LITERALS = {
+    "int": ("1", "INT", "1"),
+    "bigint": ("10L", "BIGINT", "10"),
+    "string": ("'a'", "STRING", "a"),
+    "double": ("1.5D", "DOUBLE", "1.5"),
+    "date": ("DATE'2024-02-29'", "DATE", "2024-02-29"),
+}
+
+
+def _parametrised(checks: Checks, random: Random) -> Disagreement | None:
+    source, columns = checks.source(random)
+    column = random.choice([c for c in columns if c.type in _LITERALS])
+    literal, type_, value = _LITERALS[column.type]
+    word = random.choice(("=", "<", ">=", "<>", "<=>"))
+    texts = [
+        f"SELECT {column.text} AS c, count(*) AS n FROM {source} WHERE {column.text} {word} {given} GROUP BY ALL"
+        for given in (literal, ":v")
+    ]
+    given = checks.rows(texts[1], [Parameter("v", type_, value)])
+    return checks.same((texts[0], checks.rows(texts[0])), (texts[1], given))
+
+
+def _limited(checks: Checks, random: Random) -> Disagreement | None:
+    text, _ = _query(checks, random)
+    count = random.choice((0, 1, 2, 5))
+    part = f"SELECT * FROM ({text}) LIMIT {count}"
+    rows, some = checks.rows(text), checks.rows(part)
+    rest = list(rows)
+    for row in some:
+        if not any(same_multiset([row], [other]) for other in rest):
+            return Disagreement("", (text, part), f"{row} is none of {_shown(rows)}")
+        rest.pop(next(i for i, other in enumerate(rest) if same_multiset([row], [other])))
+    if len(some) != min(count, len(rows)):
+        return Disagreement("", (text, part), f"{len(some)} rows of {len(rows)}")
+    return None
+
+
+def _distinct(checks: Checks, random: Random) -> Disagreement | None:
+    source, columns = checks.source(random)
+    chosen = random.sample(columns, random.randint(1, 3))
+    items = ", ".join(f"{c.text} AS c{i}" for i, c in enumerate(chosen))
+    texts = (
+        f"SELECT DISTINCT {items} FROM {source}",
+        f"SELECT {items} FROM {source} GROUP BY {', '.join(c.text for c in chosen)}",
+    )
+    return checks.same((texts[0], checks.rows(texts[0])), (texts[1], checks.rows(texts[1])))
+
+
+def _another_way(checks: Checks, random: Random) -> Disagreement | None:
+    text, _ = _query(checks, random)
+    rows = checks.rows(text)
+    for name in random.sample(tuple(WAYS), 2):
+        try:
+            other = Result(*_run(checks.session, text, WAYS[name])).rows()
+        except ResourceError:
+            continue  # too little memory is told, which is right
+        found = checks.same((text, rows), (f"{text} -- {name}", other))
+        if found is not None:
+            return found
+    return None
+
+
+def _run(session: Session, text: str, way: Callable[[Runner, Compiled], Iterator[Any]]) -> tuple[Any, list[Any]]:
+    command = parse_command(read_statement(text))
+    assert isinstance(command, QueryCommand)
+    env = session.runner.environment(session.state)
+    query, _ = session.runner.bind(command.tree, env)
+    compiled = compile_query(query, env.context)
+    return compiled.schema, list(way(session.runner, compiled))
+
+
+def _query(checks: Checks, random: Random) -> tuple[str, list[str]]:
+    """A query over the tables, and the names of its columns. The order of its rows does not matter."""
+    if random.random() < 0.4:
+        source, columns = checks.source(random)
+        chosen = random.sample(columns, random.randint(1, 4))
+        items = ", ".join(f"{c.text} AS c{i}" for i, c in enumerate(chosen))
+        text = f"SELECT {items} FROM {source} WHERE {checks.predicate(random, columns)}"
+        return text, [f"c{i}" for i in range(len(chosen))]
+    maker = Queries(random, checks.tables * 3)
+    tree, made = maker.select(2, ())
+    if maker.parameters:
+        raise RefusedError("parameters")
+    return str(tree), [c.text for c in made]
+
+
+def _shown(rows: Rows) -> str:
+    return f"{len(rows)} rows {rows[:6]}"
+
+
+RELATIONS: dict[str, Callable[[Checks, Random], Disagreement | None]] = {
+    "WHERE in three parts": _where,
+    "HAVING in three parts": _having,
+    "WHERE counted": _counted,
+    "a view is its text": _viewed,
+    "a parameter is its literal": _parametrised,
+    "LIMIT is a part": _limited,
+    "DISTINCT is GROUP BY": _distinct,
+    "run another way": _another_way,
+}
+
+
+def run(folder: Path, seed: int, statements: int, seconds: float) -> Checks:
+    """Check relations with tables in `folder`, until one of the bounds is reached."""
+    session = Session(open_runner(folder))
+    checks = Checks(session, make_tables(session))
+    begun = time.monotonic()
+    for number in range(statements):
+        if time.monotonic() - begun >= seconds:
+            break
+        checks.step(seed, number)
+    return checks
+
+
+def main() -> int:
+    """The command; 1 if something disagrees."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.metamorphic", description=__doc__)
+    parser.add_argument("--statements", type=int, default=5_000, help="stop after so many relations")
+    parser.add_argument("--seconds", type=float, default=300.0, help="stop after so long")
+    parser.add_argument("--seed", type=int, default=1, help="what they are made from")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="metamorphic-") as folder:
+        checks = run(Path(folder), given.seed, given.statements, given.seconds)
+    for name, count in sorted(checks.counts.items()):
+        print(f"{count:7} {name}")
+    for disagreement in checks.found:
+        print(disagreement)
+    return 1 if checks.found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
