@@ -24,7 +24,12 @@ from gateway.instants import BEYOND_CLOCK
 from gateway.sqltypes import StructType
 
 BATCH_ROWS = 16_384
-_UNREAD = "[FAILED_READ_FILE] "
+# Errors of our own reader, which come through the engine as text.
+_READERS: Mapping[str, type[GatewayError]] = {
+    "FAILED_READ_FILE": ServerError,
+    "DELTA_FILE_NOT_FOUND": ServerError,
+    "PATH_NOT_ALLOWED": UserError,
+}
 _LONG_SECONDS = 0.2  # reading a plan's metrics takes milliseconds, and what spills takes longer than this
 _SETTINGS = {
     "datafusion.sql_parser.dialect": "duckdb",
@@ -395,8 +400,9 @@ def engine_error(error: BaseException) -> GatewayError:
             "UNSUPPORTED_FEATURE.ENGINE",
             "A construct of this statement (such as the place of a subquery) is not supported.",
         )
-    if _UNREAD in text:  # our own reader's, which came through the engine
-        return ServerError("FAILED_READ_FILE", text.partition(_UNREAD)[2].partition(" SQLSTATE: ")[0])
+    for condition, kind in _READERS.items():
+        if f"Error: [{condition}] " in text:
+            return kind(condition, text.partition(f"[{condition}] ")[2].partition(" SQLSTATE: ")[0])
     if "Parquet" in text or "No such file" in text or "Object Store error" in text or "NotFound" in text:
         return ServerError("FAILED_READ_FILE", f"A data file cannot be read: {_first_line(text)}")
     traceback.print_exception(error)
