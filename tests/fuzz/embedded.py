@@ -42,6 +42,9 @@ class Embedded:
         except UnsupportedError as error:
             return Outcome("refused", condition=error.condition, message=error.message)
         except GatewayError as error:
+            # What is too large here would hang or end Spark's JVM.
+            if error.condition == "RESOURCE_EXHAUSTED":
+                return Outcome("refused", condition=error.condition, message=error.message)
             return Outcome("error", condition=error.condition, message=error.message)
         except Exception as error:  # noqa: BLE001 - a crash is a finding like any other
             return Outcome("error", condition=f"CRASH {type(error).__name__}", message=str(error))

@@ -23,6 +23,10 @@ def _internal(case: Case, difference: Difference, spark: Outcome, ours: Outcome)
     return spark.condition.startswith("INTERNAL_ERROR")
 
 
+def _cancelled(case: Case, difference: Difference, spark: Outcome, ours: Outcome) -> bool:
+    return spark.condition in ("OPERATION_CANCELED", "RESOURCE_EXHAUSTED")
+
+
 def _order_in_lists(case: Case, difference: Difference, spark: Outcome, ours: Outcome) -> bool:
     return difference.kind == "rows" and "unordered lists" in case.labels and len(spark.rows) == len(ours.rows)
 
@@ -53,6 +57,11 @@ EXCEPTIONS: tuple[Exempt, ...] = (
         "internal error",
         "Spark's own documentation calls INTERNAL_ERROR a bug of Spark's: there is no answer to compare with.",
         _internal,
+    ),
+    Exempt(
+        "too large for Spark",
+        "The statement was cancelled after 20 seconds, or took more than this Spark's heap: no answer to compare with.",
+        _cancelled,
     ),
     Exempt(
         "order in lists",

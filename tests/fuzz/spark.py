@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -34,6 +35,7 @@ QUICK = {
 }
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+_LONGEST_SECONDS = 20.0
 #: The types that parameters have here, as Python values that Spark takes for them.
 _PYTHON: dict[str, Callable[[str], Any]] = {"INT": int, "STRING": str, "DATE": datetime.date.fromisoformat}
 
@@ -73,11 +75,23 @@ class Spark:
                 return before
         return self._one(spark, statements[-1], case.parameters)
 
+    @contextlib.contextmanager
+    def _bounded(self) -> Iterator[None]:
+        """Cancels what takes too long, which is then an error like others."""
+        watch = threading.Timer(_LONGEST_SECONDS, self._root.sparkContext.cancelAllJobs)
+        watch.daemon = True
+        watch.start()
+        try:
+            yield
+        finally:
+            watch.cancel()
+
     def _one(self, spark: Any, text: str, parameters: Iterable[Parameter] = ()) -> Outcome:
         try:
             frame = spark.sql(text, args=_arguments(tuple(parameters)))
             schema: StructType = struct_of(parse_schema(json.loads(frame._jdf.schema().json())))
-            found = Result(schema, list(_batches(frame, schema)))
+            with self._bounded():
+                found = Result(schema, list(_batches(frame, schema)))
             return Outcome("answer", columns_of(schema), found.rows())
         except Exception as error:
             told = as_gateway_error(error, text, lambda at: at, lambda name: name)
