@@ -23,9 +23,9 @@ from benchmarks.measure import Row, show
 from gateway.engine.base import SessionState
 from gateway.errors import GatewayError
 from gateway.runner import make_runner
-from gateway.sql.command_nodes import Query
-from gateway.sql.commands import parse_command
-from gateway.sql.statement import read_statement
+from gateway.sql.read.command_nodes import Query
+from gateway.sql.read.commands import parse_command
+from gateway.sql.read.statement import read_statement
 
 ROUNDS = 5
 

@@ -9,7 +9,7 @@ from gateway.config.session import ENGINE
 from gateway.engine.base import Handover, Query, Source
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql.compile import Compiled
-from gateway.sql.statement import Kind, Statement
+from gateway.sql.read.statement import Kind, Statement
 
 EMBEDDED = "datafusion"
 SPARK = "spark"

@@ -20,7 +20,7 @@ from gateway.pipelines.definitions import (
 )
 from gateway.pipelines.project import Project, ProjectError
 from gateway.pipelines.registry import Registered
-from gateway.sql.tokens import QUOTED, STRING, scan
+from gateway.sql.read.tokens import QUOTED, STRING, scan
 
 _KINDS = (
     (("STREAMING", "TABLE"), STREAMING_TABLE),

@@ -19,16 +19,16 @@ from gateway.planner import Plan, asked_for, handed_over, honoured_there, uses_d
 from gateway.runner import commands
 from gateway.runner.definitions import declared, needed, temporary_view
 from gateway.runner.handler import Environment, Runner
-from gateway.sql import command_nodes as c
-from gateway.sql.commands import explained, parse_command
-from gateway.sql.cursor import DEFAULT_LIMITS
-from gateway.sql.identifiers import identified
-from gateway.sql.made_view import function_of, view_of
-from gateway.sql.parameters import bound_parameters
-from gateway.sql.spark_allowed import check_allowed
-from gateway.sql.statement import Statement as Read
-from gateway.sql.statement import read_statement, statement_end
-from gateway.sql.tokens import END, scan
+from gateway.sql.bind.parameters import bound_parameters
+from gateway.sql.read import command_nodes as c
+from gateway.sql.read.commands import explained, parse_command
+from gateway.sql.read.cursor import DEFAULT_LIMITS
+from gateway.sql.read.identifiers import identified
+from gateway.sql.read.made_view import function_of, view_of
+from gateway.sql.read.statement import Statement as Read
+from gateway.sql.read.statement import read_statement, statement_end
+from gateway.sql.read.tokens import END, scan
+from gateway.sql.spark.allowed import check_allowed
 
 Routed = tuple[str, str, tuple[SessionChange, ...]]
 _MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "UNRESOLVED_ROUTINE", "UNRESOLVED_TABLE_VALUED_FUNCTION")

@@ -18,10 +18,10 @@ from gateway.planner import described
 from gateway.runner import views, writes
 from gateway.runner.answer import Answer, done, rows_of, strings
 from gateway.runner.patterns import hive
-from gateway.sql import command_nodes as c
-from gateway.sql import literals
+from gateway.sql.bind import literals
 from gateway.sql.functions import public_names
-from gateway.sql.spark_literals import quoted_text
+from gateway.sql.read import command_nodes as c
+from gateway.sql.spark.literals import quoted_text
 from gateway.sqltypes import BOOLEAN, STRING, IntervalType, StructField, quote_if_needed, struct
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import time
 
 from gateway.config.session import GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS, TIMEZONE
 from gateway.jobs import SessionState
-from gateway.sql.catalogue import Clock, Context
+from gateway.sql.typed.catalogue import Clock, Context
 
 _FLAGS = (GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS)
 

@@ -11,11 +11,11 @@ from gateway.delta.schema import parse_schema
 from gateway.engine.base import Definition, SessionChange, SessionState, TempView
 from gateway.errors import UnsupportedError
 from gateway.runner.context import context_of
-from gateway.sql.definitions import Defined, defined
-from gateway.sql.made_view import MadeView
-from gateway.sql.spark_literals import quoted_text, spark_value
-from gateway.sql.statement import Statement as Read
-from gateway.sql.statement import read_statement
+from gateway.sql.read.definitions import Defined, defined
+from gateway.sql.read.made_view import MadeView
+from gateway.sql.read.statement import Statement as Read
+from gateway.sql.read.statement import read_statement
+from gateway.sql.spark.literals import quoted_text, spark_value
 from gateway.sqltypes import StructType
 
 _WITHOUT_TEXT = ("array", "map", "struct", "variant", "binary")

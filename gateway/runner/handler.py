@@ -38,17 +38,17 @@ from gateway.runner.context import context_of, meaning_of
 from gateway.runner.definitions import needed
 from gateway.runner.objects import called_function
 from gateway.runner.tables import StatementTables
-from gateway.sql.catalogue import Context
-from gateway.sql.command_nodes import Query
-from gateway.sql.commands import explained, parse_command
+from gateway.sql.bind.parameters import bound_parameters
+from gateway.sql.bind.resolve import Binder, BoundQuery
 from gateway.sql.compile import Compiled, bind, compile_query
-from gateway.sql.identifiers import identified
-from gateway.sql.parameters import bound_parameters
-from gateway.sql.resolve import Binder, BoundQuery
-from gateway.sql.spark_allowed import check_allowed
-from gateway.sql.statement import Statement as Read
-from gateway.sql.statement import read_statement
-from gateway.sql.tokens import span_of_token
+from gateway.sql.read.command_nodes import Query
+from gateway.sql.read.commands import explained, parse_command
+from gateway.sql.read.identifiers import identified
+from gateway.sql.read.statement import Statement as Read
+from gateway.sql.read.statement import read_statement
+from gateway.sql.read.tokens import span_of_token
+from gateway.sql.spark.allowed import check_allowed
+from gateway.sql.typed.catalogue import Context
 
 _UNKNOWN_FUNCTION = ("UNRESOLVED_ROUTINE", "UNRESOLVED_TABLE_VALUED_FUNCTION")
 

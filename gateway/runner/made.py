@@ -28,13 +28,13 @@ from gateway.runner.context import context_of, meaning_of
 from gateway.runner.registered import spark_name
 from gateway.runner.sent import sent
 from gateway.runner.tables import StatementTables
-from gateway.sql.made_table import table_format
-from gateway.sql.made_view import MadeFunction, MadeView, clauses
-from gateway.sql.respell import Head, Mention, Respelt, database
-from gateway.sql.scope import quote_part
-from gateway.sql.statement import Statement as Read
-from gateway.sql.statement import read_statement
-from gateway.sql.tokens import END, STRING
+from gateway.sql.read.identifiers import quote_part
+from gateway.sql.read.made_view import MadeFunction, MadeView, clauses
+from gateway.sql.read.statement import Statement as Read
+from gateway.sql.read.statement import read_statement
+from gateway.sql.read.tokens import END, STRING
+from gateway.sql.spark.made_table import table_format
+from gateway.sql.spark.respell import Head, Mention, Respelt, database
 from gateway.sqltypes import StructType
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from gateway.catalog.objects import StoredTable, StoredView
 from gateway.errors import Span, UnsupportedError, UserError
 from gateway.jobs import TempView
 from gateway.runner.tables import StatementTables
-from gateway.sql.respell import called_names
-from gateway.sql.statement import Statement as Read
-from gateway.sql.statement import read_statement
+from gateway.sql.read.statement import Statement as Read
+from gateway.sql.read.statement import read_statement
+from gateway.sql.spark.respell import called_names
 from gateway.sqltypes import StructField, StructType, struct
 
 

@@ -25,15 +25,15 @@ from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.mirror import Mirror, MirroredObject, MirroredTable
 from gateway.errors import CanceledError, GatewayError, unsupported
 from gateway.runner.sent import sent
-from gateway.sql.coerce import can_upcast, nullable_inside, plain
-from gateway.sql.made_table import check_definition
-from gateway.sql.made_view import EVOLUTION, clauses, function_of
-from gateway.sql.respell import Head, Respelt, database
-from gateway.sql.scope import quote_part
-from gateway.sql.spark_literals import quoted_text
-from gateway.sql.statement import Statement as Read
-from gateway.sql.statement import read_statement
-from gateway.sql.view_columns import columns_of, columns_of_temporary, no_upcast
+from gateway.sql.bind.view_columns import columns_of, columns_of_temporary, no_upcast
+from gateway.sql.read.identifiers import quote_part
+from gateway.sql.read.made_view import EVOLUTION, clauses, function_of
+from gateway.sql.read.statement import Statement as Read
+from gateway.sql.read.statement import read_statement
+from gateway.sql.spark.literals import quoted_text
+from gateway.sql.spark.made_table import check_definition
+from gateway.sql.spark.respell import Head, Respelt, database
+from gateway.sql.typed.coerce import can_upcast, nullable_inside, plain
 from gateway.sqltypes import StructField, StructType, struct
 
 #: Settings of a session under which a text may mean something else, with Spark's names.

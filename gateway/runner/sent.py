@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.engine.spark.parsed import table_names
 from gateway.errors import Span, unsupported
-from gateway.sql.respell import SPARK_CATALOG, Respelt, database
+from gateway.sql.spark.respell import SPARK_CATALOG, Respelt, database
 
 _SPACE = r"(?:\s|/[*].*?[*]/)*"
 

@@ -39,34 +39,16 @@ from gateway.runner.context import context_of
 from gateway.runner.readable import check_readable
 from gateway.runner.registered import SPARK_SETTINGS, Registered, Registrar, text_as_made
 from gateway.runner.sent import sent
-from gateway.sql.bound import Lit
+from gateway.sql.bind.parameters import bound_parameters
 from gateway.sql.functions.names import SPARK_NAMES
-from gateway.sql.identifiers import identified
-from gateway.sql.made_table import table_format
-from gateway.sql.made_view import MadeView, clauses, function_of, view_of
-from gateway.sql.parameters import bound_parameters
-from gateway.sql.respell import (
-    SPARK_CATALOG,
-    Head,
-    Mention,
-    Naming,
-    Respelt,
-    database,
-    names_back,
-    respell,
-)
-from gateway.sql.scope import quote_part
-from gateway.sql.statement import Kind, read_statement, verb_of
-from gateway.sql.statement import Statement as Read
-from gateway.sqltypes import (
-    BIGINT,
-    INTERVAL,
-    VARIANT,
-    DataType,
-    StructField,
-    StructType,
-    struct,
-)
+from gateway.sql.read.identifiers import identified, quote_part
+from gateway.sql.read.made_view import MadeView, clauses, function_of, view_of
+from gateway.sql.read.statement import Kind, read_statement, verb_of
+from gateway.sql.read.statement import Statement as Read
+from gateway.sql.spark.made_table import table_format
+from gateway.sql.spark.respell import SPARK_CATALOG, Head, Mention, Naming, Respelt, database, names_back, respell
+from gateway.sql.typed.nodes import Lit
+from gateway.sqltypes import BIGINT, INTERVAL, VARIANT, DataType, StructField, StructType, struct
 
 _AFFECTED = struct(StructField("num_affected_rows", BIGINT))
 _MERGED = struct(

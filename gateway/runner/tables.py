@@ -16,8 +16,8 @@ from gateway.config.session import TIMEZONE
 from gateway.delta.files import open_files
 from gateway.engine.base import TempView
 from gateway.errors import Span, UserError, unsupported
-from gateway.sql.command_nodes import Query
-from gateway.sql.commands import parse_statement
+from gateway.sql.read.command_nodes import Query
+from gateway.sql.read.commands import parse_statement
 
 
 class StatementTables:

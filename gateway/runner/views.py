@@ -16,10 +16,10 @@ from gateway.errors import GatewayError, UserError, unsupported
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done
 from gateway.runner.context import meaning_of
-from gateway.sql import command_nodes as c
-from gateway.sql.commands import parse_statement
 from gateway.sql.compile import compile_query
-from gateway.sql.made_view import clauses
+from gateway.sql.read import command_nodes as c
+from gateway.sql.read.commands import parse_statement
+from gateway.sql.read.made_view import clauses
 from gateway.sqltypes import StructField
 
 if TYPE_CHECKING:

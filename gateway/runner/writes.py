@@ -16,12 +16,12 @@ from gateway.planner import plan
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done, rows_of
 from gateway.runner.views import is_view
-from gateway.sql import bound as b
-from gateway.sql import command_nodes as c
-from gateway.sql.assignment import Assigned, assigned, overflown, too_few, too_many
-from gateway.sql.coerce import coerced
+from gateway.sql.bind.resolve import Binder, BoundQuery
 from gateway.sql.compile import compile_query, projected, stored
-from gateway.sql.resolve import Binder, BoundQuery
+from gateway.sql.read import command_nodes as c
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.assignment import Assigned, assigned, overflown, too_few, too_many
+from gateway.sql.typed.coerce import coerced
 from gateway.sqltypes import BIGINT, VOID, StructField, StructType, struct
 
 if TYPE_CHECKING:

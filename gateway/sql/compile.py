@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 from gateway.delta.predicates import Predicate
 from gateway.jobs import TempView
-from gateway.sql import bound as b
-from gateway.sql.bound import Expr, Lit, Project, Rel
-from gateway.sql.bounds import Bounds
-from gateway.sql.catalogue import Context
-from gateway.sql.coerce import coerced
-from gateway.sql.existence import rewritten
+from gateway.sql.bind.relations import Tables
+from gateway.sql.bind.resolve import Binder, BoundQuery, Node
 from gateway.sql.functions import CATALOGUE
-from gateway.sql.generate import Generated, Generator, ScanUse
-from gateway.sql.lower import Lowering
-from gateway.sql.pushdown import Hints
-from gateway.sql.reads import needed_columns
-from gateway.sql.relations import Tables
-from gateway.sql.resolve import Binder, BoundQuery, Node
+from gateway.sql.lowering.bounds import Bounds
+from gateway.sql.lowering.existence import rewritten
+from gateway.sql.lowering.expressions import Lowering
+from gateway.sql.lowering.generate import Generated, Generator, ScanUse
+from gateway.sql.lowering.pushdown import Hints
+from gateway.sql.lowering.reads import needed_columns
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.catalogue import Context
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.nodes import Expr, Lit, Project, Rel
 from gateway.sqltypes import StructType
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from gateway.errors import UnsupportedError
 from gateway.runner.handler import Runner
-from gateway.sql.literals import interval_display
+from gateway.sql.bind.literals import interval_display
 from gateway.sqltypes import ArrayType, DataType, IntervalType, MapType, StructType
 from tests.conformance.session import Session, open_runner
 

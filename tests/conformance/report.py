@@ -17,8 +17,10 @@ from gateway.errors import GatewayError, UnsupportedError
 from tests.conformance import corpora
 from tests.conformance.session import Session, open_runner
 from tests.fix_shared import ROOT
-from tests.unit.sql import test_coercion, test_column_names, test_hazards
+from tests.unit.sql import test_hazards
+from tests.unit.sql.bind import test_column_names
 from tests.unit.sql.functions import probe_runner
+from tests.unit.sql.typed import test_coercion
 
 DOC = ROOT / "docs" / "conformance.md"
 

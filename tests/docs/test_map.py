@@ -1,5 +1,6 @@
 """The map in gateway/README.md agrees with the disk and with the layers that import-linter checks."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -20,6 +21,18 @@ def test_every_package_is_on_the_map() -> None:
     assert not missing, f"gateway/README.md lacks {sorted(missing)}"
     gone = set(rows) - _modules()
     assert not gone, f"gateway/README.md names {sorted(gone)}, which do not exist"
+
+
+def test_every_room_of_sql_is_on_the_map_in_the_order_of_the_layers() -> None:
+    lines = (PACKAGE / "README.md").read_text().splitlines()
+    rooms = [line.split("**")[1] for line in lines if line.startswith("| **")]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(c["layers"] for c in contracts if c["name"] == "Phases of sql")
+    assert ["compile", *rooms] == [part.strip(" ()") for layer in layers for part in layer.split("|")]
+    for line in (x for x in lines if x.startswith("| **")):
+        room = PACKAGE / "sql" / line.split("**")[1]
+        named = set(re.findall(r"`(\w+)`", line))
+        assert named <= {m.stem for m in room.glob("*.py")}, f"the map names {named} in {room.name}"
 
 
 def test_layers_of_the_map_are_those_that_are_checked() -> None:

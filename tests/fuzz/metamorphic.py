@@ -25,10 +25,10 @@ from gateway.errors import GatewayError, ResourceError
 from gateway.jobs import Parameter
 from gateway.planner import plan
 from gateway.runner.handler import Runner
-from gateway.sql.command_nodes import Query as QueryCommand
-from gateway.sql.commands import parse_command
 from gateway.sql.compile import Compiled, compile_query
-from gateway.sql.statement import read_statement
+from gateway.sql.read.command_nodes import Query as QueryCommand
+from gateway.sql.read.commands import parse_command
+from gateway.sql.read.statement import read_statement
 from tests.conformance.session import Result, Session, open_runner
 from tests.fuzz.compare import same_multiset
 from tests.fuzz.expressions import Expressions

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from gateway.errors import GatewayError
 from gateway.sql.functions import CATALOGUE
 from tests.fuzz.brackets import arguments, items
-from tests.unit.sql.analysis import analysed
+from tests.unit.sql.bind.analysis import analysed
 from tests.unit.sql.functions.probe_runner import probes
 
 # What tells of the clock, of chance, of the session or of the machine; what is there to fail; what is slow by design.

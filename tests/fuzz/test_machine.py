@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from gateway.sql.commands import parse_command
-from gateway.sql.statement import read_statement
+from gateway.sql.read.commands import parse_command
+from gateway.sql.read.statement import read_statement
 from tests.fuzz import batches, brackets, neighbours, queries, sessions
 from tests.fuzz.compare import compare
 from tests.fuzz.embedded import Embedded

@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from gateway.sql.bound import Lit
-from gateway.sql.spark_literals import spark_literal
+from gateway.sql.spark.literals import spark_literal
+from gateway.sql.typed.nodes import Lit
 from gateway.sqltypes import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, IntervalType
 from tests.fix_server import Connect
 from tests.fix_spark import Sql
-from tests.unit.sql.test_spark_literals import LITERALS
+from tests.unit.sql.spark.test_literals import LITERALS
 
 pytestmark = pytest.mark.spark
 

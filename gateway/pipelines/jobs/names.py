@@ -14,7 +14,7 @@ from typing import Any
 
 from gateway.catalog.local import LocalCatalog
 from gateway.pipelines.jobs.places import CATALOG, literal, quoted
-from gateway.sql.tokens import QUOTED, scan
+from gateway.sql.read.tokens import QUOTED, scan
 
 Catalogs = Mapping[str, LocalCatalog]
 

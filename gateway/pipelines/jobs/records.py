@@ -21,7 +21,7 @@ from gateway.errors import ConfigError
 from gateway.pipelines.jobs.columns import by_name, check_names, is_lossless, widest
 from gateway.pipelines.jobs.places import literal, quoted
 from gateway.pipelines.jobs.sources import CSV, JSON, PARQUET, SourceFile, file_of
-from gateway.sql.made_table import FILE_OPTIONS
+from gateway.sql.spark.made_table import FILE_OPTIONS
 
 RAW, REASON, COLUMN, FILE = "__gateway_raw", "__gateway_reason", "__gateway_column", "__gateway_file"
 _OWN = (RAW, REASON, COLUMN, FILE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gateway.sql.catalogue import catalogue
 from gateway.sql.functions import (
     aggregates,
     arrays,
@@ -27,6 +26,7 @@ from gateway.sql.functions import (
 )
 from gateway.sql.functions.aggregates import NOT_AS_WINDOW
 from gateway.sql.functions.names import SPARK_NAMES
+from gateway.sql.typed.catalogue import catalogue
 
 CATALOGUE = catalogue(
     operators.ROWS,

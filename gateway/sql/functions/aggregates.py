@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from gateway.errors import UnsupportedError, UserError
-from gateway.sql import bound
-from gateway.sql.bound import Agg, AggFn, Expr, Lit, SortKey
-from gateway.sql.catalogue import BOUNDED, Context, Function, Lower, Site, bind_call, coerce_args, make, param
-from gateway.sql.coerce import arithmetic_decimal, coerced, implicit_type
 from gateway.sql.functions.constants import constant, folded
 from gateway.sql.functions.lowerings import both, engine_cast, not_null, refused, text
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import BOUNDED, Context, Function, Lower, Site, bind_call, coerce_args, make, param
+from gateway.sql.typed.coerce import arithmetic_decimal, coerced, implicit_type
+from gateway.sql.typed.keys import key
+from gateway.sql.typed.nodes import Agg, AggFn, Expr, Lit, SortKey
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -376,7 +377,7 @@ def _bind_listagg(function: Function, site: Site) -> Expr:
 
 def _uncast(e: Expr) -> Any:
     """The key of what an expression casts to STRING."""
-    return bound.key(e.arg if isinstance(e, bound.Cast) and e.type == STRING else e)
+    return key(e.arg if isinstance(e, bound.Cast) and e.type == STRING else e)
 
 
 def _listagg(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gateway.errors import UserError
-from gateway.sql import bound
-from gateway.sql.bound import Call, Col, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Site, coerce_args, make, param
-from gateway.sql.coerce import coerced, implicit_type, least_common_of, least_common_type, plain
 from gateway.sql.functions.collections import array_of, check_count, has_map, udf_lower
 from gateway.sql.functions.lowerings import refused
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
+from gateway.sql.typed.coerce import coerced, implicit_type, least_common_of, least_common_type, plain
+from gateway.sql.typed.nodes import Call, Col, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,

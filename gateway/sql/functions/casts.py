@@ -10,11 +10,11 @@ from decimal import ROUND_HALF_UP, Decimal
 from decimal import Context as Digits
 
 from gateway import instants
-from gateway.sql import bound
-from gateway.sql.bound import Cast, Expr, Lit
-from gateway.sql.catalogue import Context
-from gateway.sql.coerce import decimal_for, plain
 from gateway.sql.functions.lowerings import raises
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context
+from gateway.sql.typed.coerce import decimal_for, plain
+from gateway.sql.typed.nodes import Cast, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -246,3 +246,7 @@ def _folded_text(text: str, target: DataType, context: Context | None) -> object
 def _folded_decimal(value: Decimal, target: DecimalType) -> Decimal | None:
     rounded = value.quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, _EXACT)
     return None if rounded and rounded.adjusted() >= target.precision - target.scale else rounded
+
+
+#: Texts that are a BOOLEAN, in lower case and without blanks around.
+TRUTHS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(("false", "f", "no", "n", "0"), False)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.errors import UserError
-from gateway.sql import bound
-from gateway.sql.bound import Call, Cast, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Lower, Site, bind_call, coerce_args, make, param
-from gateway.sql.coerce import coerced, implicit_type, least_common_of, least_common_type, plain
 from gateway.sql.functions.lowerings import literal, refused
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Lower, Site, bind_call, coerce_args, make, param
+from gateway.sql.typed.coerce import coerced, implicit_type, least_common_of, least_common_type, plain
+from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,

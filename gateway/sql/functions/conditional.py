@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 
 from gateway.errors import UnsupportedError
-from gateway.sql import bound
-from gateway.sql.bound import Call, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Lower, Site, coerce_args, make, param
-from gateway.sql.coerce import coerced, least_common_of
 from gateway.sql.functions.lowerings import equals, lazy_case, not_null, raises, refused, text
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, param
+from gateway.sql.typed.coerce import coerced, least_common_of
+from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     BOOLEAN,
     DOUBLE,

@@ -6,9 +6,9 @@ from decimal import Decimal
 from struct import pack, unpack
 from typing import Any
 
-from gateway.sql.bound import Cast, Expr, Lit
-from gateway.sql.catalogue import Site
 from gateway.sql.functions.casts import fold_cast
+from gateway.sql.typed.catalogue import Site
+from gateway.sql.typed.nodes import Cast, Expr, Lit
 from gateway.sqltypes import DOUBLE, FLOAT, INT, DataType
 
 

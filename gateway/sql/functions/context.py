@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gateway import instants
-from gateway.sql import bound
-from gateway.sql.bound import Call, Expr
-from gateway.sql.catalogue import Context, Function, Lower
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Lower
+from gateway.sql.typed.nodes import Call, Expr
 from gateway.sqltypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
 
 SPARK_VERSION = "4.2.0"

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from gateway import instants
 from gateway.errors import UserError
-from gateway.sql import bound
-from gateway.sql.bound import Call, Cast, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Lower, Site, coerce_args, make, nullable_of, param
-from gateway.sql.coerce import can_cast, coerced, plain
 from gateway.sql.functions.intervals import folded_add
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, nullable_of, param
+from gateway.sql.typed.coerce import can_cast, coerced, plain
+from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,

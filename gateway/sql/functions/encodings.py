@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from gateway.errors import UnsupportedError, UserError
-from gateway.sql import bound
-from gateway.sql.bound import Call, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Site, coerce_args, make, param
-from gateway.sql.coerce import coerced, least_common_of
 from gateway.sql.functions.constants import folded
-from gateway.sql.functions.lowerings import (
-    kernel,
-)
-from gateway.sqltypes import (
-    BINARY,
-    BOOLEAN,
-    STRING,
-    VOID,
-)
+from gateway.sql.functions.lowerings import kernel
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
+from gateway.sql.typed.coerce import coerced, least_common_of
+from gateway.sql.typed.nodes import Call, Expr, Lit
+from gateway.sqltypes import BINARY, BOOLEAN, STRING, VOID
 
 _STRING_OR_BINARY = param("string", BINARY)
 

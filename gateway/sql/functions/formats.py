@@ -9,13 +9,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 from gateway.errors import UserError
-from gateway.sql import bound
-from gateway.sql.bound import Call, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Site, bind_call, coerce_args, make, param
-from gateway.sql.coerce import coerced, decimal_for, implicit_type
 from gateway.sql.functions import datetimes, encodings, maths, strings
 from gateway.sql.functions.constants import folded
 from gateway.sql.functions.lowerings import text
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Site, bind_call, coerce_args, make, param
+from gateway.sql.typed.coerce import coerced, decimal_for, implicit_type
+from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     BINARY,
     DOUBLE,

@@ -7,11 +7,11 @@ never NULL, so their fields can be read without a guard.
 from __future__ import annotations
 
 from gateway.errors import UserError
-from gateway.sql import bound
-from gateway.sql.bound import Call, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Lower, Site, make
-from gateway.sql.coerce import coerced, least_common_type, plain
 from gateway.sql.functions.lowerings import refused
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make
+from gateway.sql.typed.coerce import coerced, least_common_type, plain
+from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     INT,
     STRING,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gateway.sql import bound
-from gateway.sql.bound import Call, Expr
-from gateway.sql.catalogue import Context, Function, Lower, Site, make, param
 from gateway.sql.functions.lowerings import kernel, refused
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make, param
+from gateway.sql.typed.nodes import Call, Expr
 from gateway.sqltypes import BIGINT, BINARY, INT, STRING, DataType, IntervalType, MapType
 
 

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from gateway import instants
-from gateway.sql import bound
-from gateway.sql.bound import Call, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Lower, param
-from gateway.sqltypes import (
-    DATE,
-    DAY_TIME,
-    INT,
-    TIMESTAMP,
-    YEAR_MONTH,
-    DataType,
-    decimal,
-)
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Lower, param
+from gateway.sql.typed.nodes import Call, Expr, Lit
+from gateway.sqltypes import DATE, DAY_TIME, INT, TIMESTAMP, YEAR_MONTH, DataType, decimal
 
 
 def _constants(*args: Expr) -> list[int] | None:

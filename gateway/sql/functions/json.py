@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gateway.errors import UnsupportedError, UserError
-from gateway.sql import bound
-from gateway.sql.bound import Call, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Site, coerce_args, make, param
-from gateway.sql.coerce import plain
-from gateway.sql.datatypes import parse_type
 from gateway.sql.functions.lowerings import kernel
+from gateway.sql.read.datatypes import parse_type
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
+from gateway.sql.typed.coerce import plain
+from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     INT,
     STRING,

@@ -9,11 +9,11 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from gateway.errors import UserError
-from gateway.sql import bound
-from gateway.sql.bound import Call, Expr, Lambda, LambdaVar, Lit
-from gateway.sql.catalogue import Context, Function, OpenLambda, Site, make
-from gateway.sql.coerce import coerced, plain
 from gateway.sql.functions.lowerings import refused
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, OpenLambda, Site, make
+from gateway.sql.typed.coerce import coerced, plain
+from gateway.sql.typed.nodes import Call, Expr, Lambda, LambdaVar, Lit
 from gateway.sqltypes import (
     BOOLEAN,
     INT,

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from gateway.errors import UnsupportedError
-from gateway.sql import bound
-from gateway.sql.bound import Agg, Call, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Lower
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Lower
+from gateway.sql.typed.nodes import Agg, Call, Expr, Lit
+from gateway.sql.typed.walk import children
 from gateway.sqltypes import BINARY, BOOLEAN, INT, STRING, DataType
 
 
@@ -114,7 +115,7 @@ def same_type(args: tuple[Expr, ...]) -> DataType:
 
 def raises(expr: Expr) -> bool:
     """Whether the engine-level `expr` can fail for some row."""
-    return bool(getattr(expr, "raises", False)) or any(raises(c) for c in bound.children(expr))
+    return bool(getattr(expr, "raises", False)) or any(raises(c) for c in children(expr))
 
 
 def lazy_case(type_: DataType, *whens: tuple[Expr, Expr], otherwise: Expr | None = None) -> Expr:

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from gateway.errors import UserError
-from gateway.sql import bound
-from gateway.sql.bound import Call, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Site, make, param
-from gateway.sql.coerce import coerced, least_common_of, plain
 from gateway.sql.functions.arrays import shared_type
 from gateway.sql.functions.collections import array_of, check_count, has_map, udf_lower
 from gateway.sql.functions.lowerings import refused
-from gateway.sqltypes import (
-    BOOLEAN,
-    STRING,
-    VOID,
-    ArrayType,
-    MapType,
-    StructField,
-    StructType,
-    array,
-    map_of,
-    struct,
-)
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Site, make, param
+from gateway.sql.typed.coerce import coerced, least_common_of, plain
+from gateway.sql.typed.nodes import Call, Expr, Lit
+from gateway.sqltypes import BOOLEAN, STRING, VOID, ArrayType, MapType, StructField, StructType, array, map_of, struct
 
 
 def _one_map(site: Site) -> MapType:

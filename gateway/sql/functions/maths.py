@@ -6,21 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gateway.errors import UnsupportedError, UserError, unsupported
-from gateway.sql import bound
-from gateway.sql.bound import Call, Cast, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Lower, Param, Site, coerce_args, make, param
-from gateway.sql.coerce import accepts, coerced, decimal_for, implicit_type, least_common_of
 from gateway.sql.functions.constants import constant
-from gateway.sql.functions.lowerings import (
-    at_most,
-    either,
-    kernel,
-    less_than,
-    literal,
-    native,
-    refused,
-)
+from gateway.sql.functions.lowerings import at_most, either, kernel, less_than, literal, native, refused
 from gateway.sql.functions.operators import LOWER_NEGATIVE, LOWER_POSITIVE, bind_binary, bind_unary
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Lower, Param, Site, coerce_args, make, param
+from gateway.sql.typed.coerce import accepts, coerced, decimal_for, implicit_type, least_common_of
+from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,
     BINARY,

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway.errors import Span, UserError, unsupported
-from gateway.sql import bound as b
-from gateway.sql.bound import Call, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Site, coerce_args, param
-from gateway.sql.coerce import (
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, param
+from gateway.sql.typed.coerce import (
     arithmetic_decimal,
     coerced,
     comparable_type,
@@ -22,6 +21,7 @@ from gateway.sql.coerce import (
     plain,
     wider_decimal,
 )
+from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gateway.errors import UserError
-from gateway.sql import bound
-from gateway.sql.bound import Call, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Site, coerce_args, make, param
 from gateway.sql.functions.lowerings import integer, kernel
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
+from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import BOOLEAN, INT, STRING, array
 
 _META = frozenset("\\^$.|?*+()[]{}")

@@ -7,10 +7,6 @@ from decimal import Decimal
 from typing import Any
 
 from gateway.errors import UnsupportedError, UserError, unsupported
-from gateway.sql import bound
-from gateway.sql.bound import Agg, AggFn, Call, Cast, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Lower, Site, make, param
-from gateway.sql.coerce import coerced, implicit_type
 from gateway.sql.functions.aggregates import (
     NOT_AS_WINDOW,
     aggregate,
@@ -23,6 +19,10 @@ from gateway.sql.functions.aggregates import (
 )
 from gateway.sql.functions.constants import constant, folded
 from gateway.sql.functions.lowerings import both, engine_cast, equals, not_null, refused
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make, param
+from gateway.sql.typed.coerce import coerced, implicit_type
+from gateway.sql.typed.nodes import Agg, AggFn, Call, Cast, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,

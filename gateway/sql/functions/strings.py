@@ -8,10 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway.errors import UnsupportedError, UserError, unsupported
-from gateway.sql import bound
-from gateway.sql.bound import Call, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Lower, Site, coerce_args, make, param
-from gateway.sql.coerce import coerced, least_common_of, least_common_type
 from gateway.sql.functions.collections import lower_concat_arrays, lower_reverse_array
 from gateway.sql.functions.constants import folded
 from gateway.sql.functions.lowerings import (
@@ -27,17 +23,11 @@ from gateway.sql.functions.lowerings import (
     same_type,
     text,
 )
-from gateway.sqltypes import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    INT,
-    STRING,
-    VOID,
-    ArrayType,
-    DataType,
-    is_nested,
-)
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, param
+from gateway.sql.typed.coerce import coerced, least_common_of, least_common_type
+from gateway.sql.typed.nodes import Call, Expr, Lit
+from gateway.sqltypes import BIGINT, BINARY, BOOLEAN, INT, STRING, VOID, ArrayType, DataType, is_nested
 
 _MAX_INT = 2147483647
 _STRING_OR_BINARY = param("string", BINARY)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gateway.errors import UserError
-from gateway.sql import bound
-from gateway.sql.bound import Call, Cast, Expr, Lit
-from gateway.sql.catalogue import Context, Function, Lower, Site, make
-from gateway.sql.coerce import coerced, implicit_type
 from gateway.sql.functions.lowerings import engine_cast, integer, refused
+from gateway.sql.typed import nodes as bound
+from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make
+from gateway.sql.typed.coerce import coerced, implicit_type
+from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
 from gateway.sqltypes import BIGINT, DOUBLE, INT, VOID, DataType, is_integral
 
 

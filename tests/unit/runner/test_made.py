@@ -13,9 +13,9 @@ import pytest
 from gateway.catalog.local import LocalCatalog
 from gateway.delta import write
 from gateway.runner.made import definition_of, making
-from gateway.sql.statement import read_statement
+from gateway.sql.read.statement import read_statement
 from gateway.sqltypes import BIGINT, StructField, struct
-from tests.unit.sql.test_respell import respelt
+from tests.unit.sql.spark.test_respell import respelt
 
 EMIT = cast(Any, SimpleNamespace(cancelled=False))
 

@@ -12,7 +12,7 @@ from gateway.engine.base import HandedOverError
 from gateway.errors import UnsupportedError, UserError
 from gateway.planner import confirmed
 from gateway.runner import make_runner
-from gateway.sql.statement import read_statement
+from gateway.sql.read.statement import read_statement
 from tests.unit.runner.session import Session
 
 ABOVE = 4_000

@@ -9,18 +9,7 @@ import pytest
 
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import IMPLEMENTATIONS, RowError, load, row_error_in
-from gateway.sqltypes import (
-    BIGINT,
-    BOOLEAN,
-    DOUBLE,
-    INT,
-    STRING,
-    DataType,
-    StructField,
-    array,
-    map_of,
-    struct,
-)
+from gateway.sqltypes import BIGINT, BOOLEAN, DOUBLE, INT, STRING, DataType, StructField, array, map_of, struct
 
 NAN = float("nan")
 load()

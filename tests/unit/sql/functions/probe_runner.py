@@ -21,14 +21,7 @@ import pyarrow as pa
 from gateway.engine.base import Planned, SessionState, Statement
 from gateway.errors import GatewayError
 from gateway.runner import make_runner
-from gateway.sqltypes import (
-    ArrayType,
-    DataType,
-    DecimalType,
-    IntervalType,
-    MapType,
-    StructType,
-)
+from gateway.sqltypes import ArrayType, DataType, DecimalType, IntervalType, MapType, StructType
 
 DATA = Path(__file__).parents[3] / "data" / "function-probes.jsonl.gz"
 

@@ -1,0 +1,245 @@
+"""Names of unaliased expressions: Spark's pretty-printed resolved expression (sql-semantics section 6, column-names.csv)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+from gateway.sql.bind import literals
+from gateway.sql.typed.catalogue import Catalogue
+from gateway.sql.typed.nodes import (
+    Agg,
+    Bound,
+    Call,
+    Case,
+    Cast,
+    Col,
+    Expr,
+    Frame,
+    Lambda,
+    LambdaVar,
+    Lit,
+    SortKey,
+    Subquery,
+    Window,
+)
+from gateway.sqltypes import DataType, is_integral, is_interval, is_nested
+
+_INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<", ">", "<=", ">=", "<=>", "&", "|", "^", "div", "<<", ">>", ">>>"})
+_WORDS = {"and": "AND", "or": "OR"}
+_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
+
+
+class Names:
+    """Prints bound expressions."""
+
+    def __init__(self, catalogue: Catalogue, time_zone: str) -> None:
+        self.catalogue = catalogue
+        self.time_zone = time_zone
+
+    def of(self, expr: Expr) -> str:
+        """The name of a select item: `text`, but the column's name for a cast of a plain column."""
+        if isinstance(expr, Cast) and not expr.implicit and isinstance(expr.arg, Col):
+            return expr.arg.name
+        if isinstance(expr, Call) and expr.fn == "_null_item":
+            return self._item(expr)
+        return self.text(expr)
+
+    def text(self, e: Expr) -> str:
+        """The expression as Spark prints it inside a name."""
+        if isinstance(e, Col):
+            return e.name
+        if isinstance(e, Lit):
+            return literals.shown(e, self.time_zone)
+        if isinstance(e, Call):
+            return self._call(e)
+        if isinstance(e, Cast):
+            if e.implicit or is_nested(e.type):
+                return self.text(e.arg)
+            return f"{'TRY_CAST' if e.is_try else 'CAST'}({self.text(e.arg)} AS {_type(e.type)})"
+        if isinstance(e, Case):
+            parts = [f"WHEN {self.text(c)} THEN {self.text(v)}" for c, v in e.whens]
+            if e.otherwise is not None:
+                parts.append(f"ELSE {self.text(e.otherwise)}")
+            return f"CASE {' '.join(parts)} END"
+        if isinstance(e, Agg):
+            return self._agg(e)
+        if isinstance(e, Window):
+            return self._window(e)
+        if isinstance(e, Subquery):
+            return self._subquery(e)
+        if isinstance(e, Lambda):
+            variables = ", ".join(self.text(p) for p in e.params)
+            return f"lambdafunction({self.text(e.body)}, {variables})"
+        if isinstance(e, LambdaVar):
+            return "namedlambdavariable()"
+        raise TypeError(type(e).__name__)
+
+    def _call(self, e: Call) -> str:
+        fn = e.fn
+        if e.data == ("merged",) and e.shown is not None:
+            return e.shown
+        args = [self.text(a) for a in e.args]
+        if e.shown in ("+", "-", "*", "/", "*~"):
+            return self._operator(e, args)
+        row = self.catalogue.get(fn)
+        if row is not None and row.shown is not None:
+            return row.shown(e, args) if callable(row.shown) else f"{row.shown}({', '.join(args)})"
+        if fn in _INFIX and len(args) == 2 and (e.shown is None or e.shown == fn):
+            return _against_decimal(e, args) or f"({args[0]} {fn} {args[1]})"
+        if e.shown in ("likeany", "likeall", "notlikeany", "notlikeall"):
+            first = e.args[0]
+            while isinstance(first, Call) and first.fn not in ("like", "ilike"):
+                first = first.args[0]
+            return f"{e.shown}({self.text(call_arg(first, 0))})"
+        if fn in _WORDS:
+            return f"({args[0]} {_WORDS[fn]} {args[1]})"
+        if fn == "not" and e.shown is None:
+            return f"(NOT {args[0]})"
+        if fn == "is null":
+            return f"({args[0]} IS NULL)"
+        if fn == "is not null":
+            return f"({args[0]} IS NOT NULL)"
+        if fn == "in":
+            return f"({args[0]} IN ({', '.join(args[1:])}))"
+        if fn == "~":
+            return f"~{args[0]}"
+        if fn in ("_field", "_array_field"):
+            return f"{args[0]}.{e.shown}"
+        if fn == "named_struct" and e.shown == "struct":
+            return f"struct({', '.join(map(self._member, e.args[::2], args[1::2]))})"
+        if fn == "between":
+            return f"between({self.text(call_arg(e.args[0], 0))}, {self.text(call_arg(e.args[0], 1))}, " + (
+                f"{self.text(call_arg(e.args[1], 1))})"
+            )
+        if fn in ("_array_item", "_map_item"):
+            return self._item(e)
+        if fn == "_null_item":  # Spark puts the constant in its place as soon as it is resolved
+            return f"NULL AS `{self._item(e)}`"
+        if fn == "ilike":
+            return f"ilike({args[0]}, {args[1]})"
+        if fn == "like":
+            escape = f" ESCAPE '{args[2]}'" if len(args) > 2 and args[2] != "\\" else ""
+            return f"{args[0]} LIKE {args[1]}{escape}"
+        return f"{e.shown or fn}({', '.join(args)})"
+
+    def _member(self, label: Expr, value: str) -> str:
+        """One argument of struct(), with the alias that was given to it."""
+        assert isinstance(label, Lit)
+        return value if label.text is None else f"{value} AS {label.text}"
+
+    def _item(self, e: Call) -> str:
+        return f"{self.text(e.args[0])}[{self.text(e.args[1])}]"
+
+    def _operator(self, e: Call, args: list[str]) -> str:
+        """Unary signs and date arithmetic, whose node is a function."""
+        symbol = e.shown or ""
+        if len(args) == 1:
+            return f"({symbol} {args[0]})"
+        if symbol.endswith("~"):
+            symbol, args = symbol[0], [args[1], args[0]]
+        second = e.args[1]
+        if symbol == "-" and isinstance(second, Call) and second.fn == "_interval_neg" and second.shown == "-":
+            args = [args[0], self.text(second.args[0])]
+        if is_interval(second.type) and not is_interval(e.type):
+            return f"{args[0]} {symbol} {args[1]}"
+        return f"({args[0]} {symbol} {args[1]})"
+
+    def _agg(self, e: Agg) -> str:
+        args = [self.text(a) for a in e.args]
+        row = self.catalogue.get(e.fn)
+        if row is not None and callable(row.shown):
+            text = row.shown(e, args)
+        else:
+            name = row.shown if row is not None and isinstance(row.shown, str) else (e.shown or e.fn)
+            text = f"{name}({'DISTINCT ' if e.distinct else ''}{', '.join(args)})"
+        if e.order:
+            text += f" WITHIN GROUP (ORDER BY {', '.join(self.sort_key(k) for k in e.order)})"
+        if e.where is not None:
+            text += f" FILTER (WHERE {self.text(e.where)})"
+        return text
+
+    def sort_key(self, k: SortKey) -> str:
+        direction = "DESC" if k.descending else "ASC"
+        return f"{self.text(k.expr)} {direction} NULLS {'FIRST' if k.nulls_first else 'LAST'}"
+
+    def _window(self, e: Window) -> str:
+        parts = []
+        if e.partition:
+            parts.append("PARTITION BY " + ", ".join(self.text(p) for p in e.partition))
+        if e.order:
+            parts.append("ORDER BY " + ", ".join(self.sort_key(k) for k in e.order))
+        parts.append(self.frame(e.frame, e.fn, e.order))
+        return f"{self.text(e.fn)} OVER ({' '.join(parts)})"
+
+    def frame(self, frame: Frame, fn: Expr, order: Sequence[SortKey] = ()) -> str:
+        """The frame with its bounds; offset functions show theirs as Spark resolves it."""
+        if isinstance(fn, Call) and fn.fn in ("lag", "lead") and len(fn.args) > 1:
+            offset = self.text(fn.args[1])
+            if fn.fn == "lag":
+                offset = offset.removeprefix("-") if offset.startswith("-") else f"-{offset}"
+            return f"ROWS BETWEEN {offset} FOLLOWING AND {offset} FOLLOWING"
+        compared = order[0].expr.type if frame.unit == "RANGE" and order else None
+        return f"{frame.unit} BETWEEN {self._bound(frame.start, compared)} AND {self._bound(frame.end, compared)}"
+
+    def _bound(self, bound: Bound, compared: DataType | None) -> str:
+        if bound.kind == "unbounded":
+            return f"UNBOUNDED {'PRECEDING' if bound.preceding else 'FOLLOWING'}"
+        if bound.kind == "current":
+            return "CURRENT ROW"
+        assert bound.offset is not None
+        if bound.preceding and compared not in (None, bound.offset.type):
+            return f"(- {self.text(bound.offset)}) FOLLOWING"  # Spark casts the negated offset, and then knows no PRECEDING
+        return f"{self.text(bound.offset)} {'PRECEDING' if bound.preceding else 'FOLLOWING'}"
+
+    def _subquery(self, e: Subquery) -> str:
+        outer = ", ".join(c.name for c in e.outer)
+        if e.kind == "scalar":
+            return f"scalarsubquery({outer})"
+        if e.kind == "exists":
+            return f"exists({outer})"
+        left = ", ".join(self.text(a) for a in e.args)
+        if len(e.args) > 1:
+            left = f"named_struct({', '.join(f'{self.text(a)}, {self.text(a)}' for a in e.args)})"
+        return f"({left} IN (listquery({outer})))"
+
+
+# How Spark rounds the decimal constant that an integer is compared with: the integer on the left, on the right.
+_ROUNDED = {
+    ">": (ROUND_FLOOR, ROUND_CEILING),
+    ">=": (ROUND_CEILING, ROUND_FLOOR),
+    "<": (ROUND_CEILING, ROUND_FLOOR),
+    "<=": (ROUND_FLOOR, ROUND_CEILING),
+}
+
+
+def _against_decimal(e: Call, args: list[str]) -> str | None:
+    """The comparison of an integer with a decimal constant, as Spark makes it one of integers; None for all others."""
+    if e.fn not in _ROUNDED:
+        return None
+    for place in (0, 1):
+        number, constant = _uncast(e.args[place]), _uncast(e.args[1 - place])
+        if is_integral(number.type) and isinstance(constant, Lit) and isinstance(constant.value, Decimal):
+            above = constant.value > _LONG_MAX
+            if above or constant.value < _LONG_MIN:
+                return str((e.fn[0] == "<") == (above == (place == 0))).lower()
+            shown = str(int(constant.value.to_integral_value(_ROUNDED[e.fn][place])))
+            left, right = (args[0], shown) if place == 0 else (shown, args[1])
+            return f"({left} {e.fn} {right})"
+    return None
+
+
+def _uncast(e: Expr) -> Expr:
+    while isinstance(e, Cast) and e.implicit:
+        e = e.arg
+    return e
+
+
+def call_arg(e: Expr, index: int) -> Expr:
+    """An argument of a call that is known to be one."""
+    assert isinstance(e, Call)
+    return e.args[index]
+
+
+def _type(t: DataType) -> str:
+    return t.sql

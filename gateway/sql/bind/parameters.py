@@ -1,0 +1,100 @@
+"""Bound parameters as literals: the text that a client sent, read as its declared type says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+
+import numpy as np
+
+from gateway.errors import UserError, unsupported
+from gateway.jobs import Parameter
+from gateway.sql.functions.casts import TRUTHS, fold_cast
+from gateway.sql.read.datatypes import parse_type
+from gateway.sql.read.statement import Marker
+from gateway.sql.typed.catalogue import Context
+from gateway.sql.typed.nodes import Lit
+from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, STRING, VOID, DecimalType, decimal
+
+
+def bound_parameters(
+    markers: Sequence[Marker], parameters: Sequence[Parameter], context: Context
+) -> dict[int | str, Lit]:
+    """Literals by marker: named ones under their lower-cased name, ``?`` under its offset in the text.
+
+    Extra parameters are fine; a marker without one is reported where it is used.
+    """
+    literals: dict[int | str, Lit] = {}
+    positional = [p for p in parameters if not p.name]
+    for parameter in parameters:
+        if parameter.name:
+            literals[parameter.name.lower()] = literal_of(parameter, context)
+    questions = [m for m in markers if m.name is None]
+    for marker, parameter in zip(questions, positional, strict=False):
+        literals[marker.span.start] = literal_of(parameter, context)
+    return literals
+
+
+def literal_of(parameter: Parameter, context: Context) -> Lit:
+    """The constant that a parameter stands for."""
+    kind = parameter.type.strip().upper() or "STRING"
+    if parameter.arguments is not None or kind in ("ARRAY", "MAP", "STRUCT"):
+        raise unsupported(f"a parameter of type {kind}")
+    if kind in ("VOID", "NULL") or parameter.value is None:
+        return Lit(VOID, True, None)
+    text = parameter.value
+    type_ = parse_type(kind)
+    if isinstance(type_, DecimalType):
+        return _decimal(text, type_, parameter)
+    if type_ == STRING:
+        return Lit(STRING, False, text)
+    if type_ == BOOLEAN:
+        return Lit(BOOLEAN, False, _boolean(text, parameter))
+    if type_ in (DOUBLE, FLOAT):
+        return Lit(type_, False, _double(text, type_ == FLOAT, parameter))
+    literal = fold_cast(Lit(STRING, False, text), type_, context)
+    if literal is None or literal.value is None:
+        raise _invalid(parameter)
+    return Lit(type_, False, literal.value)
+
+
+def _boolean(text: str, parameter: Parameter) -> bool:
+    word = text.strip().lower()
+    if word not in TRUTHS:
+        raise _invalid(parameter)
+    return TRUTHS[word]
+
+
+def _double(text: str, single: bool, parameter: Parameter) -> float:
+    word = text.strip()
+    if "_" in word:
+        raise _invalid(parameter)
+    try:
+        value = float(word)
+    except ValueError:
+        raise _invalid(parameter) from None
+    return float(np.float32(value)) if single else value
+
+
+def _decimal(text: str, declared: DecimalType, parameter: Parameter) -> Lit:
+    """Clients declare precision and scale carelessly: the value's own digits count where they need more."""
+    try:
+        value = Decimal(text.strip())
+    except InvalidOperation:
+        raise _invalid(parameter) from None
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int):
+        raise _invalid(parameter)
+    scale = max(declared.scale, -exponent, 0)
+    digits = max(declared.precision - declared.scale, len(value.as_tuple().digits) + exponent, 0)
+    if digits + scale > 38:
+        raise _invalid(parameter)
+    return Lit(decimal(max(digits + scale, 1), scale), False, value)
+
+
+def _invalid(parameter: Parameter) -> UserError:
+    return UserError(
+        "INVALID_PARAMETER_MARKER_VALUE.INVALID_VALUE_TYPE",
+        f"An invalid parameter mapping was provided: '{parameter.value}' is not a value of type {parameter.type}"
+        + (f" (parameter {parameter.name})." if parameter.name else "."),
+    )

@@ -1,0 +1,534 @@
+"""Relations of FROM: tables, views, CTEs, VALUES, table functions, joins and lateral views, as bound relations with scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from gateway.catalog.objects import StoredView
+from gateway.errors import Span, UserError, unsupported
+from gateway.jobs import TempView
+from gateway.sql.bind.expressions import Expressions
+from gateway.sql.bind.scope import Scope, Source
+from gateway.sql.bind.view_columns import cast_columns, kept_columns
+from gateway.sql.functions.fold import fold
+from gateway.sql.functions.operators import comparison
+from gateway.sql.read.tree import span_of
+from gateway.sql.typed.catalogue import Catalogue, Context
+from gateway.sql.typed.coerce import coerced, least_common_of
+from gateway.sql.typed.nodes import (
+    Agg,
+    Call,
+    Cast,
+    Col,
+    Cte,
+    CteRef,
+    Expr,
+    Generate,
+    Ids,
+    Join,
+    Lit,
+    OneRow,
+    Project,
+    Range,
+    Rel,
+    Scan,
+    Subquery,
+    Values,
+    Window,
+)
+from gateway.sql.typed.walk import contains
+from gateway.sqltypes import BIGINT, BOOLEAN, StructType, is_numeric
+
+Node = exp.Expr
+_VIEW_DEPTH = 100  # Spark's default
+_FILE_FORMATS = frozenset({"delta", "parquet", "csv", "json", "orc", "avro", "text", "binaryfile"})
+
+
+class Tables(Protocol):
+    """What resolving needs of the catalogs: tables by name and by path, and the parser for views."""
+
+    def table(self, parts: Sequence[str], as_of: Any, span: Span | None) -> Any:
+        """The `catalog.base.BoundTable` or the `StoredView`; raises TABLE_OR_VIEW_NOT_FOUND with the nearest names."""
+
+    def path(self, format_: str, path: str, as_of: Any, span: Span | None) -> Any: ...
+
+    def view_tree(self, view: TempView) -> Node: ...
+
+    def inside(self, view: TempView) -> Tables:
+        """The same catalogs under the names that a view was made under."""
+
+
+class Relations:
+    """The part of `resolve.Binder` that binds FROM clauses."""
+
+    catalogue: Catalogue
+    context: Context
+    tables: Tables
+    views: Mapping[str, TempView]
+    ids: Ids
+    ctes: dict[str, tuple[Cte, tuple[str, ...]]]
+    expressions: Expressions
+    view_stack: tuple[str, ...]
+    visible: frozenset[str] | None  # names of views that may be meant; None: all
+
+    def query(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
+        """A query; given by the subclass."""
+        raise NotImplementedError
+
+    def inside(self, view: TempView) -> tuple[Relations, Tables]:
+        """A binder for a view's query, and the tables under the view's names; given by the subclass."""
+        raise NotImplementedError
+
+    def from_(self, node: exp.Select, parent: Scope | None) -> tuple[Rel, Scope]:
+        """The FROM clause with its joins and lateral views."""
+        source = node.args.get("from_")
+        if source is None:
+            rel: Rel = OneRow(())
+            scope = Scope(parent=parent)
+        else:
+            rel, scope = self.relation(source.this, parent)
+        rel, scope = self._joins(rel, scope, node.args.get("joins") or (), parent)
+        for view in node.args.get("laterals") or ():
+            rel, scope = self._lateral_view(rel, scope, view, parent)
+        scope.parent = parent
+        return rel, scope
+
+    def _joins(self, rel: Rel, scope: Scope, joins: Sequence[Node], parent: Scope | None) -> tuple[Rel, Scope]:
+        for join in joins:
+            rel, scope = self.join(rel, scope, join, parent)
+        return rel, scope
+
+    def relation(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
+        """One relation of a FROM clause."""
+        alias = node.args.get("alias")
+        if isinstance(node, exp.Table):
+            if isinstance(node.this, exp.Anonymous):
+                rel = self._table_function(node.this, parent)
+                return rel, self.aliased(rel, alias, (node.this.name.lower(),), "NUM_TABLE_VALUE_ALIASES_MISMATCH")
+            rel, qualifier = self._table(node)
+            return rel, self.aliased(rel, alias, qualifier)
+        if isinstance(node, exp.Values):
+            rel = self.values(node)
+            return rel, self.aliased(rel, alias, (), "INVALID_INLINE_TABLE.NUM_COLUMNS_MISMATCH")
+        if isinstance(node, exp.Lateral):
+            inner = node.this
+            if alias is not None:
+                inner.set("alias", alias)
+            return self.relation(inner, parent)
+        if isinstance(node, exp.Subquery):
+            is_query = isinstance(node.this, (exp.Query, exp.Values)) and not _is_relation(node.this)
+            if is_query and not node.args.get("joins"):
+                rel, _ = self.query(node.this, Scope(parent=parent, derived=True) if parent is not None else None)
+                return rel, self.aliased(rel, alias, ())
+            rel, scope = self.relation(node.this, parent)
+            rel, scope = self._joins(rel, scope, node.args.get("joins") or (), parent)
+            if alias is not None:
+                columns = scope.columns()
+                fresh = tuple(Col(c.type, c.nullable, self.ids.take(), getattr(c, "name", "")) for c in columns)
+                rel = Project(fresh, rel, tuple(columns))
+                return rel, self.aliased(rel, alias, ())
+            return rel, scope
+        raise unsupported(type(node).__name__, span_of(node))
+
+    def aliased(
+        self, rel: Rel, alias: Node | None, qualifier: tuple[str, ...], mismatch: str = "ASSIGNMENT_ARITY_MISMATCH"
+    ) -> Scope:
+        """The scope of one relation under an alias and column aliases; `mismatch` is the error of a wrong number."""
+        columns = rel.columns
+        if alias is not None:
+            name = alias.this.name if alias.this is not None else ""
+            qualifier = (name.lower(),)
+            given = alias.args.get("columns") or []
+            if given:
+                names = renamed([c.name for c in columns], [g.name for g in given], name, span_of(alias), mismatch)
+                columns = tuple(replace(c, name=n) for c, n in zip(columns, names, strict=True))
+                rel.columns = columns
+                return Scope([Source(qualifier, columns)])
+        return Scope([Source(qualifier, columns, self.ids.repeated)])
+
+    def _table(self, node: exp.Table) -> tuple[Rel, tuple[str, ...]]:
+        parts = [node.args[k].name for k in ("catalog", "db", "this") if node.args.get(k) is not None]
+        version = node.args.get("version")
+        span = span_of(node)
+        as_of = self._as_of(version) if version is not None else None
+        if len(parts) == 1:
+            name = parts[0].lower()
+            if name in self.ctes:
+                if as_of is not None:
+                    raise unsupported("time travel on a CTE", span)
+                return self._cte(name), (name,)
+            view = self.views.get(name) if self.visible is None or name in self.visible else None
+            if view is not None:
+                if as_of is not None:
+                    raise unsupported("time travel on a view", span)
+                return self._view(view, span), (name,)
+        if len(parts) == 2 and parts[0].lower() in _FILE_FORMATS and ("/" in parts[1] or ":" in parts[1]):
+            table = self.tables.path(parts[0].lower(), parts[1], as_of, span)
+            return self.scan(table, parts[1]), (parts[0].lower(), parts[1].lower())
+        table = self.tables.table(parts, as_of, span)
+        name_ = table.name
+        qualifier = (name_.catalog.lower(), name_.schema.lower(), name_.table.lower())
+        if isinstance(table, StoredView):
+            if as_of is not None:
+                raise unsupported("time travel on a view", span)
+            return self._stored_view(table, span), qualifier
+        return self.scan(table, name_.table), qualifier
+
+    def _as_of(self, version: Node) -> tuple[str, Any]:
+        """("version", int) or ("timestamp", microseconds): a constant."""
+        expr = self.expressions.bind(version.expression, Scope())
+        literal = fold(expr, self.context)
+        if literal is None and not contains(expr, Col) and not contains(expr, Subquery):
+            raise unsupported("this time travel expression", span_of(version))
+        if literal is None or literal.value is None:
+            raise UserError(
+                "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",
+                "The time travel expression must be a constant that is not NULL.",
+                sqlstate="42K0E",
+                span=span_of(version),
+            )
+        if version.this == "VERSION":
+            try:
+                return ("version", int(literal.value))
+            except ValueError:
+                raise UserError(
+                    "INVALID_TIME_TRAVEL_SPEC",
+                    f"{literal.value!r} is not a version.",
+                    sqlstate="42K0E",
+                    span=span_of(version),
+                ) from None
+        from gateway.sqltypes import TIMESTAMP
+
+        moved = fold(Cast(TIMESTAMP, True, literal), self.context) if literal.type != TIMESTAMP else literal
+        if moved is None or moved.value is None:
+            raise UserError(
+                "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",
+                "Cannot be converted to a timestamp.",
+                sqlstate="42K0E",
+                span=span_of(version),
+            )
+        return ("timestamp", moved.value)
+
+    def scan(self, table: Any, alias: str) -> Scan:
+        """A fresh scan of all columns of `table`."""
+        fields = table.schema.fields
+        names = tuple([f.name for f in fields])
+        columns = map(Col, [f.type for f in fields], [f.nullable for f in fields], self.ids.several(len(fields)), names)
+        return Scan(tuple(columns), table, names, alias)
+
+    def _cte(self, name: str) -> Rel:
+        cte, names = self.ctes[name]
+        columns = tuple(
+            Col(c.type, c.nullable, self.ids.take(), n) for c, n in zip(cte.plan.columns, names, strict=True)
+        )
+        if names == tuple(c.name for c in cte.plan.columns):
+            places = {c.id: at for at, c in enumerate(cte.plan.columns)}
+            for c, at in list(places.items()):
+                if c in self.ids.repeated:
+                    self.ids.repeated[columns[at].id] = columns[places[self.ids.repeated[c]]].id
+        return CteRef(columns, cte)
+
+    def _view(self, view: TempView, span: Span | None) -> Rel:
+        if view.name.lower() in self.view_stack:
+            path = " -> ".join(f"`{name}`" for name in (*self.view_stack, view.name.lower()))
+            message = f"Recursive view `{view.name}` detected (cycle: {path})."
+            raise UserError("RECURSIVE_VIEW", message, sqlstate="42K0H", span=span)
+        if len(self.view_stack) >= _VIEW_DEPTH:
+            message = (
+                f"The depth of view `{self.view_stack[0]}` exceeds the maximum view resolution depth ({_VIEW_DEPTH})."
+            )
+            raise UserError("VIEW_EXCEED_MAX_NESTED_DEPTH", message, sqlstate="54K00", span=span)
+        binder, inside = self.inside(view)
+        try:
+            rel, _ = binder.query(inside.view_tree(view), None)
+        except UserError as error:
+            error.span = span
+            raise
+        exprs = kept_columns(view, rel.columns, span)
+        names = view.columns
+        if not names:
+            if exprs is rel.columns or view.made is None:
+                return rel
+            names = tuple(f.name for f in view.made.fields)
+        columns = tuple(Col(e.type, e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True))
+        return Project(columns, rel, tuple(exprs))
+
+    def _stored_view(self, view: StoredView, span: Span | None) -> Rel:
+        """A lasting view: no temporary view is seen in it, and its columns keep the types that it was made with."""
+        text = TempView(str(view.name), view.query, (), view.catalog, view.schema_name, views=frozenset())
+        rel = self._view(text, span)
+        exprs = cast_columns(view, rel.columns, span)
+        columns = tuple(
+            Col(e.type, e.nullable, self.ids.take(), f.name) for e, f in zip(exprs, view.schema.fields, strict=True)
+        )
+        return Project(columns, rel, exprs)
+
+    def values(self, node: exp.Values) -> Rel:
+        """VALUES rows: columns col1.., each of the rows' least common type."""
+        scope = Scope()
+        rows = [[self.expressions.bind(cell, scope) for cell in row.expressions] for row in node.expressions]
+        width = len(rows[0])
+        for row, tree in zip(rows, node.expressions, strict=True):
+            if len(row) != width:
+                raise UserError(
+                    "INVALID_INLINE_TABLE.NUM_COLUMNS_MISMATCH",
+                    f"Inline table expected {width} columns but found {len(row)} columns in a row.",
+                    sqlstate="42000",
+                    span=span_of(tree),
+                )
+            for cell in row:
+                if contains(cell, Agg) or contains(cell, Window) or self._generates(cell):
+                    raise UserError(
+                        "INVALID_INLINE_TABLE.CANNOT_EVALUATE_EXPRESSION_IN_INLINE_TABLE",
+                        "Cannot evaluate the expression in an inline table definition.",
+                        sqlstate="42000",
+                        span=span_of(tree),
+                    )
+        columns = []
+        for index in range(width):
+            common = least_common_of([row[index].type for row in rows])
+            if common is None:
+                raise UserError(
+                    "INVALID_INLINE_TABLE.INCOMPATIBLE_TYPES_IN_INLINE_TABLE",
+                    f"Found incompatible types in the column `col{index + 1}` for inline table.",
+                    sqlstate="42000",
+                    span=span_of(node),
+                )
+            nullable = any(row[index].nullable for row in rows)  # as written, whatever they turn out to be
+            for row in rows:
+                cell = coerced(row[index], common)
+                folded = fold(cell, self.context) if not isinstance(cell, Lit) else None
+                row[index] = folded if folded is not None else cell
+            columns.append(Col(common, nullable, self.ids.take(), f"col{index + 1}"))
+        return Values(tuple(columns), tuple(tuple(row) for row in rows))
+
+    def _generates(self, expr: Expr) -> bool:
+        row = self.catalogue.get(expr.fn) if isinstance(expr, Call) else None
+        return row is not None and row.kind == "generator"
+
+    def _table_function(self, call: exp.Anonymous, parent: Scope | None) -> Rel:
+        name = call.name.lower()
+        if name == "range":
+            return self._range(call)
+        scope = Scope(parent=parent)
+        bound = self.expressions.bind(call, scope)
+        row = self.catalogue.get(bound.fn) if isinstance(bound, Call) else None
+        if row is None or row.kind != "generator" or not isinstance(bound, Call):
+            raise UserError(
+                "UNRESOLVED_TABLE_VALUED_FUNCTION",
+                f"Could not resolve `{call.name}` to a table-valued function.",
+                span=span_of(call),
+            )
+        return self.generated(OneRow(()), bound, False, None)
+
+    def generated(self, rel: Rel, call: Call, outer: bool, names: Sequence[str] | None) -> Generate:
+        """The generator's columns behind those of `rel`."""
+        assert isinstance(call.type, StructType)
+        outer = outer or call.fn.endswith("_outer")
+        fields = call.type.fields
+        labels = list(names) if names else [f.name for f in fields]
+        if len(labels) != len(fields):
+            raise UserError(
+                "UDTF_ALIAS_NUMBER_MISMATCH",
+                "The number of aliases supplied in the AS clause does not match the number of columns output by the "
+                f"generator. Expected {len(fields)} aliases, but got {','.join(labels)}.",
+                sqlstate="42802",
+                span=call.span,
+            )
+        columns = tuple(
+            Col(f.type, f.nullable or outer, self.ids.take(), n) for f, n in zip(fields, labels, strict=True)
+        )
+        return Generate((*rel.columns, *columns), rel, call, outer)
+
+    def _range(self, call: exp.Anonymous) -> Rel:
+        numbers = []
+        for arg in call.expressions:
+            expr = self.expressions.bind(arg.expression if isinstance(arg, exp.Kwarg) else arg, Scope())
+            literal = fold(expr if expr.type == BIGINT else Cast(BIGINT, True, expr), self.context)
+            if literal is None and is_numeric(expr.type):
+                raise unsupported("range() of anything but integer literals", span_of(arg))
+            if literal is None or literal.value is None:
+                raise UserError(
+                    "UNEXPECTED_INPUT_TYPE", "range() takes integer constants.", sqlstate="42K09", span=span_of(arg)
+                )
+            numbers.append(int(literal.value))
+        if not 1 <= len(numbers) <= 4:
+            raise UserError(
+                "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
+                f"The `range` requires [1, 2, 3, 4] parameters but the actual number is {len(numbers)}.",
+                span=span_of(call),
+            )
+        start, stop = (0, numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
+        step = numbers[2] if len(numbers) > 2 else 1
+        if step == 0:
+            raise UserError("INVALID_PARAMETER_VALUE", "The step of range() must not be 0.", span=span_of(call))
+        return Range((Col(BIGINT, False, self.ids.take(), "id"),), start, stop, step)
+
+    def _lateral_view(self, rel: Rel, scope: Scope, view: Node, parent: Scope | None) -> tuple[Rel, Scope]:
+        scope.parent = parent
+        call = self.expressions.bind(view.this, scope)
+        row = self.catalogue.get(call.fn) if isinstance(call, Call) else None
+        if row is None or row.kind != "generator" or not isinstance(call, Call):
+            raise UserError(
+                "UNSUPPORTED_GENERATOR.NOT_GENERATOR",
+                f"The generator is not supported: {view.this.name} is expected to be a generator.",
+                span=span_of(view),
+            )
+        alias = view.args["alias"]
+        names = [c.name for c in alias.args.get("columns") or ()]
+        made = self.generated(rel, call, bool(view.args.get("outer")), names or None)
+        fresh = made.columns[len(rel.columns) :]
+        qualifier = (alias.this.name.lower(),) if alias.this is not None else ()
+        scope.sources.append(Source(qualifier, fresh))
+        return made, scope
+
+    def join(self, left: Rel, scope: Scope, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
+        """``left JOIN node``."""
+        span = span_of(node)
+        side, kind = node.args.get("side"), node.args["kind"]
+        word = kind.lower() if kind in ("SEMI", "ANTI") else (side or kind).lower()
+        if isinstance(node.this, exp.Lateral):
+            return self._lateral_join(left, scope, node, word, parent)
+        right, right_scope = self.relation(node.this, parent)
+        on, using = node.args.get("on"), node.args.get("using")
+        names = [i.name for i in using] if using else []
+        if node.args.get("method") == "NATURAL":
+            present = {c.name.lower() for c in right_scope.columns() if isinstance(c, Col)}
+            names = [c.name for c in scope.columns() if isinstance(c, Col) and c.name.lower() in present]
+        left_scope = scope.nullable() if word in ("right", "full") else scope
+        new_right = right_scope.nullable() if word in ("left", "full") else right_scope
+        both = Scope(
+            [*scope.sources, *right_scope.sources],
+            parent,
+            scope.merged | right_scope.merged,
+            scope.hidden | right_scope.hidden,
+        )
+        condition: Expr | None = None
+        merged: dict[str, Expr] = {}
+        if names and word not in ("semi", "anti"):
+            condition, merged, hidden = self._using(names, scope, right_scope, word, span)
+            left_scope.hidden = left_scope.hidden | hidden
+            new_right.hidden = new_right.hidden | hidden
+        elif on is not None:
+            condition = self.expressions.condition(on, both, "JOIN")
+            if contains(condition, Agg) or contains(condition, Window):
+                raise UserError(
+                    "UNSUPPORTED_EXPR_FOR_OPERATOR",
+                    "A join condition can't hold aggregates or window functions.",
+                    span=span,
+                )
+        if word in ("inner", "cross"):
+            word = "inner" if condition is not None else "cross"
+        if word in ("semi", "anti"):
+            result, columns = scope, left.columns
+            if names:
+                condition, merged, hidden = self._using(names, scope, right_scope, "left", span)
+                result = Scope(scope.sources, parent, merged | scope.merged, scope.hidden | hidden)
+        else:
+            result = Scope(
+                [*left_scope.sources, *new_right.sources],
+                parent,
+                {**merged, **{n: e for n, e in (left_scope.merged | new_right.merged).items() if n not in merged}},
+                left_scope.hidden | new_right.hidden,
+            )
+            columns = (*left.columns, *right.columns)
+            if word in ("left", "right", "full"):
+                nullable = {c.id: c for c in result.all_columns()}
+                columns = tuple(nullable.get(c.id, c) for c in columns)
+        result.outer_refs.update(both.outer_refs)
+        return Join(columns, word, left, right, condition), result
+
+    def _using(
+        self, names: Sequence[str], left: Scope, right: Scope, word: str, span: Span | None
+    ) -> tuple[Expr | None, dict[str, Expr], set[int]]:
+        conditions: list[Expr] = []
+        merged: dict[str, Expr] = {}
+        hidden: set[int] = set()
+        for name in names:
+            sides = []
+            for where, scope in (("left", left), ("right", right)):
+                found = scope.first(name.lower())
+                if found is None:
+                    known = ", ".join(f"`{c.name}`" for c in scope.all_columns())
+                    raise UserError(
+                        "UNRESOLVED_USING_COLUMN_FOR_JOIN",
+                        f"USING column `{name}` cannot be resolved on the {where} side of the join. The {where}-side "
+                        f"columns: [{known}].",
+                        span=span,
+                    )
+                sides.append(found)
+            conditions.append(comparison("=", sides[0], sides[1], span))
+            for found in sides:
+                if isinstance(found, Col):
+                    hidden.add(found.id)
+            merged[name.lower()] = self._merged(sides[0], sides[1], word)
+        condition = conditions[0] if conditions else None
+        for extra in conditions[1:]:
+            assert condition is not None
+            condition = Call(BOOLEAN, True, "and", (condition, extra))
+        return condition, merged, hidden
+
+    def _merged(self, left: Expr, right: Expr, word: str) -> Expr:
+        if word == "right":
+            return right
+        if word == "full":
+            name = left.name if isinstance(left, Col) else getattr(left, "shown", None) or ""
+            sides = tuple(replace(side, nullable=True) for side in (left, right))
+            return MergedColumn.of(self.expressions.call("coalesce", sides, Scope(), None), name)
+        return left
+
+    def _lateral_join(self, left: Rel, scope: Scope, node: Node, word: str, parent: Scope | None) -> tuple[Rel, Scope]:
+        inner = node.this.this
+        alias = node.this.args.get("alias")
+        if node.args.get("on") is not None or word not in ("inner", "cross", "left"):
+            raise unsupported("LATERAL with a join condition", span_of(node))
+        if isinstance(inner, exp.Table) and isinstance(inner.this, exp.Anonymous):
+            scope.parent = parent
+            call = self.expressions.bind(inner.this, scope)
+            row = self.catalogue.get(call.fn) if isinstance(call, Call) else None
+            if row is not None and row.kind == "generator" and isinstance(call, Call):
+                names = [c.name for c in (alias.args.get("columns") or ())] if alias is not None else []
+                made = self.generated(left, call, word == "left", names or None)
+                qualifier = (alias.this.name.lower(),) if alias is not None and alias.this is not None else ()
+                scope.sources.append(Source(qualifier, made.columns[len(left.columns) :]))
+                return made, scope
+        raise unsupported("LATERAL subqueries", span_of(node))
+
+
+class MergedColumn:
+    """The bare name of a FULL JOIN … USING column: coalesce of both sides, shown under the column's name."""
+
+    @staticmethod
+    def of(expr: Expr, name: str) -> Expr:
+        if isinstance(expr, Call):
+            expr.shown = name
+            expr.data = ("merged",)
+        return expr
+
+
+def _is_relation(node: Node) -> bool:
+    return isinstance(node, (exp.Table, exp.Lateral)) or (
+        isinstance(node, exp.Subquery) and (bool(node.args.get("joins")) or node.args.get("alias") is not None)
+    )
+
+
+def renamed(
+    names: Sequence[str],
+    given: Sequence[str],
+    relation: str,
+    span: Span | None,
+    mismatch: str = "ASSIGNMENT_ARITY_MISMATCH",
+) -> list[str]:
+    """The names that a list of column aliases gives; `mismatch` is the error of a wrong number."""
+    if len(given) != len(names):
+        raise UserError(
+            mismatch,
+            f"The number of column aliases ({len(given)}) of `{relation}` does not match its number of columns "
+            f"({len(names)}).",
+            span=span,
+        )
+    return list(given)

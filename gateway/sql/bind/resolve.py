@@ -1,0 +1,323 @@
+"""Queries: from the parsed tree to bound relations. Names, stars, ordinals, aliases, CTEs and views end here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from gateway.errors import UserError, unsupported
+from gateway.jobs import TempView
+from gateway.sql.bind.expressions import Expressions
+from gateway.sql.bind.group_by import ordinal_of
+from gateway.sql.bind.names import Names
+from gateway.sql.bind.outputs import Output, Sorted, unsupported_in_sort
+from gateway.sql.bind.relations import Relations, Tables, renamed
+from gateway.sql.bind.scope import Scope
+from gateway.sql.bind.select import SelectBinder
+from gateway.sql.functions.fold import fold
+from gateway.sql.functions.operators import has_map
+from gateway.sql.read.tree import span_of
+from gateway.sql.typed.catalogue import Catalogue, Context
+from gateway.sql.typed.coerce import coerced, comparable_type
+from gateway.sql.typed.nodes import Col, Cte, Expr, Ids, Limit, Lit, Project, Rel, SetOp, Sort, Subquery, Window
+from gateway.sql.typed.walk import contains, nodes
+from gateway.sqltypes import BIGINT, DataType, StructField, StructType, is_integral, struct
+
+Node = exp.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A whole query: its relation and what the client sees of it."""
+
+    rel: Rel
+    schema: StructType
+    ids: Ids | None = None  # given where subqueries stand in expressions
+
+
+class Binder(Relations):
+    """Binds one statement."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        context: Context,
+        tables: Tables,
+        views: Mapping[str, TempView],
+        parameters: dict[int | str, Lit],
+        ids: Ids | None = None,
+        view_stack: tuple[str, ...] = (),
+        visible: frozenset[str] | None = None,
+    ) -> None:
+        self.catalogue = catalogue
+        self.context = context
+        self.tables = tables
+        self.views = views
+        self.ids = ids or Ids()
+        self.ctes: dict[str, tuple[Cte, tuple[str, ...]]] = {}
+        self.expressions = Expressions(catalogue, context, self.ids, self, parameters)
+        self.names = Names(catalogue, context.time_zone)
+        self.view_stack = view_stack
+        self.visible = visible
+
+    def inside(self, view: TempView) -> tuple[Relations, Tables]:
+        """A binder for a view's query under the names that it was made under."""
+        tables = self.tables.inside(view)
+        context = replace(self.context, catalog=view.catalog, schema=view.schema)
+        stack = (*self.view_stack, view.name.lower())
+        return Binder(self.catalogue, context, tables, self.views, {}, self.ids, stack, view.views), tables
+
+    def statement(self, node: Node) -> BoundQuery:
+        """A top-level query."""
+        rel, _ = self.query(node, None)
+        schema = struct(*(StructField(c.name, c.type, c.nullable) for c in rel.columns))
+        return BoundQuery(rel, schema, self.ids if self.ids.subqueries else None)
+
+    # --------------------------------------------------------------------------------------------------------- queries
+
+    def query(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
+        """A query and the scope that it was bound in (whose `outer_refs` are its references to enclosing queries)."""
+        ctes, windows = self.ctes, self.expressions.windows
+        with_ = node.args.get("with_")
+        if with_ is not None:
+            self.ctes = dict(ctes)
+            self._define(with_, parent)
+        try:
+            for key_, word in (("sort", "SORT BY"), ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY")):
+                if node.args.get(key_) is not None:
+                    raise unsupported(word, span_of(node.args[key_]))
+            if node.args.get("around"):
+                self.expressions.windows = {w.this.name: w for w in node.args["around"]}
+            if isinstance(node, exp.Subquery):
+                node = _unwrapped(node)
+            if isinstance(node, exp.Select):
+                return SelectBinder(self, node, parent).bind()
+            rel, scope = self._body(node, parent)
+            return self._organized(node, rel, scope), scope
+        finally:
+            self.ctes, self.expressions.windows = ctes, windows
+
+    def _body(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
+        if isinstance(node, exp.SetOperation):
+            return self._set_operation(node, parent)
+        if isinstance(node, exp.Subquery):
+            return self.query(node.this, parent)
+        if isinstance(node, exp.Values):
+            rel = self.values(node)
+            self.aliased(rel, node.args.get("alias"), (), "INVALID_INLINE_TABLE.NUM_COLUMNS_MISMATCH")
+            return rel, Scope(parent=parent)
+        raise unsupported(type(node).__name__, span_of(node))
+
+    def _define(self, with_: exp.With, parent: Scope | None) -> None:
+        if with_.args.get("recursive"):
+            raise unsupported("WITH RECURSIVE", span_of(with_))
+        seen: set[str] = set()
+        for cte in with_.expressions:
+            name = cte.args["alias"].this.name
+            if name.lower() in seen:
+                raise UserError(
+                    "DUPLICATED_CTE_NAMES",
+                    f"CTE definition can't have duplicate names: `{name}`.",
+                    sqlstate="42602",
+                    span=span_of(cte.args["alias"]),
+                )
+            seen.add(name.lower())
+            plan, _ = self.query(cte.this, Scope(parent=parent, derived=True) if parent is not None else None)
+            columns = cte.args["alias"].args.get("columns") or []
+            names = [c.name for c in plan.columns]
+            if columns:
+                names = renamed(names, [c.name for c in columns], name, span_of(cte.args["alias"]))
+            self.ctes[name.lower()] = (Cte(self.ids.take(), plan), tuple(names))
+
+    def _organized(self, node: Node, rel: Rel, scope: Scope) -> Rel:
+        """ORDER BY, LIMIT and OFFSET of a query that is not a SELECT: only its output columns are known."""
+        order = node.args.get("order")
+        if order is not None:
+            rel = self.ordered(order, rel)
+        return self.limited(node, rel)
+
+    def ordered(self, order: Node, rel: Rel) -> Sort:
+        """`rel` in the order of an ORDER BY that knows nothing but its columns."""
+        outputs, scope, keys = Sorted([self._output(c) for c in rel.columns]), Scope(), []
+        for item in order.expressions:
+            for expr, _ in self.order_keys(item, rel.columns, outputs, scope):
+                if outputs.aggregates:
+                    raise unsupported_in_sort(span_of(item))
+                keys.append(self.expressions.sort_key(item, expr))
+        return Sort(rel.columns, rel, tuple(keys))
+
+    def _output(self, column: Col) -> Output:
+        same = self.ids.repeated.get(column.id, column.id)
+        return Output(column.name, column, self.ids.qualifiers.get(column.id, ()), same, True)
+
+    def order_keys(
+        self, item: Node, columns: Sequence[Expr], outputs: Sorted, scope: Scope
+    ) -> list[tuple[Expr, int | None]]:
+        """What one ORDER BY item sorts by, and the place among the output `columns` that it names by ordinal or ALL."""
+        if isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL":
+            named = outputs.here("all", scope)
+            return [(named, None)] if named is not None else [(column, place) for place, column in enumerate(columns)]
+        expr = outputs.bind(self.expressions.bind, item.this, scope)
+        if any(map(_correlated, nodes(expr))):
+            raise unsupported("a correlated subquery in ORDER BY", span_of(item))
+        if item.this.find(exp.Window) is not None and contains(expr, Window):
+            raise unsupported_in_sort(span_of(item))
+        ordinal = ordinal_of(item.this, expr) if self.context.order_by_ordinal else None
+        if ordinal is None:
+            return [(expr, None)]
+        if not 1 <= ordinal <= len(columns):
+            raise UserError(
+                "ORDER_BY_POS_OUT_OF_RANGE",
+                f"ORDER BY position {ordinal} is not in select list (valid range is [1, {len(columns)}]).",
+                span=span_of(item),
+            )
+        return [(columns[ordinal - 1], ordinal - 1)]
+
+    def limited(self, node: Node, rel: Rel) -> Rel:
+        """LIMIT and OFFSET."""
+        limit_node, offset_node = node.args.get("limit"), node.args.get("offset")
+        limit = self._count("limit", limit_node.expression) if limit_node is not None else None
+        offset = self._count("offset", offset_node.expression) if offset_node is not None else 0
+        if limit is None and not offset:
+            return rel
+        return Limit(rel.columns, rel, limit, offset)
+
+    def _count(self, what: str, node: Node) -> int:
+        expr = self.expressions.bind(node, Scope())
+        literal = fold(expr, self.context)
+        if literal is None:
+            raise UserError(
+                "INVALID_LIMIT_LIKE_EXPRESSION.IS_UNFOLDABLE",
+                f"The {what} expression must evaluate to a constant value.",
+                span=span_of(node),
+            )
+        if not is_integral(literal.type) or (
+            literal.type == BIGINT and literal.value is not None and literal.value > 2**31
+        ):
+            raise UserError(
+                "INVALID_LIMIT_LIKE_EXPRESSION.DATA_TYPE",
+                f'The {what} expression must be integer type, but got "{literal.type.sql}".',
+                span=span_of(node),
+            )
+        if literal.value is None:
+            raise UserError(
+                "INVALID_LIMIT_LIKE_EXPRESSION.IS_NULL",
+                f"The evaluated {what} expression must not be null.",
+                span=span_of(node),
+            )
+        if literal.value < 0:
+            raise UserError(
+                "INVALID_LIMIT_LIKE_EXPRESSION.IS_NEGATIVE",
+                f"The {what} expression must be equal to or greater than 0, but got {literal.value}.",
+                span=span_of(node),
+            )
+        return int(literal.value)
+
+    def retyped(self, plan: Rel, types: Sequence[DataType]) -> Rel:
+        """`plan` with its columns under implicit casts to `types`."""
+        if all(c.type == t for c, t in zip(plan.columns, types, strict=True)):
+            return plan
+        exprs = tuple(coerced(c, t) for c, t in zip(plan.columns, types, strict=True))
+        columns = tuple(
+            Col(t, e.nullable, self.ids.take(), c.name) for c, e, t in zip(plan.columns, exprs, types, strict=True)
+        )
+        return Project(columns, plan, exprs)
+
+    def _set_operation(self, node: exp.SetOperation, parent: Scope | None) -> tuple[Rel, Scope]:
+        kind = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}[type(node)]
+        every = not node.args.get("distinct")
+        operands = [node.expression]
+        left = node.this
+        while (
+            kind == "union"
+            and every
+            and isinstance(left, exp.Union)
+            and not left.args.get("distinct")
+            and not _has_organization(left)
+        ):
+            operands.append(left.expression)
+            left = left.this
+        operands.append(left)
+        operands.reverse()
+        scope = Scope(parent=parent)
+        inputs = []
+        for operand in operands:
+            rel, inner = self.query(operand, parent)
+            scope.outer_refs.update(inner.outer_refs)
+            inputs.append(rel)
+        first = inputs[0]
+        word = {"union": "UNION", "intersect": "INTERSECT", "except": "EXCEPT"}[kind]
+        for index, rel in enumerate(inputs[1:], 2):
+            if len(rel.columns) != len(first.columns):
+                raise UserError(
+                    "NUM_COLUMNS_MISMATCH",
+                    f"{word} can only be performed on inputs with the same number of columns, but the first input has "
+                    f"{len(first.columns)} columns and the {_ordinal(index)} input has {len(rel.columns)} columns.",
+                    span=span_of(node),
+                )
+        types: list[DataType] = []
+        for position in range(len(first.columns)):
+            common = least_common_of_pairs([r.columns[position].type for r in inputs])
+            if common is None:
+                raise UserError(
+                    "INCOMPATIBLE_COLUMN_TYPE",
+                    f"{word} can only be performed on tables with compatible column types. The {_ordinal(position + 1)} "
+                    f'column of the second table is "{inputs[-1].columns[position].type.sql}" type which is not '
+                    f'compatible with "{first.columns[position].type.sql}" at the same column of the first table.',
+                    span=span_of(node),
+                )
+            if (kind != "union" or not every) and has_map(common):
+                raise UserError(
+                    "UNSUPPORTED_FEATURE.SET_OPERATION_ON_MAP_TYPE",
+                    f"Cannot have MAP type columns in DataFrame which calls set operations ({word}).",
+                    span=span_of(node),
+                )
+            types.append(common)
+        inputs = [self.retyped(r, types) for r in inputs]
+        columns: list[Col] = []
+        for position, t in enumerate(types):
+            sides = [r.columns[position].nullable for r in inputs]
+            nullable = any(sides) if kind == "union" else sides[0] if kind == "except" else all(sides)
+            columns.append(Col(t, nullable, self.ids.take(), first.columns[position].name))
+            if (qualifier := self.ids.qualifiers.get(first.columns[position].id)) is not None:
+                self.ids.qualifiers[columns[-1].id] = qualifier
+        return SetOp(tuple(columns), kind, every, tuple(inputs)), scope
+
+
+def _correlated(expr: Expr) -> bool:
+    return isinstance(expr, Subquery) and bool(expr.outer)
+
+
+def least_common_of_pairs(types: Sequence[DataType]) -> DataType | None:
+    """Set operations fold their inputs from the left."""
+    result = types[0]
+    for t in types[1:]:
+        common = comparable_type(result, t)
+        if common is None:
+            return None
+        result = common
+    return result
+
+
+def _unwrapped(node: exp.Subquery) -> exp.Query:
+    """``(SELECT …) ORDER BY …`` as the SELECT with these clauses, which know its relations; else `node`."""
+    inner = node.this
+    if not isinstance(inner, exp.Select) or _has_organization(inner) or inner.args.get("around"):
+        return node
+    select = inner.copy()
+    for name in ("order", "limit", "offset"):
+        if node.args.get(name) is not None:
+            select.set(name, node.args[name].copy())
+    return select
+
+
+def _has_organization(node: Node) -> bool:
+    return any(
+        node.args.get(k) is not None for k in ("order", "limit", "offset", "with_", "sort", "cluster", "distribute")
+    )
+
+
+def _ordinal(n: int) -> str:
+    return {1: "first", 2: "second", 3: "third"}.get(n, f"{n}th")

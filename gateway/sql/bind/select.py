@@ -1,0 +1,622 @@
+"""One SELECT: items, aliases, grouping, HAVING, windows, generators, DISTINCT and ORDER BY, resolved in Spark's order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from gateway.errors import Span, UnsupportedError, UserError, unsupported
+from gateway.sql.bind.generated import Generators
+from gateway.sql.bind.group_by import GroupBy, Item
+from gateway.sql.bind.grouping import Grouping, Windows, has_grouping_call, has_outer
+from gateway.sql.bind.outputs import Grouped, Output, Sorted, columns_in, unsupported_in_sort
+from gateway.sql.bind.scope import Scope, Source
+from gateway.sql.functions.operators import has_map
+from gateway.sql.read.identifiers import quote_part
+from gateway.sql.read.tree import span_of
+from gateway.sql.typed.keys import key
+from gateway.sql.typed.nodes import (
+    Agg,
+    Call,
+    Col,
+    Distinct,
+    Expr,
+    Filter,
+    Lit,
+    Project,
+    Rel,
+    Sort,
+    SortKey,
+    Subquery,
+    Window,
+)
+from gateway.sql.typed.walk import children, contains, nodes
+
+if TYPE_CHECKING:
+    from gateway.sql.bind.resolve import Binder
+
+Node = exp.Expr
+_ALIAS_REFERENCE = "lateralAliasReference("
+_TIME_WINDOWS = frozenset({"window", "session_window"})
+
+
+class SelectBinder:
+    """One SELECT."""
+
+    def __init__(self, binder: Binder, node: exp.Select, parent: Scope | None) -> None:
+        self.binder = binder
+        self.node = node
+        self.parent = parent
+        self.expressions = binder.expressions
+        self.ids = binder.ids
+        self.generators = Generators(binder)
+        self.group_by = GroupBy(binder, node, self.generators)
+
+    def bind(self) -> tuple[Rel, Scope]:
+        node, binder = self.node, self.binder
+        self.around = self.expressions.windows
+        if node.args.get("windows"):
+            self.expressions.windows = {w.this.name: w for w in node.args["windows"]}
+        try:
+            rel, scope = binder.from_(node, self.parent)
+            where = node.args.get("where")
+            if where is not None:
+                condition = self.expressions.condition(where.this, scope)
+                self._plain(condition, "WHERE", where)
+                rel = Filter(rel.columns, rel, condition)
+            self._refuse_time_windows(scope)
+            items = self.items(scope)
+            return self._finish(rel, scope, items), scope
+        finally:
+            self.expressions.windows = self.around
+
+    def _refuse_time_windows(self, scope: Scope) -> None:
+        """GROUP BY window(…) makes a column `window`: refused by its own name, before that of the column is looked for."""
+        group = self.node.args.get("group")
+        for tree in group.find_all(exp.Anonymous) if group is not None else ():
+            if tree.name.lower() in _TIME_WINDOWS:
+                self.expressions.bind(tree, scope)
+
+    def _plain(self, expr: Expr, clause: str, node: Node) -> None:
+        if contains(expr, Window):
+            raise UserError(
+                "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",
+                f"It is not allowed to use window functions inside the {clause} clause.",
+                sqlstate="42601",
+                span=span_of(node),
+            )
+        if self.parent is not None and self.parent.having and _aggregates_outer(expr):
+            raise unsupported("an aggregate of the enclosing query in a subquery of HAVING", span_of(node))
+        if contains(expr, Agg) or has_grouping_call(expr) or self._generator(expr):
+            raise UserError(
+                "INVALID_WHERE_CONDITION",
+                f"The {clause} condition contains invalid expressions: aggregate, window or generator functions.",
+                span=span_of(node),
+            )
+
+    # ----------------------------------------------------------------------------------------------------------- items
+
+    def items(self, scope: Scope) -> list[Item]:
+        """The select list: stars expanded, names given, earlier aliases visible."""
+        items: list[Item] = []
+        for tree in self.node.expressions:
+            try:
+                found = self._item(tree, scope)
+            except UserError as error:
+                self._refuse_generated(tree, error)
+                raise
+            for item in found:
+                if item.aliased:
+                    name = item.name.lower()
+                    if name in scope.lateral and len(found) > 1:
+                        continue  # one of several aliases of a generator hides nothing
+                    if name in scope.lateral:
+                        scope.ambiguous_lateral.add(name)
+                    scope.lateral[name] = item.expr
+            items += found
+        scope.lateral = {}
+        scope.ambiguous_lateral = set()
+        return items
+
+    def _refuse_generated(self, tree: Node, error: UserError) -> None:
+        """UnsupportedError where Spark may find a missing name: around generators it knows the aliases of all items."""
+        if not error.condition.startswith("UNRESOLVED_COLUMN"):
+            return
+        aliases = {name.lower() for item in self.node.expressions for name in _given_names(item)}
+        missing = {c.name.lower() for c in tree.find_all(exp.Column)} & aliases
+        if missing and any(map(self._names_generator, self.node.expressions)):
+            raise unsupported("an item's name inside or beside a generator", span_of(tree))
+
+    def _names_generator(self, tree: Node) -> bool:
+        inner = tree.this if isinstance(tree, (exp.Alias, exp.Aliases)) else tree
+        row = self.binder.catalogue.get(inner.name.lower()) if isinstance(inner, exp.Anonymous) else None
+        return row is not None and row.kind == "generator"
+
+    def _item(self, tree: Node, scope: Scope) -> list[Item]:
+        if scope.lateral and self._names_generator(tree):  # of the earlier items it sees the generated ones only
+            lateral = scope.lateral
+            scope.lateral = {n: e for n, e in lateral.items() if self.generators.uses(e) and isinstance(e, Col)}
+            try:
+                return self._selected(tree, scope)
+            finally:
+                scope.lateral = lateral
+        return self._selected(tree, scope)
+
+    def _selected(self, tree: Node, scope: Scope) -> list[Item]:
+        if isinstance(tree, exp.Star):
+            return self._star(scope.columns(), tree, scope)
+        if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
+            if tree.this.args.get("except_") and scope.qualified([p.name for p in tree.parts[:-1]]) is None:
+                raise unsupported("EXCEPT of a struct's fields", span_of(tree))
+            return self._star(self.expressions.star_columns(tree, scope), tree.this, scope)
+        if isinstance(tree, exp.Alias):
+            expr = self.expressions.bind(tree.this, scope)
+            lateral = self._lateral(tree.this, scope)
+            if self._generator(expr):
+                return self._generated(expr, tree.args["alias"].name, None)
+            return [Item(tree.args["alias"].name, expr, True, lateral)]
+        if isinstance(tree, exp.Aliases):
+            expr = self.expressions.bind(tree.this, scope)
+            if not self._generator(expr):
+                raise UserError(
+                    "MULTI_ALIAS_WITHOUT_GENERATOR",
+                    "Multi part aliasing is not supported with an expression that is not a generator.",
+                    span=span_of(tree),
+                )
+            return self._generated(expr, None, [i.name for i in tree.expressions])
+        expr = self.expressions.bind(tree, scope)
+        if self._generator(expr):
+            return self._generated(expr, None, None)
+        if isinstance(expr, Call) and expr.fn in ("_field", "_map_item") and isinstance(tree, (exp.Column, exp.Dot)):
+            return [Item(self._name(tree, expr), expr, True)]  # a path is an alias by itself
+        lateral = self._lateral(tree, scope)
+        name = self._name(tree, expr if lateral is None else lateral)
+        alone = name.removeprefix(_ALIAS_REFERENCE).removesuffix(")")
+        if name == f"{_ALIAS_REFERENCE}{alone})" and "(" not in alone:
+            name = alone
+        return [Item(name, expr, False, lateral)]
+
+    def _lateral(self, tree: Node, scope: Scope) -> Expr | None:
+        """`tree` as its name shows it, with earlier aliases as ``lateralAliasReference(alias)``; None if it names none."""
+        if not scope.lateral:
+            return None
+        windows = self.expressions.windows
+        named = [windows.get(w.args["alias"].name) for w in tree.find_all(exp.Window) if w.args.get("alias")]
+        trees = [tree, *(window for window in named if window is not None)]
+        parts = [part.name for t in trees for c in t.find_all(exp.Column) for part in c.parts]
+        used = {name.lower(): name for name in parts if name.lower() in scope.lateral}
+        if not used:
+            return None
+        lateral = scope.lateral
+        references = {
+            name: Col(lateral[name].type, lateral[name].nullable, self.ids.take(), f"{_ALIAS_REFERENCE}{spelled})")
+            for name, spelled in used.items()
+        }
+        scope.lateral = {**lateral, **references}
+        try:
+            shown = self.expressions.bind(tree, scope)
+        finally:
+            scope.lateral = lateral
+        return shown if self._reads(shown, {c.id for c in references.values()}, None, span_of(tree)) else None
+
+    def _reads(self, expr: Expr, aliases: set[int], place: str | None, span: Span | None) -> bool:
+        """Whether an alias is in `expr`; Spark lets no aggregate function and no window refer to one."""
+        found = isinstance(expr, Col) and expr.id in aliases
+        if isinstance(expr, Col) and found and place is not None:
+            raise UnsupportedError(
+                f"UNSUPPORTED_FEATURE.LATERAL_COLUMN_ALIAS_IN_{place}",
+                "Referencing an alias of the same select list in "
+                f"{'a window expression' if place == 'WINDOW' else 'an aggregate function'} is not supported: {expr.name}.",
+                span=span,
+            )
+        if isinstance(expr, (Window, Agg)) and place is None:
+            place = "WINDOW" if isinstance(expr, Window) else "AGGREGATE_FUNC"
+        for child in children(expr):
+            found = self._reads(child, aliases, place, span) or found
+        return found
+
+    def _name(self, tree: Node, expr: Expr) -> str:
+        return str(self._name_of(tree, expr))
+
+    def _name_of(self, tree: Node, expr: Expr) -> Any:
+        if isinstance(tree, exp.Column) and (isinstance(expr, Col) or _merged_name(expr)):
+            return tree.this.name
+        if isinstance(tree, exp.Column) and isinstance(expr, Call) and expr.fn == "grouping_id":
+            return "grouping__id"
+        if isinstance(tree, exp.Column) and (
+            isinstance(expr, Lit) or (isinstance(expr, Call) and expr.fn in ("_field", "_map_item"))
+        ):
+            return tree.this.name
+        if isinstance(tree, exp.Dot) and _is_path(tree):
+            return tree.expression.name
+        if isinstance(tree, exp.Column) and tree.args.get("table") is None and not isinstance(expr, Call):
+            return tree.this.name
+        return self.binder.names.of(expr)
+
+    def _star(self, columns: list[Expr], star: Node, scope: Scope) -> list[Item]:
+        removed: set[int] = set()
+        for column in star.args.get("except_") or ():
+            parts = [column.args[k].name for k in ("catalog", "db", "table", "this") if column.args.get(k) is not None]
+            found = scope.resolve(parts, span_of(column))
+            if isinstance(found, Call) and found.fn == "_field":
+                raise unsupported("EXCEPT of a struct's field", span_of(column))
+            if not isinstance(found, Col):
+                raise scope.missing(parts, span_of(column))
+            if found.id in removed:
+                raise UserError(
+                    "EXCEPT_OVERLAPPING_COLUMNS",
+                    f"Columns in an EXCEPT list must be distinct and non-overlapping, but got `{found.name}` twice.",
+                    sqlstate="42702",
+                    span=span_of(column),
+                )
+            removed.add(found.id)
+        items = []
+        for expr in columns:
+            name = _merged_name(expr) or (expr.name if isinstance(expr, Col) else self.binder.names.of(expr))
+            if isinstance(expr, Call) and expr.fn == "_field":
+                name = expr.shown or name
+            if isinstance(expr, Col) and expr.id in removed:
+                continue
+            items.append(Item(name, expr, False))
+        if not items:
+            raise unsupported("a result without columns", span_of(star))
+        return items
+
+    def _generated(self, expr: Expr, alias: str | None, names: list[str] | None) -> list[Item]:
+        assert isinstance(expr, Call)
+        aliased = alias is not None or names is not None
+        return [Item(c.name, c, aliased) for c in self.generators.add(expr, alias, names)]
+
+    def _generator(self, expr: Expr) -> bool:
+        if not isinstance(expr, Call):
+            return False
+        row = self.binder.catalogue.get(expr.fn)
+        return row is not None and row.kind == "generator"
+
+    # -------------------------------------------------------------------------------------------------------- assembly
+
+    def _finish(self, rel: Rel, scope: Scope, items: list[Item]) -> Rel:
+        node = self.node
+        having, qualify = node.args.get("having"), node.args.get("qualify")
+        order = node.args.get("order")
+        distinct = node.args.get("distinct") is not None
+        aliases = self._aliases(items)
+        outputs_ = Sorted(self._outputs(items, scope))
+        late = having if self.generators else None
+        if late is not None:
+            self._check_late(late, items)
+        having_expr = self._having(having, scope, items) if having is not None and late is None else None
+        qualify_expr = None
+        if qualify is not None:
+            for column in qualify.find_all(exp.Column):
+                self._refuse_shadowed(column, scope, aliases)
+            qualify_expr = self._with_outputs(qualify.this, scope, aliases, "WHERE")
+            if not any(contains(e, Window) for e in (qualify_expr, *(i.expr for i in items))):
+                raise UserError(
+                    "QUALIFY_REQUIRES_WINDOW_FUNCTION",
+                    "The QUALIFY clause requires a window function in the SELECT list or in the QUALIFY clause.",
+                    sqlstate="42903",
+                    span=span_of(qualify),
+                )
+        exprs = [i.expr for i in items]
+        extra = [e for e in (having_expr, qualify_expr) if e is not None]
+        extra += self.generators.calls()
+        grouping = self.group_by.grouping(scope, items, [*exprs, *extra], having is not None)
+        keys: list[tuple[SortKey, int | None]] = []
+        if order is not None and not distinct:
+            keys = self._order(order, scope, items, outputs_, grouping, having_expr)
+        if grouping is not None and order is not None and not distinct:
+            self._check_order(order, scope, grouping, any(contains(e, Window) for e in exprs))
+        if grouping is not None:
+            if late is not None and grouping.sets is not None:
+                raise unsupported("grouping sets beside a generator and HAVING", span_of(late))
+            self.generators.check_grouped(exprs, span_of(node))
+            grouping.free = self.generators.ids
+            self.generators.rewrite(grouping.rewrite)
+            exprs = [grouping.rewrite(e) for e in exprs]
+            _check_scalars(grouping, [i.expr for i in items], exprs)
+            having_expr = self._above(grouping, having_expr, having, outputs_) if having_expr is not None else None
+            qualify_expr = grouping.rewrite(qualify_expr) if qualify_expr is not None else None
+            keys = [
+                (SortKey(self._above(grouping, k.expr, order, outputs_), k.descending, k.nulls_first), i)
+                for k, i in keys
+            ]
+            rel = grouping.relation(rel)
+        if having_expr is not None:
+            rel = Filter(rel.columns, rel, having_expr)
+        names = [i.name for i in items]
+        windows = Windows(self.ids)
+        if grouping is None:
+            rel = self.generators.relation(rel)
+        else:
+            self.generators.rewrite(windows.rewrite)
+        exprs = [windows.rewrite(e) for e in exprs]
+        qualify_expr = windows.rewrite(qualify_expr) if qualify_expr is not None else None
+        keys = [(SortKey(windows.rewrite(k.expr), k.descending, k.nulls_first), i) for k, i in keys]
+        rel = windows.relation(rel)
+        if qualify_expr is not None:
+            rel = Filter(rel.columns, rel, qualify_expr)
+        if grouping is not None:
+            for window in windows.windows:
+                self.generators.refuse(window, "a window function beside GROUP BY", span_of(node))
+            self.generators.refuse(qualify_expr, "QUALIFY beside GROUP BY", span_of(node))
+            rel = self.generators.relation(rel)
+        outputs = tuple(Col(e.type, e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True))
+        self._describe(outputs, outputs_.items)
+        if late is not None:
+            rel = self._late_having(late, Project(outputs, rel, tuple(exprs)), scope, items)
+            exprs = list(outputs)
+            outputs = tuple(replace(o, id=self.ids.take()) for o in outputs)
+        if distinct:
+            for output in outputs:
+                if has_map(output.type):
+                    raise UserError(
+                        "UNSUPPORTED_FEATURE.SET_OPERATION_ON_MAP_TYPE",
+                        f'Cannot have MAP type columns in DataFrame which calls set operations (column "{output.name}").',
+                        span=span_of(node),
+                    )
+            rel = Distinct(outputs, Project(outputs, rel, tuple(exprs)))
+            if order is not None:
+                self.expressions.windows = self.around
+                rel = self.binder.ordered(order, rel)
+            return self.binder.limited(node, rel)
+        return self.binder.limited(node, self._sorted(rel, exprs, outputs, keys))
+
+    def _outputs(self, items: list[Item], scope: Scope) -> list[Output]:
+        """The items as the clauses above see them."""
+        homes = {c.id: s.qualifier for s in reversed(scope.sources) for c in s.columns}
+        found = []
+        for place, item in enumerate(items):
+            expr = item.expr
+            if isinstance(expr, Col) and not item.aliased:
+                same = ("column", self.ids.repeated.get(expr.id, expr.id))
+                found.append(Output(item.name, expr, homes.get(expr.id, ()), same, True))
+            else:
+                merged = _merged_name(expr) is not None and not item.aliased
+                found.append(Output(item.name, expr, (), ("merged", key(expr)) if merged else ("item", place), False))
+        return found
+
+    def _describe(self, outputs: Sequence[Col], items: Sequence[Output]) -> None:
+        """Note which `outputs` are columns of FROM, and which of these are there before."""
+        first: dict[Any, int] = {}
+        for column, item in zip(outputs, items, strict=True):
+            if item.plain:
+                self.ids.qualifiers[column.id] = item.qualifier
+            if first.setdefault(item.same, column.id) != column.id:
+                self.ids.repeated[column.id] = first[item.same]
+
+    @staticmethod
+    def _above(grouping: Grouping, expr: Expr, clause: Node | None, outputs: Sorted) -> Expr:
+        """`expr` of HAVING or ORDER BY over the groups; a column that is not grouped is as good as unknown there."""
+        try:
+            return grouping.rewrite(expr)
+        except UserError as error:
+            if error.condition not in ("MISSING_AGGREGATION", "MISSING_GROUP_BY"):
+                raise
+            known = {key(k) for k in grouping.keys}
+            lost = next((c for c in columns_in(expr) if key(c) not in known), None)
+            span = span_of(clause) if clause is not None else None
+            raise outputs.missing([lost.name if lost is not None else ""], span) from None
+
+    def _sorted(
+        self, rel: Rel, exprs: list[Expr], outputs: tuple[Col, ...], keys: list[tuple[SortKey, int | None]]
+    ) -> Rel:
+        if not keys:
+            return Project(outputs, rel, tuple(exprs))
+        known = {key(e): o for e, o in zip(exprs, outputs, strict=True)}
+        hidden: list[Col] = []
+        hidden_exprs: list[Expr] = []
+        sort_keys = []
+        for sort, index in keys:
+            column = outputs[index] if index is not None else known.get(key(sort.expr))
+            if column is None:
+                column = Col(sort.expr.type, sort.expr.nullable, self.ids.take(), "")
+                known[key(sort.expr)] = column
+                hidden.append(column)
+                hidden_exprs.append(sort.expr)
+            sort_keys.append(SortKey(column, sort.descending, sort.nulls_first))
+        every = (*outputs, *hidden)
+        rel = Sort(every, Project(every, rel, (*exprs, *hidden_exprs)), tuple(sort_keys))
+        return Project(outputs, rel, outputs) if hidden else rel
+
+    def _aliases(self, items: list[Item]) -> dict[str, Expr]:
+        found: dict[str, Expr] = {}
+        clashing: set[str] = set()
+        for item in items:
+            name = item.name.lower()
+            if name in found and key(found[name]) != key(item.expr):
+                clashing.add(name)
+            found.setdefault(name, item.expr)
+        return {n: e for n, e in found.items() if n not in clashing}
+
+    def _having(self, having: Node, scope: Scope, items: list[Item]) -> Expr:
+        """HAVING: a grouping column wins over an alias of its name, an alias over any other column."""
+        outputs = Grouped(self._outputs(items, scope))
+        grouping = self.group_by.grouping(scope, items, [], True)
+        keys = {key(k): k for k in grouping.keys} if grouping is not None else {}
+        scope.having = True
+        try:
+            while True:
+                outputs.restart()
+                scope.outputs = outputs
+                found = self.expressions.condition(having.this, scope, "HAVING")
+                lost = outputs.lost(found, keys) - outputs.retried
+                if not lost:
+                    return found
+                outputs.retried |= lost
+        finally:
+            scope.outputs, scope.having = None, False
+
+    def _check_late(self, having: Node, items: list[Item]) -> None:
+        """What Spark can't resolve, or orders otherwise, beside a HAVING over generated rows."""
+        for clause, words in (("order", "ORDER BY"), ("qualify", "QUALIFY")):
+            if self.node.args.get(clause) is not None:
+                raise unsupported(f"{words} beside a generator and HAVING", span_of(having))
+        if any(contains(i.expr, Window) for i in items):
+            raise unsupported("a window function beside a generator and HAVING", span_of(having))
+
+    def _late_having(self, having: Node, rel: Project, scope: Scope, items: list[Item]) -> Rel:
+        """HAVING beside a generator: Spark filters the generated rows, and only the select items have names there."""
+        sources = []
+        for item, output in zip(items, rel.columns, strict=True):
+            homes = [s.qualifier for s in scope.sources if item.expr in s.columns]
+            sources.append(Source(homes[0] if homes else (), (output,)))
+        outputs = Scope(sources, self.parent)
+        condition = self.expressions.condition(having.this, outputs, "HAVING")
+        self._plain(condition, "HAVING", having)
+        scope.outer_refs.update(outputs.outer_refs)
+        return Filter(rel.columns, rel, condition)
+
+    def _with_outputs(self, tree: Node, scope: Scope, aliases: dict[str, Expr], clause: str = "") -> Expr:
+        """An expression of HAVING, QUALIFY or ORDER BY: output names win over input columns."""
+        scope.overrides = aliases
+        try:
+            return self.expressions.condition(tree, scope, clause) if clause else self.expressions.bind(tree, scope)
+        finally:
+            scope.overrides = {}
+
+    @staticmethod
+    def _refuse_shadowed(column: exp.Column, scope: Scope, aliases: dict[str, Expr]) -> None:
+        """UnsupportedError for a name in QUALIFY that an item and another column have: Spark's choice depends on both."""
+        name = column.parts[0].name.lower()
+        item, below = aliases.get(name), scope.first(name)
+        if item is not None and below is not None and key(item) != key(below):
+            raise unsupported(
+                f"{quote_part(name)} in QUALIFY, a column and another item of the select list,", span_of(column)
+            )
+
+    def _order(
+        self,
+        order: Node,
+        scope: Scope,
+        items: list[Item],
+        outputs: Sorted,
+        grouping: Grouping | None,
+        having: Expr | None,
+    ) -> list[tuple[SortKey, int | None]]:
+        keys: list[tuple[SortKey, int | None]] = []
+        exprs = [i.expr for i in items]
+        apart = grouping is not None and having is not None and _needs_more(having, grouping, exprs)
+        windows, self.expressions.windows = self.expressions.windows, self.around
+        for item in order.expressions:
+            for expr, place in self.binder.order_keys(item, exprs, outputs, scope):
+                if _asks_existence(expr):
+                    raise unsupported("IN or EXISTS in ORDER BY", span_of(item))
+                if place is None and self._generator(expr):
+                    raise UserError(
+                        "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
+                        "The generator is not supported: outside the SELECT clause, found: Sort.",
+                        span=span_of(item),
+                    )
+                if apart and grouping is not None and place is None:
+                    known = {k.id for k in grouping.keys if isinstance(k, Col)}
+                    lost = next((c for c in outputs.below if c.id not in known and not c.outer), None)
+                    if lost is not None:
+                        raise outputs.missing([lost.name], span_of(item))
+                if outputs.aggregates and (grouping is None or apart):
+                    raise unsupported_in_sort(span_of(item))
+                keys.append((self.expressions.sort_key(item, expr), place))
+        self.expressions.windows = windows
+        return keys
+
+    def _check_order(self, order: Node, scope: Scope, grouping: Grouping, windows: bool) -> None:
+        """Aggregates written in ORDER BY that Spark resolves otherwise than by their columns."""
+        keys = {k.id for k in grouping.keys if isinstance(k, Col)}
+        for item in order.expressions:
+            if isinstance(item.this, (exp.Var, exp.Column, exp.Literal)):
+                continue
+            try:
+                expr = self.expressions.bind(item.this, scope)
+            except UserError:
+                continue  # an alias: bound with the output names
+            if not contains(expr, Agg):
+                continue
+            if windows:
+                raise unsupported("an aggregate in ORDER BY beside window functions", span_of(item))
+            if grouping.sets is not None and _aggregated(expr) & keys:
+                raise unsupported("an aggregate of a grouping column in ORDER BY with grouping sets", span_of(item))
+
+
+def _needs_more(having: Expr, grouping: Grouping, items: list[Expr]) -> bool:
+    """Whether HAVING asks for an aggregate or a key that is no item of its own: Spark then sorts apart from the groups."""
+    shown, keys = {key(i) for i in items}, {key(k) for k in grouping.keys}
+
+    def more(expr: Expr) -> bool:
+        k = key(expr)
+        if k in shown:
+            return False
+        return isinstance(expr, Agg) or has_grouping_call(expr) or k in keys or any(map(more, children(expr)))
+
+    return more(having)
+
+
+def _given_names(tree: Node) -> list[str]:
+    """The aliases of a select item."""
+    if isinstance(tree, exp.Alias):
+        return [tree.args["alias"].name]
+    return [i.name for i in tree.expressions] if isinstance(tree, exp.Aliases) else []
+
+
+def _asks_existence(expr: Expr) -> bool:
+    return (isinstance(expr, Subquery) and expr.kind != "scalar") or any(map(_asks_existence, children(expr)))
+
+
+def _merged_name(expr: Expr) -> str | None:
+    if isinstance(expr, Call) and expr.data == ("merged",):
+        return expr.shown
+    return None
+
+
+def _is_path(tree: Node) -> bool:
+    while isinstance(tree, exp.Dot):
+        tree = tree.this
+    return isinstance(tree, exp.Column)
+
+
+def _aggregated(expr: Expr) -> set[int]:
+    """Columns inside the aggregates of `expr`."""
+    found: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    while stack:
+        e, inside = stack.pop()
+        inside = inside or isinstance(e, Agg)
+        if inside and isinstance(e, Col):
+            found.add(e.id)
+        stack += [(c, inside) for c in children(e)]
+    return found
+
+
+def _aggregates_outer(expr: Expr) -> bool:
+    """Whether an aggregate of `expr` reads a column of an enclosing query."""
+    if isinstance(expr, Agg):
+        return any(map(has_outer, children(expr)))
+    return any(map(_aggregates_outer, children(expr)))
+
+
+def _check_scalars(grouping: Grouping, items: list[Expr], over: list[Expr]) -> None:
+    """Correlated scalar subqueries are keys that an item shows, or inside aggregates; `over`: the items over the aggregate."""
+    shown = {key(s) for s in _scalars(items)}
+    for scalar in _scalars(grouping.keys):
+        if key(scalar) not in shown:
+            raise UserError(
+                "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.MUST_AGGREGATE_CORRELATED_SCALAR_SUBQUERY",
+                "Correlated scalar subqueries in the GROUP BY clause must also be in the aggregate expressions.",
+                sqlstate="0A000",
+                span=scalar.span,
+            )
+    for scalar in _scalars(over):
+        raise UserError(
+            "SCALAR_SUBQUERY_IS_IN_GROUP_BY_OR_AGGREGATE_FUNCTION",
+            "The correlated scalar subquery is neither present in GROUP BY, nor in an aggregate function. Add it to GROUP BY "
+            "using ordinal position or wrap it in `first()` (or `first_value`) if you don't care which value you get.",
+            sqlstate="0A000",
+            span=scalar.span,
+        )
+
+
+def _scalars(exprs: list[Expr]) -> list[Subquery]:
+    found = [n for e in exprs for n in nodes(e) if isinstance(n, Subquery)]
+    return [s for s in found if s.kind == "scalar" and s.outer]

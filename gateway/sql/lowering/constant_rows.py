@@ -1,0 +1,59 @@
+"""Constant rows of VALUES as Arrow: scalars as they were folded, and arrays, maps and structs made of such."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from gateway.sql.functions.fold import fold
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.catalogue import Context
+from gateway.sql.typed.nodes import Call, Cast, Expr
+from gateway.sqltypes import ArrayType, DataType, MapType, StructType
+
+_NESTED = (ArrayType, MapType, StructType)
+
+
+class _NoConstantError(Exception):
+    """The cell is not known while compiling, or making it would fail."""
+
+
+def batch_of(rel: b.Values, context: Context) -> pa.RecordBatch | None:
+    """The rows with columns named by the ids of `rel`'s; None where a cell must be computed by the engine."""
+    try:
+        arrays = [
+            pa.array([_value(row[i], c.type, context) for row in rel.rows], c.type.arrow())
+            for i, c in enumerate(rel.columns)
+        ]
+    except _NoConstantError:
+        return None
+    return pa.RecordBatch.from_arrays(arrays, [f"v{c.id}" for c in rel.columns])
+
+
+def _value(e: Expr, t: DataType, context: Context) -> Any:
+    """The cell as a value of type `t`, to which a cast of the whole cell has been moved into its members."""
+    if isinstance(e, Cast) and not e.is_try and e.type == t and isinstance(e.arg, Call) and isinstance(t, _NESTED):
+        return _value(e.arg, t, context)
+    if isinstance(e, Call) and isinstance(t, ArrayType) and e.fn == "array":
+        return [_value(a, t.element, context) for a in e.args]
+    if isinstance(e, Call) and isinstance(t, StructType) and e.fn == "named_struct":
+        values = [_value(a, f.type, context) for a, f in zip(e.args[1::2], t.fields, strict=True)]
+        names = [f.name for f in t.fields]
+        if len(set(names)) != len(names) or "" in names:
+            raise _NoConstantError
+        return dict(zip(names, values, strict=True))
+    if isinstance(e, Call) and isinstance(t, MapType) and e.fn == "map":
+        return _entries(e.args, t, context)
+    literal = fold(e if e.type == t else Cast(t, e.nullable, e), context)
+    if literal is None or (isinstance(t, _NESTED) and literal.value is not None):
+        raise _NoConstantError
+    return literal.value
+
+
+def _entries(args: Sequence[Expr], t: MapType, context: Context) -> list[tuple[Any, Any]]:
+    keys = [_value(k, t.key, context) for k in args[::2]]
+    if not keys or any(k is None or isinstance(k, (float, list, dict)) for k in keys) or len(set(keys)) != len(keys):
+        raise _NoConstantError
+    return list(zip(keys, [_value(v, t.value, context) for v in args[1::2]], strict=True))

@@ -1,0 +1,102 @@
+"""In which order Spark evaluates the operands of a call, and which of them a NULL spares.
+
+Most expressions of Spark give NULL as soon as an operand is NULL, without evaluating the ones after it: an error that one of
+those would raise is never seen. What evaluates all its operands (concat, greatest, struct, …) is not listed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.sql.typed.nodes import Agg, Call, Cast, Col, Expr, LambdaVar, Lit
+from gateway.sqltypes import BINARY, VOID, ArrayType, DecimalType
+
+# fmt: off
+# From the first operand to the last.
+_FORWARD = frozenset((
+    "+", "-", "*", "=", "<", ">", "<=", ">=", "&", "|", "^", "<<", ">>", ">>>", "like", "ilike", "rlike", "regexp",
+    "regexp_like", "_array_item", "_map_item", "_interval_add", "_interval_sub", "_interval_mul", "_interval_div",
+    "_sub_dates", "_sub_timestamps", "_date_add_days", "_date_add_months", "_date_add_micros", "_ts_add_micros",
+    "_ts_add_months", "_ntz_add_micros", "_ntz_add_months", "add_months", "array_append", "array_contains", "array_except",
+    "array_insert", "array_intersect", "array_join", "array_position", "array_prepend", "array_remove", "array_union",
+    "arrays_overlap", "atan2", "bit_get", "btrim", "contains", "conv", "convert_timezone", "date_add", "date_diff",
+    "date_format", "date_sub", "date_trunc", "dateadd", "datediff", "element_at", "endswith", "find_in_set",
+    "format_number", "from_unixtime", "from_utc_timestamp", "get", "getbit", "hypot", "instr", "left", "levenshtein", "log",
+    "make_date", "make_dt_interval", "make_timestamp", "make_timestamp_ltz", "make_timestamp_ntz", "make_ym_interval",
+    "map_contains_key", "map_from_arrays", "months_between", "next_day", "overlay", "pow", "power", "regexp_count",
+    "regexp_extract", "regexp_extract_all", "regexp_instr", "regexp_replace", "regexp_substr", "repeat", "replace", "right",
+    "sequence", "sha2", "shiftleft", "shiftright", "shiftrightunsigned", "slice", "split", "split_part", "startswith",
+    "str_to_map", "substr", "substring", "substring_index", "timestampadd", "timestampdiff", "to_date", "to_timestamp",
+    "to_utc_timestamp", "translate", "try_add", "try_element_at", "try_multiply", "try_subtract", "try_to_timestamp",
+    "unix_timestamp", "width_bucket",
+))
+# A divisor before what is divided, a count before what is repeated; trim(characters FROM text) begins with the text.
+_BACKWARD = frozenset((
+    "/", "%", "div", "pmod", "try_divide", "try_mod", "trunc", "array_repeat", "trim", "ltrim", "rtrim",
+))
+
+# Their result is NULL only where an operand is: to know one, it is enough to know what they are made of.
+_NULL_BY_OPERAND = frozenset((
+    "+", "-", "*", "/", "%", "div", "pmod", "=", "<", ">", "<=", ">=", "&", "|", "^", "<<", ">>", ">>>", "not", "negative",
+    "positive", "~", "abs", "upper", "lower", "length", "char_length", "octet_length", "date_add", "date_sub", "datediff",
+    "year", "month", "day", "hour", "minute", "second", "_interval_add", "_interval_sub", "_sub_dates", "_sub_timestamps",
+))
+
+# Spark computes their argument once, and only for rows that FILTER lets through; what needs it twice computes it before.
+_ONCE = frozenset((
+    "sum", "min", "max", "count", "first", "last", "any_value", "collect_list", "collect_set", "array_agg", "bool_and",
+    "bool_or", "every", "some", "bit_and", "bit_or", "bit_xor", "median", "mode", "percentile", "percentile_approx",
+    "approx_percentile", "approx_count_distinct", "listagg", "string_agg", "regr_count", "max_by", "min_by",
+))
+# fmt: on
+
+
+def operands(call: Call) -> Sequence[int]:
+    """The operands in Spark's order, each evaluated only where none before it is NULL; empty if all are evaluated anyway."""
+    fn, args = call.fn, call.args
+    if fn in _FORWARD or (fn == "concat" and isinstance(call.type, ArrayType)):
+        return range(len(args))
+    if fn in _BACKWARD:
+        return range(len(args) - 1, -1, -1)
+    if fn in ("nullif", "zip_with") or (fn == "locate" and isinstance(args[-1], Lit) and args[-1].value is not None):
+        return range(2)
+    return range(len(args)) if fn in ("lpad", "rpad") and args[0].type != BINARY else ()
+
+
+def null_by(expr: Expr) -> dict[int, Expr] | None:
+    """The columns and lambda variables, by id, of which one is NULL exactly where `expr` is; None if that is not so simple."""
+    if isinstance(expr, (Col, LambdaVar)):
+        return {expr.id: expr} if expr.nullable else {}
+    if isinstance(expr, Cast):
+        return None if expr.is_try or expr.arg.type == VOID else null_by(expr.arg)
+    if not expr.nullable:
+        return {}
+    if not isinstance(expr, Call) or expr.fn not in _NULL_BY_OPERAND:
+        return None
+    found: dict[int, Expr] = {}
+    for arg in expr.args:
+        part = null_by(arg)
+        if part is None:
+            return None
+        found |= part
+    return found
+
+
+def is_shallow(expr: Expr) -> bool:
+    """Whether it is one operation on plain columns: it can fail only where none of them is NULL."""
+    if isinstance(expr, Cast) and not expr.is_try:
+        return is_shallow(expr.arg) if expr.implicit else isinstance(expr.arg, (Col, LambdaVar))
+    args = expr.args if isinstance(expr, Call) else ()
+    return all(isinstance(a.arg if isinstance(a, Cast) and a.implicit else a, (Col, LambdaVar, Lit)) for a in args)
+
+
+def filtered_first(agg: Agg) -> int:
+    """How many arguments of an aggregate are computed only where its FILTER holds."""
+    if (
+        agg.where is None
+        or agg.distinct
+        or agg.fn not in _ONCE
+        or (agg.fn == "sum" and isinstance(agg.type, DecimalType))
+    ):
+        return 0
+    return 1 if agg.fn in ("max_by", "min_by") else len(agg.args)

@@ -1,0 +1,352 @@
+"""From the Spark level to the engine level: every call by its catalogue row, every cast by its pair, laziness kept.
+
+Spark evaluates AND, OR and CASE left to right and only when needed; DataFusion evaluates all conjuncts of a filter and
+simplifies boolean CASEs to AND. Where a later operand can fail for a row (`raises`), the connective is therefore written as
+an integer CASE compared with 1, which DataFusion keeps lazy. In the same way an operand that can fail is evaluated only where
+no operand before it (`evaluation`) is NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from gateway.errors import UnsupportedError
+from gateway.instants import BLANKS
+from gateway.sql.functions.casts import TRUTHS, fold_cast, lower_cast
+from gateway.sql.functions.fold import fold
+from gateway.sql.functions.lowerings import lazy_case, not_null
+from gateway.sql.lowering.bounds import Bounds
+from gateway.sql.lowering.evaluation import filtered_first, is_shallow, null_by, operands
+from gateway.sql.typed.catalogue import BOUNDED, Catalogue, Context, Function
+from gateway.sql.typed.nodes import (
+    Agg,
+    Call,
+    Case,
+    Cast,
+    Col,
+    EngineCast,
+    Expr,
+    Fn,
+    Lambda,
+    Lit,
+    Op,
+    SortKey,
+    Subquery,
+    Udf,
+    Window,
+    udf,
+)
+from gateway.sql.typed.walk import children, has_columns, nodes, rebuilt_engine
+from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, INT, VOID, DataType, DecimalType, decimal, is_nested
+
+_COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
+_ONE = Lit(INT, False, 1)
+_ZERO = Lit(INT, False, 0)
+_GUARD = 60  # nodes of an operand that is written once more, as its own guard
+
+
+def _sum_type(agg: Agg) -> DataType:
+    """The type in which an aggregate adds up."""
+    if agg.fn == "avg" and agg.args and isinstance(agg.args[0].type, DecimalType):
+        precision, scale = agg.args[0].type.precision, agg.args[0].type.scale
+        return decimal(min(38, precision + 10), scale)
+    return agg.type
+
+
+@dataclass(slots=True)
+class Lowering:
+    """The state of one statement's lowering."""
+
+    catalogue: Catalogue
+    context: Context
+    bounds: Bounds | None = None
+    may_raise: bool = False  # whether something that was lowered can fail for some row
+    _raises: dict[int, bool] = field(default_factory=dict)
+    _keep: list[Expr] = field(default_factory=list)  # so that ids in `_raises` stay unique
+
+    def raises(self, expr: Expr) -> bool:
+        """Whether evaluating the engine-level `expr` can fail for some row."""
+        known = self._raises.get(id(expr))
+        if known is None:
+            known = bool(getattr(expr, "raises", False)) or any(self.raises(c) for c in children(expr))
+            self._raises[id(expr)] = known
+            self._keep.append(expr)
+        return known
+
+    def lower(self, expr: Expr) -> Expr:
+        """The engine-level form of `expr`."""
+        lowered = self._lower(expr)
+        self.may_raise = self.may_raise or self.raises(lowered)
+        return lowered
+
+    def _lower(self, expr: Expr) -> Expr:
+        if isinstance(expr, (Col, Lit)):
+            return expr
+        if isinstance(expr, Call):
+            return self._call(expr)
+        if isinstance(expr, Cast):
+            arg = self.lower(expr.arg)
+            if isinstance(arg, Lit) and not expr.is_try:
+                folded = fold_cast(arg, expr.type, self.context)
+                if folded is not None:
+                    return folded
+            return lower_cast(expr, arg, self.context)
+        if isinstance(expr, Case):
+            return self._case(expr)
+        if isinstance(expr, Agg):
+            return self._agg(expr)
+        if isinstance(expr, Window):
+            return Window(
+                expr.type,
+                expr.nullable,
+                self._agg(expr.fn, windowed=True) if isinstance(expr.fn, Agg) else self.lower(expr.fn),
+                tuple(self.lower(p) for p in expr.partition),
+                self.sort_keys(expr.order),
+                expr.frame,
+            )
+        if isinstance(expr, Subquery):
+            return replace(expr, args=tuple(self.lower(a) for a in expr.args))
+        if isinstance(expr, Lambda):
+            return Lambda(expr.type, expr.nullable, expr.params, self.lower(expr.body))
+        return expr
+
+    def sort_keys(self, keys: Sequence[SortKey]) -> tuple[SortKey, ...]:
+        """Lowered ORDER BY items; float keys are normalised so that -0.0 sorts with 0.0."""
+        lowered = []
+        for sort in keys:
+            expr = self.lower(sort.expr)
+            if expr.type in (FLOAT, DOUBLE):
+                expr = Op(expr.type, expr.nullable, "+", (expr, Lit(expr.type, False, 0.0)))
+            lowered.append(SortKey(expr, sort.descending, sort.nulls_first))
+        return tuple(lowered)
+
+    def _call(self, call: Call) -> Expr:
+        if call.fn in ("and", "or", "between"):
+            if call.fn == "between":
+                return self.connective("and", [self.lower(a) for a in call.args])
+            if len(call.args) == 2 and isinstance(call.args[1], Lit) and _is_no_truth(call.args[0]):
+                return self.lower(call.args[0])  # it raises: Spark evaluates constants from left to right
+            return self.connective(call.fn, [self.lower(a) for a in call.args])
+        row = self.catalogue.get(call.fn)
+        if row is None or row.lower is None:
+            raise UnsupportedError(
+                "UNSUPPORTED_FUNCTION", f"The function `{call.shown or call.fn}` is not supported.", span=call.span
+            )
+        args = tuple(self.lower(a) for a in call.args)
+        if args and all(isinstance(a, Lit) for a in args):
+            folded = fold(replace(call, args=args), self.context)
+            if folded is not None:
+                return folded
+        if not any(map(self.raises, args)):
+            return self._applied(row, call, args)
+        if call.fn == "in":
+            return self._in(row, call, args)
+        result = self._applied(row, call, args)
+        return result if call.fn == "typeof" else self._spared(call, args, self._kept(args, result))
+
+    def _applied(self, row: Function, call: Call, args: tuple[Expr, ...]) -> Expr:
+        """The call of lowered arguments, all of which may be evaluated at any time."""
+        if call.fn in ("+", "-", "*") and self.bounds is not None and self.bounds.exact(call):
+            return Op(call.type, call.nullable, call.fn, args)  # no row can overflow
+        assert row.lower is not None
+        try:
+            return row.lower(call, args, self.context)
+        except UnsupportedError as error:
+            raise error.at(call.span) from None
+
+    @staticmethod
+    def _kept(args: Sequence[Expr], result: Expr) -> Expr:
+        """`result`, with what raises among the untyped arguments evaluated even where it was lowered without them."""
+        void = [a for a in args if a.type == VOID and isinstance(a, (Udf, Case))]
+        if not void:
+            return result
+        there = {id(e) for e in nodes(result)}
+        lost = [a for a in void if id(a) not in there]
+        return udf("last", result.type, *lost, result, nullable=result.nullable, raises=True) if lost else result
+
+    def _typed(self, arg: Expr) -> Expr:
+        """A VOID argument that raises as one of a type, which no lowering takes for a plain NULL."""
+        return udf("typed_null", INT, arg, raises=True) if arg.type == VOID and self.raises(arg) else arg
+
+    def _in(self, row: Function, call: Call, args: tuple[Expr, ...]) -> Expr:
+        """``x IN (a, b, …)``: Spark stops at the first match, and does not begin where x is NULL."""
+        runs: list[list[Expr]] = []
+        for item in args[1:]:
+            if not runs or self.raises(item):
+                runs.append([])
+            runs[-1].append(item)
+        found = self.connective("or", [self._applied(row, call, (args[0], *run)) for run in runs])
+        known = self._known(call.args[0], args[0]) if any(map(self.raises, args[1:])) else []
+        return lazy_case(BOOLEAN, (self.connective("and", known), found)) if known else found
+
+    def _spared(self, call: Call, args: tuple[Expr, ...], result: Expr) -> Expr:
+        """`result`, computed only where no operand before the last raising one is NULL: Spark would not evaluate that one."""
+        order = operands(call)
+        last = max((k for k in range(1, len(order)) if self.raises(args[order[k]])), default=0)
+        guards: dict[int, Expr] = {}
+        for place in order[:last]:
+            known = self._known(call.args[place], args[place])
+            if known is None:
+                return result
+            guards |= {id(g.args[0]) if isinstance(g, Op) else id(g): g for g in known}
+        if not guards:
+            return result
+        return lazy_case(call.type, (self.connective("and", list(guards.values())), result))
+
+    def _known(self, expr: Expr, lowered: Expr) -> list[Expr] | None:
+        """Conditions that hold where `expr` is not NULL; None where they would be too long, or another value each time."""
+        if isinstance(lowered, Lit):
+            return [Lit(BOOLEAN, False, False)] if lowered.value is None else []
+        columns = null_by(expr)
+        parts = nodes(lowered)
+        twice = len(parts) <= _GUARD and not any(isinstance(p, Subquery) or self._random(p) for p in parts)
+        if twice and (columns is None or (self.raises(lowered) and not is_shallow(expr))):
+            return [not_null(lowered)]  # its own error comes first
+        return None if columns is None else [not_null(c) for c in columns.values()]
+
+    @staticmethod
+    def _random(part: Expr) -> bool:
+        return isinstance(part, Fn) and part.name in ("random", "uuid")
+
+    def join_condition(self, expr: Expr) -> Expr:
+        """A lowered conjunct between relations; an equality keeps its form, by which the engine finds the keys of a join."""
+        if isinstance(expr, Call) and is_key(expr):
+            row = self.catalogue[expr.fn]
+            return self._applied(row, expr, tuple(self.lower(a) for a in expr.args))
+        return self.lower(expr)
+
+    def held(self, expr: Expr) -> Expr:
+        """`expr` with what raises in it marked as changing from call to call: the engine then computes it where it stands."""
+        if not self.raises(expr):
+            return expr
+        changed = rebuilt_engine(expr, self.held)
+        if isinstance(changed, Udf):
+            return replace(changed, volatile=True)
+        if isinstance(changed, (Fn, Op, EngineCast)) and changed.raises:
+            return udf("last", expr.type, changed, nullable=expr.nullable, raises=True, volatile=True)
+        return changed
+
+    def _agg(self, agg: Agg, windowed: bool = False) -> Expr:
+        args = tuple(map(self.lower, agg.args))
+        if not is_nested(agg.type):
+            args = tuple(map(self._typed, args))
+        if agg.type == VOID:
+            if not any(map(self.raises, args)):
+                return Lit(VOID, True, None)
+            return udf("typed_null", VOID, self._agg(replace(agg, type=INT), windowed), raises=True)
+        row = self.catalogue.get(agg.fn)
+        if row is None or row.lower is None:
+            raise UnsupportedError(
+                "UNSUPPORTED_FUNCTION", f"The aggregate `{agg.shown or agg.fn}` is not supported.", span=agg.span
+            )
+        where = self.lower(agg.where) if agg.where is not None else None
+        if where is not None and not windowed:
+            first = filtered_first(agg)
+            spared = (lazy_case(a.type, (where, a)) if self.raises(a) else a for a in args[:first])
+            args = (*spared, *args[first:])
+        bounded = agg.fn in ("sum", "avg") and self.bounds is not None and self.bounds.sum_fits(agg, _sum_type(agg))
+        lowered = replace(
+            agg,
+            args=args,
+            data=(*agg.data, BOUNDED) if bounded else agg.data,
+            where=where,
+            order=self.sort_keys(agg.order),
+        )
+        try:
+            return row.lower(lowered, args, self.context)
+        except UnsupportedError as error:
+            raise error.at(agg.span) from None
+
+    def _case(self, case: Case) -> Expr:
+        whens = tuple((self.lower(c), self.lower(v)) for c, v in case.whens)
+        otherwise = self.lower(case.otherwise) if case.otherwise is not None else None
+        if case.type == BOOLEAN and any(
+            self.raises(v) for v in (*(v for _, v in whens), *([otherwise] if otherwise else []))
+        ):
+            integer = Case(
+                INT,
+                True,
+                tuple((c, EngineCast(INT, True, v)) for c, v in whens),
+                EngineCast(INT, True, otherwise) if otherwise is not None else None,
+            )
+            return Op(BOOLEAN, True, "=", (integer, _ONE))
+        return Case(case.type, case.nullable, whens, otherwise)
+
+    def connective(self, symbol: str, args: list[Expr]) -> Expr:
+        """AND / OR of lowered operands, lazy where a later one raises."""
+        if len(args) == 1:
+            return args[0]
+        if not any(self.raises(a) for a in args):
+            return Op(BOOLEAN, any(a.nullable for a in args), symbol.upper(), tuple(args))
+        first = next((i for i in range(1, len(args)) if self.raises(args[i])), 1)
+        head = self.connective(symbol, args[:first])
+        tail = self.connective(symbol, args[first:])
+        both = EngineCast(INT, True, Op(BOOLEAN, True, symbol.upper(), (head, tail)))
+        decided: tuple[Expr, Expr]
+        decided = (Op(BOOLEAN, head.nullable, "NOT", (head,)), _ZERO) if symbol == "and" else (head, _ONE)
+        return Op(BOOLEAN, True, "=", (Case(INT, True, (decided,), both), _ONE))
+
+    def filters(self, conjuncts: Sequence[Expr]) -> list[Expr]:
+        """Lowered conjuncts of one filter chain, in order: those that can't fail stay bare (the reader prunes with them), a
+        raising one is evaluated only where all bare and earlier ones hold."""
+        told = next((i for i, c in enumerate(conjuncts) if any(map(_is_told, nodes(c)))), None)
+        if told is not None:  # raise_error comes in its turn, whatever the conjuncts after it
+            before, rest = self.filters(conjuncts[:told]), self.connective("and", list(conjuncts[told:]))
+            return [*before, self._when(self.connective("and", before), rest)] if before else [rest]
+        bare: list[Expr] = []
+        raising: list[Expr] = []
+        for conjunct in conjuncts:
+            if _is_unknown(conjunct):  # the engine would move NULL below an aggregate, whose row stays then
+                conjunct = Lit(BOOLEAN, False, False)
+            (raising if self.raises(conjunct) else bare).append(conjunct)
+        if not raising:
+            return bare
+        if not bare and len(raising) == 1:
+            return raising
+        condition = raising[-1]
+        for earlier in reversed(raising[:-1]):
+            condition = self._when(earlier, condition)
+        if bare:
+            guard = bare[0] if len(bare) == 1 else Op(BOOLEAN, True, "AND", tuple(bare))
+            condition = self._when(guard, condition)
+        return [*bare, condition]
+
+    def where(self, conjuncts: Sequence[Expr], expr: Expr) -> Expr:
+        """`expr`, which is asked for only where the conjuncts hold, as one that raises nowhere else."""
+        if not self.raises(expr):
+            return expr
+        simple = [c for c in conjuncts if not any(isinstance(e, Subquery) for e in nodes(c))]
+        if not simple or sum(len(nodes(c)) for c in simple) > _GUARD:
+            return expr
+        return lazy_case(expr.type, (self.connective("and", self.filters(simple)), expr))
+
+    @staticmethod
+    def _when(guard: Expr, condition: Expr) -> Expr:
+        integer = Case(INT, True, ((guard, EngineCast(INT, True, condition)),), _ZERO)
+        return Op(BOOLEAN, True, "=", (integer, _ONE))
+
+
+def _is_unknown(e: Expr) -> bool:
+    """Whether a lowered condition is NULL for every row."""
+    if isinstance(e, Op) and e.symbol in ("AND", "OR", "NOT"):
+        return all(map(_is_unknown, e.args))
+    args = e.args if isinstance(e, Op) and e.symbol in _COMPARISONS else (e,)
+    return any(isinstance(a, Lit) and a.value is None for a in args)
+
+
+def is_key(expr: Expr) -> bool:
+    """Whether the conjunct may be the key of a join: an equality of what both have columns."""
+    return isinstance(expr, Call) and expr.fn == "=" and all(map(has_columns, expr.args))
+
+
+def _is_told(part: Expr) -> bool:
+    return isinstance(part, Udf) and part.impl in ("raise_error", "assert_true")
+
+
+def _is_no_truth(e: Expr) -> bool:
+    """Whether it is the cast of a text that is no BOOLEAN."""
+    if not isinstance(e, Cast) or e.is_try or e.type != BOOLEAN or not isinstance(e.arg, Lit):
+        return False
+    text = e.arg.value
+    return isinstance(text, str) and text.strip(BLANKS).lower() not in TRUTHS

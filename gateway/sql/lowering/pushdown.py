@@ -1,0 +1,241 @@
+"""What a scan may leave out: conjuncts of filters and inner joins that say something about one table's columns.
+
+They are hints for choosing files (`delta.predicates`); the engine evaluates every condition itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from gateway.delta.predicates import Comparison, NullTest, OneOf, Predicate, StartsWith
+from gateway.sql.functions.fold import fold
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.catalogue import Context
+from gateway.sql.typed.nodes import Call, Cast, Col, Expr, Lit, Rel
+from gateway.sql.typed.walk import children, conjuncts_of, expressions_of, nodes, rebuilt
+from gateway.sqltypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, is_fractional, is_integral, is_nested
+
+_FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "="}
+_RANGES = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
+
+Conjunct = tuple[Expr, frozenset[int]]  # with the ids of its columns
+
+
+class Hints:
+    """Predicates per scan of one bound query, and whether it compares floats."""
+
+    def __init__(self, rel: Rel, context: Context, has_subqueries: bool) -> None:
+        self.context = context
+        self._has_subqueries = has_subqueries
+        self.found: dict[int, list[Predicate]] = {}
+        self.compares_floats = False
+        self._ctes: set[int] = set()
+        self._walk(rel, [])
+
+    def of(self, scan: b.Scan) -> list[Predicate]:
+        """The predicates of one scan."""
+        return self.found.get(id(scan), [])
+
+    def _walk(self, rel: Rel, conjuncts: Sequence[Conjunct]) -> None:
+        if self._has_subqueries:
+            for expr in expressions_of(rel):
+                for e in nodes(expr):
+                    if isinstance(e, b.Subquery):
+                        self._walk(e.plan, [])
+        self.compares_floats = self.compares_floats or _compares_floats(rel)
+        if isinstance(rel, b.Scan):
+            self._scan(rel, conjuncts)
+        elif isinstance(rel, b.Filter):
+            self._walk(rel.input, [*conjuncts, *_conjuncts(rel.condition)])
+        elif isinstance(rel, b.Project):
+            self._walk(rel.input, _mapped(conjuncts, rel.columns, rel.exprs))
+        elif isinstance(rel, b.Join):
+            self._join(rel, conjuncts)
+        elif isinstance(rel, b.Aggregate):
+            keys = [] if rel.sets is not None else _mapped(conjuncts, rel.columns[: len(rel.keys)], rel.keys)
+            self._walk(rel.input, keys if rel.keys else [])
+        elif isinstance(rel, (b.Sort, b.Distinct)):
+            self._walk(rel.input, conjuncts)
+        elif isinstance(rel, b.Generate):
+            known = {c.id for c in rel.input.columns}
+            self._walk(rel.input, [c for c in conjuncts if c[1] <= known])
+        elif isinstance(rel, b.SetOp):
+            for side in rel.inputs:
+                self._walk(side, _mapped(conjuncts, rel.columns, side.columns) if rel.kind == "union" else [])
+        elif isinstance(rel, b.CteRef):
+            if rel.cte.id not in self._ctes:
+                self._ctes.add(rel.cte.id)
+                self._walk(rel.cte.plan, [])
+        elif isinstance(rel, (b.Limit, b.WindowRel)):
+            self._walk(rel.input, [])
+
+    def _join(self, rel: b.Join, conjuncts: Sequence[Conjunct]) -> None:
+        on = _conjuncts(rel.condition) if rel.condition is not None else []
+        left, right = list(conjuncts), list(conjuncts)
+        if rel.kind in ("inner", "cross"):
+            left, right = left + on, right + on
+        elif rel.kind == "left":
+            right = list(on)
+        elif rel.kind == "right":
+            left = list(on)
+        elif rel.kind == "semi":
+            left, right = left + on, list(on)
+        elif rel.kind == "anti":
+            right = list(on)
+        else:
+            left, right = [], []
+        # What speaks of the other side, too, is left out where it meets a scan or a projection.
+        self._walk(rel.left, left)
+        self._walk(rel.right, right)
+
+    def _scan(self, scan: b.Scan, conjuncts: Sequence[Conjunct]) -> None:
+        if not conjuncts:
+            return
+        names = {c.id: (n, c.type) for c, n in zip(scan.columns, scan.sources, strict=True)}
+        own = [c for c, ids in conjuncts if ids <= names.keys()]
+        predicates = [p for p in (self._predicate(c, names) for c in own) if p is not None]
+        if predicates:
+            self.found[id(scan)] = predicates
+
+    def _predicate(self, e: Expr, names: dict[int, tuple[str, DataType]]) -> Predicate | None:
+        if not isinstance(e, Call):
+            return None
+        if e.fn in _FLIPPED and len(e.args) == 2:
+            return self._comparison(e.fn, e.args[0], e.args[1], names) or self._comparison(
+                _FLIPPED[e.fn], e.args[1], e.args[0], names
+            )
+        if e.fn == "in":
+            return self._one_of(e, names)
+        if e.fn in ("is null", "is not null") and isinstance(e.args[0], Col) and e.args[0].id in names:
+            return NullTest(names[e.args[0].id][0], e.fn == "is not null")
+        if e.fn == "not" and isinstance(e.args[0], Call) and e.args[0].fn == "is null":
+            inner = e.args[0].args[0]
+            if isinstance(inner, Col) and inner.id in names:
+                return NullTest(names[inner.id][0], True)
+        if e.fn == "like" and isinstance(e.args[0], Col) and e.args[0].id in names and isinstance(e.args[1], Lit):
+            prefix = _prefix(e.args[1].value)
+            return StartsWith(names[e.args[0].id][0], prefix) if prefix else None
+        return None
+
+    def _comparison(
+        self, symbol: str, left: Expr, right: Expr, names: dict[int, tuple[str, DataType]]
+    ) -> Comparison | None:
+        column = _column(left, names)
+        if column is None:
+            return None
+        value = self._value(right, column[1], left.type)
+        if value is None:
+            return None
+        return Comparison(column[0], "=" if symbol == "<=>" else symbol, value)
+
+    def _one_of(self, e: Call, names: dict[int, tuple[str, DataType]]) -> OneOf | None:
+        column = _column(e.args[0], names)
+        if column is None or len(e.args) > 10_000:
+            return None
+        values = [self._value(a, column[1], e.args[0].type) for a in e.args[1:]]
+        if any(v is None for v in values):
+            return None
+        return OneOf(column[0], tuple(values))
+
+    def _value(self, expr: Expr, stored: DataType, compared: DataType) -> Any:
+        """The constant in the column's own type; None if there is none of exactly that value."""
+        literal = fold(expr, self.context)
+        if literal is None or literal.value is None or is_nested(stored) or is_fractional(stored):
+            return None
+        value = literal.value
+        if literal.type != compared:
+            return None
+        if stored != compared:
+            if not (is_integral(stored) and is_integral(compared)):
+                return None
+            bits = _RANGES[stored.name]
+            if not -(1 << bits) <= value < (1 << bits):
+                return None
+        if stored in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+            integers = pa.int32() if stored == DATE else pa.int64()
+            return pa.array([value], integers).cast(stored.arrow())[0]
+        if stored == STRING or stored.name in ("CHAR", "VARCHAR"):
+            return pa.scalar(value, pa.string())
+        try:
+            return pa.scalar(value, stored.arrow())
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            return None
+
+
+# What computes with floats but never selects rows by their order, so that skipped NaN do no harm.
+_ARITHMETIC = {"+", "-", "*", "/", "negative", "positive", "abs", "round"}
+_SUMS = {"sum", "avg", "count", "stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"}
+
+
+def _compares_floats(rel: Rel) -> bool:
+    """Whether a float may be compared in the relation itself; True when in doubt."""
+    if isinstance(rel, (b.Scan, b.Limit, b.CteRef, b.Generate)):
+        return isinstance(rel, b.Generate) and _has_float(rel.generator)
+    if isinstance(rel, b.Project):
+        return not all(map(_only_computes, rel.exprs))
+    if isinstance(rel, b.Aggregate):
+        computed = (a for agg in rel.aggs for a in (agg.args if agg.fn in _SUMS and not agg.distinct else (agg,)))
+        keys = [*rel.keys, *(a.where for a in rel.aggs if a.where), *(k.expr for a in rel.aggs for k in a.order)]
+        return any(map(_has_float, keys)) or not all(map(_only_computes, computed))
+    if isinstance(rel, b.SetOp) and rel.kind == "union" and rel.all:
+        return False
+    if isinstance(rel, (b.Distinct, b.SetOp)):
+        return any(map(_has_float, rel.columns))
+    return any(map(_has_float, expressions_of(rel)))
+
+
+def _has_float(e: Expr) -> bool:
+    return any(_is_float(node.type) for node in nodes(e))
+
+
+def _is_float(t: DataType) -> bool:
+    return is_fractional(t) or (is_nested(t) and any(map(_is_float, t.children())))
+
+
+def _only_computes(e: Expr) -> bool:
+    """Whether floats in `e` are only passed on or calculated with."""
+    if isinstance(e, (Col, Lit)) or not _has_float(e):
+        return True
+    if not isinstance(e, Cast) and not (isinstance(e, Call) and e.fn in _ARITHMETIC):
+        return False
+    return is_fractional(e.type) and all(map(_only_computes, children(e)))
+
+
+def _column(e: Expr, names: dict[int, tuple[str, DataType]]) -> tuple[str, DataType] | None:
+    """The table's column that `e` is, also under a widening implicit cast of integers."""
+    if isinstance(e, Cast) and e.implicit and is_integral(e.type) and is_integral(e.arg.type):
+        e = e.arg
+    return names.get(e.id) if isinstance(e, Col) else None
+
+
+def _prefix(pattern: Any) -> str:
+    if not isinstance(pattern, str):
+        return ""
+    end = len(pattern)
+    for index, char in enumerate(pattern):
+        if char in "%_\\":
+            end = index
+            break
+    return pattern[:end]
+
+
+def _conjuncts(condition: Expr) -> list[Conjunct]:
+    found = conjuncts_of(condition)
+    return [(c, frozenset([e.id for e in nodes(c) if isinstance(e, Col)])) for c in found]
+
+
+def _mapped(conjuncts: Sequence[Conjunct], columns: Sequence[Col], exprs: Sequence[Expr]) -> list[Conjunct]:
+    """Conjuncts over output `columns` as conjuncts over what they are, where that is a plain column."""
+    if not conjuncts:
+        return []
+    below = {c.id: e for c, e in zip(columns, exprs, strict=False) if isinstance(e, Col)}
+    return [(_replaced(c, below), frozenset([below[i].id for i in ids])) for c, ids in conjuncts if ids <= below.keys()]
+
+
+def _replaced(expr: Expr, below: dict[int, Col]) -> Expr:
+    if isinstance(expr, Col):
+        return below[expr.id]
+    return rebuilt(expr, lambda e: _replaced(e, below))

@@ -1,0 +1,271 @@
+"""Statements as values: what `commands.parse_statement` answers.
+
+Names stay as written, with their positions; who knows catalogs resolves them. Queries inside commands are trees as in
+`parse.py`, already checked against the allow-list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from gateway.errors import Span
+from gateway.sql.read.tree import IntervalLiteral, TypedLiteral
+from gateway.sqltypes import StructField
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A dotted name as written (quotes removed) and where it stands."""
+
+    parts: tuple[str, ...]
+    span: Span
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query: its tree and its piece of the text."""
+
+    tree: exp.Expr = field(compare=False)
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UseCatalog:
+    """USE CATALOG x, SET CATALOG x."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class UseSchema:
+    """USE [SCHEMA | DATABASE | NAMESPACE] x or a.b; `bare` without the word (then one part may mean a catalog)."""
+
+    name: Name
+    bare: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetConf:
+    """SET (key None), SET -v (`verbose`), SET key (value None), SET key = value (raw text, trimmed)."""
+
+    key: str | None = None
+    value: str | None = None
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimeZone:
+    """SET TIME ZONE 'zone' | LOCAL (both None) | INTERVAL …."""
+
+    zone: str | None = None
+    interval: IntervalLiteral | TypedLiteral | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """RESET [key]."""
+
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCatalogs:
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSchemas:
+    """SHOW SCHEMAS | DATABASES | NAMESPACES [IN catalog] [LIKE pattern]."""
+
+    catalog: Name | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTables:
+    """SHOW TABLES [IN schema] [LIKE pattern]."""
+
+    schema: Name | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowViews:
+    """SHOW VIEWS [IN schema] [LIKE pattern]."""
+
+    schema: Name | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowColumns:
+    """SHOW COLUMNS IN table [IN schema]."""
+
+    table: Name
+    schema: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowFunctions:
+    """SHOW [ALL | USER | SYSTEM] FUNCTIONS [IN schema] [LIKE pattern]; a bare name is a pattern, too."""
+
+    scope: str = "ALL"
+    schema: Name | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTblProperties:
+    """SHOW TBLPROPERTIES table [(key)]."""
+
+    table: Name
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTable:
+    """DESCRIBE [TABLE] [EXTENDED | FORMATTED] table [column]."""
+
+    table: Name
+    extended: bool = False
+    column: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeQuery:
+    """DESCRIBE [QUERY] query."""
+
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeSchema:
+    """DESCRIBE SCHEMA | DATABASE [EXTENDED] name."""
+
+    name: Name
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeCatalog:
+    """DESCRIBE CATALOG [EXTENDED] name."""
+
+    name: Name
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN [EXTENDED | CODEGEN | COST | FORMATTED | LOGICAL] statement; `mode` lower case, "simple" without a word."""
+
+    mode: str
+    statement: Command
+
+
+@dataclass(frozen=True, slots=True)
+class ViewColumn:
+    name: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE [OR REPLACE] [TEMPORARY] VIEW [IF NOT EXISTS] name [(columns)] [COMMENT 'c'] [TBLPROPERTIES (…)] AS query."""
+
+    name: Name
+    query: Query
+    temporary: bool = False
+    replace: bool = False
+    if_not_exists: bool = False
+    columns: tuple[ViewColumn, ...] = ()
+    comment: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlterView:
+    """ALTER VIEW name AS query; without a query WITH SCHEMA mode (`made_view`, "" for COMPENSATION)."""
+
+    name: Name
+    query: Query | None
+    mode: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    name: Name
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropFunction:
+    name: Name
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreateTable:
+    """SHOW CREATE TABLE name."""
+
+    table: Name
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchema:
+    name: Name
+    if_not_exists: bool = False
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropSchema:
+    name: Name
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [(columns)] clauses [AS query]; `columns` None with AS alone."""
+
+    name: Name
+    columns: tuple[StructField, ...] | None = None
+    query: Query | None = None
+    replace: bool = False
+    if_not_exists: bool = False
+    partitioned_by: tuple[str, ...] = ()
+    comment: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    name: Name
+    if_exists: bool = False
+    purge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT INTO [TABLE] name [(columns) | BY NAME] query (VALUES is a query, too)."""
+
+    table: Name
+    query: Query
+    columns: tuple[Name, ...] | None = None
+    by_name: bool = False
+
+
+Command = (
+    Query | UseCatalog | UseSchema | SetConf | SetTimeZone | Reset
+    | ShowCatalogs | ShowSchemas | ShowTables | ShowViews | ShowColumns | ShowFunctions | ShowTblProperties
+    | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
+    | ShowCreateTable | CreateView | AlterView | DropView | DropFunction
+    | CreateSchema | DropSchema | CreateTable | DropTable | Insert
+)  # fmt: skip

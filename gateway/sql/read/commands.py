@@ -1,0 +1,324 @@
+"""Statements of all kinds from tokens to the values of `command_nodes`; `parse_statement` is the way in.
+
+A statement or clause that has no value there is refused by name.
+"""
+
+from __future__ import annotations
+
+from sqlglot.tokenizer_core import Token
+
+from gateway.errors import UserError, unsupported
+from gateway.sql.read.command_nodes import (
+    Command,
+    DescribeCatalog,
+    DescribeQuery,
+    DescribeSchema,
+    DescribeTable,
+    Explain,
+    Insert,
+    Name,
+    Reset,
+    SetConf,
+    SetTimeZone,
+    ShowCatalogs,
+    ShowColumns,
+    ShowCreateTable,
+    ShowFunctions,
+    ShowSchemas,
+    ShowTables,
+    ShowTblProperties,
+    ShowViews,
+    UseCatalog,
+    UseSchema,
+)
+from gateway.sql.read.command_rules import SCHEMA_WORDS
+from gateway.sql.read.cursor import DEFAULT_LIMITS, Limits
+from gateway.sql.read.ddl import DefinitionParser
+from gateway.sql.read.parse import prepare_recursion
+from gateway.sql.read.statement import Kind, Statement, keywords_of, kind_of, read_statement
+from gateway.sql.read.tokens import END, STRING
+from gateway.sql.read.tree import IntervalLiteral, TypedLiteral
+
+_EXPLAIN_MODES = frozenset({"LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST"})
+_SCHEMAS_WORDS = frozenset({"SCHEMAS", "DATABASES", "NAMESPACES"})
+
+
+def parse_statement(text: str, limits: Limits = DEFAULT_LIMITS) -> Command:
+    """The one statement of `text`.
+
+    Raises:
+        UserError: PARSE_EMPTY_STATEMENT, PARSE_SYNTAX_ERROR and the other conditions of Spark's parser.
+        UnsupportedError: a statement, clause or construct that is not answered here, by name.
+        ResourceError: STATEMENT_TOO_LARGE, STATEMENT_TOO_COMPLEX.
+    """
+    return parse_command(read_statement(text, limits))
+
+
+def parse_command(statement: Statement) -> Command:
+    """The statement's query or command; errors as `parse_statement`."""
+    prepare_recursion(statement.limits)
+    parser = CommandParser(statement.tokens, statement.words, statement.limits)
+    parser.text = statement.text
+    if statement.error is not None and parser.word == "SET":
+        return parser.set_configuration(statement.text[statement.tokens[0].end + 1 :].strip())
+    return parser.command(statement.kind, statement.keywords)
+
+
+def explained(statement: Statement) -> Statement | None:
+    """The statement behind EXPLAIN; None for one that explains nothing."""
+    words = statement.words
+    if words[0] != "EXPLAIN":
+        return None
+    index = 2 if words[1] in _EXPLAIN_MODES else 1
+    return _behind(statement.tokens, words, index, statement.text, statement.limits)
+
+
+def _behind(tokens: list[Token], words: list[str], index: int, text: str, limits: Limits) -> Statement:
+    """The statement that starts at a token, with its offsets in the whole text."""
+    rest = text[: tokens[len(words) - 2].end + 1]
+    tokens, words = tokens[index:], words[index:]
+    return Statement(kind_of(words, tokens), keywords_of(words), tokens, words, rest, limits)
+
+
+class CommandParser(DefinitionParser):
+    """One statement of any kind."""
+
+    def command(self, kind: Kind, keywords: tuple[str, ...]) -> Command:
+        """The whole statement, up to the end token."""
+        if kind is Kind.QUERY:
+            return self._final_query()
+        rule = {
+            "USE": self._use,
+            "SET": self._set,
+            "RESET": self._reset,
+            "SHOW": self._show,
+            "DESCRIBE": self._describe,
+            "DESC": self._describe,
+            "EXPLAIN": self._explain,
+            "CREATE": self._create,
+            "DROP": self._drop,
+            "ALTER": self._alter,
+            "INSERT": self._insert,
+        }.get(self.word)
+        if rule is None:
+            self._refuse(keywords)
+        return rule()
+
+    # ------------------------------------------------------------------ session
+
+    def _use(self) -> Command:
+        self.advance()
+        if self.word == "CATALOG" and (self.is_name(1) or self.peek() == STRING):
+            self.advance()
+            name = self.string() if self.word == STRING else self.identifier().name
+            self._end()
+            return UseCatalog(name)
+        bare = not (self.word in SCHEMA_WORDS and self.is_name(1))
+        if not bare:
+            self.advance()
+        target = self._name(2)
+        self._end()
+        return UseSchema(target, bare)
+
+    def _set(self) -> Command:
+        word = self.peek()
+        if word == "TIME" and self.peek(2) == "ZONE":
+            return self._time_zone()
+        if word == "CATALOG" and (self.is_name(2) or self.peek(2) == STRING) and self.peek(3) == END:
+            self.advance(2)
+            return UseCatalog(self.tokens[self.index].text)
+        if word in ("VARIABLE", "VAR", "ROLE", "PATH") and self.peek(2) not in ("=", ".", END):
+            raise unsupported(f"SET {word}", self.span(0))
+        if word == END:
+            return SetConf()
+        last = self.tokens[len(self.words) - 2]
+        return self.set_configuration(self.text[self.tokens[1].start : last.end + 1])
+
+    def set_configuration(self, raw: str) -> SetConf:
+        """SET's own little grammar over its raw text."""
+        if raw == "-v":
+            return SetConf(verbose=True)
+        key, equals, value = raw.partition("=")
+        if raw.startswith("`") and (close := raw.find("`", 1)) > 0:
+            key, rest = raw[1:close], raw[close + 1 :].strip()
+            equals, value = rest[:1], rest[1:]
+            valid = not rest or equals == "="
+        else:
+            key = key.strip()
+            valid = bool(key) and all(c.isalnum() or c in "_.-:" for c in key)
+        value = value.strip()
+        if len(value) > 1 and value[0] == value[-1] == "`":
+            value = value[1:-1]
+        if not valid:
+            message = (
+                "Expected format is 'SET', 'SET key', or 'SET key=value'. If you want to include special characters in "
+                "key, or include semicolon in value, please use backquotes, e.g., SET `key`=`value`."
+            )
+            raise UserError("INVALID_SET_SYNTAX", message, sqlstate="42000", span=self.span(0))
+        return SetConf(key, value if equals else None)
+
+    def _time_zone(self) -> Command:
+        self.advance(3)
+        start = self.index
+        result: SetTimeZone
+        if self.match("LOCAL"):
+            result = SetTimeZone()
+        elif self.word == STRING:
+            result = SetTimeZone(zone=self.string())
+        elif self.word == "INTERVAL":
+            interval = self.value()
+            if not isinstance(interval, (IntervalLiteral, TypedLiteral)):
+                self.fail(index=start)
+            result = SetTimeZone(interval=interval)
+        else:
+            self.fail()
+        self._end()
+        return result
+
+    def _reset(self) -> Command:
+        if self.peek() == END:
+            return Reset()
+        last = self.tokens[len(self.words) - 2]
+        key = self.text[self.tokens[1].start : last.end + 1]
+        if len(key) > 1 and key[0] == key[-1] == "`":
+            key = key[1:-1]
+        elif not all(c.isalnum() or c in "_.-:" for c in key):
+            message = "Expected format is 'RESET' or 'RESET key'."
+            raise UserError("INVALID_RESET_COMMAND_FORMAT", message, sqlstate="42000", span=self.span(0))
+        return Reset(key)
+
+    # ------------------------------------------------------------------ metadata
+
+    def _show(self) -> Command:
+        self.advance()
+        word = self.word
+        result: Command
+        if word == "CATALOGS":
+            self.advance()
+            result = ShowCatalogs(self._pattern())
+        elif word in _SCHEMAS_WORDS:
+            self.advance()
+            result = ShowSchemas(self._in_name(), self._pattern())
+        elif word in ("TABLES", "VIEWS"):
+            self.advance()
+            schema = self._in_name()
+            result = (ShowTables if word == "TABLES" else ShowViews)(schema, self._pattern())
+        elif word == "COLUMNS":
+            self.advance()
+            table = self._in_name()
+            if table is None:
+                self.fail()
+            result = ShowColumns(table, self._in_name())
+        elif word == "FUNCTIONS" or (word in ("ALL", "USER", "SYSTEM") and self.peek() == "FUNCTIONS"):
+            result = self._functions("ALL" if word == "FUNCTIONS" else word)
+        elif word == "TBLPROPERTIES":
+            self.advance()
+            table = self._name()
+            key = None
+            if self.match("("):
+                key = self._property_key()
+                self.expect(")")
+            result = ShowTblProperties(table, key)
+        elif word == "CREATE" and self.peek() == "TABLE":
+            self.advance(2)
+            result = ShowCreateTable(self._name())
+        else:
+            self._refuse()
+        self._end()
+        return result
+
+    def _functions(self, scope: str) -> ShowFunctions:
+        self.advance(1 if self.word == "FUNCTIONS" else 2)
+        schema = self._in_name()
+        if self.match("LIKE") or self.word == STRING:
+            pattern: str | None = self.string() if self.word == STRING else str(self._name())
+        else:
+            pattern = str(self._name()) if self.is_name() else None
+        return ShowFunctions(scope, schema, pattern)
+
+    def _describe(self) -> Command:
+        self.advance()
+        word = self.word
+        if word == "QUERY" and self.query_at(1):
+            self.advance()
+            return DescribeQuery(self._final_query())
+        if word != "TABLE" and self.query_at(0):
+            return DescribeQuery(self._final_query())
+        if word in (
+            "FUNCTION",
+            "HISTORY",
+            "DETAIL",
+            "VOLUME",
+            "SHARE",
+            "CONNECTION",
+            "STORAGE",
+        ) and self.peek() not in (
+            END,
+            ".",
+        ):
+            self._refuse()
+        if word in SCHEMA_WORDS and self.peek() not in (END, "."):
+            self.advance()
+            extended = self._extended()
+            result: Command = DescribeSchema(self._name(2), extended)
+        elif word == "CATALOG" and self.peek() not in (END, "."):
+            self.advance()
+            extended = self._extended()
+            result = DescribeCatalog(self._name(1), extended)
+        else:
+            if word == "TABLE" and self.peek() not in (END, "."):
+                self.advance()
+            extended = self._extended() or self._word_before_name("FORMATTED")
+            table = self._name()
+            if self.word == "PARTITION" and self.peek() == "(":
+                raise unsupported("DESCRIBE … PARTITION", self.span(0))
+            column = self._name(8) if self.is_name() and self.word != "AS" else None
+            result = DescribeTable(table, extended, column)
+        # `AS JSON` is no syntax here: clients fall back to other calls on SQLSTATE 42601.
+        self._end()
+        return result
+
+    def _extended(self) -> bool:
+        return self._word_before_name("EXTENDED")
+
+    def _word_before_name(self, word: str) -> bool:
+        if self.word == word and self.is_name(1):
+            self.advance()
+            return True
+        return False
+
+    def _explain(self) -> Command:
+        self.advance()
+        mode = "simple"
+        if self.word in _EXPLAIN_MODES:
+            mode = self.word.lower()
+            self.advance()
+        if self.word == END or self.word == "EXPLAIN":
+            self.fail()
+        return Explain(mode, parse_command(_behind(self.tokens, self.words, self.index, self.text, self.limits)))
+
+    # ------------------------------------------------------------------ data
+
+    def _insert(self) -> Insert:
+        self.advance()
+        if self.word == "OVERWRITE":
+            raise unsupported("INSERT OVERWRITE", self.span(0))
+        self.expect("INTO")
+        if self.word == "TABLE" and self.is_name(1):
+            self.advance()
+        table = self._name()
+        if self.word in ("PARTITION", "REPLACE", "WITH") and self.peek() in ("(", "WHERE", "USING", "ON", "SCHEMA"):
+            raise unsupported(f"INSERT INTO … {self.word}", self.span(self.index))
+        columns: tuple[Name, ...] | None = None
+        by_name = False
+        if self.word == "BY" and self.peek() == "NAME":
+            self.advance(2)
+            by_name = True
+        elif self.word == "(" and not self.query_at(0):
+            self.advance()
+            names: list[Name] = []
+            while not names or self.match(","):
+                names.append(self._name(1))
+            self.expect(")")
+            columns = tuple(names)
+        return Insert(table, self._final_query(), columns, by_name)

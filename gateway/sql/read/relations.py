@@ -1,0 +1,295 @@
+"""Relations of Spark's grammar: tables, subqueries, VALUES, table functions, joins and lateral views."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from gateway.errors import unsupported
+from gateway.sql.read.calls import CallParser
+from gateway.sql.read.cursor import STRICT, user_error
+from gateway.sql.read.expressions import AFTER_QUERY, Node
+from gateway.sql.read.tokens import END, NUMBER, QUOTED
+
+_JOIN_TYPES = frozenset({"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL"})
+_STOPS = frozenset({")", ",", END, ".", "AS", "JOIN"})
+
+
+class RelationParser(CallParser):
+    """FROM clauses."""
+
+    def from_clause(self, select: exp.Select) -> None:
+        """``FROM relation, … LATERAL VIEW …`` into `select` (keys from_, joins, laterals)."""
+        start = self.index
+        self.expect("FROM")
+        joins: list[Node] = []
+        first = self._lateral_or_primary()
+        select.set("from_", self.place(exp.From(this=first), start))
+        self._extensions(joins)
+        while self.word == ",":
+            at = self.index
+            self.advance()
+            joins.append(self.place(exp.Join(this=self._lateral_or_primary(), kind="CROSS"), at))
+            self._extensions(joins)
+        if joins:
+            select.set("joins", joins)
+        self.lateral_views(select)
+
+    def lateral_views(self, select: exp.Select) -> None:
+        """``LATERAL VIEW [OUTER] f(…) t [AS] a, b`` …"""
+        views: list[Node] = []
+        while self.word == "LATERAL" and self.peek() == "VIEW":
+            start = self.index
+            self.advance(2)
+            outer = self.word == "OUTER" and self.is_name(1) and self.match("OUTER")
+            at = self.index
+            name = self.dotted()
+            if self.word != "(":
+                self.fail()
+            function = self.call(name, at)
+            at = self.index
+            table = self.identifier()
+            columns: list[Node] = []
+            if self.match("AS") or (self.is_name() and not self.clause_ahead()):
+                columns.append(self.identifier())
+                while self.match(","):
+                    columns.append(self.identifier())
+            alias = self.place(exp.TableAlias(this=table, columns=columns), at)
+            views.append(self.place(exp.Lateral(this=function, view=True, outer=outer, alias=alias), start))
+        if self.word in ("PIVOT", "UNPIVOT"):
+            raise unsupported(self.word, self.span(self.index))
+        if views:
+            select.set("laterals", views)
+
+    def _lateral_or_primary(self) -> Node:
+        if self.word == "LATERAL" and self.peek() != "VIEW":
+            start = self.index
+            self.advance()
+            inner = self.primary_relation()
+            alias = inner.args.pop("alias", None)
+            if not isinstance(inner, (exp.Subquery, exp.Table)):
+                raise unsupported("LATERAL before anything but a subquery or a table function", self.span(start))
+            return self.place(exp.Lateral(this=inner, alias=alias), start)
+        return self.primary_relation()
+
+    def _extensions(self, joins: list[Node]) -> None:
+        run = 0
+        while True:
+            if self.word in ("PIVOT", "UNPIVOT"):
+                raise unsupported(self.word, self.span(self.index))
+            join = self._join()
+            if join is None:
+                return
+            joins.append(join)
+            run += 1
+            if run > self.limits.chain:
+                self.too_complex("joins in a row", self.limits.chain)
+
+    def _join(self) -> Node | None:
+        word = self.word
+        if word not in _JOIN_TYPES:
+            return None
+        start = self.index
+        natural = self.match("NATURAL")
+        side: str | None = None
+        kind = "INNER"
+        word = self.word
+        if word in ("LEFT", "RIGHT", "FULL"):
+            self.advance()
+            side, kind = word, "OUTER"
+            if word == "LEFT" and self.word in ("SEMI", "ANTI"):
+                kind = self.word
+                self.advance()
+            else:
+                self.match("OUTER")
+        elif word in ("SEMI", "ANTI"):
+            self.advance()
+            side, kind = "LEFT", word
+        elif word in ("INNER", "CROSS"):
+            self.advance()
+            kind = word
+        self.expect("JOIN")
+        if natural and kind == "CROSS":
+            message = 'The join types "NATURAL" and "CROSS" are incompatible.'
+            raise user_error("INCOMPATIBLE_JOIN_TYPES", message, self.span(start))
+        lateral = self.word == "LATERAL"
+        if natural and lateral:
+            message = 'The join types "NATURAL" and "LATERAL" are incompatible.'
+            raise user_error("INCOMPATIBLE_JOIN_TYPES", message, self.span(start))
+        right = self._lateral_or_primary()
+        join = exp.Join(this=right, side=side, kind=kind)
+        if self.word == "NEAREST" or (self.word in ("APPROX", "EXACT") and self.peek() == "NEAREST"):
+            raise unsupported("JOIN … NEAREST", self.span(self.index))
+        if natural:
+            join.set("method", "NATURAL")
+        elif self.word == "ON":
+            self.advance()
+            join.set("on", self.expression())
+        elif self.word == "USING":
+            if lateral:
+                raise unsupported("LATERAL JOIN with USING", self.span(self.index))
+            self.advance()
+            join.set("using", self.names())
+        return self.place(join, start)
+
+    # ------------------------------------------------------------------ primaries
+
+    def primary_relation(self) -> Node:
+        """One relation with its alias."""
+        start = self.index
+        word = self.word
+        if word == "(":
+            return self._parenthesised(start)
+        if word == "VALUES" and self.query_at(0):
+            return self.values()
+        if not self.is_name():
+            self.fail()
+        if word == "IDENTIFIER" and self.peek() == "(":
+            raise unsupported("IDENTIFIER(…)", self.span(start))
+        if word in STRICT or word == "SELECT":
+            self.fail()
+        if word in ("TABLE", "STREAM") and self.peek() == "(":
+            raise unsupported(f"{word}(…)", self.span(start))
+        parts = self.dotted()
+        if self.word == "(":
+            return self._table_function(parts, start)
+        return self._alias(self._table(parts, start), start)
+
+    def _table_function(self, parts: list[exp.Identifier], start: int) -> Node:
+        if len(parts) > 1:
+            raise unsupported("a table function with a qualified name", self.span(start))
+        if self.peek() in ("TABLE", "SELECT", "WITH", "FROM") and self.peek(2) not in (")", ",", "."):
+            raise unsupported("a table argument", self.span(start))
+        arguments, wrapper = self.arguments("")
+        if wrapper is not None or (arguments and isinstance(arguments[0], exp.Distinct)):
+            self.fail()
+        call = self.place(exp.Anonymous(this=parts[0].name, expressions=arguments), start)
+        return self._alias(self.place(exp.Table(this=call), start), start)
+
+    def table_name(self) -> exp.Table:
+        """``a.b.c`` as a table without time travel and alias."""
+        start = self.index
+        return self._named_table(self.dotted(), start)
+
+    def _named_table(self, parts: list[exp.Identifier], start: int) -> exp.Table:
+        if len(parts) > 3:
+            self.fail(index=start + 6)
+        keys = ("catalog", "db", "this")
+        names = dict(zip(keys[3 - len(parts) :], parts, strict=True))
+        return self.place(exp.Table(**names), start)
+
+    def _table(self, parts: list[exp.Identifier], start: int) -> exp.Table:
+        table = self._named_table(parts, start)
+        version = self._version()
+        if version is not None:
+            table.set("version", version)
+            self.place(table, start)
+        if self.word == "WITH" and self.peek() == "(":
+            raise unsupported("options behind a table name", self.span(self.index))
+        return table
+
+    def _version(self) -> Node | None:
+        start = self.index
+        if self.word == "@":
+            return self._at_version()
+        distance = 1 if self.word == "FOR" else 0
+        word = self.peek(distance)
+        if word not in ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"):
+            return None
+        if self.peek(distance + 1) != "AS" or self.peek(distance + 2) != "OF":
+            return None
+        self.advance(distance + 3)
+        at = self.index
+        if word in ("TIMESTAMP", "SYSTEM_TIME"):
+            return self.place(exp.Version(this="TIMESTAMP", kind="AS OF", expression=self.value()), start)
+        value = self.tokens[at].text
+        if self.word == NUMBER and value.isdigit():
+            self.advance()
+            literal = exp.Literal(this=value, is_string=False)
+        else:
+            literal = exp.Literal(this=self.string(), is_string=True)
+        return self.place(exp.Version(this="VERSION", kind="AS OF", expression=self.place(literal, at)), start)
+
+    def _at_version(self) -> Node:
+        """``t@v12`` or ``t@20190101000000000`` (Databricks)."""
+        start = self.index
+        self.advance()
+        text = self.tokens[self.index].text
+        digits = text[1:] if self.word[:1] == "V" else text
+        if self.word == QUOTED or not digits.isdigit():
+            self.fail()
+        self.advance()
+        literal = self.place(exp.Literal(this=digits, is_string=text == digits), self.index - 1)
+        kind = "TIMESTAMP" if text == digits else "VERSION"
+        return self.place(exp.Version(this=kind, kind="@", expression=literal), start)
+
+    def values(self) -> Node:
+        """``VALUES row, … [alias]``."""
+        start = self.index
+        self.expect("VALUES")
+        rows: list[Node] = []
+        while not rows or self.match(","):
+            rows.append(self._row())
+        return self._alias(self.place(exp.Values(expressions=rows), start), start)
+
+    def _row(self) -> Node:
+        """One row as a Tuple; like Spark, ``struct(…)`` is a row too, every other expression a row of one column."""
+        start = self.index
+        node = self.expression()
+        if isinstance(node, exp.Tuple):
+            return node
+        if isinstance(node, exp.Anonymous) and node.name.upper() == "STRUCT" and self.words[start] == "STRUCT":
+            cells = node.expressions
+            if cells and not isinstance(cells[0], exp.Distinct):
+                return self.place(exp.Tuple(expressions=cells), start)
+        return self.place(exp.Tuple(expressions=[node]), start)
+
+    def _parenthesised(self, start: int) -> Node:
+        """``(query)``, ``(relation)``; which one is known without a second try, so nesting costs linear time."""
+        self.advance()
+        if self.word == "(":
+            inner = self._parenthesised(self.index)
+            bare = isinstance(inner, exp.Subquery) and not inner.args.get("alias") and not inner.args.get("joins")
+            if bare and isinstance(inner.this, exp.Query) and (self.word in AFTER_QUERY or self.word == ")"):
+                query = self.query(inner)
+                self.expect(")")
+                return self._alias(self.place(exp.Subquery(this=query), start), start)
+            return self._joined(inner, start)
+        if self.query_at(0):
+            query = self.query()
+            bare_values = isinstance(query, exp.Values)
+            if self.word == ")" or not bare_values:
+                self.expect(")")
+                return self._alias(self.place(exp.Subquery(this=query), start), start)
+            return self._joined(query, start)
+        return self._joined(self._lateral_or_primary(), start)
+
+    def _joined(self, first: Node, start: int) -> Node:
+        """The rest of a parenthesised relation: its joins go to key `joins` of the Subquery around it."""
+        joins: list[Node] = []
+        self._extensions(joins)
+        self.expect(")")
+        return self._alias(self.place(exp.Subquery(this=first, joins=joins or None), start), start)
+
+    def _alias(self, node: Node, start: int) -> Node:
+        """TABLESAMPLE (refused) and ``[AS] name [(columns)]`` behind a relation."""
+        if self.word == "TABLESAMPLE" and self.peek() == "(":
+            raise unsupported("TABLESAMPLE", self.span(self.index))
+        at = self.index
+        named = self.match("AS")
+        if named and self.word == "(":
+            # ``AS (a, b)``: Spark's grammar makes AS the alias itself.
+            self.seek(at)
+            named = False
+        word = self.word
+        if word == QUOTED or (self.is_name() and word not in STRICT and not self.clause_ahead()):
+            if not named and word in ("PIVOT", "UNPIVOT") and (self.peek() == "(" or self.peek(2) == "NULLS"):
+                return node
+            if word == "WATERMARK" and self.peek() not in _STOPS:
+                raise unsupported("WATERMARK", self.span(at))
+            name = self.identifier()
+            columns = self.names() if self.word == "(" else []
+            node.set("alias", self.place(exp.TableAlias(this=name, columns=columns), at))
+            return self.place(node, start)
+        if named:
+            self.fail()
+        return node

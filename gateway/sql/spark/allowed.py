@@ -1,0 +1,148 @@
+"""What must not reach Spark: code and files from elsewhere, what would tell or change Spark's own session.
+
+Decided on tokens alone, as the respelling is, and with positions in the user's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gateway.errors import unsupported
+from gateway.sql.read.statement import Kind, Statement
+from gateway.sql.read.tokens import END, QUOTED, STRING, is_name, span_of_token
+from gateway.sql.spark.made_table import TABLE_FORMATS, check_options
+
+# Words of Delta's commands that take a path as a string; VACUUM removes files.
+_BEFORE_PATH = frozenset({"OPTIMIZE", "VACUUM", "DETAIL", "HISTORY", "REORG", "TABLE", "CLONE"})
+# Statements of scripts that would change what later statements of the Spark session mean, or places that no name tells.
+_REFUSED_IN_SCRIPTS = frozenset(
+    {
+        "ADD",
+        "ALTER",
+        "CACHE",
+        "CALL",
+        "CLEAR",
+        "CONVERT",
+        "COPY",
+        "CREATE",
+        "DROP",
+        "GENERATE",
+        "LOAD",
+        "MSCK",
+        "REFRESH",
+    }
+    | {"REPAIR", "RESET", "UNCACHE", "USE"}
+)
+_BEFORE_STATEMENT = frozenset({";", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ATOMIC"})
+
+# Functions that run code of the driver or tell Spark's own idea of the session.
+_REFUSED_FUNCTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("REFLECT", "JAVA_METHOD", "TRY_REFLECT"), "calls Java methods"),
+    **dict.fromkeys(("CURRENT_USER", "SESSION_USER", "USER", "CURRENT_CATALOG"), "would tell Spark's own"),
+    **dict.fromkeys(("CURRENT_DATABASE", "CURRENT_SCHEMA", "CURRENT_PATH"), "would tell Spark's own"),
+    **dict.fromkeys(
+        ("READ_FILES", "READ_KAFKA", "READ_PUBSUB", "READ_KINESIS", "HTTP_REQUEST"), "reads from elsewhere"
+    ),
+    **dict.fromkeys(("READ_STATESTORE", "STATE_METADATA", "TABLE_CHANGES_BY_PATH"), "reads from elsewhere"),
+    "TABLE_CHANGES": "would not find the gateway's tables",
+}
+_LANGUAGES = frozenset({"PYTHON", "JAVA", "SCALA", "R"})
+_TIME_LITERALS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
+# Functions of a point in time that no fraction of a second changes.
+_WHOLE_PARTS = frozenset(
+    {"YEAR", "QUARTER", "MONTH", "MONTHNAME", "WEEK", "WEEKOFYEAR", "DAY", "DAYNAME", "DAYOFMONTH"}
+)
+_WHOLE_PARTS |= {"DAYOFWEEK", "DAYOFYEAR", "WEEKDAY", "HOUR", "MINUTE", "SECOND"}
+_BARE_FUNCTIONS = frozenset({"CURRENT_USER", "SESSION_USER", "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_SCHEMA"})
+# What means the user where no column has that name, in backticks as well.
+_USER_NAMES = frozenset({"USER", "CURRENT_USER", "SESSION_USER"})
+
+
+def check_allowed(statement: Statement, nanoseconds: bool = False, tells_user: bool = True) -> None:
+    """Raise UnsupportedError for what must not reach Spark: code, foreign sources, what would tell its own session.
+
+    Unless Spark keeps `nanoseconds`, that is also what it would cut off from literals without a word. Unless it `tells_user`
+    of the gateway's session, that is also a name by which it would tell its own, though a column may have it.
+    """
+    words, tokens = statement.words, statement.tokens
+    for i, word in enumerate(words):
+        before, behind = words[i - 1] if i else END, words[i + 1] if i + 1 < len(words) else END
+        what = None
+        name = str(tokens[i].text).upper() if word == QUOTED else word
+        reason = _REFUSED_FUNCTIONS.get(name)
+        if reason is not None and (behind == "(" or (word in _BARE_FUNCTIONS and _stands_alone(before, behind))):
+            what = f"{tokens[i].text}() in a statement for Spark, where it {reason},"
+        elif not tells_user and name in _USER_NAMES and words[0] != "SHOW" and _may_be_value(before, behind):
+            what = f"{tokens[i].text} without its table's name in a statement for Spark, where it may tell Spark's own user,"
+        elif word == "USING" and _is_string(behind):
+            what = "TRANSFORM … USING a script"
+        elif word in ("LOCATION", "INPATH", "JAR", "FILE", "ARCHIVE") and _is_string(behind):
+            what = f"{word} in a statement for Spark"
+        elif word == "DIRECTORY" and before in ("OVERWRITE", "LOCAL"):
+            what = "DIRECTORY in a statement for Spark"
+        elif word in _BEFORE_PATH and _is_string(behind):
+            what = f"{word} with a path in a statement for Spark"
+        elif word == "IDENTIFIER" and behind == "(":
+            what = "IDENTIFIER() of anything but strings and parameters"
+        elif word == "AS" and _is_string(behind) and words[0] == "CREATE" and _makes_function(words[:i]):
+            what = "CREATE FUNCTION of a class"
+        elif word == "LANGUAGE" and behind in _LANGUAGES and words[0] == "CREATE" and _makes_function(words[:i]):
+            what = f"CREATE FUNCTION in the language {behind}"
+        elif word == "OPTIONS" and words[0] == "ALTER":
+            what = "OPTIONS of a table"
+        elif (word == "SERDE" and _is_string(behind)) or (word == "SERDEPROPERTIES" and behind == "("):
+            what = f"{word} in a statement for Spark"
+        elif word == "EXECUTE" and behind == "IMMEDIATE":
+            what = "EXECUTE IMMEDIATE in a statement for Spark"
+        elif not nanoseconds and word in _TIME_LITERALS and behind == STRING and _beyond_micros(tokens[i + 1].text):
+            if before == "(" and i > 1 and words[i - 2] in _WHOLE_PARTS:
+                continue
+            what = "a literal with digits beyond microseconds"
+        elif statement.kind is Kind.SCRIPT and before in _BEFORE_STATEMENT:
+            what = _refused_in_script(words, i)
+        if what is not None:
+            raise unsupported(what, span_of_token(tokens[i]))
+        makes = statement.kind is Kind.DDL and words[0] in ("CREATE", "REPLACE") and "SELECT" not in words[:i]
+        if makes and word == "OPTIONS" and behind == "(":
+            check_options(statement, i + 2)
+        known = ("DELTA", *TABLE_FORMATS)
+        if makes and word == "USING" and is_name(behind) and str(tokens[i + 1].text).upper() not in known:
+            raise unsupported(f"a table of the format {tokens[i + 1].text}", span_of_token(tokens[i + 1]))
+
+
+def _beyond_micros(text: str) -> bool:
+    """Whether the fraction of a second has more digits than Spark keeps."""
+    fraction = text.rpartition(".")[2]
+    digits = fraction[: next((i for i, c in enumerate(fraction) if not c.isdigit()), len(fraction))]
+    return "." in text and bool(digits[6:].strip("0"))
+
+
+def _makes_function(head: Sequence[str]) -> bool:
+    return "FUNCTION" in head[:5] and "RETURN" not in head
+
+
+def _stands_alone(before: str, behind: str) -> bool:
+    return before not in (".", "AS") and behind != "."
+
+
+def _may_be_value(before: str, behind: str) -> bool:
+    """Whether a name may be an expression of its own: it is no alias, relation, field, parameter or part of a longer name."""
+    return before not in (".", ":", "AS", "JOIN", "INTO", "TABLE", "UPDATE", "VIEW") and behind not in (".", ":", "=>")
+
+
+def _is_string(word: str) -> bool:
+    """A string, or a parameter marker that becomes one."""
+    return word in (STRING, "?", ":")
+
+
+def _refused_in_script(words: Sequence[str], index: int) -> str | None:
+    """What of a script's statement must not reach Spark."""
+    word, behind = words[index], words[index + 1 : index + 4]
+    if word in _REFUSED_IN_SCRIPTS:
+        return f"{word} in a script"
+    # Variables are set by their bare name; all that has dots may be a setting of Spark.
+    if word == "SET" and (
+        behind[:1] == [QUOTED] or behind[1:2] == ["."] or behind[:1] in (["TIME"], ["CATALOG"], ["PATH"])
+    ):
+        return "SET of anything but a variable in a script"
+    return None

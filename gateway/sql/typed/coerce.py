@@ -1,0 +1,547 @@
+"""Spark's ANSI type coercion as pure functions of types: common types, decimal results, implicit, explicit and store casts.
+
+Source: Spark's AnsiTypeCoercion as measured for 529 ordered type pairs in 18 contexts (tests/data/coercion.csv is the truth).
+Nothing here asks an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from gateway.sql.typed.nodes import Cast, Expr, Lit
+from gateway.sqltypes import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DAY_TIME_UNITS,
+    DOUBLE,
+    FLOAT,
+    INT,
+    INTEGRALS,
+    MAX_PRECISION,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    VOID,
+    YEAR_MONTH_UNITS,
+    ArrayType,
+    CharType,
+    DataType,
+    DecimalType,
+    IntervalType,
+    MapType,
+    StructField,
+    StructType,
+    array,
+    decimal,
+    interval,
+    is_datetime,
+    is_fractional,
+    is_integral,
+    is_interval,
+    is_nested,
+    is_numeric,
+    is_string,
+    map_of,
+    struct,
+)
+
+_INTEGRAL_DIGITS = {TINYINT: 3, SMALLINT: 5, INT: 10, BIGINT: 20}
+
+
+def plain(t: DataType) -> DataType:
+    """CHAR and VARCHAR as they behave in expressions: STRING (also inside nested types)."""
+    if type(t) is DataType:  # without parameters, as most are
+        return t
+    if isinstance(t, CharType):
+        return STRING
+    if isinstance(t, ArrayType):
+        return array(plain(t.element), t.contains_null)
+    if isinstance(t, MapType):
+        return map_of(plain(t.key), plain(t.value), t.value_contains_null)
+    if isinstance(t, StructType):
+        return struct(*(StructField(f.name, plain(f.type), f.nullable, f.comment) for f in t.fields))
+    return t
+
+
+def nullable_inside(t: DataType) -> DataType:
+    """The type with everything inside of it nullable, and without comments."""
+    if isinstance(t, ArrayType):
+        return array(nullable_inside(t.element), True)
+    if isinstance(t, MapType):
+        return map_of(nullable_inside(t.key), nullable_inside(t.value), True)
+    if isinstance(t, StructType):
+        return struct(*(StructField(f.name, nullable_inside(f.type), True) for f in t.fields))
+    return t
+
+
+def decimal_for(t: DataType) -> DecimalType:
+    """The decimal that holds every value of an integral type; a decimal itself."""
+    if isinstance(t, DecimalType):
+        return t
+    return decimal(_INTEGRAL_DIGITS[t], 0)
+
+
+def decimal_for_literal(value: int) -> DecimalType:
+    """The decimal of an integer literal in decimal arithmetic: its own digits."""
+    return decimal(len(str(abs(value))), 0)
+
+
+def bounded(precision: int, scale: int) -> DecimalType:
+    """Least common decimal beyond 38 digits keeps the integer digits."""
+    if precision <= MAX_PRECISION:
+        return decimal(precision, scale)
+    return decimal(MAX_PRECISION, max(0, scale - (precision - MAX_PRECISION)))
+
+
+def _adjusted(precision: int, scale: int) -> DecimalType:
+    """Result of decimal arithmetic beyond 38 digits: at least min(scale, 6) fractional digits stay."""
+    if precision <= MAX_PRECISION:
+        return decimal(precision, scale)
+    digits = precision - scale
+    return decimal(MAX_PRECISION, max(MAX_PRECISION - digits, min(scale, 6)))
+
+
+def wider_decimal(a: DecimalType, b: DecimalType) -> DecimalType:
+    """The decimal that both fit in."""
+    scale = max(a.scale, b.scale)
+    digits = max(a.precision - a.scale, b.precision - b.scale)
+    return bounded(digits + scale, scale)
+
+
+def _capped(precision: int, scale: int) -> DecimalType:
+    """Result of decimal arithmetic without precision loss: the exact type, cut at 38."""
+    return decimal(min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
+
+
+def arithmetic_decimal(symbol: str, a: DecimalType, b: DecimalType, precision_loss: bool = True) -> DecimalType:
+    """Result type of ``a symbol b`` for + - * / % (sql-semantics section 4)."""
+    p1, s1, p2, s2 = a.precision, a.scale, b.precision, b.scale
+    if not precision_loss and symbol == "/":
+        digits, fraction = min(MAX_PRECISION, p1 - s1 + s2), min(MAX_PRECISION, max(6, s1 + p2 + 1))
+        excess = digits + fraction - MAX_PRECISION
+        if excess > 0:
+            fraction -= excess // 2 + 1
+            digits = MAX_PRECISION - fraction
+        return _capped(digits + fraction, fraction)
+    adjusted = _adjusted if precision_loss else _capped
+    if symbol in ("+", "-"):
+        scale = max(s1, s2)
+        return adjusted(max(p1 - s1, p2 - s2) + scale + 1, scale)
+    if symbol == "*":
+        return adjusted(p1 + p2 + 1, s1 + s2)
+    if symbol == "/":
+        scale = max(6, s1 + p2 + 1)
+        return adjusted(p1 - s1 + s2 + scale, scale)
+    if symbol == "%":
+        scale = max(s1, s2)
+        return adjusted(min(p1 - s1, p2 - s2) + scale, scale)
+    raise ValueError(symbol)
+
+
+def _widen_interval(a: IntervalType, b: IntervalType) -> IntervalType | None:
+    if a.is_year_month != b.is_year_month:
+        return None
+    units = YEAR_MONTH_UNITS if a.is_year_month else DAY_TIME_UNITS
+    start = min(units.index(a.start), units.index(b.start))
+    end = max(units.index(a.end), units.index(b.end))
+    return interval(units[start], units[end])
+
+
+def least_common_type(a: DataType, b: DataType) -> DataType | None:
+    """The type in which two values meet (coalesce, CASE, IN, comparisons, set operations); None if there is none."""
+    a, b = plain(a), plain(b)
+    if a == b:
+        return a
+    if a == VOID:
+        return b
+    if b == VOID:
+        return a
+    if is_numeric(a) and is_numeric(b):
+        return _numeric(a, b)
+    if a == STRING or b == STRING:
+        return _with_string(b if a == STRING else a)
+    if is_datetime(a) and is_datetime(b):
+        return TIMESTAMP if TIMESTAMP in (a, b) else TIMESTAMP_NTZ
+    if isinstance(a, IntervalType) and isinstance(b, IntervalType):
+        return _widen_interval(a, b)
+    return _nested(a, b)
+
+
+def _numeric(a: DataType, b: DataType) -> DataType:
+    if is_integral(a) and is_integral(b):
+        return INTEGRALS[max(INTEGRALS.index(a), INTEGRALS.index(b))]
+    if is_fractional(a) or is_fractional(b):
+        return DOUBLE  # float with float was equal already
+    return wider_decimal(decimal_for(a), decimal_for(b))
+
+
+def _with_string(other: DataType) -> DataType | None:
+    if is_integral(other):
+        return BIGINT
+    if is_numeric(other):
+        return DOUBLE
+    return other if other in (BOOLEAN, BINARY) or is_datetime(other) else None
+
+
+def _nested(a: DataType, b: DataType) -> DataType | None:
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType):
+        element = least_common_type(a.element, b.element)
+        return array(element, a.contains_null or b.contains_null) if element else None
+    if isinstance(a, MapType) and isinstance(b, MapType):
+        key, value = least_common_type(a.key, b.key), least_common_type(a.value, b.value)
+        if key is None or value is None:
+            return None
+        return map_of(key, value, a.value_contains_null or b.value_contains_null)
+    if isinstance(a, StructType) and isinstance(b, StructType) and len(a.fields) == len(b.fields):
+        fields = []
+        for f, g in zip(a.fields, b.fields, strict=True):
+            t = least_common_type(f.type, g.type)
+            if t is None or f.name.lower() != g.name.lower():
+                return None
+            fields.append(StructField(f.name, t, f.nullable or g.nullable))
+        return struct(*fields)
+    return None
+
+
+def least_common_of(types: Iterable[DataType]) -> DataType | None:
+    """`least_common_type` folded over `types`; VOID for none.
+
+    Strings are taken last, so that the result doesn't depend on the order (`coalesce('1', 2, 2.5)`).
+    """
+    flat = [plain(t) for t in types]
+    result: DataType = VOID
+    for t in [t for t in flat if not _has_string(t)] + [t for t in flat if _has_string(t)]:
+        common = least_common_type(result, t)
+        if common is None:
+            return None
+        result = common
+    return result
+
+
+def comparable_type(a: DataType, b: DataType) -> DataType | None:
+    """The type in which comparisons and set operations meet: the least common one, or one structure under other names."""
+    return least_common_type(a, b) or _same_structure(plain(a), plain(b))
+
+
+def _same_structure(a: DataType, b: DataType) -> DataType | None:
+    """The left type where both differ only in names of fields."""
+    if isinstance(a, StructType) and isinstance(b, StructType) and len(a.fields) == len(b.fields):
+        types = [_same_structure(f.type, g.type) for f, g in zip(a.fields, b.fields, strict=True)]
+        fields = [
+            StructField(f.name, t, f.nullable or g.nullable)
+            for f, g, t in zip(a.fields, b.fields, types, strict=True)
+            if t is not None
+        ]
+        return struct(*fields) if len(fields) == len(types) else None
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType):
+        element = _same_structure(a.element, b.element)
+        return array(element, a.contains_null or b.contains_null) if element else None
+    if isinstance(a, MapType) and isinstance(b, MapType):
+        key, value = _same_structure(a.key, b.key), _same_structure(a.value, b.value)
+        return map_of(key, value, a.value_contains_null or b.value_contains_null) if key and value else None
+    return a if a == b else None
+
+
+def comparable_of(types: Sequence[DataType]) -> DataType | None:
+    """`least_common_of`, or the one structure that all have."""
+    common = least_common_of(types)
+    if common is not None or not types:
+        return common
+    result: DataType | None = plain(types[0])
+    for t in types[1:]:
+        result = _same_structure(result, plain(t)) if result is not None else None
+    return result
+
+
+def _has_string(t: DataType) -> bool:
+    if isinstance(t, ArrayType):
+        return _has_string(t.element)
+    return t == STRING
+
+
+def can_cast(source: DataType, target: DataType) -> bool:
+    """Whether CAST(source AS target) is allowed at analysis (ANSI); TRY_CAST allows the same pairs."""
+    source, target = plain(source), plain(target)
+    if source in (target, VOID):
+        return True
+    if target == VOID:
+        return False
+    if isinstance(source, ArrayType):
+        return target == STRING or (isinstance(target, ArrayType) and can_cast(source.element, target.element))
+    if isinstance(source, MapType):
+        return target == STRING or (
+            isinstance(target, MapType) and can_cast(source.key, target.key) and can_cast(source.value, target.value)
+        )
+    if isinstance(source, StructType):
+        return target == STRING or (
+            isinstance(target, StructType)
+            and len(source.fields) == len(target.fields)
+            and all(can_cast(f.type, g.type) for f, g in zip(source.fields, target.fields, strict=True))
+        )
+    if is_nested(target):
+        return False
+    if target == STRING:
+        return True
+    if source == STRING:
+        return True
+    if source == BINARY:
+        return False
+    if target == BINARY:
+        return False
+    if source == BOOLEAN:
+        return is_numeric(target)
+    if is_interval(source):
+        if isinstance(target, IntervalType) and isinstance(source, IntervalType):
+            return source.is_year_month == target.is_year_month
+        return is_integral(target) or isinstance(target, DecimalType)
+    if is_numeric(source):
+        if isinstance(target, IntervalType):
+            return not is_fractional(source)
+        return is_numeric(target) or target in (BOOLEAN, TIMESTAMP)
+    if source == DATE:
+        return target in (TIMESTAMP, TIMESTAMP_NTZ)
+    if source == TIMESTAMP:
+        return target in (DATE, TIMESTAMP_NTZ) or is_numeric(target)
+    if source == TIMESTAMP_NTZ:
+        return target in (DATE, TIMESTAMP)
+    return False
+
+
+def cast_refusal(source: DataType, target: DataType, is_try: bool) -> str:
+    """The condition of a cast that `can_cast` does not allow: some have a function or a setting in Spark's advice."""
+    source, target = plain(source), plain(target)
+    if (is_numeric(source) and target == DATE) or (source == DATE and is_numeric(target)):
+        return "DATATYPE_MISMATCH.CAST_WITH_FUNC_SUGGESTION"
+    if not is_try and _could_cast(source, target):
+        return "DATATYPE_MISMATCH.CAST_WITH_CONF_SUGGESTION"
+    return "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"
+
+
+def _could_cast(source: DataType, target: DataType) -> bool:
+    """Whether Spark casts it with ANSI off."""
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return _could_cast(source.element, target.element)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        return _could_cast(source.key, target.key) and _could_cast(source.value, target.value)
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        pairs = zip(source.fields, target.fields, strict=False)
+        return len(source.fields) == len(target.fields) and all(_could_cast(f.type, g.type) for f, g in pairs)
+    legacy = (source == DATE and (target == BOOLEAN or is_numeric(target))) or (
+        (source, target) in ((BOOLEAN, TIMESTAMP), (TIMESTAMP, BOOLEAN))
+    )
+    return legacy or (is_integral(source) and target == BINARY) or can_cast(source, target)
+
+
+def can_store(source: DataType, target: DataType) -> bool:
+    """ANSI store assignment, which arguments of functions follow. What a table's column takes is in `assignment`."""
+    if isinstance(target, CharType):
+        target = STRING
+    source = plain(source)
+    if source in (target, VOID):
+        return True
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return can_store(source.element, target.element)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        return can_store(source.key, target.key) and can_store(source.value, target.value)
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        return len(source.fields) == len(target.fields) and all(
+            can_store(f.type, g.type) for f, g in zip(source.fields, target.fields, strict=True)
+        )
+    if is_nested(source) or is_nested(target):
+        return False
+    if target == STRING:
+        return True
+    if is_numeric(source) and is_numeric(target):
+        return True
+    if is_datetime(source) and is_datetime(target):
+        return True
+    if isinstance(source, IntervalType) and isinstance(target, IntervalType):
+        return source.is_year_month == target.is_year_month
+    return False
+
+
+# ------------------------------------------------------------------------------------------------------ implicit casts
+
+#: Classes of types that a function parameter may accept; a parameter is a sequence of DataTypes and class names.
+CLASSES: dict[str, Callable[[DataType], bool]] = {
+    "integral": is_integral,
+    "numeric": is_numeric,
+    "decimal": lambda t: isinstance(t, DecimalType),
+    "fractional": is_fractional,
+    "string": is_string,
+    "datetime": is_datetime,
+    "interval": is_interval,
+    "year_month": lambda t: isinstance(t, IntervalType) and t.is_year_month,
+    "day_time": lambda t: isinstance(t, IntervalType) and not t.is_year_month,
+    "array": lambda t: isinstance(t, ArrayType),
+    "map": lambda t: isinstance(t, MapType),
+    "struct": lambda t: isinstance(t, StructType),
+    "atomic": lambda t: not is_nested(t),
+    "any": lambda t: True,
+}
+
+Accepts = DataType | str
+
+
+def accepts(spec: Accepts, t: DataType) -> bool:
+    """Whether `t` is of the type or class `spec` without any cast."""
+    return CLASSES[spec](t) if isinstance(spec, str) else plain(t) == spec
+
+
+def implicit_type(source: DataType, specs: Sequence[Accepts]) -> DataType | None:
+    """The type that an argument of type `source` is cast to for a parameter that accepts one of `specs`, in order.
+
+    None if none of them is reachable: DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE. (Spark: AnsiTypeCoercion.implicitCast.)
+    """
+    source = plain(source)
+    for spec in specs:
+        if accepts(spec, source):
+            return source
+    for spec in specs:
+        target = _implicit(source, spec)
+        if target is not None:
+            return target
+    return None
+
+
+_CLASS_DEFAULTS: dict[str, DataType] = {
+    "integral": BIGINT,
+    "numeric": DOUBLE,
+    "decimal": decimal(38, 18),
+    "fractional": DOUBLE,
+    "string": STRING,
+    "datetime": TIMESTAMP,
+    "atomic": STRING,
+    "any": VOID,
+}
+
+
+def _implicit(source: DataType, spec: Accepts) -> DataType | None:
+    if source == VOID:
+        return _CLASS_DEFAULTS.get(spec) if isinstance(spec, str) else spec
+    if isinstance(spec, str):
+        if spec == "string":
+            return STRING if not is_nested(source) else None
+        if source == STRING and spec in ("integral", "numeric", "decimal", "fractional", "datetime"):
+            return _CLASS_DEFAULTS[spec]
+        if spec == "decimal" and is_integral(source):
+            return decimal_for(source)
+        if spec == "fractional" and is_numeric(source):
+            return DOUBLE
+        return None
+    if is_nested(source) or is_nested(spec):
+        return _implicit_nested(source, spec)
+    if spec == STRING:
+        return STRING
+    if source == STRING:
+        return spec
+    return spec if can_store(source, spec) else None  # ANSI function calls follow store assignment
+
+
+def _implicit_nested(source: DataType, spec: DataType) -> DataType | None:
+    if isinstance(source, ArrayType) and isinstance(spec, ArrayType):
+        element = implicit_type(source.element, [spec.element])
+        return array(element, source.contains_null) if element else None
+    if isinstance(source, MapType) and isinstance(spec, MapType):
+        key, value = implicit_type(source.key, [spec.key]), implicit_type(source.value, [spec.value])
+        return map_of(key, value, source.value_contains_null) if key and value else None
+    return None
+
+
+def cast_nullable(source: DataType, target: DataType, nullable: bool, is_try: bool = False) -> bool:
+    """Nullability of a cast (Spark's Cast.nullable: a list of pairs, whether or not the cast can give NULL under ANSI)."""
+    if nullable or source == VOID:
+        return True
+    source, target = plain(source), plain(target)
+    if source == target:
+        return False
+    return not _upcasts(source, target) if is_try else _may_be_null(source, target)
+
+
+def _may_be_null(source: DataType, target: DataType) -> bool:
+    if target == STRING:
+        return False
+    if source == STRING:
+        return target != BINARY
+    if source == TIMESTAMP:
+        return target in (TINYINT, SMALLINT, INT) or isinstance(target, DecimalType)
+    if target == DATE or (source == DATE and target != TIMESTAMP):
+        return True
+    if isinstance(target, DecimalType):
+        return not _fits_decimal(source, target)
+    if is_integral(target):
+        return is_fractional(source) or isinstance(source, DecimalType)
+    return target == TIMESTAMP and is_fractional(source)
+
+
+def _fits_decimal(source: DataType, target: DecimalType) -> bool:
+    """Whether a decimal type surely holds the other type's values (rounding may carry into one more digit)."""
+    if source == BOOLEAN:
+        return target.precision > target.scale
+    if not is_numeric(source) or is_fractional(source):
+        return False
+    d = decimal_for(source)
+    digits, room = d.precision - d.scale, target.precision - target.scale
+    return room > digits if d.scale > target.scale else room >= digits
+
+
+def can_upcast(source: DataType, target: DataType) -> bool:
+    """Whether a column of a temporary view, made as `target`, may come as `source` by now (Spark's Cast.canUpCast)."""
+    source, target = plain(source), plain(target)
+    if source in (target, VOID):
+        return True
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return source.contains_null <= target.contains_null and can_upcast(source.element, target.element)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        types = can_upcast(source.key, target.key) and can_upcast(source.value, target.value)
+        return types and source.value_contains_null <= target.value_contains_null
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        return len(source.fields) == len(target.fields) and all(
+            f.nullable <= g.nullable and can_upcast(f.type, g.type)
+            for f, g in zip(source.fields, target.fields, strict=True)
+        )
+    if is_nested(source) or is_nested(target) or target == BINARY:
+        return False
+    return _upcasts(source, target)
+
+
+_WIDTHS = (*INTEGRALS, FLOAT, DOUBLE)
+
+
+def _upcasts(source: DataType, target: DataType) -> bool:
+    """Whether the cast loses nothing (Spark's Cast.canUpCast)."""
+    if isinstance(target, DecimalType):
+        return is_numeric(source) and not is_fractional(source) and _within(decimal_for(source), target)
+    if isinstance(source, DecimalType) and is_integral(target):
+        return _within(source, decimal_for(target))
+    if source in _WIDTHS and target in _WIDTHS:
+        return _WIDTHS.index(source) <= _WIDTHS.index(target)
+    if target == STRING:
+        return not is_nested(source)
+    if source == STRING:
+        return target == BINARY
+    if is_datetime(source):
+        return target in (TIMESTAMP, TIMESTAMP_NTZ) or (source == TIMESTAMP and target == BIGINT)
+    return (source == BIGINT and target == TIMESTAMP) or (is_interval(source) and is_interval(target))
+
+
+def _within(d: DecimalType, target: DecimalType) -> bool:
+    return d.precision - d.scale <= target.precision - target.scale and d.scale <= target.scale
+
+
+def coerced(expr: Expr, target: DataType) -> Expr:
+    """`expr` under an implicit cast to `target`; itself where the types agree; a typed NULL for NULL."""
+    if expr.type == target:
+        return expr
+    if isinstance(expr, Lit) and expr.value is None:
+        return Lit(target, True, None, expr.text)
+    return Cast(target, cast_nullable(expr.type, target, expr.nullable), expr, implicit=True)
+
+
+def is_float(t: DataType) -> bool:
+    """FLOAT or DOUBLE."""
+    return t in (FLOAT, DOUBLE)

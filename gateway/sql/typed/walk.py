@@ -1,0 +1,228 @@
+"""Walks over the bound tree: what is directly below a node, the same node over other children, structural keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.nodes import (
+    Agg,
+    AggFn,
+    Aggregate,
+    Call,
+    Case,
+    Cast,
+    Col,
+    Distinct,
+    EngineCast,
+    Expr,
+    Filter,
+    Fn,
+    Lambda,
+    LambdaVar,
+    Limit,
+    Lit,
+    Op,
+    Project,
+    Rel,
+    Sort,
+    SortKey,
+    Subquery,
+    Udf,
+    Window,
+)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """Direct sub-expressions at either level, subqueries' plans excluded."""
+    rule = _CHILDREN.get(type(expr))  # by class: this is the innermost step of every walk
+    return rule(expr) if rule is not None else ()
+
+
+def has_columns(expr: Expr) -> bool:
+    """Whether a column, a lambda's variable or a subquery is in `expr`: without, it has one value."""
+    return isinstance(expr, (Col, LambdaVar, Subquery)) or any(map(has_columns, children(expr)))
+
+
+def nodes(expr: Expr) -> list[Expr]:
+    """`expr` and everything below it at either level, subqueries' plans excluded; each before what is below it."""
+    found = [expr]
+    for e in found:  # grows on the way
+        rule = _CHILDREN.get(type(e))
+        if rule is not None:
+            found += rule(e)
+    return found
+
+
+def _args(expr: Any) -> tuple[Expr, ...]:
+    args: tuple[Expr, ...] = expr.args
+    return args
+
+
+def _arg(expr: Any) -> tuple[Expr, ...]:
+    return (expr.arg,)
+
+
+def _case_parts(expr: Case) -> tuple[Expr, ...]:
+    parts = tuple(part for when in expr.whens for part in when)
+    return parts if expr.otherwise is None else (*parts, expr.otherwise)
+
+
+def _agg_parts(expr: Any) -> tuple[Expr, ...]:
+    if expr.where is None and not expr.order:
+        return _args(expr)
+    where = (expr.where,) if expr.where is not None else ()
+    return (*expr.args, *where, *(sort.expr for sort in expr.order))
+
+
+def _window_parts(expr: Window) -> tuple[Expr, ...]:
+    return (expr.fn, *expr.partition, *(sort.expr for sort in expr.order))
+
+
+def _lambda_parts(expr: Lambda) -> tuple[Expr, ...]:
+    return (expr.body,)
+
+
+_CHILDREN: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
+    **dict.fromkeys((Call, Fn, Op, Udf, Subquery), _args),
+    **dict.fromkeys((Cast, EngineCast), _arg),
+    **dict.fromkeys((Agg, AggFn), _agg_parts),
+    Case: _case_parts,
+    Lambda: _lambda_parts,
+    Window: _window_parts,
+}
+
+
+def rebuilt_engine(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """An engine-level `expr` with `change` applied to its direct children."""
+    if isinstance(expr, (Fn, Op, Udf)):
+        return replace(expr, args=tuple(change(a) for a in expr.args)) if expr.args else expr
+    if isinstance(expr, EngineCast):
+        return replace(expr, arg=change(expr.arg))
+    if isinstance(expr, Case):
+        whens = tuple((change(c), change(v)) for c, v in expr.whens)
+        return replace(expr, whens=whens, otherwise=change(expr.otherwise) if expr.otherwise is not None else None)
+    return expr
+
+
+def outer_in_order(plan: Rel, refs: Mapping[int, Col]) -> tuple[Col, ...]:
+    """The columns of enclosing queries in the order in which Spark shows them: as met from the top of the plan down."""
+    found: dict[int, Col] = {}
+
+    def visit(e: Expr) -> None:
+        for c in (e, *(e.outer if isinstance(e, b.Subquery) else ())):
+            if isinstance(c, Col) and c.id in refs:
+                found.setdefault(c.id, refs[c.id])
+        for child in children(e):
+            visit(child)
+
+    stack = [plan]
+    while stack:
+        rel = stack.pop()
+        for e in expressions_of(rel):
+            visit(e)
+        stack += reversed(inputs_of(rel))
+    return tuple({**found, **refs}.values())
+
+
+def rebuilt(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """`expr` with `change` applied to its direct children; the same object if nothing changed."""
+    if isinstance(expr, Call):
+        args = tuple(change(a) for a in expr.args)
+        return expr if all(a is b for a, b in zip(args, expr.args, strict=True)) else replace(expr, args=args)
+    if isinstance(expr, Cast):
+        arg = change(expr.arg)
+        return expr if arg is expr.arg else replace(expr, arg=arg)
+    if isinstance(expr, Case):
+        whens = tuple((change(c), change(v)) for c, v in expr.whens)
+        return replace(expr, whens=whens, otherwise=change(expr.otherwise) if expr.otherwise is not None else None)
+    if isinstance(expr, Agg):
+        return replace(
+            expr,
+            args=tuple(change(a) for a in expr.args),
+            where=change(expr.where) if expr.where is not None else None,
+            order=_keys(expr.order, change),
+        )
+    if isinstance(expr, Window):
+        return replace(
+            expr,
+            fn=rebuilt(expr.fn, change),
+            partition=tuple(change(p) for p in expr.partition),
+            order=_keys(expr.order, change),
+        )
+    if isinstance(expr, Subquery):
+        return replace(expr, args=tuple(change(a) for a in expr.args)) if expr.args else expr
+    if isinstance(expr, Lambda):
+        body = change(expr.body)
+        return expr if body is expr.body else replace(expr, body=body)
+    return expr
+
+
+def _keys(keys: Sequence[SortKey], change: Callable[[Expr], Expr]) -> tuple[SortKey, ...]:
+    return tuple(SortKey(change(k.expr), k.descending, k.nulls_first) for k in keys)
+
+
+def contains(expr: Expr, kind: type[Expr]) -> bool:
+    """Whether a node of class `kind` is in `expr` (not inside subqueries; an Agg under a Window does not count as one)."""
+    if isinstance(expr, (Col, Lit)):
+        return isinstance(expr, kind)
+    stack = [expr]
+    while stack:
+        e = stack.pop()
+        if isinstance(e, kind):
+            return True
+        if kind is Agg and isinstance(e, Window):
+            stack += (*e.partition, *(k.expr for k in e.order), *children(e.fn))
+        elif not isinstance(e, (Col, Lit)):
+            stack += children(e)
+    return False
+
+
+def inputs_of(rel: Rel) -> tuple[Rel, ...]:
+    """Direct input relations."""
+    if isinstance(rel, b.Join):
+        return (rel.left, rel.right)
+    if isinstance(rel, b.SetOp):
+        return rel.inputs
+    inner = getattr(rel, "input", None)
+    return (inner,) if inner is not None else ()
+
+
+def expressions_of(rel: Rel) -> Sequence[Expr]:
+    """The expressions that stand in the relation itself."""
+    rule = _EXPRESSIONS.get(type(rel))
+    return rule(rel) if rule is not None else ()
+
+
+_EXPRESSIONS: dict[type, Callable[[Any], Sequence[Expr]]] = {
+    b.Project: lambda rel: rel.exprs,
+    b.Filter: lambda rel: (rel.condition,),
+    b.Join: lambda rel: () if rel.condition is None else (rel.condition,),
+    b.Aggregate: lambda rel: (*rel.keys, *rel.aggs),
+    b.WindowRel: lambda rel: rel.windows,
+    b.Sort: lambda rel: [k.expr for k in rel.keys],
+    b.Values: lambda rel: [e for row in rel.rows for e in row],
+    b.Generate: lambda rel: (rel.generator,),
+}
+
+
+def conjuncts_of(expr: Expr) -> list[Expr]:
+    """The operands of a (nested) AND, in order."""
+    result: list[Expr] = []
+    stack = [expr]
+    while stack:
+        e = stack.pop()
+        if isinstance(e, b.Call) and e.fn == "and":
+            stack.extend(reversed(e.args))
+        else:
+            result.append(e)
+    return result
+
+
+def is_global(rel: Rel) -> bool:
+    """Whether `rel` has at most one row because its top is an aggregate without GROUP BY."""
+    while isinstance(rel, (Project, Filter, Sort, Limit, Distinct)):
+        rel = rel.input
+    return isinstance(rel, Aggregate) and not rel.keys and rel.sets is None
