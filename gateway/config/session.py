@@ -285,7 +285,7 @@ def honoured_by_spark(settings: Mapping[str, str]) -> dict[str, str]:
 
 def is_honoured(key: str) -> bool:
     """Whether `key` is one that `honoured_by_spark` may answer."""
-    return is_sparks(key) or any(s.fixed and s.sparks_name == key for s in SESSION_SETTINGS)
+    return is_sparks(key) or any(s.fixed and key in (s.key, *s.aliases) for s in SESSION_SETTINGS)
 
 
 def keeps_nanoseconds(settings: Mapping[str, str]) -> bool:

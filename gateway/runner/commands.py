@@ -235,6 +235,8 @@ def _described(
     """Columns of a table or view; the second is the table or the lasting view, None for a temporary one."""
     view = env.session.views.get(parts[0].lower()) if len(parts) == 1 else None
     if view is not None:
+        if view.collation:
+            raise unsupported("DESCRIBE of a table or view with collations", name.span)
         return views.columns(view, env, runner), None
     if len(parts) == 2 and parts[0].lower() in ("delta", "parquet") and "/" in parts[1]:
         table = env.tables.path(parts[0].lower(), parts[1], None, name.span)

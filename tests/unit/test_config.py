@@ -20,7 +20,7 @@ from gateway.config import (
     parse_seconds,
 )
 from gateway.config.server import Config, is_loopback
-from gateway.config.session import ANSI_MODE, honoured_by_spark
+from gateway.config.session import ANSI_MODE, honoured_by_spark, is_honoured
 from gateway.errors import ConfigError, UnsupportedError, UserError
 
 ENV: dict[str, str] = {}
@@ -304,3 +304,8 @@ def test_masters_of_spark(master: str, is_one: bool) -> None:
     else:
         with pytest.raises(ConfigError, match=r"^\[INVALID_CONF_VALUE\] spark"):
             load_config({"warehouse": ".", "spark": master}, {})
+
+
+def test_settings_that_spark_may_honour_are_told_by_name() -> None:
+    assert all(is_honoured(key) for key in ("spark.sql.ansi.enabled", "spark.sql.legacy.timeParserPolicy"))
+    assert not any(is_honoured(key) for key in ("", "nosuch", "spark.driver.memory", "gateway.engine"))
