@@ -77,7 +77,8 @@ class Lowering:
     def lower(self, expr: Expr) -> Expr:
         """The engine-level form of `expr`."""
         lowered = self._lower(expr)
-        self.may_raise = self.may_raise or self.raises(lowered)
+        if not self.may_raise and not isinstance(lowered, (Col, Lit)):
+            self.may_raise = self.raises(lowered)
         return lowered
 
     def _lower(self, expr: Expr) -> Expr:
@@ -290,7 +291,7 @@ class Lowering:
     def filters(self, conjuncts: Sequence[Expr]) -> list[Expr]:
         """Lowered conjuncts of one filter chain, in order: those that can't fail stay bare (the reader prunes with them), a
         raising one is evaluated only where all bare and earlier ones hold."""
-        told = next((i for i, c in enumerate(conjuncts) if any(map(_is_told, nodes(c)))), None)
+        told = next((i for i, c in enumerate(conjuncts) if self.raises(c) and any(map(_is_told, nodes(c)))), None)
         if told is not None:  # raise_error comes in its turn, whatever the conjuncts after it
             before, rest = self.filters(conjuncts[:told]), self.connective("and", list(conjuncts[told:]))
             return [*before, self._when(self.connective("and", before), rest)] if before else [rest]
