@@ -10,10 +10,11 @@ from gateway.jobs import TempView
 from gateway.sql.bind.relations import Tables
 from gateway.sql.bind.resolve import Binder, BoundQuery, Node
 from gateway.sql.functions import CATALOGUE
+from gateway.sql.lowering.blocks import Generated, ScanUse
 from gateway.sql.lowering.bounds import Bounds
 from gateway.sql.lowering.existence import rewritten
 from gateway.sql.lowering.expressions import Lowering
-from gateway.sql.lowering.generate import Generated, Generator, ScanUse
+from gateway.sql.lowering.generate import Generator
 from gateway.sql.lowering.pushdown import Hints
 from gateway.sql.lowering.reads import needed_columns
 from gateway.sql.typed import nodes as b

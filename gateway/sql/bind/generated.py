@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gateway.errors import Span, UserError, unsupported
+from gateway.sql.bind.relations import Relations
 from gateway.sql.typed.nodes import Call, Col, Expr, Generate, OneRow, Rel
 from gateway.sql.typed.walk import children
 from gateway.sqltypes import StructType
-
-if TYPE_CHECKING:
-    from gateway.sql.bind.resolve import Binder
 
 
 class Generators:
     """The generators of one SELECT, in the order of its items; later ones run per row of the earlier."""
 
-    def __init__(self, binder: Binder) -> None:
+    def __init__(self, binder: Relations) -> None:
         self._binder = binder
         self._made: list[Generate] = []
         self._ids: set[int] = set()

@@ -3,47 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
+from gateway.sql.bind.columns import is_star
 from gateway.sql.bind.generated import Generators
 from gateway.sql.bind.grouping import Grouping, has_grouping_call
+from gateway.sql.bind.items import Item
 from gateway.sql.bind.nullability import Nullability
+from gateway.sql.bind.organization import ordinal_of
+from gateway.sql.bind.relations import Relations
 from gateway.sql.bind.scope import Scope
 from gateway.sql.functions.operators import has_map
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import Agg, Col, Expr, Lit, Window
 from gateway.sql.typed.walk import children, contains
-from gateway.sqltypes import BIGINT, is_integral
-
-if TYPE_CHECKING:
-    from gateway.sql.bind.resolve import Binder
+from gateway.sqltypes import BIGINT
 
 Node = exp.Expr
-
-
-@dataclass(slots=True)
-class Item:
-    """One select item: its name in the result and its bound expression.
-
-    `lateral` is the expression with references to earlier aliases as such, None if it has none.
-    """
-
-    name: str
-    expr: Expr
-    aliased: bool
-    lateral: Expr | None = None
 
 
 class GroupBy:
     """Resolves one GROUP BY clause, any number of times: HAVING is tried against it before it is known whole."""
 
-    def __init__(self, binder: Binder, node: exp.Select, generators: Generators) -> None:
+    def __init__(self, binder: Relations, node: exp.Select, generators: Generators) -> None:
         self.binder = binder
         self.node = node
         self.expressions = binder.expressions
@@ -153,7 +140,7 @@ class GroupBy:
         self._refuse_lateral(tree, scope, items)
         ordinal = ordinal_of(tree, expr) if self.binder.context.group_by_ordinal else None
         if ordinal is not None:
-            if any(_is_star(e) for e in self.node.expressions):
+            if any(is_star(e) for e in self.node.expressions):
                 raise UserError(
                     "STAR_GROUP_BY_POS",
                     "Star (*) is not allowed in a select list when GROUP BY an ordinal position is used.",
@@ -221,14 +208,3 @@ def _distinct(exprs: Sequence[Expr]) -> list[Expr]:
     for e in exprs:
         found.setdefault(key(e), e)
     return list(found.values())
-
-
-def _is_star(tree: Node) -> bool:
-    return isinstance(tree, exp.Star) or (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star))
-
-
-def ordinal_of(tree: Node, expr: Expr) -> int | None:
-    """The position that an integer literal in ORDER BY or GROUP BY stands for."""
-    if isinstance(tree, exp.Literal) and isinstance(expr, Lit) and is_integral(expr.type):
-        return int(expr.value)
-    return None

@@ -11,13 +11,15 @@ from sqlglot import exp
 from gateway.catalog.objects import StoredView
 from gateway.errors import Span, UserError, unsupported
 from gateway.jobs import TempView
-from gateway.sql.bind.expressions import Expressions
+from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.names import Names
 from gateway.sql.bind.scope import Scope, Source
+from gateway.sql.bind.sites import called
 from gateway.sql.bind.view_columns import cast_columns, kept_columns
 from gateway.sql.functions.fold import fold
 from gateway.sql.functions.operators import comparison
 from gateway.sql.read.tree import span_of
-from gateway.sql.typed.catalogue import Catalogue, Context
+from gateway.sql.typed.catalogue import Catalogue, Context, is_generator
 from gateway.sql.typed.coerce import coerced, least_common_of
 from gateway.sql.typed.nodes import (
     Agg,
@@ -41,7 +43,7 @@ from gateway.sql.typed.nodes import (
     Window,
 )
 from gateway.sql.typed.walk import contains
-from gateway.sqltypes import BIGINT, BOOLEAN, StructType, is_numeric
+from gateway.sqltypes import BIGINT, BOOLEAN, TIMESTAMP, StructType, is_numeric
 
 Node = exp.Expr
 _VIEW_DEPTH = 100  # Spark's default
@@ -72,6 +74,7 @@ class Relations:
     ids: Ids
     ctes: dict[str, tuple[Cte, tuple[str, ...]]]
     expressions: Expressions
+    names: Names
     view_stack: tuple[str, ...]
     visible: frozenset[str] | None  # names of views that may be meant; None: all
 
@@ -201,8 +204,6 @@ class Relations:
                     sqlstate="42K0E",
                     span=span_of(version),
                 ) from None
-        from gateway.sqltypes import TIMESTAMP
-
         moved = fold(Cast(TIMESTAMP, True, literal), self.context) if literal.type != TIMESTAMP else literal
         if moved is None or moved.value is None:
             raise UserError(
@@ -281,7 +282,7 @@ class Relations:
                     span=span_of(tree),
                 )
             for cell in row:
-                if contains(cell, Agg) or contains(cell, Window) or self._generates(cell):
+                if contains(cell, Agg) or contains(cell, Window) or is_generator(cell, self.catalogue):
                     raise UserError(
                         "INVALID_INLINE_TABLE.CANNOT_EVALUATE_EXPRESSION_IN_INLINE_TABLE",
                         "Cannot evaluate the expression in an inline table definition.",
@@ -306,18 +307,13 @@ class Relations:
             columns.append(Col(common, nullable, self.ids.take(), f"col{index + 1}"))
         return Values(tuple(columns), tuple(tuple(row) for row in rows))
 
-    def _generates(self, expr: Expr) -> bool:
-        row = self.catalogue.get(expr.fn) if isinstance(expr, Call) else None
-        return row is not None and row.kind == "generator"
-
     def _table_function(self, call: exp.Anonymous, parent: Scope | None) -> Rel:
         name = call.name.lower()
         if name == "range":
             return self._range(call)
         scope = Scope(parent=parent)
         bound = self.expressions.bind(call, scope)
-        row = self.catalogue.get(bound.fn) if isinstance(bound, Call) else None
-        if row is None or row.kind != "generator" or not isinstance(bound, Call):
+        if not is_generator(bound, self.catalogue):
             raise UserError(
                 "UNRESOLVED_TABLE_VALUED_FUNCTION",
                 f"Could not resolve `{call.name}` to a table-valued function.",
@@ -371,8 +367,7 @@ class Relations:
     def _lateral_view(self, rel: Rel, scope: Scope, view: Node, parent: Scope | None) -> tuple[Rel, Scope]:
         scope.parent = parent
         call = self.expressions.bind(view.this, scope)
-        row = self.catalogue.get(call.fn) if isinstance(call, Call) else None
-        if row is None or row.kind != "generator" or not isinstance(call, Call):
+        if not is_generator(call, self.catalogue):
             raise UserError(
                 "UNSUPPORTED_GENERATOR.NOT_GENERATOR",
                 f"The generator is not supported: {view.this.name} is expected to be a generator.",
@@ -478,7 +473,7 @@ class Relations:
         if word == "full":
             name = left.name if isinstance(left, Col) else getattr(left, "shown", None) or ""
             sides = tuple(replace(side, nullable=True) for side in (left, right))
-            return MergedColumn.of(self.expressions.call("coalesce", sides, Scope(), None), name)
+            return MergedColumn.of(called(self.expressions, "coalesce", sides, (), None), name)
         return left
 
     def _lateral_join(self, left: Rel, scope: Scope, node: Node, word: str, parent: Scope | None) -> tuple[Rel, Scope]:
@@ -489,8 +484,7 @@ class Relations:
         if isinstance(inner, exp.Table) and isinstance(inner.this, exp.Anonymous):
             scope.parent = parent
             call = self.expressions.bind(inner.this, scope)
-            row = self.catalogue.get(call.fn) if isinstance(call, Call) else None
-            if row is not None and row.kind == "generator" and isinstance(call, Call):
+            if is_generator(call, self.catalogue):
                 names = [c.name for c in (alias.args.get("columns") or ())] if alias is not None else []
                 made = self.generated(left, call, word == "left", names or None)
                 qualifier = (alias.this.name.lower(),) if alias is not None and alias.this is not None else ()

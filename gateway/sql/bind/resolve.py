@@ -9,21 +9,19 @@ from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
 from gateway.jobs import TempView
-from gateway.sql.bind.expressions import Expressions
-from gateway.sql.bind.group_by import ordinal_of
+from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.expressions import RULES
 from gateway.sql.bind.names import Names
-from gateway.sql.bind.outputs import Output, Sorted, unsupported_in_sort
+from gateway.sql.bind.organization import limited, ordered
 from gateway.sql.bind.relations import Relations, Tables, renamed
 from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.select import SelectBinder
-from gateway.sql.functions.fold import fold
 from gateway.sql.functions.operators import has_map
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context
 from gateway.sql.typed.coerce import coerced, comparable_type
-from gateway.sql.typed.nodes import Col, Cte, Expr, Ids, Limit, Lit, Project, Rel, SetOp, Sort, Subquery, Window
-from gateway.sql.typed.walk import contains, nodes
-from gateway.sqltypes import BIGINT, DataType, StructField, StructType, is_integral, struct
+from gateway.sql.typed.nodes import Col, Cte, Ids, Lit, Project, Rel, SetOp
+from gateway.sqltypes import DataType, StructField, StructType, struct
 
 Node = exp.Expr
 
@@ -57,7 +55,7 @@ class Binder(Relations):
         self.views = views
         self.ids = ids or Ids()
         self.ctes: dict[str, tuple[Cte, tuple[str, ...]]] = {}
-        self.expressions = Expressions(catalogue, context, self.ids, self, parameters)
+        self.expressions = Expressions(RULES, catalogue, context, self.ids, self, parameters)
         self.names = Names(catalogue, context.time_zone)
         self.view_stack = view_stack
         self.visible = visible
@@ -135,85 +133,8 @@ class Binder(Relations):
         """ORDER BY, LIMIT and OFFSET of a query that is not a SELECT: only its output columns are known."""
         order = node.args.get("order")
         if order is not None:
-            rel = self.ordered(order, rel)
-        return self.limited(node, rel)
-
-    def ordered(self, order: Node, rel: Rel) -> Sort:
-        """`rel` in the order of an ORDER BY that knows nothing but its columns."""
-        outputs, scope, keys = Sorted([self._output(c) for c in rel.columns]), Scope(), []
-        for item in order.expressions:
-            for expr, _ in self.order_keys(item, rel.columns, outputs, scope):
-                if outputs.aggregates:
-                    raise unsupported_in_sort(span_of(item))
-                keys.append(self.expressions.sort_key(item, expr))
-        return Sort(rel.columns, rel, tuple(keys))
-
-    def _output(self, column: Col) -> Output:
-        same = self.ids.repeated.get(column.id, column.id)
-        return Output(column.name, column, self.ids.qualifiers.get(column.id, ()), same, True)
-
-    def order_keys(
-        self, item: Node, columns: Sequence[Expr], outputs: Sorted, scope: Scope
-    ) -> list[tuple[Expr, int | None]]:
-        """What one ORDER BY item sorts by, and the place among the output `columns` that it names by ordinal or ALL."""
-        if isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL":
-            named = outputs.here("all", scope)
-            return [(named, None)] if named is not None else [(column, place) for place, column in enumerate(columns)]
-        expr = outputs.bind(self.expressions.bind, item.this, scope)
-        if any(map(_correlated, nodes(expr))):
-            raise unsupported("a correlated subquery in ORDER BY", span_of(item))
-        if item.this.find(exp.Window) is not None and contains(expr, Window):
-            raise unsupported_in_sort(span_of(item))
-        ordinal = ordinal_of(item.this, expr) if self.context.order_by_ordinal else None
-        if ordinal is None:
-            return [(expr, None)]
-        if not 1 <= ordinal <= len(columns):
-            raise UserError(
-                "ORDER_BY_POS_OUT_OF_RANGE",
-                f"ORDER BY position {ordinal} is not in select list (valid range is [1, {len(columns)}]).",
-                span=span_of(item),
-            )
-        return [(columns[ordinal - 1], ordinal - 1)]
-
-    def limited(self, node: Node, rel: Rel) -> Rel:
-        """LIMIT and OFFSET."""
-        limit_node, offset_node = node.args.get("limit"), node.args.get("offset")
-        limit = self._count("limit", limit_node.expression) if limit_node is not None else None
-        offset = self._count("offset", offset_node.expression) if offset_node is not None else 0
-        if limit is None and not offset:
-            return rel
-        return Limit(rel.columns, rel, limit, offset)
-
-    def _count(self, what: str, node: Node) -> int:
-        expr = self.expressions.bind(node, Scope())
-        literal = fold(expr, self.context)
-        if literal is None:
-            raise UserError(
-                "INVALID_LIMIT_LIKE_EXPRESSION.IS_UNFOLDABLE",
-                f"The {what} expression must evaluate to a constant value.",
-                span=span_of(node),
-            )
-        if not is_integral(literal.type) or (
-            literal.type == BIGINT and literal.value is not None and literal.value > 2**31
-        ):
-            raise UserError(
-                "INVALID_LIMIT_LIKE_EXPRESSION.DATA_TYPE",
-                f'The {what} expression must be integer type, but got "{literal.type.sql}".',
-                span=span_of(node),
-            )
-        if literal.value is None:
-            raise UserError(
-                "INVALID_LIMIT_LIKE_EXPRESSION.IS_NULL",
-                f"The evaluated {what} expression must not be null.",
-                span=span_of(node),
-            )
-        if literal.value < 0:
-            raise UserError(
-                "INVALID_LIMIT_LIKE_EXPRESSION.IS_NEGATIVE",
-                f"The {what} expression must be equal to or greater than 0, but got {literal.value}.",
-                span=span_of(node),
-            )
-        return int(literal.value)
+            rel = ordered(self.expressions, order, rel)
+        return limited(self.expressions, node, rel)
 
     def retyped(self, plan: Rel, types: Sequence[DataType]) -> Rel:
         """`plan` with its columns under implicit casts to `types`."""
@@ -284,10 +205,6 @@ class Binder(Relations):
             if (qualifier := self.ids.qualifiers.get(first.columns[position].id)) is not None:
                 self.ids.qualifiers[columns[-1].id] = qualifier
         return SetOp(tuple(columns), kind, every, tuple(inputs)), scope
-
-
-def _correlated(expr: Expr) -> bool:
-    return isinstance(expr, Subquery) and bool(expr.outer)
 
 
 def least_common_of_pairs(types: Sequence[DataType]) -> DataType | None:

@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.read.identifiers import quote_part
@@ -14,10 +14,20 @@ from gateway.sql.typed.coerce import plain
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit
 from gateway.sqltypes import STRING, VOID, ArrayType, MapType, StructField, StructType, array, quote_if_needed
 
-if TYPE_CHECKING:
-    from gateway.sql.bind.outputs import Outputs
-
 E = TypeVar("E", bound=Expr)
+
+
+class SelectList(Protocol):
+    """What a clause above a select list sees of it: its items, and below them the columns of FROM."""
+
+    aggregates: int  # calls of aggregate functions that are written in the expression
+    depth: int  # how many of them are around the name that is looked for
+
+    def find(self, scope: Scope, parts: Sequence[str], span: Span | None) -> Expr | None:
+        """What a name stands for, enclosing queries left out."""
+
+    def missing(self, parts: Sequence[str], span: Span | None) -> UserError:
+        """UNRESOLVED_COLUMN with the nearest items."""
 
 
 @dataclass(slots=True)
@@ -68,7 +78,7 @@ class Scope:
     fallbacks: dict[str, Expr] = field(default_factory=dict)  # output aliases that lose (GROUP BY)
     lambdas: dict[str, Expr] = field(default_factory=dict)
     having: bool = False  # HAVING is being bound: a subquery's WHERE may hold aggregates over these columns
-    outputs: Outputs | None = None  # ORDER BY or HAVING is being bound: what it sees of the select list
+    outputs: SelectList | None = None  # ORDER BY or HAVING is being bound: what it sees of the select list
     derived: bool = False  # the edge of a derived table: what lies beyond is known by name only
 
     def columns(self) -> list[Expr]:

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
-from gateway.errors import Span, UnsupportedError, UserError, unsupported
+from gateway.errors import UserError, unsupported
 from gateway.sql.bind.generated import Generators
-from gateway.sql.bind.group_by import GroupBy, Item
+from gateway.sql.bind.group_by import GroupBy
 from gateway.sql.bind.grouping import Grouping, Windows, has_grouping_call, has_outer
+from gateway.sql.bind.items import Item, SelectItems, merged_name
+from gateway.sql.bind.organization import limited, order_keys, ordered
 from gateway.sql.bind.outputs import Grouped, Output, Sorted, columns_in, unsupported_in_sort
+from gateway.sql.bind.relations import Relations
 from gateway.sql.bind.scope import Scope, Source
+from gateway.sql.bind.sorting import sort_key
 from gateway.sql.functions.operators import has_map
 from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.tree import span_of
+from gateway.sql.typed.catalogue import is_generator
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import (
     Agg,
-    Call,
     Col,
     Distinct,
     Expr,
     Filter,
-    Lit,
     Project,
     Rel,
     Sort,
@@ -35,18 +38,14 @@ from gateway.sql.typed.nodes import (
 )
 from gateway.sql.typed.walk import children, contains, nodes
 
-if TYPE_CHECKING:
-    from gateway.sql.bind.resolve import Binder
-
 Node = exp.Expr
-_ALIAS_REFERENCE = "lateralAliasReference("
 _TIME_WINDOWS = frozenset({"window", "session_window"})
 
 
 class SelectBinder:
     """One SELECT."""
 
-    def __init__(self, binder: Binder, node: exp.Select, parent: Scope | None) -> None:
+    def __init__(self, binder: Relations, node: exp.Select, parent: Scope | None) -> None:
         self.binder = binder
         self.node = node
         self.parent = parent
@@ -68,7 +67,7 @@ class SelectBinder:
                 self._plain(condition, "WHERE", where)
                 rel = Filter(rel.columns, rel, condition)
             self._refuse_time_windows(scope)
-            items = self.items(scope)
+            items = SelectItems(binder, node, self.generators).bound(scope)
             return self._finish(rel, scope, items), scope
         finally:
             self.expressions.windows = self.around
@@ -90,191 +89,12 @@ class SelectBinder:
             )
         if self.parent is not None and self.parent.having and _aggregates_outer(expr):
             raise unsupported("an aggregate of the enclosing query in a subquery of HAVING", span_of(node))
-        if contains(expr, Agg) or has_grouping_call(expr) or self._generator(expr):
+        if contains(expr, Agg) or has_grouping_call(expr) or is_generator(expr, self.binder.catalogue):
             raise UserError(
                 "INVALID_WHERE_CONDITION",
                 f"The {clause} condition contains invalid expressions: aggregate, window or generator functions.",
                 span=span_of(node),
             )
-
-    # ----------------------------------------------------------------------------------------------------------- items
-
-    def items(self, scope: Scope) -> list[Item]:
-        """The select list: stars expanded, names given, earlier aliases visible."""
-        items: list[Item] = []
-        for tree in self.node.expressions:
-            try:
-                found = self._item(tree, scope)
-            except UserError as error:
-                self._refuse_generated(tree, error)
-                raise
-            for item in found:
-                if item.aliased:
-                    name = item.name.lower()
-                    if name in scope.lateral and len(found) > 1:
-                        continue  # one of several aliases of a generator hides nothing
-                    if name in scope.lateral:
-                        scope.ambiguous_lateral.add(name)
-                    scope.lateral[name] = item.expr
-            items += found
-        scope.lateral = {}
-        scope.ambiguous_lateral = set()
-        return items
-
-    def _refuse_generated(self, tree: Node, error: UserError) -> None:
-        """UnsupportedError where Spark may find a missing name: around generators it knows the aliases of all items."""
-        if not error.condition.startswith("UNRESOLVED_COLUMN"):
-            return
-        aliases = {name.lower() for item in self.node.expressions for name in _given_names(item)}
-        missing = {c.name.lower() for c in tree.find_all(exp.Column)} & aliases
-        if missing and any(map(self._names_generator, self.node.expressions)):
-            raise unsupported("an item's name inside or beside a generator", span_of(tree))
-
-    def _names_generator(self, tree: Node) -> bool:
-        inner = tree.this if isinstance(tree, (exp.Alias, exp.Aliases)) else tree
-        row = self.binder.catalogue.get(inner.name.lower()) if isinstance(inner, exp.Anonymous) else None
-        return row is not None and row.kind == "generator"
-
-    def _item(self, tree: Node, scope: Scope) -> list[Item]:
-        if scope.lateral and self._names_generator(tree):  # of the earlier items it sees the generated ones only
-            lateral = scope.lateral
-            scope.lateral = {n: e for n, e in lateral.items() if self.generators.uses(e) and isinstance(e, Col)}
-            try:
-                return self._selected(tree, scope)
-            finally:
-                scope.lateral = lateral
-        return self._selected(tree, scope)
-
-    def _selected(self, tree: Node, scope: Scope) -> list[Item]:
-        if isinstance(tree, exp.Star):
-            return self._star(scope.columns(), tree, scope)
-        if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
-            if tree.this.args.get("except_") and scope.qualified([p.name for p in tree.parts[:-1]]) is None:
-                raise unsupported("EXCEPT of a struct's fields", span_of(tree))
-            return self._star(self.expressions.star_columns(tree, scope), tree.this, scope)
-        if isinstance(tree, exp.Alias):
-            expr = self.expressions.bind(tree.this, scope)
-            lateral = self._lateral(tree.this, scope)
-            if self._generator(expr):
-                return self._generated(expr, tree.args["alias"].name, None)
-            return [Item(tree.args["alias"].name, expr, True, lateral)]
-        if isinstance(tree, exp.Aliases):
-            expr = self.expressions.bind(tree.this, scope)
-            if not self._generator(expr):
-                raise UserError(
-                    "MULTI_ALIAS_WITHOUT_GENERATOR",
-                    "Multi part aliasing is not supported with an expression that is not a generator.",
-                    span=span_of(tree),
-                )
-            return self._generated(expr, None, [i.name for i in tree.expressions])
-        expr = self.expressions.bind(tree, scope)
-        if self._generator(expr):
-            return self._generated(expr, None, None)
-        if isinstance(expr, Call) and expr.fn in ("_field", "_map_item") and isinstance(tree, (exp.Column, exp.Dot)):
-            return [Item(self._name(tree, expr), expr, True)]  # a path is an alias by itself
-        lateral = self._lateral(tree, scope)
-        name = self._name(tree, expr if lateral is None else lateral)
-        alone = name.removeprefix(_ALIAS_REFERENCE).removesuffix(")")
-        if name == f"{_ALIAS_REFERENCE}{alone})" and "(" not in alone:
-            name = alone
-        return [Item(name, expr, False, lateral)]
-
-    def _lateral(self, tree: Node, scope: Scope) -> Expr | None:
-        """`tree` as its name shows it, with earlier aliases as ``lateralAliasReference(alias)``; None if it names none."""
-        if not scope.lateral:
-            return None
-        windows = self.expressions.windows
-        named = [windows.get(w.args["alias"].name) for w in tree.find_all(exp.Window) if w.args.get("alias")]
-        trees = [tree, *(window for window in named if window is not None)]
-        parts = [part.name for t in trees for c in t.find_all(exp.Column) for part in c.parts]
-        used = {name.lower(): name for name in parts if name.lower() in scope.lateral}
-        if not used:
-            return None
-        lateral = scope.lateral
-        references = {
-            name: Col(lateral[name].type, lateral[name].nullable, self.ids.take(), f"{_ALIAS_REFERENCE}{spelled})")
-            for name, spelled in used.items()
-        }
-        scope.lateral = {**lateral, **references}
-        try:
-            shown = self.expressions.bind(tree, scope)
-        finally:
-            scope.lateral = lateral
-        return shown if self._reads(shown, {c.id for c in references.values()}, None, span_of(tree)) else None
-
-    def _reads(self, expr: Expr, aliases: set[int], place: str | None, span: Span | None) -> bool:
-        """Whether an alias is in `expr`; Spark lets no aggregate function and no window refer to one."""
-        found = isinstance(expr, Col) and expr.id in aliases
-        if isinstance(expr, Col) and found and place is not None:
-            raise UnsupportedError(
-                f"UNSUPPORTED_FEATURE.LATERAL_COLUMN_ALIAS_IN_{place}",
-                "Referencing an alias of the same select list in "
-                f"{'a window expression' if place == 'WINDOW' else 'an aggregate function'} is not supported: {expr.name}.",
-                span=span,
-            )
-        if isinstance(expr, (Window, Agg)) and place is None:
-            place = "WINDOW" if isinstance(expr, Window) else "AGGREGATE_FUNC"
-        for child in children(expr):
-            found = self._reads(child, aliases, place, span) or found
-        return found
-
-    def _name(self, tree: Node, expr: Expr) -> str:
-        return str(self._name_of(tree, expr))
-
-    def _name_of(self, tree: Node, expr: Expr) -> Any:
-        if isinstance(tree, exp.Column) and (isinstance(expr, Col) or _merged_name(expr)):
-            return tree.this.name
-        if isinstance(tree, exp.Column) and isinstance(expr, Call) and expr.fn == "grouping_id":
-            return "grouping__id"
-        if isinstance(tree, exp.Column) and (
-            isinstance(expr, Lit) or (isinstance(expr, Call) and expr.fn in ("_field", "_map_item"))
-        ):
-            return tree.this.name
-        if isinstance(tree, exp.Dot) and _is_path(tree):
-            return tree.expression.name
-        if isinstance(tree, exp.Column) and tree.args.get("table") is None and not isinstance(expr, Call):
-            return tree.this.name
-        return self.binder.names.of(expr)
-
-    def _star(self, columns: list[Expr], star: Node, scope: Scope) -> list[Item]:
-        removed: set[int] = set()
-        for column in star.args.get("except_") or ():
-            parts = [column.args[k].name for k in ("catalog", "db", "table", "this") if column.args.get(k) is not None]
-            found = scope.resolve(parts, span_of(column))
-            if isinstance(found, Call) and found.fn == "_field":
-                raise unsupported("EXCEPT of a struct's field", span_of(column))
-            if not isinstance(found, Col):
-                raise scope.missing(parts, span_of(column))
-            if found.id in removed:
-                raise UserError(
-                    "EXCEPT_OVERLAPPING_COLUMNS",
-                    f"Columns in an EXCEPT list must be distinct and non-overlapping, but got `{found.name}` twice.",
-                    sqlstate="42702",
-                    span=span_of(column),
-                )
-            removed.add(found.id)
-        items = []
-        for expr in columns:
-            name = _merged_name(expr) or (expr.name if isinstance(expr, Col) else self.binder.names.of(expr))
-            if isinstance(expr, Call) and expr.fn == "_field":
-                name = expr.shown or name
-            if isinstance(expr, Col) and expr.id in removed:
-                continue
-            items.append(Item(name, expr, False))
-        if not items:
-            raise unsupported("a result without columns", span_of(star))
-        return items
-
-    def _generated(self, expr: Expr, alias: str | None, names: list[str] | None) -> list[Item]:
-        assert isinstance(expr, Call)
-        aliased = alias is not None or names is not None
-        return [Item(c.name, c, aliased) for c in self.generators.add(expr, alias, names)]
-
-    def _generator(self, expr: Expr) -> bool:
-        if not isinstance(expr, Call):
-            return False
-        row = self.binder.catalogue.get(expr.fn)
-        return row is not None and row.kind == "generator"
 
     # -------------------------------------------------------------------------------------------------------- assembly
 
@@ -361,9 +181,9 @@ class SelectBinder:
             rel = Distinct(outputs, Project(outputs, rel, tuple(exprs)))
             if order is not None:
                 self.expressions.windows = self.around
-                rel = self.binder.ordered(order, rel)
-            return self.binder.limited(node, rel)
-        return self.binder.limited(node, self._sorted(rel, exprs, outputs, keys))
+                rel = ordered(self.expressions, order, rel)
+            return limited(self.expressions, node, rel)
+        return limited(self.expressions, node, self._sorted(rel, exprs, outputs, keys))
 
     def _outputs(self, items: list[Item], scope: Scope) -> list[Output]:
         """The items as the clauses above see them."""
@@ -375,7 +195,7 @@ class SelectBinder:
                 same = ("column", self.ids.repeated.get(expr.id, expr.id))
                 found.append(Output(item.name, expr, homes.get(expr.id, ()), same, True))
             else:
-                merged = _merged_name(expr) is not None and not item.aliased
+                merged = merged_name(expr) is not None and not item.aliased
                 found.append(Output(item.name, expr, (), ("merged", key(expr)) if merged else ("item", place), False))
         return found
 
@@ -502,10 +322,10 @@ class SelectBinder:
         apart = grouping is not None and having is not None and _needs_more(having, grouping, exprs)
         windows, self.expressions.windows = self.expressions.windows, self.around
         for item in order.expressions:
-            for expr, place in self.binder.order_keys(item, exprs, outputs, scope):
+            for expr, place in order_keys(self.expressions, item, exprs, outputs, scope):
                 if _asks_existence(expr):
                     raise unsupported("IN or EXISTS in ORDER BY", span_of(item))
-                if place is None and self._generator(expr):
+                if place is None and is_generator(expr, self.binder.catalogue):
                     raise UserError(
                         "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
                         "The generator is not supported: outside the SELECT clause, found: Sort.",
@@ -518,7 +338,7 @@ class SelectBinder:
                         raise outputs.missing([lost.name], span_of(item))
                 if outputs.aggregates and (grouping is None or apart):
                     raise unsupported_in_sort(span_of(item))
-                keys.append((self.expressions.sort_key(item, expr), place))
+                keys.append((sort_key(self.expressions, item, expr), place))
         self.expressions.windows = windows
         return keys
 
@@ -553,27 +373,8 @@ def _needs_more(having: Expr, grouping: Grouping, items: list[Expr]) -> bool:
     return more(having)
 
 
-def _given_names(tree: Node) -> list[str]:
-    """The aliases of a select item."""
-    if isinstance(tree, exp.Alias):
-        return [tree.args["alias"].name]
-    return [i.name for i in tree.expressions] if isinstance(tree, exp.Aliases) else []
-
-
 def _asks_existence(expr: Expr) -> bool:
     return (isinstance(expr, Subquery) and expr.kind != "scalar") or any(map(_asks_existence, children(expr)))
-
-
-def _merged_name(expr: Expr) -> str | None:
-    if isinstance(expr, Call) and expr.data == ("merged",):
-        return expr.shown
-    return None
-
-
-def _is_path(tree: Node) -> bool:
-    while isinstance(tree, exp.Dot):
-        tree = tree.this
-    return isinstance(tree, exp.Column)
 
 
 def _aggregated(expr: Expr) -> set[int]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import exp
 
 from gateway.errors import Span, UserError, unsupported
+from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.clauses import wrapped
 from gateway.sql.bind.scope import Scope
+from gateway.sql.bind.sorting import sort_keys
 from gateway.sql.read.tree import span_of
-from gateway.sql.typed.catalogue import Catalogue
 from gateway.sql.typed.nodes import Agg, Bound, Call, Col, Expr, Frame, Lit, SortKey, Window
 from gateway.sql.typed.walk import contains
 from gateway.sqltypes import INT, is_integral, is_numeric
@@ -18,152 +19,140 @@ from gateway.sqltypes import INT, is_integral, is_numeric
 Node = exp.Expr
 
 
-class WindowExpressions:
-    """The part of `binding.Expressions` that binds OVER."""
-
-    catalogue: Catalogue
-    windows: dict[str, exp.Window]  # those of the WINDOW clause around this place; names are compared with their case
-
-    def bind(self, node: Node, scope: Scope) -> Expr:
-        """An expression; given by the subclass."""
-        raise NotImplementedError
-
-    def sort_keys(self, items: Sequence[Node], scope: Scope) -> list[SortKey]:
-        """ORDER BY items; given by the subclass."""
-        raise NotImplementedError
-
-    def _wrapped(self, node: Node, scope: Scope, windowed: bool) -> Expr:
-        raise NotImplementedError
-
-    def window(self, node: exp.Window, scope: Scope) -> Expr:
-        function = self._wrapped(node.this, scope, windowed=True)
-        span = span_of(node)
-        spec = node
-        alias = node.args.get("alias")
-        if alias is not None:
-            named = self.windows.get(alias.name)
-            if named is None:
-                raise UserError(
-                    "MISSING_WINDOW_SPECIFICATION",
-                    f"Window specification is not defined in the WINDOW clause for {alias.name}.",
-                    span=span,
-                )
-            spec = named
-        partition = tuple(self.bind(p, scope) for p in spec.args.get("partition_by") or ())
-        order_node = spec.args.get("order")
-        order = tuple(self.sort_keys(order_node.expressions, scope)) if order_node is not None else ()
-        return self._windowed(function, partition, order, spec.args.get("spec"), scope, span)
-
-    def _windowed(
-        self,
-        function: Expr,
-        partition: tuple[Expr, ...],
-        order: tuple[SortKey, ...],
-        spec: Node | None,
-        scope: Scope,
-        span: Span | None,
-    ) -> Expr:
-        row = self.catalogue.get(function.fn) if isinstance(function, (Call, Agg)) else None
-        if row is not None and row.kind == "generator":
-            message = f"The generator is not supported: nested in the expression {row.name} OVER."
-            raise UserError("UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS", message, span=span)
-        if row is None or row.kind not in ("window", "aggregate"):
+def window(binder: Expressions, node: exp.Window, scope: Scope) -> Expr:
+    function = wrapped(binder, node.this, scope, windowed=True)
+    span = span_of(node)
+    spec = node
+    alias = node.args.get("alias")
+    if alias is not None:
+        named = binder.windows.get(alias.name)
+        if named is None:
             raise UserError(
-                "UNSUPPORTED_EXPR_FOR_WINDOW", "The expression is not supported within a window function.", span=span
-            )
-        if isinstance(function, Agg) and function.distinct:
-            raise UserError(
-                "DISTINCT_WINDOW_FUNCTION_UNSUPPORTED", "Distinct window functions are not supported.", span=span
-            )
-        if row.ordered and not order:
-            raise unsupported(f"{row.name} OVER without ORDER BY", span)
-        ranking = row.kind == "window" and row.name not in ("first_value", "last_value", "nth_value", "any_value")
-        if ranking and not order:
-            raise UserError(
-                "WINDOW_FUNCTION_FRAME_NOT_ORDERED",
-                f"The window function {row.name} requires window to be ordered. Please add an ORDER BY clause.",
+                "MISSING_WINDOW_SPECIFICATION",
+                f"Window specification is not defined in the WINDOW clause for {alias.name}.",
                 span=span,
             )
-        if ranking:
-            unit = "RANGE" if row.name == "cume_dist" else "ROWS"
-            if spec is not None and row.name not in ("lag", "lead"):
-                given = self._frame(spec, order, scope, span)
-                if given.unit != unit or given.start.kind != "unbounded" or given.end.kind != "current":
-                    raise UserError(
-                        "WINDOW_FUNCTION_AND_FRAME_MISMATCH",
-                        f"{row.name} function cannot be evaluated within the specified window frame.",
-                        span=span,
-                    )
-            elif spec is not None:
+        spec = named
+    partition = tuple(binder.bind(p, scope) for p in spec.args.get("partition_by") or ())
+    order_node = spec.args.get("order")
+    order = tuple(sort_keys(binder, order_node.expressions, scope)) if order_node is not None else ()
+    return _windowed(binder, function, partition, order, spec.args.get("spec"), scope, span)
+
+
+def _windowed(
+    binder: Expressions,
+    function: Expr,
+    partition: tuple[Expr, ...],
+    order: tuple[SortKey, ...],
+    spec: Node | None,
+    scope: Scope,
+    span: Span | None,
+) -> Expr:
+    row = binder.catalogue.get(function.fn) if isinstance(function, (Call, Agg)) else None
+    if row is not None and row.kind == "generator":
+        message = f"The generator is not supported: nested in the expression {row.name} OVER."
+        raise UserError("UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS", message, span=span)
+    if row is None or row.kind not in ("window", "aggregate"):
+        raise UserError(
+            "UNSUPPORTED_EXPR_FOR_WINDOW", "The expression is not supported within a window function.", span=span
+        )
+    if isinstance(function, Agg) and function.distinct:
+        raise UserError(
+            "DISTINCT_WINDOW_FUNCTION_UNSUPPORTED", "Distinct window functions are not supported.", span=span
+        )
+    if row.ordered and not order:
+        raise unsupported(f"{row.name} OVER without ORDER BY", span)
+    ranking = row.kind == "window" and row.name not in ("first_value", "last_value", "nth_value", "any_value")
+    if ranking and not order:
+        raise UserError(
+            "WINDOW_FUNCTION_FRAME_NOT_ORDERED",
+            f"The window function {row.name} requires window to be ordered. Please add an ORDER BY clause.",
+            span=span,
+        )
+    if ranking:
+        unit = "RANGE" if row.name == "cume_dist" else "ROWS"
+        if spec is not None and row.name not in ("lag", "lead"):
+            given = _frame(binder, spec, order, scope, span)
+            if given.unit != unit or given.start.kind != "unbounded" or given.end.kind != "current":
                 raise UserError(
                     "WINDOW_FUNCTION_AND_FRAME_MISMATCH",
-                    f"{row.name} cannot be evaluated on another window frame.",
+                    f"{row.name} function cannot be evaluated within the specified window frame.",
                     span=span,
                 )
-            frame = Frame(unit, Bound("unbounded", preceding=True), Bound("current"))
         elif spec is not None:
-            frame = self._frame(spec, order, scope, span)
-        elif order:
-            frame = Frame("RANGE", Bound("unbounded", preceding=True), Bound("current"))
-        else:
-            frame = Frame("ROWS", Bound("unbounded", preceding=True), Bound("unbounded"))
-        return Window(function.type, function.nullable, function, partition, order, frame)
+            raise UserError(
+                "WINDOW_FUNCTION_AND_FRAME_MISMATCH",
+                f"{row.name} cannot be evaluated on another window frame.",
+                span=span,
+            )
+        frame = Frame(unit, Bound("unbounded", preceding=True), Bound("current"))
+    elif spec is not None:
+        frame = _frame(binder, spec, order, scope, span)
+    elif order:
+        frame = Frame("RANGE", Bound("unbounded", preceding=True), Bound("current"))
+    else:
+        frame = Frame("ROWS", Bound("unbounded", preceding=True), Bound("unbounded"))
+    return Window(function.type, function.nullable, function, partition, order, frame)
 
-    def _frame(self, spec: Node, order: tuple[SortKey, ...], scope: Scope, span: Span | None) -> Frame:
-        unit = spec.args["kind"].upper()
-        start = self._frame_bound(spec.args["start"], spec.args.get("start_side"), unit, scope, span)
-        end = self._frame_bound(spec.args["end"], spec.args.get("end_side"), unit, scope, span)
-        if unit == "RANGE":
-            offsets = [x for x in (start, end) if x.kind == "offset"]
-            if not order and not (start.kind == "unbounded" and end.kind == "unbounded"):
-                raise UserError(
-                    "DATATYPE_MISMATCH.RANGE_FRAME_WITHOUT_ORDER",
-                    "A range window frame cannot be used in an unordered window specification.",
-                    span=span,
-                )
-            if offsets and len(order) != 1:
-                raise UserError(
-                    "DATATYPE_MISMATCH.RANGE_FRAME_MULTI_ORDER",
-                    "A range window frame with value boundaries cannot be used in a window specification with multiple "
-                    "order by expressions.",
-                    span=span,
-                )
-            if offsets and not (
-                is_numeric(order[0].expr.type) and all(is_integral(x.offset.type) for x in offsets if x.offset)
-            ):
-                raise unsupported("a RANGE frame with offsets other than integers", span)
-        if _rank(start) > _rank(end):
-            raise UserError(
-                "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_WRONG_COMPARISON",
-                "The lower bound of a window frame must be less than or equal to the upper bound.",
-                span=span,
-            )
-        return Frame(unit, start, end)
 
-    def _frame_bound(self, bound: Any, side: str | None, unit: str, scope: Scope, span: Span | None) -> Bound:
-        preceding = (side or "").upper() == "PRECEDING"
-        if bound == "UNBOUNDED":
-            return Bound("unbounded", None, preceding)
-        if bound == "CURRENT ROW":
-            return Bound("current")
-        value = self.bind(bound, scope)
-        if not isinstance(value, Lit) and not contains(value, Col):
-            raise unsupported("a window frame bound other than a literal", span_of(bound) or span)
-        if not isinstance(value, Lit):
+def _frame(binder: Expressions, spec: Node, order: tuple[SortKey, ...], scope: Scope, span: Span | None) -> Frame:
+    unit = spec.args["kind"].upper()
+    start = _frame_bound(binder, spec.args["start"], spec.args.get("start_side"), unit, scope, span)
+    end = _frame_bound(binder, spec.args["end"], spec.args.get("end_side"), unit, scope, span)
+    if unit == "RANGE":
+        offsets = [x for x in (start, end) if x.kind == "offset"]
+        if not order and not (start.kind == "unbounded" and end.kind == "unbounded"):
             raise UserError(
-                "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_WITHOUT_FOLDABLE",
-                "Window frame bound is not a foldable expression.",
+                "DATATYPE_MISMATCH.RANGE_FRAME_WITHOUT_ORDER",
+                "A range window frame cannot be used in an unordered window specification.",
                 span=span,
             )
-        if unit == "ROWS" and value.type != INT:
+        if offsets and len(order) != 1:
             raise UserError(
-                "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_UNACCEPTED_TYPE",
-                f'The data type of a window frame bound "{value.type.sql}" does not match the expected data type "INT".',
+                "DATATYPE_MISMATCH.RANGE_FRAME_MULTI_ORDER",
+                "A range window frame with value boundaries cannot be used in a window specification with multiple "
+                "order by expressions.",
                 span=span,
             )
-        if is_numeric(value.type) and value.value is not None and value.value < 0:
-            return Bound("offset", Lit(value.type, False, -value.value), not preceding)
-        return Bound("offset", value, preceding)
+        if offsets and not (
+            is_numeric(order[0].expr.type) and all(is_integral(x.offset.type) for x in offsets if x.offset)
+        ):
+            raise unsupported("a RANGE frame with offsets other than integers", span)
+    if _rank(start) > _rank(end):
+        raise UserError(
+            "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_WRONG_COMPARISON",
+            "The lower bound of a window frame must be less than or equal to the upper bound.",
+            span=span,
+        )
+    return Frame(unit, start, end)
+
+
+def _frame_bound(
+    binder: Expressions, bound: Any, side: str | None, unit: str, scope: Scope, span: Span | None
+) -> Bound:
+    preceding = (side or "").upper() == "PRECEDING"
+    if bound == "UNBOUNDED":
+        return Bound("unbounded", None, preceding)
+    if bound == "CURRENT ROW":
+        return Bound("current")
+    value = binder.bind(bound, scope)
+    if not isinstance(value, Lit) and not contains(value, Col):
+        raise unsupported("a window frame bound other than a literal", span_of(bound) or span)
+    if not isinstance(value, Lit):
+        raise UserError(
+            "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_WITHOUT_FOLDABLE",
+            "Window frame bound is not a foldable expression.",
+            span=span,
+        )
+    if unit == "ROWS" and value.type != INT:
+        raise UserError(
+            "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_UNACCEPTED_TYPE",
+            f'The data type of a window frame bound "{value.type.sql}" does not match the expected data type "INT".',
+            span=span,
+        )
+    if is_numeric(value.type) and value.value is not None and value.value < 0:
+        return Bound("offset", Lit(value.type, False, -value.value), not preceding)
+    return Bound("offset", value, preceding)
 
 
 def _rank(bound: Bound) -> float:

@@ -73,7 +73,7 @@ WINDOW_NAMES = {
 
 
 class ExpressionText:
-    """The part of `generate.Generator` that writes expressions."""
+    """The part of `blocks.BlockWriter` that writes expressions."""
 
     lowering: Lowering
     udfs: dict[str, UdfSpec]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from gateway.errors import Span, UnsupportedError, UserError
 from gateway.sql.typed.coerce import Accepts, coerced, implicit_type, least_common_of
@@ -281,6 +281,14 @@ def make(
 
 
 Catalogue = Mapping[str, Function]
+
+
+def is_generator(expr: Expr, catalogue: Catalogue) -> TypeGuard[Call]:
+    """Whether `expr` calls a function that makes rows."""
+    if not isinstance(expr, Call):
+        return False
+    row = catalogue.get(expr.fn)
+    return row is not None and row.kind == "generator"
 
 
 def catalogue(*groups: Sequence[Function]) -> dict[str, Function]:

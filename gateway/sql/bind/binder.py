@@ -1,0 +1,108 @@
+"""What binding of all expressions of one statement shares: the way to the rule of a node, and the place that it stands at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from gateway.errors import UnsupportedError, UserError, unsupported
+from gateway.sql.bind.casts import cast_to
+from gateway.sql.bind.scope import Scope
+from gateway.sql.read.tree import span_of
+from gateway.sql.typed.catalogue import Catalogue, Context, is_generator
+from gateway.sql.typed.nodes import Call, Expr, Ids, Lit, Rel
+from gateway.sqltypes import BOOLEAN, DataType
+
+Node = exp.Expr
+
+_NOT_BOOLEAN: dict[str, tuple[str, str]] = {
+    "WHERE": ("DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", "The condition of a filter"),
+    "JOIN": ("JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "The join condition"),
+    "FILTER": ("INVALID_AGGREGATE_FILTER.NOT_BOOLEAN", "The FILTER expression in an aggregate function"),
+    "CASE": ("DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE", "A condition of CASE"),
+}
+
+
+class Queries(Protocol):
+    """What binding of expressions needs of the binding of queries."""
+
+    def query(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]: ...
+
+    def retyped(self, plan: Rel, types: Sequence[DataType]) -> Rel: ...
+
+
+class Expressions:
+    """Binds expressions of one statement; `rules` has a function per node class (`expressions.RULES`)."""
+
+    def __init__(
+        self,
+        rules: Mapping[type, Rule],
+        catalogue: Catalogue,
+        context: Context,
+        ids: Ids,
+        queries: Queries,
+        parameters: dict[int | str, Lit],
+    ) -> None:
+        self.rules = rules
+        self.catalogue = catalogue
+        self.context = context
+        self.ids = ids
+        self.queries = queries
+        self.parameters = parameters
+        self.windows: dict[str, exp.Window] = {}  # of the WINDOW clause around this place; names keep their case
+        self.random = False  # whether a function that is not deterministic was called
+        self._depth = 0  # of the expression that is being bound
+        self._clause = ""  # the clause that takes no generators
+
+    def bind(self, node: Node, scope: Scope) -> Expr:
+        """The bound form of `node`; raises Spark's analysis errors with their positions."""
+        rule = self.rules.get(type(node))
+        if rule is None:
+            raise unsupported(type(node).__name__, span_of(node))
+        self._depth += 1
+        try:
+            bound = rule(self, node, scope)
+            if isinstance(bound, Call) and (self._depth > 1 or self._clause) and is_generator(bound, self.catalogue):
+                raise self._misplaced(node)
+            return bound
+        except (UserError, UnsupportedError) as error:
+            raise error.at(span_of(node)) from None
+        finally:
+            self._depth -= 1
+
+    def _misplaced(self, node: Node) -> UserError:
+        """A generator below another expression, or in a clause that takes none."""
+        if self._clause:
+            message = f"The generator is not supported: outside the SELECT clause, found: {self._clause}."
+            return UserError("UNSUPPORTED_GENERATOR.OUTSIDE_SELECT", message, span=span_of(node))
+        message = f"The generator is not supported: nested in the expression {node.name.lower()}."
+        return UserError("UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS", message, span=span_of(node))
+
+    def condition(self, node: Node, scope: Scope, clause: str = "WHERE") -> Expr:
+        """A bound condition: BOOLEAN without any cast; only HAVING casts what is not (Spark's parser writes that cast)."""
+        saved, self._clause = self._clause, clause if clause in ("WHERE", "JOIN", "HAVING") else self._clause
+        try:
+            bound, span = self.bind(node, scope), span_of(node)
+        finally:
+            self._clause = saved
+        if bound.type == BOOLEAN:
+            return bound
+        if clause == "HAVING":
+            return cast_to(bound, BOOLEAN, False, span)
+        condition, message = _NOT_BOOLEAN[clause]
+        raise UserError(condition, f'{message} must be of type BOOLEAN, but is of type "{bound.type.sql}".', span=span)
+
+    def subquery(self, node: Node, scope: Scope) -> tuple[Rel, Scope]:
+        """The query of a subquery as a value, which knows no window of the queries around it."""
+        self.ids.subqueries = True
+        saved = self.windows, self._depth, self._clause
+        self.windows, self._depth, self._clause = {}, 0, ""
+        try:
+            return self.queries.query(node, scope)
+        finally:
+            self.windows, self._depth, self._clause = saved
+
+
+Rule = Callable[[Expressions, Any, Scope], Expr]

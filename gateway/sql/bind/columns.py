@@ -1,0 +1,140 @@
+"""Names in an expression: columns, fields, items of arrays and maps, and what stars stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from gateway.errors import UserError
+from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.scope import Scope, all_fields, field_of
+from gateway.sql.bind.sites import called
+from gateway.sql.read.tree import span_of
+from gateway.sql.typed.coerce import coerced, implicit_type, plain
+from gateway.sql.typed.nodes import Call, Cast, Col, Expr, Lit
+from gateway.sqltypes import BIGINT, INT, STRING, VOID, ArrayType, MapType, StructType, is_integral
+
+Node = exp.Expr
+_BARE = frozenset(
+    {
+        "current_date",
+        "current_timestamp",
+        "current_user",
+        "user",
+        "session_user",
+        "current_time",
+        "current_path",
+    }
+)
+
+
+def column(binder: Expressions, node: exp.Column, scope: Scope) -> Expr:
+    parts = [node.args[k].name for k in ("catalog", "db", "table", "this") if node.args.get(k) is not None]
+    found = scope.resolve(parts, span_of(node))
+    if found is not None:
+        return found
+    if len(parts) == 1 and parts[0].lower() in _BARE and not node.args["this"].args.get("quoted"):
+        name = "current_user" if parts[0].lower() in ("user", "session_user") else parts[0]
+        return called(binder, name, (), (), span_of(node))
+    if len(parts) == 1 and parts[0].lower() == "grouping__id":  # Hive's name for it
+        return Call(BIGINT, False, "grouping_id", (), "grouping_id", (), span_of(node))
+    raise scope.missing(parts, span_of(node))
+
+
+def dot(binder: Expressions, node: exp.Dot, scope: Scope) -> Expr:
+    if isinstance(node.expression, exp.Anonymous):
+        raise UserError(
+            "UNRESOLVED_ROUTINE",
+            f"Cannot resolve routine `{node.expression.name}` on search path.",
+            span=span_of(node),
+        )
+    base, name = binder.bind(node.this, scope), node.expression.name
+    if base.type == VOID:
+        return Call(VOID, True, "_null_item", (base, Lit(STRING, False, name)), span=span_of(node))
+    return field_of(base, name, span_of(node))
+
+
+def bracket(binder: Expressions, node: exp.Bracket, scope: Scope) -> Expr:
+    base = binder.bind(node.this, scope)
+    index = binder.bind(node.expressions[0], scope)
+    span, t = span_of(node), plain(base.type)
+    if isinstance(t, StructType) and isinstance(index, Lit) and index.type == STRING:
+        return field_of(base, index.value, span)
+    if t == VOID:
+        return Call(VOID, True, "_null_item", (base, index), span=span)
+    if isinstance(t, ArrayType):
+        if not is_integral(index.type) and index.type != VOID:
+            raise UserError(
+                "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+                f'The index of an array must be of an integral type, but it has the type "{index.type.sql}".',
+                span=span,
+            )
+        if index.type == BIGINT:
+            index = Cast(INT, index.nullable, index, implicit=True)
+        return Call(t.element, _item_nullable(base, t, index), "_array_item", (base, coerced(index, INT)), span=span)
+    if isinstance(t, MapType):
+        key = implicit_type(index.type, (t.key,))
+        if key is None:
+            raise UserError(
+                "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+                f'The key of the map must be of type "{t.key.sql}", but it has the type "{index.type.sql}".',
+                span=span,
+            )
+        return Call(t.value, True, "_map_item", (base, coerced(index, t.key)), span=span)
+    raise UserError(
+        "INVALID_EXTRACT_BASE_FIELD_TYPE",
+        f'Can\'t extract a value from a value of type "{base.type.sql}". Need a complex type [STRUCT, ARRAY, MAP].',
+        span=span,
+    )
+
+
+def star(binder: Expressions, node: Node, scope: Scope) -> Expr:
+    raise UserError("INVALID_USAGE_OF_STAR_OR_REGEX", "Invalid usage of '*' in an expression.", span=span_of(node))
+
+
+def expanded(binder: Expressions, items: Sequence[Node], scope: Scope) -> list[Expr]:
+    """Arguments with stars replaced by what they stand for."""
+    args: list[Expr] = []
+    for item in items:
+        if isinstance(item, exp.Star):
+            removed = [binder.bind(c, scope) for c in item.args.get("except_") or ()]
+            gone = {c.id for c in removed if isinstance(c, Col)}
+            args += [c for c in scope.columns() if not (isinstance(c, Col) and c.id in gone)]
+        elif isinstance(item, exp.Column) and is_star(item):
+            args += star_columns(binder, item, scope)
+        else:
+            args.append(binder.bind(item.this if isinstance(item, exp.Alias) else item, scope))
+    return args
+
+
+def star_columns(binder: Expressions, node: exp.Column, scope: Scope) -> list[Expr]:
+    """What ``t.*`` or ``struct_column.*`` stands for."""
+    parts = [node.args[k].name for k in ("catalog", "db", "table") if node.args.get(k) is not None]
+    columns = scope.qualified(parts)
+    if columns is not None:
+        return list(columns)
+    base = scope.resolve(parts, span_of(node))
+    if base is not None and isinstance(base.type, StructType):
+        return all_fields(base, span_of(node))
+    raise UserError(
+        "CANNOT_RESOLVE_STAR_EXPAND",
+        f"Cannot resolve {'.'.join(f'`{p}`' for p in parts)}.* given input columns.",
+        sqlstate="42704",
+        span=span_of(node),
+    )
+
+
+def is_star(item: Node) -> bool:
+    """Whether an item is ``*`` or ``t.*``."""
+    return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
+
+
+def _item_nullable(base: Expr, t: ArrayType, index: Expr) -> bool:
+    """Nullability of ``base[index]``: a constant index counts as possibly NULL unless the array is written out."""
+    if not isinstance(index, Lit) or index.value is None:
+        return base.nullable or t.contains_null or index.nullable
+    if isinstance(base, Call) and base.fn == "array" and 0 <= index.value < len(base.args):
+        nullable: bool = base.args[index.value].nullable
+        return nullable
+    return True

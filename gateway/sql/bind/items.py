@@ -1,0 +1,236 @@
+"""The items of one SELECT: stars expanded, names given, generators taken out, earlier aliases known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from gateway.errors import Span, UnsupportedError, UserError, unsupported
+from gateway.sql.bind.columns import star_columns
+from gateway.sql.bind.generated import Generators
+from gateway.sql.bind.relations import Relations
+from gateway.sql.bind.scope import Scope
+from gateway.sql.read.tree import span_of
+from gateway.sql.typed.catalogue import is_generator
+from gateway.sql.typed.nodes import Agg, Call, Col, Expr, Lit, Window
+from gateway.sql.typed.walk import children
+
+Node = exp.Expr
+_ALIAS_REFERENCE = "lateralAliasReference("
+
+
+@dataclass(slots=True)
+class Item:
+    """One select item: its name in the result and its bound expression.
+
+    `lateral` is the expression with references to earlier aliases as such, None if it has none.
+    """
+
+    name: str
+    expr: Expr
+    aliased: bool
+    lateral: Expr | None = None
+
+
+class SelectItems:
+    """Binds the select list of one SELECT."""
+
+    def __init__(self, binder: Relations, node: exp.Select, generators: Generators) -> None:
+        self.binder = binder
+        self.node = node
+        self.expressions = binder.expressions
+        self.ids = binder.ids
+        self.generators = generators
+
+    def bound(self, scope: Scope) -> list[Item]:
+        """The items in their order; each sees the aliases before it."""
+        items: list[Item] = []
+        for tree in self.node.expressions:
+            try:
+                found = self._item(tree, scope)
+            except UserError as error:
+                self._refuse_generated(tree, error)
+                raise
+            for item in found:
+                if item.aliased:
+                    name = item.name.lower()
+                    if name in scope.lateral and len(found) > 1:
+                        continue  # one of several aliases of a generator hides nothing
+                    if name in scope.lateral:
+                        scope.ambiguous_lateral.add(name)
+                    scope.lateral[name] = item.expr
+            items += found
+        scope.lateral = {}
+        scope.ambiguous_lateral = set()
+        return items
+
+    def _refuse_generated(self, tree: Node, error: UserError) -> None:
+        """UnsupportedError where Spark may find a missing name: around generators it knows the aliases of all items."""
+        if not error.condition.startswith("UNRESOLVED_COLUMN"):
+            return
+        aliases = {name.lower() for item in self.node.expressions for name in _given_names(item)}
+        missing = {c.name.lower() for c in tree.find_all(exp.Column)} & aliases
+        if missing and any(map(self._names_generator, self.node.expressions)):
+            raise unsupported("an item's name inside or beside a generator", span_of(tree))
+
+    def _names_generator(self, tree: Node) -> bool:
+        inner = tree.this if isinstance(tree, (exp.Alias, exp.Aliases)) else tree
+        row = self.binder.catalogue.get(inner.name.lower()) if isinstance(inner, exp.Anonymous) else None
+        return row is not None and row.kind == "generator"
+
+    def _item(self, tree: Node, scope: Scope) -> list[Item]:
+        if scope.lateral and self._names_generator(tree):  # of the earlier items it sees the generated ones only
+            lateral = scope.lateral
+            scope.lateral = {n: e for n, e in lateral.items() if self.generators.uses(e) and isinstance(e, Col)}
+            try:
+                return self._selected(tree, scope)
+            finally:
+                scope.lateral = lateral
+        return self._selected(tree, scope)
+
+    def _selected(self, tree: Node, scope: Scope) -> list[Item]:
+        if isinstance(tree, exp.Star):
+            return self._star(scope.columns(), tree, scope)
+        if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
+            if tree.this.args.get("except_") and scope.qualified([p.name for p in tree.parts[:-1]]) is None:
+                raise unsupported("EXCEPT of a struct's fields", span_of(tree))
+            return self._star(star_columns(self.expressions, tree, scope), tree.this, scope)
+        if isinstance(tree, exp.Alias):
+            expr = self.expressions.bind(tree.this, scope)
+            lateral = self._lateral(tree.this, scope)
+            if is_generator(expr, self.binder.catalogue):
+                return self._generated(expr, tree.args["alias"].name, None)
+            return [Item(tree.args["alias"].name, expr, True, lateral)]
+        if isinstance(tree, exp.Aliases):
+            expr = self.expressions.bind(tree.this, scope)
+            if not is_generator(expr, self.binder.catalogue):
+                raise UserError(
+                    "MULTI_ALIAS_WITHOUT_GENERATOR",
+                    "Multi part aliasing is not supported with an expression that is not a generator.",
+                    span=span_of(tree),
+                )
+            return self._generated(expr, None, [i.name for i in tree.expressions])
+        expr = self.expressions.bind(tree, scope)
+        if is_generator(expr, self.binder.catalogue):
+            return self._generated(expr, None, None)
+        if isinstance(expr, Call) and expr.fn in ("_field", "_map_item") and isinstance(tree, (exp.Column, exp.Dot)):
+            return [Item(self._name(tree, expr), expr, True)]  # a path is an alias by itself
+        lateral = self._lateral(tree, scope)
+        name = self._name(tree, expr if lateral is None else lateral)
+        alone = name.removeprefix(_ALIAS_REFERENCE).removesuffix(")")
+        if name == f"{_ALIAS_REFERENCE}{alone})" and "(" not in alone:
+            name = alone
+        return [Item(name, expr, False, lateral)]
+
+    def _lateral(self, tree: Node, scope: Scope) -> Expr | None:
+        """`tree` as its name shows it, with earlier aliases as ``lateralAliasReference(alias)``; None if it names none."""
+        if not scope.lateral:
+            return None
+        windows = self.expressions.windows
+        named = [windows.get(w.args["alias"].name) for w in tree.find_all(exp.Window) if w.args.get("alias")]
+        trees = [tree, *(window for window in named if window is not None)]
+        parts = [part.name for t in trees for c in t.find_all(exp.Column) for part in c.parts]
+        used = {name.lower(): name for name in parts if name.lower() in scope.lateral}
+        if not used:
+            return None
+        lateral = scope.lateral
+        references = {
+            name: Col(lateral[name].type, lateral[name].nullable, self.ids.take(), f"{_ALIAS_REFERENCE}{spelled})")
+            for name, spelled in used.items()
+        }
+        scope.lateral = {**lateral, **references}
+        try:
+            shown = self.expressions.bind(tree, scope)
+        finally:
+            scope.lateral = lateral
+        return shown if self._reads(shown, {c.id for c in references.values()}, None, span_of(tree)) else None
+
+    def _reads(self, expr: Expr, aliases: set[int], place: str | None, span: Span | None) -> bool:
+        """Whether an alias is in `expr`; Spark lets no aggregate function and no window refer to one."""
+        found = isinstance(expr, Col) and expr.id in aliases
+        if isinstance(expr, Col) and found and place is not None:
+            raise UnsupportedError(
+                f"UNSUPPORTED_FEATURE.LATERAL_COLUMN_ALIAS_IN_{place}",
+                "Referencing an alias of the same select list in "
+                f"{'a window expression' if place == 'WINDOW' else 'an aggregate function'} is not supported: {expr.name}.",
+                span=span,
+            )
+        if isinstance(expr, (Window, Agg)) and place is None:
+            place = "WINDOW" if isinstance(expr, Window) else "AGGREGATE_FUNC"
+        for child in children(expr):
+            found = self._reads(child, aliases, place, span) or found
+        return found
+
+    def _name(self, tree: Node, expr: Expr) -> str:
+        return str(self._name_of(tree, expr))
+
+    def _name_of(self, tree: Node, expr: Expr) -> Any:
+        if isinstance(tree, exp.Column) and (isinstance(expr, Col) or merged_name(expr)):
+            return tree.this.name
+        if isinstance(tree, exp.Column) and isinstance(expr, Call) and expr.fn == "grouping_id":
+            return "grouping__id"
+        if isinstance(tree, exp.Column) and (
+            isinstance(expr, Lit) or (isinstance(expr, Call) and expr.fn in ("_field", "_map_item"))
+        ):
+            return tree.this.name
+        if isinstance(tree, exp.Dot) and _is_path(tree):
+            return tree.expression.name
+        if isinstance(tree, exp.Column) and tree.args.get("table") is None and not isinstance(expr, Call):
+            return tree.this.name
+        return self.binder.names.of(expr)
+
+    def _star(self, columns: list[Expr], star: Node, scope: Scope) -> list[Item]:
+        removed: set[int] = set()
+        for column in star.args.get("except_") or ():
+            parts = [column.args[k].name for k in ("catalog", "db", "table", "this") if column.args.get(k) is not None]
+            found = scope.resolve(parts, span_of(column))
+            if isinstance(found, Call) and found.fn == "_field":
+                raise unsupported("EXCEPT of a struct's field", span_of(column))
+            if not isinstance(found, Col):
+                raise scope.missing(parts, span_of(column))
+            if found.id in removed:
+                raise UserError(
+                    "EXCEPT_OVERLAPPING_COLUMNS",
+                    f"Columns in an EXCEPT list must be distinct and non-overlapping, but got `{found.name}` twice.",
+                    sqlstate="42702",
+                    span=span_of(column),
+                )
+            removed.add(found.id)
+        items = []
+        for expr in columns:
+            name = merged_name(expr) or (expr.name if isinstance(expr, Col) else self.binder.names.of(expr))
+            if isinstance(expr, Call) and expr.fn == "_field":
+                name = expr.shown or name
+            if isinstance(expr, Col) and expr.id in removed:
+                continue
+            items.append(Item(name, expr, False))
+        if not items:
+            raise unsupported("a result without columns", span_of(star))
+        return items
+
+    def _generated(self, expr: Expr, alias: str | None, names: list[str] | None) -> list[Item]:
+        assert isinstance(expr, Call)
+        aliased = alias is not None or names is not None
+        return [Item(c.name, c, aliased) for c in self.generators.add(expr, alias, names)]
+
+
+def _given_names(tree: Node) -> list[str]:
+    """The aliases of a select item."""
+    if isinstance(tree, exp.Alias):
+        return [tree.args["alias"].name]
+    return [i.name for i in tree.expressions] if isinstance(tree, exp.Aliases) else []
+
+
+def _is_path(tree: Node) -> bool:
+    while isinstance(tree, exp.Dot):
+        tree = tree.this
+    return isinstance(tree, exp.Column)
+
+
+def merged_name(expr: Expr) -> str | None:
+    """The name of a column of JOIN … USING; None for other expressions."""
+    if isinstance(expr, Call) and expr.data == ("merged",):
+        return expr.shown
+    return None

@@ -1,0 +1,113 @@
+"""ORDER BY, LIMIT and OFFSET, and the ordinals that stand for columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from gateway.errors import UserError, unsupported
+from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.outputs import Output, Sorted, unsupported_in_sort
+from gateway.sql.bind.scope import Scope
+from gateway.sql.bind.sorting import sort_key
+from gateway.sql.functions.fold import fold
+from gateway.sql.read.tree import span_of
+from gateway.sql.typed.nodes import Col, Expr, Limit, Lit, Rel, Sort, Subquery, Window
+from gateway.sql.typed.walk import contains, nodes
+from gateway.sqltypes import BIGINT, is_integral
+
+Node = exp.Expr
+
+
+def ordered(binder: Expressions, order: Node, rel: Rel) -> Sort:
+    """`rel` in the order of an ORDER BY that knows nothing but its columns."""
+    outputs, scope, keys = Sorted([_output(binder, c) for c in rel.columns]), Scope(), []
+    for item in order.expressions:
+        for expr, _ in order_keys(binder, item, rel.columns, outputs, scope):
+            if outputs.aggregates:
+                raise unsupported_in_sort(span_of(item))
+            keys.append(sort_key(binder, item, expr))
+    return Sort(rel.columns, rel, tuple(keys))
+
+
+def _output(binder: Expressions, column: Col) -> Output:
+    same = binder.ids.repeated.get(column.id, column.id)
+    return Output(column.name, column, binder.ids.qualifiers.get(column.id, ()), same, True)
+
+
+def order_keys(
+    binder: Expressions, item: Node, columns: Sequence[Expr], outputs: Sorted, scope: Scope
+) -> list[tuple[Expr, int | None]]:
+    """What one ORDER BY item sorts by, and the place among the output `columns` that it names by ordinal or ALL."""
+    if isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL":
+        named = outputs.here("all", scope)
+        return [(named, None)] if named is not None else [(column, place) for place, column in enumerate(columns)]
+    expr = outputs.bind(binder.bind, item.this, scope)
+    if any(map(_correlated, nodes(expr))):
+        raise unsupported("a correlated subquery in ORDER BY", span_of(item))
+    if item.this.find(exp.Window) is not None and contains(expr, Window):
+        raise unsupported_in_sort(span_of(item))
+    ordinal = ordinal_of(item.this, expr) if binder.context.order_by_ordinal else None
+    if ordinal is None:
+        return [(expr, None)]
+    if not 1 <= ordinal <= len(columns):
+        raise UserError(
+            "ORDER_BY_POS_OUT_OF_RANGE",
+            f"ORDER BY position {ordinal} is not in select list (valid range is [1, {len(columns)}]).",
+            span=span_of(item),
+        )
+    return [(columns[ordinal - 1], ordinal - 1)]
+
+
+def limited(binder: Expressions, node: Node, rel: Rel) -> Rel:
+    """LIMIT and OFFSET."""
+    limit_node, offset_node = node.args.get("limit"), node.args.get("offset")
+    limit = _count(binder, "limit", limit_node.expression) if limit_node is not None else None
+    offset = _count(binder, "offset", offset_node.expression) if offset_node is not None else 0
+    if limit is None and not offset:
+        return rel
+    return Limit(rel.columns, rel, limit, offset)
+
+
+def _count(binder: Expressions, what: str, node: Node) -> int:
+    expr = binder.bind(node, Scope())
+    literal = fold(expr, binder.context)
+    if literal is None:
+        raise UserError(
+            "INVALID_LIMIT_LIKE_EXPRESSION.IS_UNFOLDABLE",
+            f"The {what} expression must evaluate to a constant value.",
+            span=span_of(node),
+        )
+    if not is_integral(literal.type) or (
+        literal.type == BIGINT and literal.value is not None and literal.value > 2**31
+    ):
+        raise UserError(
+            "INVALID_LIMIT_LIKE_EXPRESSION.DATA_TYPE",
+            f'The {what} expression must be integer type, but got "{literal.type.sql}".',
+            span=span_of(node),
+        )
+    if literal.value is None:
+        raise UserError(
+            "INVALID_LIMIT_LIKE_EXPRESSION.IS_NULL",
+            f"The evaluated {what} expression must not be null.",
+            span=span_of(node),
+        )
+    if literal.value < 0:
+        raise UserError(
+            "INVALID_LIMIT_LIKE_EXPRESSION.IS_NEGATIVE",
+            f"The {what} expression must be equal to or greater than 0, but got {literal.value}.",
+            span=span_of(node),
+        )
+    return int(literal.value)
+
+
+def ordinal_of(tree: Node, expr: Expr) -> int | None:
+    """The position that an integer literal in ORDER BY or GROUP BY stands for."""
+    if isinstance(tree, exp.Literal) and isinstance(expr, Lit) and is_integral(expr.type):
+        return int(expr.value)
+    return None
+
+
+def _correlated(expr: Expr) -> bool:
+    return isinstance(expr, Subquery) and bool(expr.outer)

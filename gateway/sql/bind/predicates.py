@@ -1,0 +1,114 @@
+"""Predicates that are more than one operator: IS, IN, BETWEEN, LIKE with its quantifiers, RLIKE."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from gateway.errors import UserError, unsupported
+from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.columns import expanded
+from gateway.sql.bind.scope import Scope
+from gateway.sql.bind.sites import called
+from gateway.sql.bind.subqueries import in_query
+from gateway.sql.functions.operators import as_boolean, comparison, has_map
+from gateway.sql.read.tree import span_of
+from gateway.sql.typed.coerce import coerced, comparable_of
+from gateway.sql.typed.nodes import Call, Expr, Lit
+from gateway.sqltypes import BOOLEAN, STRING
+
+Node = exp.Expr
+
+
+def is_(binder: Expressions, node: exp.Is, scope: Scope) -> Expr:
+    value, what = binder.bind(node.this, scope), node.expression
+    if isinstance(what, exp.Null):
+        return Call(BOOLEAN, False, "is null", (value,), span=span_of(node))
+    value = as_boolean(value, span_of(node))
+    if isinstance(what, exp.Boolean):
+        return comparison("<=>", value, Lit(BOOLEAN, False, bool(what.this)), span_of(node))
+    return Call(BOOLEAN, False, "is null", (value,), span=span_of(node))
+
+
+def in_(binder: Expressions, node: exp.In, scope: Scope) -> Expr:
+    span = span_of(node)
+    query = node.args.get("query")
+    if query is not None:
+        return in_query(binder, node, query, scope, span)
+    value = binder.bind(node.this, scope)
+    items = expanded(binder, node.expressions, scope)
+    common = comparable_of([value.type, *(i.type for i in items)])
+    if common is None:
+        raise UserError(
+            "DATATYPE_MISMATCH.DATA_DIFF_TYPES",
+            "Cannot resolve the IN list due to data type mismatch: input to `in` should all be the same type.",
+            span=span,
+        )
+    if has_map(common):
+        raise UserError(
+            "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
+            f'The `in` does not support ordering on type "{common.sql}".',
+            span=span,
+        )
+    args = [coerced(value, common), *(coerced(i, common) for i in items)]
+    return Call(BOOLEAN, any(a.nullable for a in args), "in", tuple(args), span=span)
+
+
+def between(binder: Expressions, node: exp.Between, scope: Scope) -> Expr:
+    value = binder.bind(node.this, scope)
+    low, high = binder.bind(node.args["low"], scope), binder.bind(node.args["high"], scope)
+    span = span_of(node)
+    args = (comparison(">=", value, low, span), comparison("<=", value, high, span))
+    # a literal before BETWEEN is no literal to Spark, which names it first
+    parts = [x for a in args for x in (a.args if isinstance(value, Lit) and isinstance(a, Call) else (a,))]
+    return Call(BOOLEAN, any(p.nullable for p in parts), "between", args, span=span)
+
+
+def like(binder: Expressions, node: Node, scope: Scope) -> Expr:
+    name = "ilike" if isinstance(node, exp.ILike) else "like"
+    pattern = node.expression
+    if isinstance(pattern, (exp.Any, exp.All)):
+        return like_many(binder, name, node, pattern, scope)
+    return _like(binder, name, node.this, pattern, None, node, scope)
+
+
+def _like(
+    binder: Expressions, name: str, value: Node, pattern: Node, escape: str | None, node: Node, scope: Scope
+) -> Expr:
+    args = [binder.bind(value, scope), binder.bind(pattern, scope)]
+    if escape is not None:
+        args.append(Lit(STRING, False, escape))
+    return called(binder, name, tuple(args), (span_of(value), span_of(pattern)), span_of(node))
+
+
+def like_many(binder: Expressions, name: str, node: Node, patterns: Node, scope: Scope, negated: bool = False) -> Expr:
+    """LIKE ANY and LIKE ALL, `negated` where NOT stands before LIKE."""
+    every = isinstance(patterns, exp.All)
+    terms = [_like(binder, name, node.this, p, None, node, scope) for p in patterns.this.expressions]
+    if negated:
+        terms = [Call(BOOLEAN, t.nullable, "not", (t,)) for t in terms]
+    word = "and" if every else "or"
+    shown = ("notlike" if negated else "like") + ("all" if every else "any")
+    if len(terms) == 1:
+        terms.append(terms[0])
+    return Call(BOOLEAN, True, word, tuple(terms), shown if name == "like" else None, span=span_of(node))
+
+
+def escape(binder: Expressions, node: exp.Escape, scope: Scope) -> Expr:
+    inner = node.this
+    name = "ilike" if isinstance(inner, exp.ILike) else "like"
+    if isinstance(inner.expression, (exp.Any, exp.All)):
+        raise unsupported("LIKE ANY / ALL with ESCAPE", span_of(node))
+    character = node.expression.this
+    if len(character) != 1:
+        raise UserError(
+            "INVALID_ESCAPE_CHAR",
+            f"`EscapeChar` should be a string literal of length one, but got '{character}'.",
+            sqlstate="42604",
+            span=span_of(node),
+        )
+    return _like(binder, name, inner.this, inner.expression, character, node, scope)
+
+
+def rlike(binder: Expressions, node: Node, scope: Scope) -> Expr:
+    args = (binder.bind(node.this, scope), binder.bind(node.expression, scope))
+    return called(binder, "rlike", args, (span_of(node.this), span_of(node.expression)), span_of(node))

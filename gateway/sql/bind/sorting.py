@@ -1,0 +1,34 @@
+"""Sort keys of ORDER BY, wherever it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from gateway.errors import UserError
+from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.scope import Scope
+from gateway.sql.functions.operators import has_map
+from gateway.sql.read.tree import span_of
+from gateway.sql.typed.nodes import Expr, SortKey
+
+Node = exp.Expr
+
+
+def sort_keys(binder: Expressions, items: Sequence[Node], scope: Scope) -> list[SortKey]:
+    """ORDER BY items with Spark's defaults: NULLs first ascending, last descending."""
+    return [sort_key(binder, item, binder.bind(item.this, scope)) for item in items]
+
+
+def sort_key(binder: Expressions, item: Node, expr: Expr) -> SortKey:
+    """The key of one ``Ordered`` node."""
+    if has_map(expr.type):
+        raise UserError(
+            "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
+            f'The `sortorder` does not support ordering on type "{expr.type.sql}".',
+            span=span_of(item),
+        )
+    descending = bool(item.args.get("desc"))
+    first = item.args.get("nulls_first")
+    return SortKey(expr, descending, (not descending) if first is None else bool(first))

@@ -1,0 +1,62 @@
+"""Subqueries as values: EXISTS, IN and scalars."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from gateway.errors import Span, UserError
+from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.scope import Scope
+from gateway.sql.read.tree import span_of
+from gateway.sql.typed.coerce import coerced, least_common_type
+from gateway.sql.typed.nodes import Expr, Subquery
+from gateway.sql.typed.walk import outer_in_order
+from gateway.sqltypes import BOOLEAN, DataType
+
+Node = exp.Expr
+
+
+def in_query(binder: Expressions, node: exp.In, query: Node, scope: Scope, span: Span | None) -> Expr:
+    """``values IN (query)``; its two sides meet in their least common types."""
+    left = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+    values = [binder.bind(v, scope) for v in left]
+    plan, inner = binder.subquery(query, scope)
+    if len(plan.columns) != len(values):
+        raise UserError(
+            "DATATYPE_MISMATCH.IN_SUBQUERY_LENGTH_MISMATCH",
+            f"The number of columns in the left hand side of an IN subquery ({len(values)}) does not match the "
+            f"number of columns in the output of the subquery ({len(plan.columns)}).",
+            span=span,
+        )
+    casts: list[DataType] = []
+    for value, column in zip(values, plan.columns, strict=True):
+        common = least_common_type(value.type, column.type)
+        if common is None:
+            raise UserError(
+                "DATATYPE_MISMATCH.IN_SUBQUERY_DATA_TYPE_MISMATCH",
+                f'The data type of "{value.type.sql}" does not match the subquery\'s "{column.type.sql}".',
+                span=span,
+            )
+        casts.append(common)
+    plan = binder.queries.retyped(plan, casts)
+    args = tuple(coerced(v, t) for v, t in zip(values, casts, strict=True))
+    nullable = any(a.nullable for a in args) or any(c.nullable for c in plan.columns)
+    return Subquery(BOOLEAN, nullable, "in", plan, args, outer_in_order(plan, inner.outer_refs), span)
+
+
+def exists(binder: Expressions, node: exp.Exists, scope: Scope) -> Expr:
+    plan, inner = binder.subquery(node.this, scope)
+    return Subquery(BOOLEAN, False, "exists", plan, (), outer_in_order(plan, inner.outer_refs), span_of(node))
+
+
+def scalar(binder: Expressions, node: exp.Subquery, scope: Scope) -> Expr:
+    plan, inner = binder.subquery(node.this, scope)
+    if len(plan.columns) != 1:
+        raise UserError(
+            "INVALID_SUBQUERY_EXPRESSION.SCALAR_SUBQUERY_RETURN_MORE_THAN_ONE_OUTPUT_COLUMN",
+            f"Scalar subquery must return only one column, but got {len(plan.columns)}.",
+            span=span_of(node),
+        )
+    return Subquery(
+        plan.columns[0].type, True, "scalar", plan, (), outer_in_order(plan, inner.outer_refs), span_of(node)
+    )

@@ -1,0 +1,61 @@
+"""GROUP BY with its sets, and the aggregates over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gateway.sql.lowering.blocks import Block, BlockWriter
+from gateway.sql.lowering.inputs import Below, apart, with_agg_inputs
+from gateway.sql.typed import nodes as b
+from gateway.sqltypes import BIGINT, DataType
+
+
+def aggregate(writer: BlockWriter, rel: b.Aggregate) -> Block:
+    block = writer.opened(rel.input)
+    keys = [
+        writer.lowering.where(block.where, e) if block.where and c.id in writer.tested else e
+        for c, e in zip(rel.columns, map(writer.lowering.lower, rel.keys), strict=False)
+    ]
+    columns = rel.columns[len(keys) :]
+    aggs = [(c, writer.lowering.lower(a)) for c, a in zip(columns, rel.aggs, strict=False) if c.id in writer.needed]
+    block, found = apart(writer, block, [*keys, *(a for _, a in aggs)])
+    keys, aggs = found[: len(keys)], [(c, a) for (c, _), a in zip(aggs, found[len(keys) :], strict=True)]
+    # Literals as keys would be ordinals, grouping() wants columns, and DataFusion tells expressions apart by names that
+    # leave casts out: whatever is not a plain column is computed below.
+    below = Below(writer, block)
+    keys = [below.column(k, always=rel.sets is not None or isinstance(k, b.Lit)) for k in keys]
+    aggs = [(c, with_agg_inputs(a, below.column)) for c, a in aggs]
+    block = below.block()
+    writer.envs.append(block.env)
+    texts = [writer.expr(k) for k in keys]
+    env: dict[int, str] = {c.id: t for c, t in zip(rel.columns, texts, strict=False)}
+    for column, agg in aggs:
+        env[column.id] = writer.expr(agg)
+    writer.envs.pop()
+    if rel.sets is not None:
+        env[rel.columns[-1].id] = _grouping_id(texts, {i for s in rel.sets for i in s}, writer.cast_text)
+        sets = ", ".join("(" + ", ".join(texts[i] for i in s) + ")" for s in rel.sets)
+        block.group = f" GROUP BY GROUPING SETS ({sets})"
+        # Hides from the optimizer that a key may be constant below: it is NULL in the rows of other sets.
+        used = {i for s in rel.sets for i in s}
+        for i, (column, text) in enumerate(zip(rel.columns, texts, strict=False)):
+            shown = f"CASE WHEN grouping({text}) = 0 THEN {text} END"
+            env[column.id] = shown if i in used else writer.expr(b.null(column.type))
+        if not all(rel.sets):
+            block.having.append("bool_or(true)")
+    elif texts:
+        block.group = " GROUP BY " + ", ".join(texts)
+    else:
+        block.group = ""
+        block.aggregates = tuple(env[c.id] for c, a in aggs if not isinstance(a, b.Lit))
+    block.rows_env, block.env = block.env, env
+    return block
+
+
+def _grouping_id(texts: list[str], used: set[int], cast: Callable[[str, DataType], str]) -> str:
+    """Spark's grouping_id: one bit per key, the first key highest, 1 where the key is not in the set (or in none)."""
+    bits = [
+        f"{cast(f'grouping({t})' if i in used else '1', BIGINT)} * {1 << (len(texts) - 1 - i)}"
+        for i, t in enumerate(texts)
+    ]
+    return "(" + (" + ".join(bits) or "CAST(0 AS BIGINT)") + ")"

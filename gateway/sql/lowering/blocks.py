@@ -1,0 +1,166 @@
+"""Blocks: one SELECT under construction each, and the writer that makes text of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from gateway.jobs import UdfSpec
+from gateway.sql.lowering.engine_text import ExpressionText, balanced, quoted
+from gateway.sql.lowering.expressions import Lowering
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.nodes import Expr, Rel
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySource:
+    """Constant rows as an in-memory table (an `engine.base.Source`)."""
+
+    batch: pa.RecordBatch
+
+    def register(self, ctx: Any, name: str) -> None:
+        ctx.register_record_batches(name, [[self.batch]])
+
+    def verify(self) -> bool:
+        """Nothing can change."""
+        return True
+
+    def one_by_one(self) -> ArraySource:
+        """There is no file."""
+        return self
+
+    def damaged(self) -> None:
+        """There is no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanUse:
+    """A scan as the text uses it: only the columns `sources` (names of the table)."""
+
+    scan: b.Scan
+    sources: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Generated:
+    """Engine text and all that it refers to: `scans` by table name, constant tables, functions."""
+
+    text: str
+    scans: dict[str, ScanUse]
+    arrays: dict[str, ArraySource]
+    udfs: dict[str, UdfSpec]
+
+
+@dataclass(slots=True)
+class Block:
+    """One SELECT: what stands in FROM, and the clauses so far. `items` None: every needed column of `env` passes."""
+
+    source: str
+    env: dict[int, str]
+    where: list[Expr] = field(default_factory=list)
+    group: str | None = None
+    having: list[str] = field(default_factory=list)
+    items: list[tuple[int, str]] | None = None
+    order: list[str] = field(default_factory=list)
+    limit: int | None = None
+    offset: int = 0
+    distinct: bool = False
+    filtered: bool = False  # a filter is somewhere below: raising predicates above need a barrier
+    joinable: bool = True  # source may stand in a FROM clause beside others
+    joined: bool = False  # source is a join: on the right of another one it needs parentheses
+    aggregates: tuple[str, ...] = ()
+    rows_env: dict[int, str] | None = None  # spelling below GROUP BY, where WHERE is evaluated
+
+    @property
+    def bare(self) -> bool:
+        """Only FROM: nothing else was said yet."""
+        return not self.where and self.group is None and self.items is None and not self.order and not self.limited
+
+    @property
+    def limited(self) -> bool:
+        return self.limit is not None or self.offset > 0
+
+
+class BlockWriter(ExpressionText):
+    """Writes blocks; `rules` has a function per class of relations (`generate.RULES`)."""
+
+    def __init__(self, rules: Mapping[type, Rule], lowering: Lowering, needed: set[int]) -> None:
+        self.rules = rules
+        self.lowering = lowering
+        self.scans: dict[str, ScanUse] = {}
+        self.arrays: dict[str, ArraySource] = {}
+        self.udfs: dict[str, UdfSpec] = {}
+        self.ctes: dict[int, str] = {}
+        self.cte_texts: list[str] = []
+        self.envs: list[dict[int, str]] = []
+        self.needed = needed
+        self.names: set[str] = set()  # of the columns of sources
+        self.aliases = 0
+        self.depth = 0
+        self.casts = 0
+        self.column_casts: dict[int, int] = {}
+        self.over: str | None = None
+        self.fresh = 0  # ids of columns made here, counting down
+        self.tested: set[int] = set()  # columns that conditions read
+
+    def block(self, rel: Rel) -> Block:
+        """The block that computes `rel`."""
+        return self.rules[type(rel)](self, rel)
+
+    def alias(self, prefix: str) -> str:
+        self.aliases += 1
+        return f"{prefix}{self.aliases}"
+
+    def select(self, block: Block, outputs: Sequence[tuple[int, str]]) -> str:
+        """The block as text with `outputs` (id, name) as its columns."""
+        texts = dict(block.items) if block.items is not None else block.env
+        self.envs.append(block.env if block.rows_env is None else block.rows_env)
+        items = ", ".join(f"{texts[i]} AS {quoted(n)}" for i, n in outputs) or '1 AS "one"'
+        parts = ["SELECT DISTINCT " if block.distinct else "SELECT ", items]
+        if block.source:
+            parts.append(" FROM " + block.source)
+        conditions = self.lowering.filters(block.where)
+        if conditions:
+            parts.append(" WHERE " + balanced([self.expr(c) for c in conditions], "AND"))
+        self.envs.pop()
+        having = block.having
+        if block.group is not None:
+            parts.append(block.group)
+            if not block.group and not having and not any(a in texts[i] for a in block.aggregates for i, _ in outputs):
+                having = ["bool_or(true) IS NOT FALSE"]  # one row, although no aggregate is among the outputs
+        if having:
+            parts.append(" HAVING " + balanced(having, "AND"))
+        if block.order:
+            parts.append(" ORDER BY " + ", ".join(block.order))
+        if block.limit is not None:
+            parts.append(f" LIMIT {block.limit}")
+        if block.offset:
+            parts.append(f" OFFSET {block.offset}")
+        return "".join(parts)
+
+    def close(self, block: Block, barrier: bool = False) -> Block:
+        """The block as a subquery in FROM."""
+        if block.bare and block.joinable and not barrier:
+            return block
+        ids = [i for i, _ in block.items] if block.items is not None else list(block.env)
+        ids = [i for i in ids if i in self.needed]
+        if barrier and not block.limited:
+            block.limit = 9223372036854775807
+        names = [(i, f"v{i}" if i > 0 else f"k{-i}") for i in ids]
+        text = self.select(block, names)
+        alias = self.alias("s")
+        env = {i: f"{alias}.{quoted(n)}" for i, n in names}
+        return Block(f"({text}) AS {alias}", env, filtered=bool(block.where) or block.filtered)
+
+    def opened(self, rel: Rel) -> Block:
+        """The block of `rel` with only FROM and WHERE."""
+        block = self.block(rel)
+        if block.items is not None or block.group is not None or block.limited or block.distinct or block.order:
+            block = self.close(block)
+        return block
+
+
+Rule = Callable[[BlockWriter, Any], Block]

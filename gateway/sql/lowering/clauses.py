@@ -1,0 +1,86 @@
+"""Clauses of one block: the select list, WHERE and HAVING, ORDER BY, LIMIT, DISTINCT."""
+
+from __future__ import annotations
+
+from gateway.sql.lowering.blocks import Block, BlockWriter
+from gateway.sql.lowering.in_subqueries import check_in_subqueries, correlated
+from gateway.sql.lowering.inputs import apart
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.nodes import Col, Expr
+from gateway.sql.typed.walk import children, conjuncts_of
+
+
+def project(writer: BlockWriter, rel: b.Project) -> Block:
+    block = writer.block(rel.input)
+    if block.items is not None or block.distinct:
+        block = writer.close(block)
+    exprs = [writer.lowering.lower(e) for e in rel.exprs]
+    block, exprs = apart(writer, block, exprs)
+    if (block.limited and any(writer.lowering.raises(e) for e in exprs)) or (
+        block.group is not None and any(correlated(e) for e in exprs)
+    ):
+        block = writer.close(block)
+    writer.envs.append(block.env)
+    block.items = []
+    kept = block.where if block.group is None else []
+    for column, expr in zip(rel.columns, exprs, strict=True):
+        if column.id in writer.needed:
+            writer.casts = 0
+            if kept and column.id in writer.tested:  # the engine may test it before it filters
+                expr = writer.lowering.where(kept, expr)
+            block.items.append((column.id, writer.expr(expr)))
+            writer.column_casts[column.id] = writer.casts
+    writer.envs.pop()
+    return block
+
+
+def filtered(writer: BlockWriter, rel: b.Filter) -> Block:
+    block = writer.block(rel.input)
+    conditions = conjuncts_of(rel.condition)
+    for condition in conditions:
+        check_in_subqueries(condition)
+    joined = block.joined or bool(writer.envs)
+    conjuncts = [writer.lowering.join_condition(c) if joined else writer.lowering.lower(c) for c in conditions]
+    grouped = block.items is None and block.group is not None and not block.limited and not block.order
+    if grouped and all(_has_column(c) and not correlated(c) for c in conjuncts):
+        writer.envs.append(block.env)
+        block.having += [writer.expr(c) for c in writer.lowering.filters(conjuncts)]
+        writer.envs.pop()
+        return block
+    if block.items is not None or block.limited or block.distinct or block.group is not None or block.order:
+        raising = any(writer.lowering.raises(c) for c in conjuncts)
+        block = writer.close(block, barrier=raising and (block.filtered or bool(block.where)))
+    block.where += conjuncts
+    return block
+
+
+def sort(writer: BlockWriter, rel: b.Sort) -> Block:
+    block = writer.block(rel.input)
+    if block.items is not None or block.limited or block.distinct or block.order:
+        block = writer.close(block)
+    writer.envs.append(block.env)
+    block.order = [writer.sort_key(k) for k in writer.lowering.sort_keys(rel.keys)]
+    writer.envs.pop()
+    return block
+
+
+def limit(writer: BlockWriter, rel: b.Limit) -> Block:
+    block = writer.block(rel.input)
+    if block.limited:
+        block = writer.close(block)
+    block.limit, block.offset = rel.limit, rel.offset
+    return block
+
+
+def distinct(writer: BlockWriter, rel: b.Distinct) -> Block:
+    block = writer.block(rel.input)
+    if block.limited or block.order or block.distinct or block.items is None:
+        block = writer.close(block)
+        block.items = [(c.id, block.env[c.id]) for c in rel.columns]
+    block.distinct = True
+    return writer.close(block)
+
+
+def _has_column(expr: Expr) -> bool:
+    """Whether `expr` reads a column; DataFusion takes no constant in HAVING."""
+    return isinstance(expr, Col) or any(_has_column(c) for c in children(expr))

@@ -1,0 +1,80 @@
+"""Joins and set operations: blocks beside each other."""
+
+from __future__ import annotations
+
+from gateway.sql.lowering.blocks import Block, BlockWriter
+from gateway.sql.lowering.engine_text import balanced, quoted
+from gateway.sql.lowering.expressions import is_key
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.walk import conjuncts_of
+
+
+def join(writer: BlockWriter, rel: b.Join) -> Block:
+    left = writer.close(writer.block(rel.left))
+    if rel.lateral:
+        writer.envs.append(left.env)
+    right = writer.close(writer.block(rel.right))
+    if rel.lateral:
+        writer.envs.pop()
+    if not left.source:
+        left = writer.close(Block("", {}, items=[]))
+    if not right.source:
+        right = writer.close(Block("", {}, items=[]))
+    env = left.env | right.env
+    words = {
+        "inner": "JOIN",
+        "cross": "CROSS JOIN",
+        "left": "LEFT JOIN",
+        "right": "RIGHT JOIN",
+        "full": "FULL JOIN",
+        "semi": "LEFT SEMI JOIN",
+        "anti": "LEFT ANTI JOIN",
+    }[rel.kind]
+    if rel.lateral:
+        words += " LATERAL"
+    condition = ""
+    if rel.condition is not None:
+        conjuncts = [(c, writer.lowering.join_condition(c)) for c in conjuncts_of(rel.condition)]
+        lowered = writer.lowering.filters([e if is_key(c) else writer.lowering.held(e) for c, e in conjuncts])
+        writer.envs.append(env)
+        condition = " ON " + balanced([writer.expr(c) for c in lowered], "AND")
+        writer.envs.pop()
+        if rel.kind == "cross":
+            words = words.replace("CROSS JOIN", "JOIN")
+    elif rel.kind != "cross":
+        if rel.kind == "inner":
+            words = words.replace("JOIN", "CROSS JOIN", 1)
+        else:
+            condition = " ON true"
+    right_source = f"({right.source})" if right.joined else right.source
+    source = f"{left.source} {words} {right_source}{condition}"
+    if rel.kind in ("semi", "anti"):
+        env = left.env
+    return Block(source, env, filtered=left.filtered or right.filtered, joined=True)
+
+
+def set_op(writer: BlockWriter, rel: b.SetOp) -> Block:
+    for side in rel.inputs:
+        writer.needed.update(c.id for c in side.columns)
+    counted = rel.all and rel.kind != "union"
+    texts = []
+    for side in rel.inputs:
+        block = writer.block(side)
+        names = [(s.id, f"v{c.id}") for s, c in zip(side.columns, rel.columns, strict=True)]
+        if counted:
+            block = writer.close(block)
+            columns = [block.env[i] for i, _ in names]
+            row = f"row_number() OVER (PARTITION BY {', '.join(columns)} ORDER BY {columns[0]})"
+            items = [f"{t} AS {quoted(n)}" for t, (_, n) in zip(columns, names, strict=True)]
+            where = " WHERE " + balanced([writer.expr(c) for c in block.where], "AND") if block.where else ""
+            texts.append(f'SELECT {", ".join(items)}, {row} AS "n" FROM {block.source}{where}')
+        else:
+            texts.append(
+                f"({writer.select(block, names)})" if block.order or block.limited else writer.select(block, names)
+            )
+    word = {"union": "UNION", "intersect": "INTERSECT", "except": "EXCEPT"}[rel.kind]
+    if rel.all and not counted:
+        word += " ALL"
+    alias = writer.alias("s")
+    text = f" {word} ".join(texts)
+    return Block(f"({text}) AS {alias}", {c.id: f'{alias}."v{c.id}"' for c in rel.columns}, filtered=True)

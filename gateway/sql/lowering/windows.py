@@ -1,0 +1,27 @@
+"""Window functions over the rows of a block."""
+
+from __future__ import annotations
+
+from gateway.sql.lowering.blocks import Block, BlockWriter
+from gateway.sql.lowering.inputs import Below, apart, with_window_inputs
+from gateway.sql.typed import nodes as b
+
+
+def window(writer: BlockWriter, rel: b.WindowRel) -> Block:
+    block = writer.opened(rel.input)
+    width = len(rel.columns) - len(rel.windows)
+    windows = [
+        (c, writer.lowering.lower(w))
+        for c, w in zip(rel.columns[width:], rel.windows, strict=True)
+        if c.id in writer.needed
+    ]
+    block, found = apart(writer, block, [w for _, w in windows])
+    below = Below(writer, block)
+    windows = [(c, with_window_inputs(w, below.column)) for (c, _), w in zip(windows, found, strict=True)]
+    block = below.block()
+    writer.envs.append(block.env)
+    items = [(c.id, block.env[c.id]) for c in rel.columns[:width] if c.id in writer.needed]
+    items += [(c.id, writer.expr(w)) for c, w in windows]
+    writer.envs.pop()
+    block.items = items
+    return writer.close(block)
