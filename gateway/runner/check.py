@@ -18,7 +18,8 @@ from gateway.errors import GatewayError, Span, UnsupportedError, line_and_column
 from gateway.planner import Plan, asked_for, handed_over, honoured_there, uses_definitions
 from gateway.runner import commands
 from gateway.runner.definitions import declared, needed, temporary_view
-from gateway.runner.handler import Environment, Runner
+from gateway.runner.environment import Environment
+from gateway.runner.handler import Runner
 from gateway.sql.bind.parameters import bound_parameters
 from gateway.sql.read import command_nodes as c
 from gateway.sql.read.commands import explained, parse_command

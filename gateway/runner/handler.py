@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from gateway.catalog.base import Catalog
-from gateway.catalog.local import LocalCatalog
-from gateway.catalog.paths import AllowedRoots
-from gateway.catalog.samples import open_samples
-from gateway.config.session import ENGINE, default_settings, honoured_by_spark, keeps_nanoseconds
+from gateway.config.session import ENGINE, honoured_by_spark, keeps_nanoseconds
 from gateway.delta.table import cache_hits
 from gateway.engine import spill
 from gateway.engine.base import (
     Emit,
     Finished,
     HandedOverError,
+    Handler,
     Handover,
     Job,
     MetadataCall,
     Planned,
-    Progress,
     SessionState,
     Statement,
 )
@@ -34,10 +30,11 @@ from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.planner import Plan, asked_for, confirmed, handed_over, honoured_there, plan, too_large, uses_definitions
 from gateway.runner import commands, metadata
 from gateway.runner.answer import Answer
-from gateway.runner.context import context_of, meaning_of
+from gateway.runner.catalogs import open_catalogs
+from gateway.runner.commands.explain import explained_elsewhere
 from gateway.runner.definitions import needed
+from gateway.runner.environment import Environment, environment_of
 from gateway.runner.objects import called_function
-from gateway.runner.tables import StatementTables
 from gateway.sql.bind.parameters import bound_parameters
 from gateway.sql.bind.resolve import Binder, BoundQuery
 from gateway.sql.compile import Compiled, bind, compile_query
@@ -48,27 +45,11 @@ from gateway.sql.read.statement import Statement as Read
 from gateway.sql.read.statement import read_statement
 from gateway.sql.read.tokens import span_of_token
 from gateway.sql.spark.allowed import check_allowed
-from gateway.sql.typed.catalogue import Context
 
 _UNKNOWN_FUNCTION = ("UNRESOLVED_ROUTINE", "UNRESOLVED_TABLE_VALUED_FUNCTION")
 
 
-@dataclass(slots=True)
-class Environment:
-    """One statement's view of everything: names, clock, parameters."""
-
-    session: SessionState
-    tables: StatementTables
-    context: Context
-    parameters: dict[int | str, Any]
-    read_bytes: int = 0  # of the query that runs
-
-    def setting(self, key: str) -> str:
-        """The session's value of a setting, or its default."""
-        return self.session.settings.get(key) or default_settings().get(key, "")
-
-
-class Runner:
+class Runner(Handler):
     """Runs jobs on the embedded engine."""
 
     def __init__(
@@ -92,9 +73,7 @@ class Runner:
 
     def warm_up(self) -> None:
         """Open the catalogs, start the engine and run one statement through all phases."""
-        main = LocalCatalog("main", self._warehouse, others=(self._samples, *self._allow))
-        self.catalogs = {"main": main, "samples": open_samples(self._samples)}
-        self.paths = AllowedRoots([self._warehouse, self._samples, *self._allow])
+        self.catalogs, self.paths = open_catalogs(self._warehouse, self._samples, self._allow)
         spill.sweep(self._spill)
         self.engine = DataFusionEngine(self._memory, spill.claim(self._spill))
         state = SessionState("main", "default", "warm-up", {})
@@ -111,10 +90,7 @@ class Runner:
 
     def environment(self, session: SessionState) -> Environment:
         """What a statement of `session` sees."""
-        context = context_of(session)
-        settings = meaning_of(context)
-        tables = StatementTables(self.catalogs, self.paths, session.catalog, session.schema, settings=settings)
-        return Environment(session, tables, context, {})
+        return environment_of(session, self.catalogs, self.paths)
 
     def _statement(self, job: Statement, emit: Emit) -> None:
         started = time.perf_counter()
@@ -173,12 +149,12 @@ class Runner:
     def _route(self, inner: Read, job: Statement, error: UnsupportedError, handover: Handover | None) -> Answer:
         """EXPLAIN of a statement that the embedded engine refuses."""
         if handover is None or not self.has_spark:
-            return commands.explained_elsewhere("none", str(error))
+            return explained_elsewhere("none", str(error))
         try:
             check_allowed(inner, keeps_nanoseconds(job.session.settings))
         except UnsupportedError as refusal:
-            return commands.explained_elsewhere("none", str(refusal))
-        return commands.explained_elsewhere(handover.engine, handover.reason)
+            return explained_elsewhere("none", str(refusal))
+        return explained_elsewhere(handover.engine, handover.reason)
 
     def _answer(self, statement: Read, job: Statement, env: Environment, started: float, emit: Emit) -> None:
         command = parse_command(statement)
@@ -287,6 +263,3 @@ class _Nowhere:
 
     def rows(self, batch: pa.RecordBatch) -> None:
         return None
-
-
-__all__ = ["Environment", "Mapping", "Progress", "Runner"]

@@ -51,11 +51,16 @@ def place_of(tables: StatementTables, parts: Sequence[str], what: str, span: Spa
     """The place that one to three names stand for; `what` could be "no view can be created"."""
     catalog_name, schema, name = tables.qualified(parts)
     catalog, schema = tables.schema_of((catalog_name, schema), span)
+    check_writable(catalog, what, span)
+    return Place(catalog, schema, name)
+
+
+def check_writable(catalog: Catalog, what: str, span: Span | None) -> None:
+    """Raise UserError PERMISSION_DENIED for a catalog that is only read; `what` could be "no view can be created"."""
     if catalog.read_only:
         raise UserError(
             "PERMISSION_DENIED", f"The catalog `{catalog.name}` is read-only: {what}.", sqlstate="42501", span=span
         )
-    return Place(catalog, schema, name)
 
 
 def may_make_view(place: Place, replace: bool, if_not_exists: bool, span: Span | None) -> bool:

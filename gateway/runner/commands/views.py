@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gateway.catalog.objects import StoredView
 from gateway.config.session import TIMEZONE
@@ -16,14 +16,12 @@ from gateway.errors import GatewayError, UserError, unsupported
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done
 from gateway.runner.context import meaning_of
+from gateway.runner.environment import Environment, Queries
 from gateway.sql.compile import compile_query
 from gateway.sql.read import command_nodes as c
 from gateway.sql.read.commands import parse_statement
 from gateway.sql.read.made_view import clauses
 from gateway.sqltypes import StructField
-
-if TYPE_CHECKING:
-    from gateway.runner.handler import Environment, Runner
 
 # Two zones that differ in offset at every instant since local times began.
 _PROBES = ("Pacific/Kiritimati", "Pacific/Pago_Pago")
@@ -34,7 +32,7 @@ def is_view(name: c.Name, env: Environment) -> bool:
     return len(name.parts) == 1 and name.parts[0].lower() in env.session.views
 
 
-def columns(view: TempView, env: Environment, runner: Runner) -> tuple[StructField, ...]:
+def columns(view: TempView, env: Environment, runner: Queries) -> tuple[StructField, ...]:
     """Names and types of a view's columns: those that it was made with, as far as that is known."""
     if view.made is None:
         return _columns_now(view, env, runner)
@@ -42,7 +40,7 @@ def columns(view: TempView, env: Environment, runner: Runner) -> tuple[StructFie
     return tuple(replace(f, name=name) for f, name in zip(view.made.fields, names, strict=True))
 
 
-def _columns_now(view: TempView, env: Environment, runner: Runner) -> tuple[StructField, ...]:
+def _columns_now(view: TempView, env: Environment, runner: Queries) -> tuple[StructField, ...]:
     name = view.name.replace("`", "``")
     command = parse_statement(f"SELECT * FROM `{name}`")
     assert isinstance(command, c.Query)
@@ -50,7 +48,7 @@ def _columns_now(view: TempView, env: Environment, runner: Runner) -> tuple[Stru
     return query.schema.fields
 
 
-def create_view(command: c.CreateView, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+def create_view(command: c.CreateView, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """CREATE [OR REPLACE] [TEMPORARY] VIEW."""
     if env.parameters:
         raise unsupported("parameter markers in a view", command.query.span)
@@ -92,7 +90,7 @@ def create_view(command: c.CreateView, job: Statement, env: Environment, runner:
     return done("CREATE_VIEW", SessionChange("put_view", name.lower(), view=view))
 
 
-def _create_lasting(command: c.CreateView, env: Environment, runner: Runner, emit: Emit) -> Answer:
+def _create_lasting(command: c.CreateView, env: Environment, runner: Queries, emit: Emit) -> Answer:
     span = command.name.span
     place = objects.place_of(env.tables, command.name.parts, "no view can be created", span)
     view = _bound(place, command, env, runner)  # what is wrong with the query comes first, as in Spark
@@ -103,7 +101,7 @@ def _create_lasting(command: c.CreateView, env: Environment, runner: Runner, emi
     return Answer("CREATE_VIEW", is_query=False, announced=True)
 
 
-def _bound(place: objects.Place, command: c.CreateView, env: Environment, runner: Runner) -> StoredView:
+def _bound(place: objects.Place, command: c.CreateView, env: Environment, runner: Queries) -> StoredView:
     """The view that a statement makes. Raises GatewayError for a query that is wrong, or cannot be one of a view."""
     hidden = _Temporary(place.quoted, env.session.views)
     settings = meaning_of(env.context)
@@ -151,7 +149,7 @@ class _Temporary(dict[str, TempView]):
         return default
 
 
-def _depends_on_zone(tree: Any, env: Environment, runner: Runner) -> bool:
+def _depends_on_zone(tree: Any, env: Environment, runner: Queries) -> bool:
     """Whether the query becomes another one in another time zone (TIMESTAMP literals, casts, calendar functions)."""
     try:
         first, second = (_compiled(tree, env, runner, zone) for zone in _PROBES)
@@ -160,14 +158,14 @@ def _depends_on_zone(tree: Any, env: Environment, runner: Runner) -> bool:
     return bool(first != second)
 
 
-def _compiled(tree: Any, env: Environment, runner: Runner, zone: str) -> tuple[Any, ...]:
+def _compiled(tree: Any, env: Environment, runner: Queries, zone: str) -> tuple[Any, ...]:
     context = replace(env.context, clock=replace(env.context.clock, time_zone=zone))
     query, _ = runner.bind(tree, replace(env, context=context))
     generated = compile_query(query, context).generated
     return query.schema, generated.text, generated.udfs, generated.arrays
 
 
-def drop_view(command: c.DropView, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+def drop_view(command: c.DropView, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """DROP VIEW."""
     if is_view(command.name, env):
         return done("DROP_VIEW", SessionChange("drop_view", command.name.parts[0].lower()))
@@ -187,7 +185,7 @@ def drop_view(command: c.DropView, job: Statement, env: Environment, runner: Run
     raise env.tables.missing(name.parts, name.span)
 
 
-def alter_view(command: c.AlterView, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+def alter_view(command: c.AlterView, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """ALTER VIEW … AS query: the view's name, comment and properties stay, its columns are those of the query.
 
     ALTER VIEW … WITH SCHEMA: nothing but the mode changes, of which the embedded engine knows one.

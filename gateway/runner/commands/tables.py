@@ -1,75 +1,30 @@
-"""Schemas and tables that a statement makes, fills and drops: plain Delta tables, one atomic commit each."""
+"""Tables that a statement makes, fills and drops: plain Delta tables, one atomic commit each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from gateway.catalog.base import Catalog, TableName
-from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
+from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta import write
 from gateway.engine.base import Emit, Execution, Planned, SessionChange, Statement
 from gateway.errors import CanceledError, Span, UnsupportedError, UserError, unsupported
-from gateway.planner import plan
+from gateway.planner import Plan, plan
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done, rows_of
-from gateway.runner.views import is_view
+from gateway.runner.commands.views import is_view
+from gateway.runner.environment import Environment, Queries
+from gateway.runner.written import INSERTED
 from gateway.sql.bind.resolve import Binder, BoundQuery
 from gateway.sql.compile import compile_query, projected, stored
 from gateway.sql.read import command_nodes as c
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.assignment import Assigned, assigned, overflown, too_few, too_many
 from gateway.sql.typed.coerce import coerced
-from gateway.sqltypes import BIGINT, VOID, StructField, StructType, struct
-
-if TYPE_CHECKING:
-    from gateway.runner.handler import Environment, Runner
-
-_INSERTED = struct(StructField("num_affected_rows", BIGINT), StructField("num_inserted_rows", BIGINT))
-
-
-def _writable(catalog: Catalog, what: str, name: c.Name) -> Catalog:
-    if catalog.read_only:
-        raise UserError(
-            "PERMISSION_DENIED", f"The catalog `{catalog.name}` is read-only: {what}.", sqlstate="42501", span=name.span
-        )
-    return catalog
-
-
-def create_schema(command: c.CreateSchema, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
-    """CREATE SCHEMA."""
-    parts = command.name.parts
-    catalog = env.tables.catalog_of(parts[0] if len(parts) > 1 else env.session.catalog, command.name.span)
-    _writable(catalog, "no schema can be created", command.name)
-    if catalog.has_schema(parts[-1]):
-        if command.if_not_exists:
-            return done("CREATE_SCHEMA")
-        raise UserError(
-            "SCHEMA_ALREADY_EXISTS",
-            f"Cannot create schema `{catalog.name}`.`{parts[-1]}` because it already exists.",
-            span=command.name.span,
-        )
-    catalog.create_schema(parts[-1], command.comment)
-    return done("CREATE_SCHEMA")
-
-
-def drop_schema(command: c.DropSchema, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
-    """DROP SCHEMA."""
-    parts = command.name.parts
-    catalog = env.tables.catalog_of(parts[0] if len(parts) > 1 else env.session.catalog, command.name.span)
-    _writable(catalog, "no schema can be dropped", command.name)
-    if not catalog.has_schema(parts[-1]):
-        if command.if_exists:
-            return done("DROP_SCHEMA")
-        raise UserError(
-            "SCHEMA_NOT_FOUND",
-            f"The schema `{catalog.name}`.`{parts[-1]}` cannot be found.",
-            span=command.name.span,
-        )
-    catalog.drop_schema(parts[-1], command.cascade)
-    return done("DROP_SCHEMA")
+from gateway.sqltypes import VOID, StructField, StructType, struct
 
 
 def _target(name: c.Name, env: Environment) -> tuple[Catalog, str, str]:
@@ -82,10 +37,10 @@ def _target(name: c.Name, env: Environment) -> tuple[Catalog, str, str]:
     return catalog, schema, table
 
 
-def create_table(command: c.CreateTable, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+def create_table(command: c.CreateTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """CREATE TABLE and CREATE TABLE AS SELECT."""
     catalog, schema, table = _target(command.name, env)
-    _writable(catalog, "no table can be created", command.name)
+    objects.check_writable(catalog, "no table can be created", command.name.span)
     if command.location is not None:
         raise unsupported("LOCATION", command.name.span)
     place = objects.Place(catalog, schema, table)
@@ -115,15 +70,25 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     write.check_creatable(path, schema_, as_select=True, **options)
     decision = plan(compile_query(stored(query, binder, schema_), env.context))
     runner.check_size(decision, env, command.name.span)
+    rows = _rows("CREATE_TABLE_AS_SELECT", decision, runner, emit)
+    result = write.create_table(path, schema_, batches=rows, comment=command.comment, **options)
+    # Databricks shows the columns without a row here; connector tests rely on it.
+    return _written("CREATE_TABLE_AS_SELECT", result, [])
+
+
+def _rows(word: str, decision: Plan, runner: Queries, emit: Emit) -> Iterator[pa.RecordBatch]:
+    """The rows of a planned query, for a writer; what is wrong with the plan is told before the statement is announced."""
     execution = runner.engine.run(decision.query)
     execution.start()
-    emit(Planned("CREATE_TABLE_AS_SELECT", decision.engine, decision.reason, _INSERTED, writes=True, is_query=True))
-    result = write.create_table(path, schema_, batches=_batches(execution, emit), comment=command.comment, **options)
-    # Databricks shows the columns without a row here; connector tests rely on it.
+    emit(Planned(word, decision.engine, decision.reason, INSERTED, writes=True, is_query=True))
+    return _batches(execution, emit)
+
+
+def _written(word: str, result: write.WriteResult, counts: list[int]) -> Answer:
     return rows_of(
-        "CREATE_TABLE_AS_SELECT",
-        _INSERTED,
-        [[], []],
+        word,
+        INSERTED,
+        [counts, counts],
         modified_rows=result.rows,
         announced=True,
         facts={"version": result.version, "files_written": result.files, "bytes_written": result.bytes},
@@ -142,7 +107,7 @@ def _batches(execution: Execution, emit: Emit) -> Iterator[pa.RecordBatch]:
         batches.close()
 
 
-def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """DROP TABLE."""
     name = command.name
     if is_view(name, env):  # as in Spark, the view goes; a table behind it stays
@@ -159,33 +124,13 @@ def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: R
         if command.if_exists:
             return done("DROP_TABLE")
         raise env.tables.missing(name.parts, name.span)
-    _writable(catalog, "no table can be dropped", name)
+    objects.check_writable(catalog, "no table can be dropped", name.span)
     emit(Planned("DROP_TABLE", "gateway", "removes the table's folder", RESULT, writes=True, is_query=False))
     catalog.drop_table(schema, table)
     return Answer("DROP_TABLE", is_query=False, announced=True)
 
 
-def drop_function(command: c.DropFunction, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
-    """DROP FUNCTION: a lasting one."""
-    name = command.name
-    catalog_name, schema, function = env.tables.qualified(name.parts)
-    catalog = env.tables.catalogs.get(catalog_name.lower())
-    if catalog is None or catalog.identity(StoredFunction, schema, function) is None:
-        if command.if_exists:
-            return done("DROP_FUNCTION")
-        raise UserError(
-            "ROUTINE_NOT_FOUND",
-            f"The routine `{catalog_name}`.`{schema}`.`{function}` cannot be found. Verify the spelling and correctness of "
-            "the schema and catalog. To tolerate the error on drop use DROP ... IF EXISTS.",
-            span=name.span,
-        )
-    objects.place_of(env.tables, name.parts, "no function can be dropped", name.span)
-    emit(Planned("DROP_FUNCTION", "gateway", "removes the function's file", RESULT, writes=True, is_query=False))
-    catalog.drop(StoredFunction, schema, function)
-    return Answer("DROP_FUNCTION", is_query=False, announced=True)
-
-
-def insert(command: c.Insert, job: Statement, env: Environment, runner: Runner, emit: Emit) -> Answer:
+def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """INSERT INTO … VALUES / SELECT, with ANSI store assignment."""
     if is_view(command.table, env):
         raise objects.expects_table("INSERT", str(command.table), command.table.span)
@@ -195,7 +140,7 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Runner, 
     if isinstance(table, StoredTable):
         raise table.refused().at(command.table.span)
     catalog = env.tables.catalog_of(table.name.catalog)
-    _writable(catalog, "no rows can be inserted", command.table)
+    objects.check_writable(catalog, "no rows can be inserted", command.table.span)
     try:
         query, binder = runner.bind(command.query.tree, env)
     except UserError as error:
@@ -207,20 +152,10 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Runner, 
         decision = plan(compile_query(aligned, env.context))
         runner.check_size(decision, env, command.table.span)
         write.check_appendable(table.location)
-        execution = runner.engine.run(decision.query)
-        execution.start()
-        emit(Planned("INSERT", decision.engine, decision.reason, _INSERTED, writes=True, is_query=True))
-        result = write.append(table.location, _batches(execution, emit))
+        result = write.append(table.location, _rows("INSERT", decision, runner, emit))
     except UserError as error:
         raise overflown(error, casts) from None
-    return rows_of(
-        "INSERT",
-        _INSERTED,
-        [[result.rows], [result.rows]],
-        modified_rows=result.rows,
-        announced=True,
-        facts={"version": result.version, "files_written": result.files, "bytes_written": result.bytes},
-    )
+    return _written("INSERT", result, [result.rows])
 
 
 def _quoted(name: TableName) -> str:

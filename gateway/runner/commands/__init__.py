@@ -1,0 +1,52 @@
+"""What is not a query: one module per kind of command, and the table that says which function runs which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gateway.engine.base import Emit, Statement
+from gateway.errors import unsupported
+from gateway.runner.answer import Answer
+from gateway.runner.commands import describe, explain, functions, schemas, session, show, tables, views
+from gateway.runner.environment import Environment, Queries
+from gateway.sql.read import command_nodes as c
+
+Rule = Callable[[Any, Statement, Environment, Queries, Emit], Answer]
+_RULES: dict[type, Rule] = {
+    c.UseCatalog: session.use_catalog,
+    c.UseSchema: session.use_schema,
+    c.SetConf: session.set_conf,
+    c.SetTimeZone: session.set_zone,
+    c.Reset: session.reset,
+    c.ShowCatalogs: show.show_catalogs,
+    c.ShowSchemas: show.show_schemas,
+    c.ShowTables: show.show_tables,
+    c.ShowViews: show.show_views,
+    c.ShowColumns: show.show_columns,
+    c.ShowFunctions: show.show_functions,
+    c.ShowTblProperties: show.show_properties,
+    c.DescribeTable: describe.describe_table,
+    c.DescribeQuery: describe.describe_query,
+    c.DescribeSchema: describe.describe_schema,
+    c.DescribeCatalog: describe.describe_catalog,
+    c.Explain: explain.explain,
+    c.ShowCreateTable: show.show_create_table,
+    c.CreateView: views.create_view,
+    c.AlterView: views.alter_view,
+    c.DropView: views.drop_view,
+    c.DropFunction: functions.drop_function,
+    c.CreateSchema: schemas.create_schema,
+    c.DropSchema: schemas.drop_schema,
+    c.CreateTable: tables.create_table,
+    c.DropTable: tables.drop_table,
+    c.Insert: tables.insert,
+}
+
+
+def run(command: Any, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """Run a command; raises GatewayError."""
+    rule = _RULES.get(type(command))
+    if rule is None:
+        raise unsupported(type(command).__name__)
+    return rule(command, job, env, runner, emit)

@@ -1,0 +1,157 @@
+"""DESCRIBE: columns and facts of tables, views, queries, schemas and catalogs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway.catalog.objects import StoredTable, StoredView
+from gateway.engine.base import Emit, Statement
+from gateway.errors import UserError, unsupported
+from gateway.runner.answer import Answer, rows_of, strings
+from gateway.runner.commands import views
+from gateway.runner.commands.schemas import schema_in
+from gateway.runner.environment import Environment, Queries
+from gateway.sql.read import command_nodes as c
+from gateway.sqltypes import STRING, StructField, struct
+
+_STATISTICS = ("min", "max", "num_nulls", "distinct_count", "avg_col_len", "max_col_len", "histogram")
+_DESCRIBED = struct(
+    StructField("col_name", STRING, False), StructField("data_type", STRING, False), StructField("comment", STRING)
+)
+
+
+def described_fields(
+    parts: tuple[str, ...], name: c.Name, env: Environment, runner: Queries
+) -> tuple[tuple[StructField, ...], Any]:
+    """Columns of a table or view; the second is the table or the lasting view, None for a temporary one."""
+    view = env.session.views.get(parts[0].lower()) if len(parts) == 1 else None
+    if view is not None:
+        if view.collation:
+            raise unsupported("DESCRIBE of a table or view with collations", name.span)
+        return views.columns(view, env, runner), None
+    if len(parts) == 2 and parts[0].lower() in ("delta", "parquet") and "/" in parts[1]:
+        table = env.tables.path(parts[0].lower(), parts[1], None, name.span)
+    else:
+        return (found := env.tables.find(parts, None, name.span)).schema.fields, found
+    return table.schema.fields, table
+
+
+def describe_table(command: c.DescribeTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """DESCRIBE of a table, a view, or a column of one."""
+    fields, table = described_fields(command.table.parts, command.table, env, runner)
+    if isinstance(table, (StoredView, StoredTable)) and table.collated:
+        raise unsupported("DESCRIBE of a table or view with collations", command.table.span)
+    if command.column is not None:
+        return _describe_column(command, fields, table)
+    rows: list[tuple[str, str, str | None]] = [(f.name, f.type.simple, f.comment) for f in fields]
+    if isinstance(table, StoredView):
+        rows += _view_details(table) if command.extended else []
+        return rows_of("DESCRIBE", _DESCRIBED, [[r[i] for r in rows] for i in range(3)])
+    if table is not None and table.partition_columns:
+        by_name = {f.name: f for f in fields}
+        rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+        rows += [(n, by_name[n].type.simple, by_name[n].comment) for n in table.partition_columns]
+    if command.extended and table is not None:
+        rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+        rows += [
+            ("Catalog", table.name.catalog, ""),
+            ("Database", table.name.schema, ""),
+            ("Table", table.name.table, ""),
+            ("Type", "MANAGED" if table.name.catalog else "EXTERNAL", ""),
+        ]
+        if table.comment:
+            rows.append(("Comment", table.comment, ""))
+        rows += [
+            ("Location", f"file:{table.location}", ""),
+            ("Provider", _provider(table), ""),
+        ]
+        properties = ",".join(f"{k}={v}" for k, v in sorted(table.properties.items()))
+        rows.append(("Table Properties", f"[{properties}]", ""))
+    return rows_of("DESCRIBE", _DESCRIBED, [[r[i] for r in rows] for i in range(3)])
+
+
+def _provider(table: Any) -> str:
+    if isinstance(table, StoredTable):
+        return table.format
+    return "delta" if table.version is not None else "parquet"
+
+
+def _view_details(view: StoredView) -> list[tuple[str, str, str | None]]:
+    properties = ", ".join(f"{k}={v}" for k, v in sorted(view.properties.items()))
+    rows = [
+        ("Catalog", view.name.catalog),
+        ("Database", view.name.schema),
+        ("Table", view.name.table),
+        ("Type", "VIEW"),
+        *([("Comment", view.comment)] if view.comment else []),
+        ("View Text", view.query),
+        *([("Collation", view.collation)] if view.collation else []),
+        ("View Schema Mode", view.mode or "COMPENSATION"),
+        ("View Catalog and Namespace", f"{view.catalog}.{view.schema_name}"),
+        ("View Query Output Columns", f"[{', '.join(f'`{c}`' for c in view.query_columns)}]"),
+        ("Table Properties", f"[{properties}]"),
+    ]
+    return [("", "", ""), ("# Detailed Table Information", "", ""), *((key, value, "") for key, value in rows)]
+
+
+def _describe_column(command: c.DescribeTable, fields: tuple[StructField, ...], table: Any) -> Answer:
+    assert command.column is not None
+    parts = [p.lower() for p in command.column.parts]
+    names = {f.name.lower(): f for f in fields}
+    if len(parts) > 1:
+        if parts[0] in names:
+            raise unsupported("DESCRIBE of a field inside a column", command.column.span)
+        qualifier = command.table.parts if table is None else (table.name.catalog, table.name.schema, table.name.table)
+        if parts[:-1] == [p.lower() for p in qualifier[len(qualifier) - len(parts) + 1 :]]:
+            parts = parts[-1:]
+    found = names.get(".".join(parts))
+    if found is None:
+        known = ", ".join(f"`{f.name}`" for f in fields[:5])
+        raise UserError(
+            "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            f"A column, variable, or function parameter with name `{command.column}` cannot be resolved. Did you mean "
+            f"one of the following? [{known}].",
+            span=command.column.span,
+        )
+    rows = [("col_name", found.name), ("data_type", found.type.simple), ("comment", found.comment or "NULL")]
+    if command.extended:
+        rows += [(key, "NULL") for key in _STATISTICS]  # ANALYZE has gathered none
+    return rows_of("DESCRIBE", strings("info_name", "info_value"), [[r[i] for r in rows] for i in range(2)])
+
+
+def describe_query(command: c.DescribeQuery, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """DESCRIBE QUERY."""
+    query, _ = runner.bind(command.query.tree, env)
+    rows = [(f.name, f.type.simple, None) for f in query.schema.fields]
+    return rows_of("DESCRIBE", _DESCRIBED, [[r[i] for r in rows] for i in range(3)])
+
+
+def describe_schema(command: c.DescribeSchema, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """DESCRIBE SCHEMA."""
+    catalog, schema = schema_in(command.name, env)
+    rows = [
+        ("Catalog Name", catalog.name),
+        ("Namespace Name", schema),
+        ("Comment", _schema_comment(catalog, schema)),
+        ("Location", f"file:{catalog.schema_location(schema)}"),
+        ("Owner", ""),
+    ]
+    if command.extended:
+        rows.append(("Properties", ""))
+    # Databricks keeps the column names that Spark had before version 3.
+    fields = strings("database_description_item", "database_description_value")
+    return rows_of("DESCRIBE", fields, [[r[i] for r in rows] for i in range(2)])
+
+
+def _schema_comment(catalog: Any, schema: str) -> str:
+    comment = getattr(catalog, "schema_comment", None)
+    return (comment(schema) or "") if comment is not None else ""
+
+
+def describe_catalog(
+    command: c.DescribeCatalog, job: Statement, env: Environment, runner: Queries, emit: Emit
+) -> Answer:
+    """DESCRIBE CATALOG."""
+    catalog = env.tables.catalog_of(command.name.parts[-1], command.name.span)
+    rows = [("Catalog Name", catalog.name), ("Comment", ""), ("Owner", "")]
+    return rows_of("DESCRIBE", strings("info_name", "info_value"), [[r[i] for r in rows] for i in range(2)])

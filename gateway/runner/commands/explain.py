@@ -1,0 +1,39 @@
+"""EXPLAIN: which engine runs a statement, why, and by which plan."""
+
+from __future__ import annotations
+
+from gateway.engine.base import Emit, HandedOverError, Statement
+from gateway.planner import described
+from gateway.runner.answer import Answer, rows_of
+from gateway.runner.environment import Environment, Queries
+from gateway.sql.read import command_nodes as c
+from gateway.sqltypes import STRING, StructField, struct
+
+_PLAN = struct(StructField("plan", STRING, False))
+
+
+def explained_elsewhere(engine: str, reason: str) -> Answer:
+    """EXPLAIN of a statement that the embedded engine does not run."""
+    return rows_of("EXPLAIN", _PLAN, [[f"Engine: {engine}\nReason: {reason}"]])
+
+
+def explain(command: c.Explain, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """EXPLAIN."""
+    inner = command.statement
+    if isinstance(inner, c.Insert):
+        env.tables.find(inner.table.parts, None, inner.table.span)
+    if isinstance(inner, (c.CreateTable, c.Insert)) and inner.query is not None:
+        tree = inner.query.tree
+    elif isinstance(inner, c.Query):
+        tree = inner.tree
+    else:
+        return rows_of("EXPLAIN", _PLAN, [["Engine: gateway\nReason: answered without an engine"]])
+    try:
+        compiled, decision = runner.prepared(tree, env)
+    except HandedOverError as handed:
+        return explained_elsewhere(handed.handover.engine, handed.handover.reason)
+    text = described(decision)
+    if command.mode != "simple":
+        text += f"\n\n== Engine Text ==\n{compiled.generated.text}"
+    text += "\n\n" + runner.engine.explain(decision.query)
+    return rows_of("EXPLAIN", _PLAN, [[text]])

@@ -1,0 +1,132 @@
+"""SHOW: names and properties of what there is, and the statement that a view was made by."""
+
+from __future__ import annotations
+
+from gateway.catalog.objects import StoredView
+from gateway.engine.base import Emit, Statement
+from gateway.errors import UserError, unsupported
+from gateway.runner.answer import Answer, rows_of, strings
+from gateway.runner.commands import views
+from gateway.runner.commands.describe import described_fields
+from gateway.runner.commands.schemas import schema_in
+from gateway.runner.environment import Environment, Queries
+from gateway.runner.patterns import hive
+from gateway.sql.functions import public_names
+from gateway.sql.read import command_nodes as c
+from gateway.sql.spark.literals import quoted_text
+from gateway.sqltypes import BOOLEAN, STRING, StructField, quote_if_needed, struct
+
+
+def show_catalogs(command: c.ShowCatalogs, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """SHOW CATALOGS."""
+    match = hive(command.pattern)
+    names = sorted(k.name for k in env.tables.catalogs.values() if match(k.name))
+    return rows_of("SHOW", strings("catalog"), [names])
+
+
+def show_schemas(command: c.ShowSchemas, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """SHOW SCHEMAS."""
+    name = str(command.catalog) if command.catalog is not None else env.session.catalog
+    catalog = env.tables.catalog_of(name, command.catalog.span if command.catalog is not None else None)
+    match = hive(command.pattern)
+    return rows_of("SHOW", strings("databaseName"), [[s for s in catalog.schemas() if match(s)]])
+
+
+def show_tables(command: c.ShowTables, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """SHOW TABLES: tables and views."""
+    catalog, schema = schema_in(command.schema, env)
+    match = hive(command.pattern)
+    names = sorted(catalog.tables(schema) + catalog.other_tables(schema) + catalog.views(schema))
+    rows = [(schema, t, False) for t in names if match(t)]
+    rows += [("", v.name, True) for v in env.session.views.values() if match(v.name)]
+    fields = struct(
+        StructField("database", STRING, False),
+        StructField("tableName", STRING, False),
+        StructField("isTemporary", BOOLEAN, False),
+    )
+    return rows_of("SHOW", fields, [[r[i] for r in rows] for i in range(3)])
+
+
+def show_views(command: c.ShowViews, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """SHOW VIEWS."""
+    catalog, schema = schema_in(command.schema, env)
+    match = hive(command.pattern)
+    rows = [(schema, v, False) for v in catalog.views(schema) if match(v)]
+    rows += [("", v.name, True) for v in env.session.views.values() if match(v.name)]
+    fields = struct(
+        StructField("namespace", STRING, False),
+        StructField("viewName", STRING, False),
+        StructField("isTemporary", BOOLEAN, False),
+    )
+    return rows_of("SHOW", fields, [[r[i] for r in rows] for i in range(3)])
+
+
+def show_columns(command: c.ShowColumns, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """SHOW COLUMNS."""
+    parts = command.table.parts
+    if command.schema is not None:
+        if len(parts) > 1:
+            written, given = parts[:-1], command.schema.parts
+            shared = min(len(written), len(given))
+            if [p.lower() for p in written[-shared:]] != [p.lower() for p in given[-shared:]]:
+                raise UserError(
+                    "SHOW_COLUMNS_WITH_CONFLICT_NAMESPACE",
+                    f"SHOW COLUMNS with conflicting namespaces: `{'`.`'.join(given)}` != `{'`.`'.join(written)}`.",
+                    sqlstate="42K05",
+                    span=command.schema.span,
+                )
+        parts = (*max(command.schema.parts, parts[:-1], key=len), parts[-1])
+    fields, _ = described_fields(parts, command.table, env, runner)
+    return rows_of("SHOW", strings("col_name"), [[f.name for f in fields]])
+
+
+def show_functions(command: c.ShowFunctions, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """SHOW FUNCTIONS: lasting ones, and those of the language."""
+    catalog, schema = schema_in(command.schema, env)
+    match = hive(command.pattern)
+    own = (
+        []
+        if command.scope == "SYSTEM"
+        else [f"{catalog.name}.{schema}.{f}" for f in catalog.functions(schema) if match(f)]
+    )
+    public = [] if command.scope == "USER" else public_names()
+    return rows_of("SHOW", strings("function"), [sorted([*own, *(n for n in public if match(n))])])
+
+
+def show_properties(
+    command: c.ShowTblProperties, job: Statement, env: Environment, runner: Queries, emit: Emit
+) -> Answer:
+    """SHOW TBLPROPERTIES."""
+    table = None
+    if not views.is_view(command.table, env):
+        table = env.tables.find(command.table.parts, None, command.table.span)
+    properties = dict(sorted(table.properties.items())) if table is not None else {}
+    if command.key is not None:
+        name = command.table if table is None else table.name
+        value = properties.get(command.key, f"Table {name} does not have property: {command.key}")
+        return rows_of("SHOW", strings("key", "value"), [[command.key], [value]])
+    return rows_of("SHOW", strings("key", "value"), [list(properties), list(properties.values())])
+
+
+def show_create_table(
+    command: c.ShowCreateTable, job: Statement, env: Environment, runner: Queries, emit: Emit
+) -> Answer:
+    """SHOW CREATE TABLE of a lasting view."""
+    view = None if views.is_view(command.table, env) else env.tables.find(command.table.parts, None, command.table.span)
+    if not isinstance(view, StoredView):
+        raise unsupported("SHOW CREATE TABLE of anything but a lasting view", command.table.span)
+    columns = [
+        quote_if_needed(f.name) + (f" COMMENT {quoted_text(f.comment)}" if f.comment else "")
+        for f in view.schema.fields
+    ]
+    name = ".".join(quote_if_needed(n) for n in (view.name.catalog, view.name.schema, view.name.table))
+    text = f"CREATE VIEW {name} (\n  " + ",\n  ".join(columns) + ")\n"
+    if view.comment:
+        text += f"COMMENT {quoted_text(view.comment)}\n"
+    if view.properties:
+        pairs = (f"{quoted_text(k)} = {quoted_text(v)}" for k, v in sorted(view.properties.items()))
+        text += "TBLPROPERTIES (\n  " + ",\n  ".join(pairs) + ")\n"
+    if view.collation:
+        text += f"DEFAULT COLLATION {quote_if_needed(view.collation)}\n"
+    text += f"WITH SCHEMA {view.mode or 'COMPENSATION'}\nAS {view.query}\n"
+    return rows_of("SHOW", strings("createtab_stmt"), [[text]])
