@@ -35,7 +35,7 @@ from gateway.errors import ConfigError
 from gateway.observability import log
 
 RUNNER = "gateway.runner:make_runner"
-SPARK_RUNNER = "gateway.runner.spark:make_spark_runner"
+SPARK_RUNNER = "gateway.runner.spark.handler:make_spark_runner"
 CATALOGS = ("main", "samples")
 WORKER_START_SECONDS = 120.0
 _WORKER_OVERHEAD = 1024**3  # resident memory of a worker beside its engine's pool

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.catalog.base import Catalog, TableName
-from gateway.catalog.objects import StoredTable, StoredView
+from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.errors import Span, UnsupportedError, UserError
 from gateway.jobs import TempView
 from gateway.runner.tables import StatementTables
@@ -212,6 +212,12 @@ def may_make_function(place: Place, replace: bool, if_not_exists: bool, span: Sp
     if if_not_exists:
         return False
     raise function_exists(place, span)
+
+
+def put_function(place: Place, function: StoredFunction, replace: bool, if_not_exists: bool, span: Span | None) -> None:
+    """Keep a new function; raises ROUTINE_ALREADY_EXISTS if somebody else was faster."""
+    if not place.catalog.put(function, replace) and not if_not_exists:
+        raise function_exists(place, span)
 
 
 def function_exists(place: Place, span: Span | None) -> UserError:

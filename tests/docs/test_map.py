@@ -2,7 +2,10 @@
 
 import re
 import tomllib
+from itertools import takewhile
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "gateway"
@@ -23,16 +26,31 @@ def test_every_package_is_on_the_map() -> None:
     assert not gone, f"gateway/README.md names {sorted(gone)}, which do not exist"
 
 
-def test_every_room_of_sql_is_on_the_map_in_the_order_of_the_layers() -> None:
+def _rooms(package: str) -> list[list[str]]:
+    """The rows of the table of a package's rooms: their cells."""
     lines = (PACKAGE / "README.md").read_text().splitlines()
-    rooms = [line.split("**")[1] for line in lines if line.startswith("| **")]
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| room of `{package}/`")) + 2
+    return [line.split("|")[1:-1] for line in takewhile(lambda line: line.startswith("|"), lines[start:])]
+
+
+@pytest.mark.parametrize(
+    ("package", "contract", "above"), [("sql", "Phases of sql", ["compile"]), ("runner", "Rooms of runner", [])]
+)
+def test_every_room_is_on_the_map_in_the_order_of_the_layers(package: str, contract: str, above: list[str]) -> None:
+    rows = _rooms(package)
+    rooms = [re.findall(r"\*\*(\w+)\*\*", cells[0]) for cells in rows]
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    layers = next(c["layers"] for c in contracts if c["name"] == "Phases of sql")
-    assert ["compile", *rooms] == [part.strip(" ()") for layer in layers for part in layer.split("|")]
-    for line in (x for x in lines if x.startswith("| **")):
-        room = PACKAGE / "sql" / line.split("**")[1]
-        named = set(re.findall(r"`(\w+)`", line))
-        assert named <= {m.stem for m in room.glob("*.py")}, f"the map names {named} in {room.name}"
+    layers = next(c["layers"] for c in contracts if c["name"] == contract)
+    assert [*above, *(name for names in rooms for name in names)] == [
+        part.strip(" ()") for layer in layers for part in layer.split("|")
+    ]
+    for names, cells in zip(rooms, rows, strict=True):
+        named = set(re.findall(r"`(\w+)`", cells[2]))
+        known = {m.stem for name in names for m in (PACKAGE / package / name).glob("*.py")}
+        assert named <= known, f"the map names {sorted(named - known)} in {names}"
+        if package == "runner":
+            missing = known - named - {"__init__"}
+            assert not missing, f"the map lacks {sorted(missing)} in {names}"
 
 
 def test_layers_of_the_map_are_those_that_are_checked() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.engine.spark.parsed import table_names
 from gateway.errors import GatewayError, UnsupportedError
-from gateway.runner.sent import sent
+from gateway.runner.spark.sent import sent
 from gateway.sql.spark.respell import SPARK_CATALOG, Respelt, database
 from tests.unit.sql.spark.test_respell import PAIRS, respelt
 

@@ -24,7 +24,7 @@ from gateway.delta.files import open_files
 from gateway.delta.scan import NATIVE
 from gateway.delta.write import append, create_table
 from gateway.errors import UserError
-from gateway.runner.made import remove_made, truncate
+from gateway.runner.spark.tables import remove_made, truncate
 
 ONE = t.struct(t.StructField("id", t.BIGINT))
 

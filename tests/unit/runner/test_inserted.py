@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gateway.runner.spark import inserted_rows
+from gateway.runner.spark.writes import inserted_rows
 
 
 def test_the_statements_own_commit_counts(tmp_path: Path) -> None:

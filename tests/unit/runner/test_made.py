@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,7 +13,7 @@ import pytest
 
 from gateway.catalog.local import LocalCatalog
 from gateway.delta import write
-from gateway.runner.made import definition_of, making
+from gateway.runner.spark.tables import definition_of, making
 from gateway.sql.read.statement import read_statement
 from gateway.sqltypes import BIGINT, StructField, struct
 from tests.unit.sql.spark.test_respell import respelt
@@ -45,10 +46,10 @@ def test_a_table_that_fails_leaves_nothing_of_its_own(tmp_path: Path, by_another
     catalog.create_schema("sales", None)
     forgotten: list[Any] = []
     mirror = SimpleNamespace(forget=lambda *what: forgotten.append(what))
-    runner = cast(Any, SimpleNamespace(catalogs={"main": catalog}, engine=SimpleNamespace(mirror=mirror)))
+    around = partial(making, catalogs={"main": catalog}, mirror=cast(Any, mirror), emit=EMIT)
     text = "CREATE TABLE main.sales.t USING csv AS SELECT 1 AS a"
     folder = tmp_path / "sales" / "t"
-    with pytest.raises(RuntimeError, match="failed"), making(read_statement(text), respelt(text), runner, EMIT):
+    with pytest.raises(RuntimeError, match="failed"), around(read_statement(text), respelt(text)):
         if by_another:
             write.create_table(str(folder), struct(StructField("a", BIGINT)))
         else:
@@ -73,17 +74,17 @@ class Outcome(enum.Enum):
 def test_a_delta_table_that_spark_could_not_make_leaves_no_files(tmp_path: Path, how: Outcome) -> None:
     catalog = LocalCatalog("main", str(tmp_path))
     catalog.create_schema("sales", None)
-    runner = cast(Any, SimpleNamespace(catalogs={"main": catalog}))
     text = "CREATE TABLE main.sales.t AS SELECT 1 AS a"
     folder = tmp_path / "sales" / "t"
     emit = cast(Any, SimpleNamespace(cancelled=how is Outcome.CANCELLED))
+    around = partial(making, catalogs={"main": catalog}, mirror=cast(Any, None), emit=emit)
     with contextlib.ExitStack() as stack:
         if how is Outcome.IN_A_FOLDER_OF_OTHERS:
             folder.mkdir()
             (folder / "theirs").touch()
         if how is Outcome.BESIDE_ANOTHER:
-            stack.enter_context(making(read_statement(text), respelt(text), runner, emit))
-        with pytest.raises(RuntimeError, match="failed"), making(read_statement(text), respelt(text), runner, emit):
+            stack.enter_context(around(read_statement(text), respelt(text)))
+        with pytest.raises(RuntimeError, match="failed"), around(read_statement(text), respelt(text)):
             if how is Outcome.COMMITTED:
                 write.create_table(str(folder), struct(StructField("a", BIGINT)))
             folder.mkdir(exist_ok=True)
@@ -91,6 +92,6 @@ def test_a_delta_table_that_spark_could_not_make_leaves_no_files(tmp_path: Path,
             raise RuntimeError("failed")
         assert folder.exists() == (how is not Outcome.ALONE)
     if how is Outcome.BESIDE_ANOTHER:  # which fails, too, and may have found files of the first
-        with pytest.raises(RuntimeError), making(read_statement(text), respelt(text), runner, emit):
+        with pytest.raises(RuntimeError), around(read_statement(text), respelt(text)):
             raise RuntimeError
         assert folder.exists()

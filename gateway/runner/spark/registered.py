@@ -10,10 +10,6 @@ from typing import Any
 from gateway.catalog.base import Catalog, TableName
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.config.session import (
-    GROUP_BY_ALIASES,
-    GROUP_BY_ORDINAL,
-    ORDER_BY_ORDINAL,
-    PRECISION_LOSS,
     TIMEZONE,
     is_honoured,
 )
@@ -24,7 +20,9 @@ from gateway.engine.base import Emit, TempView
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.mirror import Mirror, MirroredObject, MirroredTable
 from gateway.errors import CanceledError, GatewayError, unsupported
-from gateway.runner.sent import sent
+from gateway.runner.spark.names import spark_name
+from gateway.runner.spark.sent import sent
+from gateway.runner.spark.settings import SPARK_SETTINGS
 from gateway.sql.bind.view_columns import columns_of, columns_of_temporary, no_upcast
 from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.made_view import EVOLUTION, clauses, function_of
@@ -36,14 +34,6 @@ from gateway.sql.spark.respell import Head, Respelt, database
 from gateway.sql.typed.coerce import can_upcast, nullable_inside, plain
 from gateway.sqltypes import StructField, StructType, struct
 
-#: Settings of a session under which a text may mean something else, with Spark's names.
-SPARK_SETTINGS = {
-    TIMEZONE: "spark.sql.session.timeZone",
-    GROUP_BY_ALIASES: GROUP_BY_ALIASES,
-    GROUP_BY_ORDINAL: GROUP_BY_ORDINAL,
-    ORDER_BY_ORDINAL: ORDER_BY_ORDINAL,
-    PRECISION_LOSS: PRECISION_LOSS,
-}
 _DEFAULTS = {key: "UTC" if key == TIMEZONE else "true" for key in SPARK_SETTINGS}
 # (statement, catalog, schema, head, whether names are spelt out) -> the text that is kept, for Spark
 Respell = Callable[[Read, str, str, Head | None, bool], Respelt]
@@ -298,8 +288,3 @@ class _Kept:
         self._done.problems.append(found)
         self.failed = True
         return True
-
-
-def spark_name(name: TableName) -> str:
-    """The full name that Spark knows an object by."""
-    return f"spark_catalog.{quote_part(database(name.catalog, name.schema))}.{quote_part(name.table.lower())}"
