@@ -14,7 +14,7 @@ from gateway.sql.bind.sorting import sort_keys
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.nodes import Agg, Bound, Call, Col, Expr, Frame, Lit, SortKey, Window
 from gateway.sql.typed.walk import contains
-from gateway.sqltypes import INT, is_integral, is_numeric
+from gateway.sqltypes import INT, DataType, is_integral, is_numeric
 
 Node = exp.Expr
 
@@ -118,6 +118,8 @@ def _frame(binder: Expressions, spec: Node, order: tuple[SortKey, ...], scope: S
             is_numeric(order[0].expr.type) and all(is_integral(x.offset.type) for x in offsets if x.offset)
         ):
             raise unsupported("a RANGE frame with offsets other than integers", span)
+        for x in offsets if len(offsets) == 2 else ():  # both are evaluated, to be compared
+            _check_offset(x, order[0].expr.type, span)
     if _rank(start) > _rank(end):
         raise UserError(
             "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_WRONG_COMPARISON",
@@ -153,6 +155,21 @@ def _frame_bound(
     if is_numeric(value.type) and value.value is not None and value.value < 0:
         return Bound("offset", Lit(value.type, False, -value.value), not preceding)
     return Bound("offset", value, preceding)
+
+
+def _check_offset(bound: Bound, key: DataType, span: Span | None) -> None:
+    """Spark's cast of an offset to the type of the key, which follows a bound with its sign."""
+    if not is_integral(key) or bound.offset is None or bound.offset.value is None:
+        return
+    most = (1 << (key.arrow().bit_width - 1)) - 1
+    value = -bound.offset.value if bound.preceding else bound.offset.value
+    if not -most - 1 <= value <= most:
+        raise UserError(
+            "CAST_OVERFLOW",
+            f'The value {value} of the type "{bound.offset.type.sql}" cannot be cast to "{key.sql}" due to an overflow. Use '
+            "`try_cast` to tolerate overflow and return NULL instead.",
+            span=span,
+        )
 
 
 def _rank(bound: Bound) -> float:

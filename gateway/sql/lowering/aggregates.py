@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
 from gateway.sql.lowering.inputs import Below, apart, with_agg_inputs
+from gateway.sql.lowering.totals import beside_distinct
 from gateway.sql.typed import nodes as b
 from gateway.sqltypes import BIGINT, DataType
 
@@ -18,7 +19,7 @@ def aggregate(writer: BlockWriter, rel: b.Aggregate) -> Block:
     ]
     columns = rel.columns[len(keys) :]
     aggs = [(c, writer.lowering.lower(a)) for c, a in zip(columns, rel.aggs, strict=False) if c.id in writer.needed]
-    block, found = apart(writer, block, [*keys, *(a for _, a in aggs)])
+    block, found = apart(writer, block, [*keys, *beside_distinct([a for _, a in aggs])])
     keys, aggs = found[: len(keys)], [(c, a) for (c, _), a in zip(aggs, found[len(keys) :], strict=True)]
     # Literals as keys would be ordinals, grouping() wants columns, and DataFusion tells expressions apart by names that
     # leave casts out: whatever is not a plain column is computed below.

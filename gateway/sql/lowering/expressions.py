@@ -38,7 +38,7 @@ from gateway.sql.typed.nodes import (
     udf,
 )
 from gateway.sql.typed.walk import children, has_columns, nodes, rebuilt_engine
-from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, INT, VOID, DataType, DecimalType, decimal, is_nested
+from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, INT, VOID, DataType, DecimalType, decimal, is_integral, is_nested
 
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _ONE = Lit(INT, False, 1)
@@ -103,7 +103,7 @@ class Lowering:
                 expr.nullable,
                 self._agg(expr.fn, windowed=True) if isinstance(expr.fn, Agg) else self.lower(expr.fn),
                 tuple(self.lower(p) for p in expr.partition),
-                self.sort_keys(expr.order),
+                self._range_keys(expr),
                 expr.frame,
             )
         if isinstance(expr, Subquery):
@@ -121,6 +121,29 @@ class Lowering:
                 expr = Op(expr.type, expr.nullable, "+", (expr, Lit(expr.type, False, 0.0)))
             lowered.append(SortKey(expr, sort.descending, sort.nulls_first))
         return tuple(lowered)
+
+    def _range_keys(self, window: Window) -> tuple[SortKey, ...]:
+        """Lowered ORDER BY items of a window; the key of a RANGE frame fails where a bound of its frame is out of its type.
+
+        Spark compares rows with `key + offset`, and so fails there; the engine would take the end of the type instead.
+        """
+        keys = self.sort_keys(window.order)
+        offsets = [x for x in (window.frame.start, window.frame.end) if x.offset is not None]
+        if window.frame.unit != "RANGE" or not offsets or not is_integral(keys[0].expr.type):
+            return keys
+        given, key = window.order[0], keys[0]
+        bounds = []
+        for x in offsets:
+            assert x.offset is not None
+            value = -x.offset.value if x.preceding else x.offset.value
+            offset = Cast(given.expr.type, False, replace(x.offset, value=value))
+            symbol = "-" if given.descending else "+"
+            bounds.append(self.lower(Call(given.expr.type, given.expr.nullable, symbol, (given.expr, offset))))
+        failing = [e for e in bounds if self.raises(e)]
+        if not failing:
+            return keys
+        checked = udf("last", key.expr.type, *failing, key.expr, nullable=key.expr.nullable, raises=True)
+        return (replace(key, expr=checked), *keys[1:])
 
     def _call(self, call: Call) -> Expr:
         if call.fn in ("and", "or", "between"):
@@ -300,7 +323,7 @@ class Lowering:
         for conjunct in conjuncts:
             if _is_unknown(conjunct):  # the engine would move NULL below an aggregate, whose row stays then
                 conjunct = Lit(BOOLEAN, False, False)
-            (raising if self.raises(conjunct) else bare).append(conjunct)
+            (raising if self.raises(conjunct) else bare).append(_without_cycle(conjunct))
         if not raising:
             return bare
         if not bare and len(raising) == 1:
@@ -334,6 +357,29 @@ def _is_unknown(e: Expr) -> bool:
         return all(map(_is_unknown, e.args))
     args = e.args if isinstance(e, Op) and e.symbol in _COMPARISONS else (e,)
     return any(isinstance(a, Lit) and a.value is None for a in args)
+
+
+def _without_cycle(e: Expr) -> Expr:
+    """A lowered condition as one from which the engine does not learn that a value equals an expression over it.
+
+    The order of a window over PARTITION BY x is lost to it where ``f(x) = x`` holds (DataFusion 55: "All partition by columns
+    should have an ordering"); it makes such an equality of two comparisons itself. Remove when it plans them.
+    """
+    if not isinstance(e, Op) or len(e.args) < 2:
+        return e
+    if e.symbol == "AND":
+        return replace(e, args=tuple(map(_without_cycle, e.args)))
+    if e.symbol not in ("=", "<=", ">="):
+        return e
+    left, right = e.args
+    if not (_is_within(left, right) or _is_within(right, left)):
+        return e
+    return Op(BOOLEAN, e.nullable, ">", (e, Lit(BOOLEAN, False, False)))
+
+
+def _is_within(inner: Expr, outer: Expr) -> bool:
+    """Whether what reads columns is a proper part of another expression."""
+    return has_columns(inner) and any(inner == part for child in children(outer) for part in nodes(child))
 
 
 def is_key(expr: Expr) -> bool:
