@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -82,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         stored = tables.unpacked(Path(folder)) if "sessions" in kinds else None
         embedded = Embedded(Path(folder) / "embedded", (stored,) if stored is not None else ())
-        with Spark.opened(Path(folder) / "spark") as spark:
+        with closing(embedded), Spark.opened(Path(folder) / "spark") as spark:
             machine = Machine(embedded, spark, tally, given.found)
             machine.tables = tables.readable(stored, embedded, tally.seed) if stored is not None else ()
             run(machine, kinds, given.statements, given.seconds, kept)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -33,9 +34,10 @@ MAKERS: dict[str, Callable[[int, int], Case]] = {
 
 
 @pytest.fixture(scope="module")
-def embedded(tmp_path_factory: pytest.TempPathFactory) -> Embedded:
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
     """One engine for all tests."""
-    return Embedded(tmp_path_factory.mktemp("fuzz"))
+    with closing(Embedded(tmp_path_factory.mktemp("fuzz"))) as engine:
+        yield engine
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -211,3 +213,14 @@ def test_trees_are_put_together_again() -> None:
     tree = Tree(("a", Tree(("b", Tree(("c",))))))
     paths = {str(piece): path for path, piece in tree.walk()}
     assert str(tree.put(paths["c"], Tree(("d",)))) == "abd"
+
+
+def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
+    endless = "SELECT sum(a.id * b.id % 7) FROM range(10000000) AS a CROSS JOIN range(10000000) AS b"
+    with closing(Embedded(tmp_path, seconds=3.0)) as engine:
+        told = [engine.ask(case("queries", query(text))) for text in ("SELECT 1", endless, "SELECT 2")]
+    assert [(o.kind, o.condition, o.rows) for o in told] == [
+        ("answer", "", [[1]]),
+        ("refused", "TOO_SLOW", []),
+        ("answer", "", [[2]]),
+    ]
