@@ -335,6 +335,7 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
     ("Divide by zero", "DIVIDE_BY_ZERO", _ZERO),
     ("DivideByZero", "DIVIDE_BY_ZERO", _ZERO),
     ("is too large to store in a Decimal", _DECIMAL, _DIGITS),
+    ("Cannot cast to Decimal128(", _DECIMAL, _DIGITS),
     ("is too small to store in a Decimal", _DECIMAL, _DIGITS),
     ("subquery returned more than one row", _ROWS, "More than one row returned by a subquery used as an expression."),
     ("Can't cast value", "ARITHMETIC_OVERFLOW", _RANGE),

@@ -18,7 +18,8 @@ from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.distinct import vectorised
 from gateway.engine.functions.hashing import bucket_hashes
 from gateway.engine.functions.intervals import interval_overflow
-from gateway.sqltypes import DecimalType, IntervalType
+from gateway.engine.functions.lists import one_zero
+from gateway.sqltypes import MAX_PRECISION, DecimalType, IntervalType
 
 Vector = np.ndarray[Any, np.dtype[Any]]
 _WIDE = Context(prec=100)
@@ -28,9 +29,13 @@ _WIDE = Context(prec=100)
 
 def _order_key(values: Vector) -> Vector:
     """Integers that sort as Spark sorts floats: one zero, NaN above everything."""
+    return _java_order(np.where(values == 0.0, 0.0, values).astype(values.dtype))
+
+
+def _java_order(values: Vector) -> Vector:
+    """Integers that sort as Java compares floats, which percentiles do: -0.0 below 0.0, NaN above everything."""
     word: type[np.signedinteger[Any]] = np.int32 if values.dtype == np.float32 else np.int64
-    values = np.where(np.isnan(values), np.nan, values + 0.0).astype(values.dtype)
-    values = np.where(values == 0.0, 0.0, values).astype(values.dtype)
+    values = np.where(np.isnan(values), np.nan, values).astype(values.dtype)
     bits = np.ascontiguousarray(values).view(word)
     return np.where(bits < 0, bits ^ np.iinfo(word).max, bits).astype(word)
 
@@ -124,11 +129,7 @@ def _half_up(value: Decimal, scale: int) -> Decimal:
 
 @implementation("decimal_mean")
 def decimal_mean(spec: UdfSpec) -> Kernel:
-    """sum / count as DECIMAL: Spark divides in the scale of ``sum / DECIMAL(20,0)`` and casts, HALF_UP both times.
-
-    Params: the scale of that quotient.
-    """
-    (between,) = spec.params
+    """sum / count as DECIMAL: Spark divides to 38 digits after the point and then cuts them, HALF_UP both times."""
     target = spec.returns
     assert isinstance(target, DecimalType)
     returns = target.arrow()
@@ -137,7 +138,7 @@ def decimal_mean(spec: UdfSpec) -> Kernel:
     def mean(total: Decimal | None, count: int) -> Decimal | None:
         if total is None or not count:
             return None
-        value = _half_up(_half_up(_WIDE.divide(total, Decimal(count)), between), target.scale)
+        value = _half_up(_half_up(_WIDE.divide(total, Decimal(count)), MAX_PRECISION), target.scale)
         if abs(value) >= limit:
             raise RowError(
                 "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", f"{value} cannot be represented as {target.sql}."
@@ -218,7 +219,7 @@ def _sorted_groups(value: pa.ListArray) -> tuple[Vector, Vector, Vector]:
     numbers = flat.cast(pa.float64()).to_numpy(zero_copy_only=False)
     sizes = bounds[:, 1] - bounds[:, 0]
     groups = np.repeat(np.arange(len(sizes)), sizes)
-    order = np.lexsort((_order_key(numbers), groups))
+    order = np.lexsort((_java_order(numbers), groups))
     return numbers[order], bounds[:, 0], sizes
 
 
@@ -290,7 +291,7 @@ def list_quantile(spec: UdfSpec) -> Kernel:
                 f"percentile_approx with an accuracy of {accuracy} over a group of {sizes.max()} values is not supported.",
             )
         groups = np.repeat(np.arange(len(sizes)), sizes)
-        order = np.lexsort((_ranks(flat), groups))
+        order = np.lexsort((_ranks(flat, _java_order), groups))
         picks = []
         for share in percentages:
             rank = np.clip(np.ceil(sizes * share).astype(np.int64) - 1, 0, np.maximum(sizes - 1, 0))
@@ -309,10 +310,10 @@ def list_quantile(spec: UdfSpec) -> Kernel:
     return kernel
 
 
-def _ranks(values: pa.Array) -> Vector:
-    """Dense sort keys of any primitive values."""
+def _ranks(values: pa.Array, order: Callable[[Vector], Vector] = _order_key) -> Vector:
+    """Sort keys of any primitive values, of floats by `order`."""
     if pa.types.is_floating(values.type):
-        return np.asarray(_order_key(values.to_numpy(zero_copy_only=False)))
+        return np.asarray(order(values.to_numpy(zero_copy_only=False)))
     if pa.types.is_integer(values.type):
         return np.asarray(values.to_numpy(zero_copy_only=False))
     return np.asarray(pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False))
@@ -338,6 +339,7 @@ def list_mode(spec: UdfSpec) -> Kernel:
 
     def kernel(value: pa.Array) -> pa.Array:
         bounds, flat = _segments(value)
+        flat = one_zero(flat)
         sizes = bounds[:, 1] - bounds[:, 0]
         if not len(flat):
             return pa.nulls(len(sizes), returns)

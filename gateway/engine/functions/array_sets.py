@@ -17,6 +17,7 @@ from gateway.engine.functions.lists import (
     concatenated,
     first_marks,
     kept,
+    one_zero,
     ranges,
     ranks,
 )
@@ -111,10 +112,10 @@ def array_removed(spec: UdfSpec) -> Kernel:
 
 @implementation("array_deduplicated")
 def array_deduplicated(spec: UdfSpec) -> Kernel:
-    """array_distinct: first occurrences, one NULL."""
+    """array_distinct: first occurrences, one NULL; as a set, it has one zero."""
 
     def kernel(a: pa.Array) -> pa.Array:
-        lists = Lists(a)
+        lists = Lists(one_zero(a))
         return kept(lists, first_marks(lists.rows, codes(lists.values)), lists.void, spec.returns.arrow())
 
     return kernel
@@ -127,10 +128,10 @@ def array_set(spec: UdfSpec) -> Kernel:
 
     def kernel(a: pa.Array, b: pa.Array) -> pa.Array:
         if which == "union":
-            joined = concatenated([a, b], spec.returns.arrow())
+            joined = one_zero(concatenated([a, b], spec.returns.arrow()))
             lists = Lists(joined)
             return kept(lists, first_marks(lists.rows, codes(lists.values)), lists.void, spec.returns.arrow())
-        left, right = Lists(a), Lists(b)
+        left, right = Lists(one_zero(a)), Lists(b)
         have, other = codes_together(left.values, right.values)
         span = int(max(have.max(initial=0), other.max(initial=0))) + 2
         member = np.isin(left.rows * span + have + 1, right.rows * span + other + 1)

@@ -126,6 +126,28 @@ def _frozen(value: Any) -> Any:
     return value
 
 
+def one_zero(values: pa.Array) -> pa.Array:
+    """The values with 0.0 for every -0.0, at any depth."""
+    t = values.type
+    if pa.types.is_floating(t):
+        return pc.add(values, pa.scalar(0.0, t))
+    if not _has_floats(t):
+        return values
+    mask = values.is_null() if values.null_count else None
+    if pa.types.is_struct(t):
+        return pa.StructArray.from_arrays([one_zero(c) for c in struct_children(values)], fields=list(t), mask=mask)
+    lists = Lists(values)
+    return built(lists.lengths, one_zero(lists.values), lists.void, t)
+
+
+def _has_floats(t: pa.DataType) -> bool:
+    if pa.types.is_struct(t):
+        return any(_has_floats(f.type) for f in t)
+    if pa.types.is_list(t):
+        return _has_floats(t.value_type)
+    return bool(pa.types.is_floating(t))
+
+
 def codes(values: pa.Array) -> Ints:
     """One number per value, equal where the values are; NULL is -1."""
     plain = _plain(values)

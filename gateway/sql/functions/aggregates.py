@@ -10,7 +10,7 @@ from gateway.sql.functions.constants import constant, folded
 from gateway.sql.functions.lowerings import both, engine_cast, not_null, refused, text
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import BOUNDED, Context, Function, Lower, Site, bind_call, coerce_args, make, param
-from gateway.sql.typed.coerce import arithmetic_decimal, coerced, implicit_type
+from gateway.sql.typed.coerce import coerced, implicit_type
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import Agg, AggFn, Expr, Lit, SortKey
 from gateway.sqltypes import (
@@ -215,9 +215,7 @@ def mean_of(agg: Agg, value: Expr, type_: DataType, lenient: bool) -> Expr:
     count = bound.agg_fn("count", BIGINT, value, of=agg, order=())
     if isinstance(type_, DecimalType):
         total = _decimal_sum(agg, value, lenient)
-        assert isinstance(total.type, DecimalType)
-        between = arithmetic_decimal("/", total.type, decimal(20, 0)).scale
-        return bound.udf("decimal_mean", type_, total, count, params=(between,), raises=True)
+        return bound.udf("decimal_mean", type_, total, count, raises=True)
     total = bound.agg_fn("sum", decimal(30, 0), _units(value), of=agg, order=())
     checked = bound.udf("integer_total", type_, total, params=(lenient,), raises=not lenient)
     return bound.udf("integer_mean", type_, _units(checked), count)

@@ -259,7 +259,7 @@ def _signum(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     value = args[0]
     if is_interval(value.type):
         value = bound.cast(value, DOUBLE)
-    return bound.fn("signum", DOUBLE, value)
+    return bound.udf("signum", DOUBLE, value)
 
 
 # ------------------------------------------------------------------------------------------------------------ integer parts
