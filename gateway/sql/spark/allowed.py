@@ -27,11 +27,12 @@ _REFUSED_IN_SCRIPTS = frozenset(
         "CREATE",
         "DROP",
         "GENERATE",
+        "LIST",
         "LOAD",
         "MSCK",
         "REFRESH",
     }
-    | {"REPAIR", "RESET", "UNCACHE", "USE"}
+    | {"REPAIR", "REPLACE", "RESET", "UNCACHE", "USE"}
 )
 _BEFORE_STATEMENT = frozenset({";", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ATOMIC"})
 
@@ -65,6 +66,7 @@ def check_allowed(statement: Statement, nanoseconds: bool = False, tells_user: b
     of the gateway's session, that is also a name by which it would tell its own, though a column may have it.
     """
     words, tokens = statement.words, statement.tokens
+    handlers: frozenset[int] = _handler_statements(words) if statement.kind is Kind.SCRIPT else frozenset()
     for i, word in enumerate(words):
         before, behind = words[i - 1] if i else END, words[i + 1] if i + 1 < len(words) else END
         what = None
@@ -98,7 +100,7 @@ def check_allowed(statement: Statement, nanoseconds: bool = False, tells_user: b
             if before == "(" and i > 1 and words[i - 2] in _WHOLE_PARTS:
                 continue
             what = "a literal with digits beyond microseconds"
-        elif statement.kind is Kind.SCRIPT and before in _BEFORE_STATEMENT:
+        elif statement.kind is Kind.SCRIPT and (before in _BEFORE_STATEMENT or i in handlers):
             what = _refused_in_script(words, i)
         if what is not None:
             raise unsupported(what, span_of_token(tokens[i]))
@@ -133,6 +135,22 @@ def _may_be_value(before: str, behind: str) -> bool:
 def _is_string(word: str) -> bool:
     """A string, or a parameter marker that becomes one."""
     return word in (STRING, "?", ":")
+
+
+def _handler_statements(words: Sequence[str]) -> frozenset[int]:
+    """Where the statements of a script's handlers begin: behind ``HANDLER FOR`` and its conditions."""
+    found = set()
+    for i, word in enumerate(words):
+        if word != "HANDLER" or words[i + 1] != "FOR":
+            continue
+        at = i + 1
+        while at == i + 1 or words[at] in (",", "."):
+            at += 1
+            at += 1 if words[at] in ("SQLSTATE", "NOT") else 0  # of two words, or three with VALUE
+            at += 1 if words[at] == "VALUE" and words[at + 1] == STRING else 0
+            at = min(at + 1, len(words) - 1)
+        found.add(at)
+    return frozenset(found)
 
 
 def _refused_in_script(words: Sequence[str], index: int) -> str | None:
