@@ -1,3 +1,5 @@
+"""The type table has every cell, and all that is derived from it agrees."""
+
 from typing import Any
 
 import pyarrow as pa

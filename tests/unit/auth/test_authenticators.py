@@ -1,3 +1,5 @@
+"""Nobody comes in without one of the tokens, and no message shows one."""
+
 import base64
 import hashlib
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Jobs in processes: order of events, spooling, cancels that always end, and limits that kill."""
+
 import os
 import signal
 import subprocess

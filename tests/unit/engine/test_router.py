@@ -1,3 +1,5 @@
+"""What the first engine hands over runs once on the second one; nothing that has delivered or written is handed over."""
+
 import threading
 from collections.abc import Callable
 

@@ -1,3 +1,5 @@
+"""Jobs that share one process: fairness, each its own errors and files, and the loss of the process."""
+
 import os
 import signal
 import threading

@@ -1,3 +1,5 @@
+"""A worker's messages arrive whole and in order, and whatever breaks in it ends as one clear error."""
+
 import errno
 import os
 import socket

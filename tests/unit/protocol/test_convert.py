@@ -1,3 +1,5 @@
+"""Every type, state, option and error has its Thrift form, for each version of a client."""
+
 from itertools import product
 
 import pytest

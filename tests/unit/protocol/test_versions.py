@@ -1,3 +1,5 @@
+"""Old clients are answered on the scale that they know, or refused."""
+
 import pytest
 
 from gateway.errors import ProtocolError

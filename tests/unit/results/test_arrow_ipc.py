@@ -1,3 +1,5 @@
+"""Arrow pages hold the rows that were put in, in the form that the client asked for."""
+
 import itertools
 import json
 from collections.abc import Sequence

@@ -1,3 +1,5 @@
+"""Arrow arrays become the internal type of their column or are refused, never converted in silence."""
+
 from decimal import Decimal
 from typing import Any
 

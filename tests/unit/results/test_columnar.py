@@ -1,3 +1,5 @@
+"""Columnar pages are byte for byte what Thrift's own writer makes of the rows."""
+
 import struct
 from collections.abc import Sequence
 from datetime import date

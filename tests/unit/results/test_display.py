@@ -1,3 +1,5 @@
+"""Texts of nested values and of casts equal the reference's, and what a server of Databricks sent."""
+
 import datetime
 from decimal import Decimal
 from typing import Any

@@ -1,3 +1,5 @@
+"""Doubles, floats and decimals are written as Java writes them."""
+
 from decimal import Decimal
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Rows of a spool are readable at any offset as they were written, and no file is left behind."""
+
 import os
 import random
 import threading

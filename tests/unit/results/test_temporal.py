@@ -1,3 +1,5 @@
+"""Dates, timestamps and intervals are written as the reference and Spark write them."""
+
 from datetime import date, timedelta
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Zone ids that Spark accepts, and wall clocks equal to the reference from year 1 to 9999 and beyond."""
+
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 

@@ -1,3 +1,5 @@
+"""Slots are given fairly between sessions, and nobody holds one that he gave back."""
+
 import pytest
 
 from gateway.errors import ResourceError

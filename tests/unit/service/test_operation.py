@@ -1,3 +1,5 @@
+"""States move as the table says, over the full product; fetches read a result as by a cursor."""
+
 import itertools
 import threading
 from pathlib import Path

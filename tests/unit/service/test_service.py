@@ -1,3 +1,5 @@
+"""Sessions and statements through the verbs: handles, limits, cancels and expiry, with no engine behind."""
+
 import gc
 import os
 import subprocess

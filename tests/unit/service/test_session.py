@@ -1,3 +1,5 @@
+"""Handles of sessions cannot be guessed, and changes and settings are kept as clients mean them."""
+
 import sys
 
 import pytest

@@ -1,3 +1,5 @@
+"""Nodes and arguments that binding does not know never pass it unseen: they are refused by name and place."""
+
 from __future__ import annotations
 
 import pytest

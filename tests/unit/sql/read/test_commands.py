@@ -1,3 +1,5 @@
+"""Commands become values with the names and places that were written; what is not answered is refused by name."""
+
 from __future__ import annotations
 
 from typing import Any

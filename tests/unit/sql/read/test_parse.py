@@ -1,3 +1,5 @@
+"""The parser groups as Spark's grammar does, loses nothing of the text, and tells errors with their place."""
+
 from __future__ import annotations
 
 import csv

@@ -1,3 +1,5 @@
+"""Texts are split into tokens, markers and statements as by Spark's lexer, within limits, each with its kind."""
+
 from __future__ import annotations
 
 import gzip
