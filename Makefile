@@ -1,6 +1,6 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz lint format lock thrift check-thrift clean
+.PHONY: demo test test-only test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz lint format map lock thrift check-thrift clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -94,6 +94,10 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+# docs/map.md: which package imports which.
+map:
+	$(PYTHON) docs/make_map.py
 
 # Rewrites requirements/*.txt from pyproject.toml (needs uv: `pip install uv`). dev is solved first and binds the others.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -1,4 +1,4 @@
-"""The map in gateway/README.md agrees with the disk and with the layers that import-linter checks."""
+"""The maps agree with the disk, with the imports and with the layers that import-linter checks; links lead somewhere."""
 
 import re
 import tomllib
@@ -6,6 +6,8 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
+
+from docs.make_map import PAGE, page
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "gateway"
@@ -60,9 +62,13 @@ def test_layers_of_the_map_are_those_that_are_checked() -> None:
     assert " > ".join(layers) in text
 
 
+def test_the_pictures_are_those_of_the_imports() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: make map"
+
+
 def test_links_in_the_documents_lead_somewhere() -> None:
-    for name in ("README.md", "gateway/README.md"):
-        for part in (ROOT / name).read_text().split("](")[1:]:
-            target = part.split(")")[0]
-            if not target.startswith("http"):
-                assert (ROOT / target).exists(), f"{name} links to {target}"
+    for document in (ROOT / "README.md", PACKAGE / "README.md", *(ROOT / "docs").glob("*.md")):
+        for part in document.read_text().split("](")[1:]:
+            target = part.split(")")[0].split("#")[0]
+            if target and not target.startswith("http"):
+                assert (document.parent / target).exists(), f"{document.name} links to {target}"
