@@ -1,4 +1,4 @@
-"""Graphs as text and as pictures."""
+"""Graphs of datasets as text and as pictures: every dataset and arrow once, whatever their order and loops."""
 
 from __future__ import annotations
 

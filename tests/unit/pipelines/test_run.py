@@ -1,4 +1,4 @@
-"""A run's own helpers."""
+"""What a thread raises once a run is interrupted goes to its log, never to the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's settings from a file."""
+"""A file of settings for Spark means line by line what it means to Java, or is refused."""
 
 from __future__ import annotations
 
