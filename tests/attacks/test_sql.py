@@ -183,7 +183,14 @@ def spoil(path: Path, good: bytes, damage: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["repeat('x', CAST(1000000000 + id AS INT))", "lpad('x', CAST(1000000000 + id AS INT), 'y')"]
+    "value",
+    [
+        "repeat('x', CAST(1000000000 + id AS INT))",
+        "lpad('x', CAST(1000000000 + id AS INT), 'y')",
+        # of a size that looks small in 32 bits
+        "concat_ws(repeat('x', 1000000), array_repeat('a', CAST(100000 + id AS INT)))",
+        "array_join(array_repeat('a', 42950), repeat('x', CAST(100000 + id AS INT)))",
+    ],
 )
 def test_values_too_large_for_a_batch_are_told_as_such(client: Client, value: str) -> None:
     with pytest.raises(RemoteError, match="RESOURCE_EXHAUSTED") as caught:

@@ -15,6 +15,7 @@ from gateway.engine.functions.lists import (
     any_by_row,
     built,
     concatenated,
+    joined,
     kept,
     ranges,
     too_many,
@@ -134,8 +135,8 @@ def array_text(spec: UdfSpec) -> Kernel:
             texts = built(lists.lengths, pc.coalesce(lists.values, filler), lists.void, a.type)
         else:
             texts = kept(lists, ~nulls(lists.values), lists.void, a.type)
-        joined = pc.binary_join(texts, pc.fill_null(separator, ""))
-        return pc.if_else(pa.array(void), pa.scalar(None, pa.string()), joined)
+        text = joined(texts, pc.fill_null(separator, ""))
+        return pc.if_else(pa.array(void), pa.scalar(None, pa.string()), text)
 
     return kernel
 

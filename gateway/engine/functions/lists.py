@@ -19,6 +19,7 @@ from gateway.engine.functions.casts import list_parts, struct_children
 from gateway.instants import Ints
 
 # A batch that grows beyond this is refused before memory is taken.
+MAX_TEXT_BYTES = 2**31 - 2  # of all rows of an array together
 MAX_ELEMENTS = 100_000_000
 _MAX_ARRAY = 2_147_483_632  # elements of one array of Spark
 
@@ -54,6 +55,20 @@ class Lists:
     def places(self) -> Ints:
         """The place (from 0) of each value in its row."""
         return np.arange(len(self.values)) - np.repeat(self.starts, self.lengths)
+
+
+def joined(lists: pa.Array, separator: pa.Array | str) -> pa.Array:
+    """Each list's texts with a separator between them. Raises ArrowCapacityError for more than an array of texts holds.
+
+    Arrow's own kernel counts bytes in 32 bits and writes past its end.
+    """
+    texts = Lists(lists)
+    width = pc.binary_length(pc.fill_null(separator, "")) if isinstance(separator, pa.Array) else len(separator)
+    between = int((np.maximum(texts.lengths - 1, 0) * np.asarray(width, dtype=np.int64)).sum())
+    size = between + (pc.sum(pc.binary_length(texts.values).cast(pa.int64())).as_py() or 0)
+    if size > MAX_TEXT_BYTES:
+        raise pa.ArrowCapacityError(f"texts of {size} bytes")
+    return pc.binary_join(lists, separator)
 
 
 def built(lengths: Ints, values: pa.Array, void: Bools, type: pa.DataType) -> pa.Array:

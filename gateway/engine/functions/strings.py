@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.engine.functions import RowError
+from gateway.engine.functions import RowError, lists
 from gateway.engine.functions.distinct import scalar, vectorised
 from gateway.engine.functions.maths import unhex
 
@@ -144,8 +144,8 @@ def _joined_list(part: pa.Array, separator: pa.Array) -> pa.Array:
     offsets = [0]
     for count in counts:
         offsets.append(offsets[-1] + count)
-    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items)
-    text = pc.binary_join(lists, separator)
+    made = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items)
+    text = lists.joined(made, separator)
     return pc.if_else(pa.array([c > 0 for c in counts]), text, pa.scalar(None, pa.string()))
 
 
