@@ -177,7 +177,7 @@ class HttpApp:
         return await lane.run(identity.name, partial(self._handle, body, identity.name, headers.get("user-agent", "")))
 
     async def _body(self, declared: str | None, receive: Receive) -> bytes:
-        if declared is not None and declared.isdigit() and int(declared) > self._body_limit:
+        if declared is not None and declared.isascii() and declared.isdecimal() and int(declared) > self._body_limit:
             raise self._too_large()
         chunks: list[bytes] = []
         size = 0

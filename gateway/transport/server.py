@@ -18,7 +18,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gateway.errors import ConfigError, ServerError
-from gateway.observability import gauge, log
+from gateway.observability import Throttle, gauge, log
 
 MAX_HEAD_BYTES = 128 * 1024
 MAX_CONNECTIONS = 4096
@@ -26,6 +26,8 @@ HEAD_SECONDS = 60.0
 KEEP_ALIVE_SECONDS = 180  # databricks-jdbc does not retry a poll on a connection that was dropped
 _START_SECONDS = 30.0
 _LAG_SECONDS = 1.0
+# Lines in so many seconds about what anybody can send.
+_BAD_REQUESTS, _CUTS = Throttle(20, 10.0), Throttle(20, 10.0)
 _BODY = (b"content-length", b"transfer-encoding")
 
 
@@ -113,6 +115,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_bytes is not None or self.cycle is None or self.cycle.response_complete:
             self._expect_head()
 
+    def send_400_response(self, msg: str) -> None:
+        super().send_400_response(msg)
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # what still answers a request before it has nobody to write to
+
     def _charge(self, size: int) -> None:
         """Count bytes of a head. What this raises within the parser is a bad request."""
         if self._head_bytes is not None:
@@ -133,7 +140,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _cut(self, reason: str) -> None:
         peer = f"{self.client[0]}:{self.client[1]}" if self.client else None
-        log("connection cut", "warning", reason=reason, peer=peer)
+        held = _CUTS.ask()
+        if held is not None:
+            log("connection cut", "warning", reason=reason, peer=peer, unlogged=held or None)
         self.transport.abort()
 
     def _unsupported_upgrade_warning(self) -> None:
@@ -146,8 +155,12 @@ class _Forward(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError):
             return  # a request that was cut at the end of the drain: `stop` was asked to
-        level = "error" if record.levelno >= logging.ERROR else "warning"
-        log("http server", level, message=record.getMessage(), trace=_trace(record))
+        if record.levelno >= logging.ERROR:
+            log("http server", "error", message=record.getMessage(), trace=_trace(record))
+            return
+        held = _BAD_REQUESTS.ask()
+        if held is not None:
+            log("http server", "warning", message=record.getMessage(), trace=_trace(record), unlogged=held or None)
 
 
 def _trace(record: logging.LogRecord) -> str | None:

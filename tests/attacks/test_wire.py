@@ -84,6 +84,16 @@ def test_a_body_is_never_taken_for_a_request(server: Server) -> None:
     assert whole.count(b" 200 OK") == 1 and b"connection: close" in whole
 
 
+def test_garbage_behind_a_request_leaves_no_trace_and_does_not_fill_the_log(server: Server) -> None:
+    before = server.log.stat().st_size
+    whole = f"{POST}Content-Length: {len(OPEN)}\r\n\r\n".encode() + OPEN
+    for _ in range(100):
+        send(server, whole + b"garbage\r\n\r\n")
+    told = server.log.read_bytes()[before:]
+    assert b"Traceback" not in told
+    assert told.count(b"Invalid HTTP request") <= 40  # 20 in 10 seconds
+
+
 @pytest.mark.parametrize(("size", "status"), [(100_000, b"200"), (200_000, b"400")])
 def test_a_head_has_the_same_limit_in_one_segment(server: Server, size: int, status: bytes) -> None:
     head = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx: " + b"y" * size + b"\r\n\r\n"
