@@ -102,7 +102,7 @@ def linked_log(root: str) -> UserError:
 def checkpoint_if_due(root: str, version: int, properties: Mapping[str, str]) -> None:
     """Write a checkpoint every so many versions. It only makes opening faster: a failure is logged, not raised."""
     every = properties.get("delta.checkpointInterval", "")
-    interval = int(every) if every.isdigit() and int(every) > 0 else _CHECKPOINT_EVERY
+    interval = int(every) if every.isascii() and every.isdecimal() and int(every) > 0 else _CHECKPOINT_EVERY
     if version == 0 or version % interval:
         return
     try:

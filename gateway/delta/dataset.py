@@ -132,12 +132,23 @@ def _read_file(
                     array = pa.nulls(rows, field.type)
                 else:
                     values = batch.column(order[at])
+                    if _holds_text(values.type):
+                        values.validate(
+                            full=True
+                        )  # the engine trusts texts to be UTF-8, pyarrow's reader does not look
                     if live is not None:
                         values = values.filter(pa.array(live))
                     array = convert(values, column, field.type)
                 arrays.append(array)
             # from_struct_array keeps the row count of a batch without columns.
             yield _batch(arrays, schema, rows)
+
+
+def _holds_text(arrow: pa.DataType) -> bool:
+    if isinstance(arrow, pa.DictionaryType):
+        return _holds_text(arrow.value_type)
+    inner = [arrow.field(i).type for i in range(arrow.num_fields)]
+    return pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or any(map(_holds_text, inner))
 
 
 def _batch(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:

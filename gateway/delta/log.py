@@ -29,9 +29,12 @@ def commit_versions(root: str) -> list[int]:
         names = os.listdir(f"{root}/{LOG}")
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(
-        int(n[:_DIGITS]) for n in names if len(n) == _DIGITS + 5 and n.endswith(".json") and n[:_DIGITS].isdigit()
-    )
+    return sorted(int(n[:_DIGITS]) for n in names if len(n) == _DIGITS + 5 and n.endswith(".json") and _is_version(n))
+
+
+def _is_version(name: str) -> bool:
+    """Whether the name of a file of a log begins with a version: 20 digits, of ASCII's."""
+    return name[:_DIGITS].isdecimal() and name.isascii()
 
 
 def is_beheaded(root: str) -> bool:
@@ -43,7 +46,7 @@ def is_beheaded(root: str) -> bool:
     versions = commit_versions(root)
     if versions and versions[0] == 0:
         return False
-    checkpoints = [int(n[:_DIGITS]) for n in names if n[:_DIGITS].isdigit() and n[_DIGITS:].startswith(".checkpoint")]
+    checkpoints = [int(n[:_DIGITS]) for n in names if _is_version(n) and n[_DIGITS:].startswith(".checkpoint")]
     compacted = any(".compacted." in n and n[:_DIGITS] == "0" * _DIGITS for n in names)
     if compacted:
         return False
@@ -56,7 +59,7 @@ def has_log(root: str) -> bool:
         return True
     try:
         with os.scandir(f"{root}/{LOG}") as entries:
-            return any(e.name[:_DIGITS].isdigit() and len(e.name) > _DIGITS for e in entries)
+            return any(_is_version(e.name) and len(e.name) > _DIGITS for e in entries)
     except (FileNotFoundError, NotADirectoryError):
         return False
 
@@ -66,9 +69,16 @@ def actions(root: str, version: int) -> list[dict[str, Any]]:
     path = commit_path(root, version)
     try:
         with open(path, encoding="utf-8") as file:
-            return [json.loads(line) for line in file if line.strip()]
-    except (ValueError, UnicodeDecodeError) as error:
-        raise ServerError("DELTA_LOG_CORRUPT", f"The commit file {path} of a Delta table is damaged.") from error
+            found = [json.loads(line) for line in file if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path) from error
+    if not all(isinstance(action, dict) for action in found):
+        raise _damaged(path)
+    return found
+
+
+def _damaged(path: str) -> ServerError:
+    return ServerError("DELTA_LOG_CORRUPT", f"The commit file {path} of a Delta table is damaged.")
 
 
 def protocol_in_commits(root: str) -> Protocol | None:
@@ -79,14 +89,21 @@ def protocol_in_commits(root: str) -> Protocol | None:
         except ServerError:
             continue  # the caller already has an error to report; this only makes it more precise
         if found:
-            spec = found[-1]
-            return Protocol(
-                int(spec["minReaderVersion"]),
-                int(spec["minWriterVersion"]),
-                frozenset(spec.get("readerFeatures") or ()),
-                frozenset(spec.get("writerFeatures") or ()),
-            )
+            return _protocol(found[-1])
     return None
+
+
+def _protocol(spec: object) -> Protocol | None:
+    """A protocol action; None unless it has the protocol's types."""
+    if not isinstance(spec, dict):
+        return None
+    versions = [spec.get("minReaderVersion"), spec.get("minWriterVersion")]
+    features = [spec.get("readerFeatures") or [], spec.get("writerFeatures") or []]
+    if not all(isinstance(v, int) for v in versions) or not all(isinstance(names, list) for names in features):
+        return None
+    if not all(isinstance(name, str) for names in features for name in names):
+        return None
+    return Protocol(*versions, *map(frozenset, features))
 
 
 def _in_commit_ms(root: str, version: int) -> int:

@@ -251,8 +251,8 @@ def _damage(path: str, within: Within, names: Collection[str] | None = None) -> 
     try:
         with source(path, within) as opened, pq.ParquetFile(opened, page_checksum_verification=True) as file:
             if names is not None:
-                for _ in file.iter_batches(columns=[n for n in file.schema_arrow.names if n in names]):
-                    pass
+                for batch in file.iter_batches(columns=[n for n in file.schema_arrow.names if n in names]):
+                    batch.validate(full=True)
     except GatewayError as error:
         return error.message
     except (OSError, pa.ArrowException) as error:
@@ -337,9 +337,10 @@ def _holds_void(data_type: t.DataType) -> bool:
 
 
 def _file_problem(snapshot: Snapshot, stored: Sequence[Column], kept: list[int]) -> str | None:
-    """Why DataFusion would misread a kept file: a column whose name in the file differs in case.
+    """Why DataFusion would misread a kept file: a column whose name in the file differs in case, or its type in kind.
 
-    Statistics of a column under its exact name prove that the file has it; only other files have their footers read, once.
+    It makes arrays of single values, and texts of any bytes without a look at them. Statistics of a column under its
+    exact name prove that the file has it; only other files have their footers read, once.
     """
     files = snapshot.files
     doubtful: set[int] = set()
@@ -366,7 +367,7 @@ NameTree = dict[str, Any]
 
 
 def _names_in(path: str, within: Within) -> NameTree:
-    """Names of the columns in a Parquet file, nested ones as nested dicts."""
+    """Names of the columns in a Parquet file, nested ones as nested dicts, with the types of the others."""
     try:
         with source(path, within) as opened:
             return _tree(pq.read_schema(opened))
@@ -383,14 +384,14 @@ def _tree(fields: Any) -> NameTree:
     return {f.name: _type_tree(f.type) for f in fields}
 
 
-def _type_tree(arrow: pa.DataType) -> NameTree:
+def _type_tree(arrow: pa.DataType) -> NameTree | pa.DataType:
     if pa.types.is_struct(arrow):
         return _tree(arrow)
     if pa.types.is_map(arrow):
         return {"key": _type_tree(arrow.key_type), "value": _type_tree(arrow.item_type)}
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
         return {"element": _type_tree(arrow.value_type)}
-    return {}
+    return arrow
 
 
 def _name_problem(column: Column, names: Any) -> str | None:
@@ -399,8 +400,13 @@ def _name_problem(column: Column, names: Any) -> str | None:
         if any(n.casefold() == folded for n in names):
             return f"the column {column.name} is spelt differently in a file"
         return None
-    for child in column.children:
-        problem = _name_problem(child, names[column.physical])
+    held = names[column.physical]
+    if isinstance(held, dict) != bool(column.children) and held != pa.null():
+        return f"the column {column.name} has another type in a file"
+    if isinstance(held, pa.DataType) and pa.types.is_binary(held) and pa.types.is_string(column.type.arrow()):
+        return f"the text column {column.name} is bytes in a file"
+    for child in column.children if isinstance(held, dict) else ():
+        problem = _name_problem(child, held)
         if problem:
             return problem
     return None

@@ -211,7 +211,7 @@ def _declared_text(column: Column, text: str, at: int) -> tuple[Column, int]:
         if text.startswith(kind, at):
             stop = text.find(")", at)
             length = text[at + len(kind) : stop]
-            if not length.isdigit():
+            if not (length.isascii() and length.isdecimal()):
                 raise _undeclarable(column, text)
             return replace(column, type=make(int(length))), stop + 1
     return column, _expect(column, text, at, "string")

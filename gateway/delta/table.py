@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
@@ -274,9 +275,26 @@ def open_snapshot(
     Raises UserError (PATH_NOT_FOUND, PATH_NOT_ALLOWED, DELTA_VERSION_NOT_FOUND, DELTA_TIMESTAMP_OUT_OF_RANGE),
     UnsupportedError (UNSUPPORTED_TABLE_FEATURE) or ServerError (DELTA_LOG_CORRUPT).
     """
-    if timestamp_us is not None:
-        version = log.version_at(path, timestamp_us, _CACHE.latest(path, within).properties)
-    return _CACHE.latest(path, within) if version is None else _CACHE.at_version(path, version, within)
+    with _damage_named(path):
+        if timestamp_us is not None:
+            version = log.version_at(path, timestamp_us, _CACHE.latest(path, within).properties)
+        return _CACHE.latest(path, within) if version is None else _CACHE.at_version(path, version, within)
+
+
+# What readers of logs stumble over: values of other types than the protocol's, names that are no numbers.
+_STUMBLES = (DeltaError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
+
+
+@contextmanager
+def _damage_named(root: str) -> Iterator[None]:
+    """What a damaged log makes its readers raise, panics of deltalake among it, as DELTA_LOG_CORRUPT of the table."""
+    try:
+        yield
+    except BaseException as error:
+        panic = type(error).__name__ == "PanicException"  # pyo3's, no Exception and nowhere to import from
+        if isinstance(error, GatewayError) or not (panic or isinstance(error, _STUMBLES)):
+            raise
+        raise _open_error(root, error) from error
 
 
 def cache_hits() -> int:
@@ -330,7 +348,7 @@ def _update(root: str, table: DeltaTable) -> None:
         raise _open_error(root, error) from error
 
 
-def _open_error(root: str, error: Exception) -> GatewayError:
+def _open_error(root: str, error: BaseException) -> GatewayError:
     """Why a table could not be opened: what its protocol asks for, if that is the reason, else a damaged log."""
     protocol = log.protocol_in_commits(root)
     if protocol is not None:

@@ -29,6 +29,7 @@ _READERS: Mapping[str, type[GatewayError]] = {
     "FAILED_READ_FILE": ServerError,
     "DELTA_FILE_NOT_FOUND": ServerError,
     "PATH_NOT_ALLOWED": UserError,
+    "UNSUPPORTED_DATATYPE": UnsupportedError,
 }
 _LONG_SECONDS = 0.2  # reading a plan's metrics takes milliseconds, and what spills takes longer than this
 _SETTINGS = {
@@ -363,6 +364,8 @@ _UNPLANNED = (
 )
 
 
+# What the engine says of data files; the last one of those whose columns are of other types than the table's.
+_UNREADABLE = ("Parquet", "No such file", "Object Store error", "NotFound", "(physical data type)")
 _TOO_LONG = ("offset overflow", "string size overflow", "capacity overflow")
 
 
@@ -404,7 +407,7 @@ def engine_error(error: BaseException) -> GatewayError:
     for condition, kind in _READERS.items():
         if f"Error: [{condition}] " in text:
             return kind(condition, text.partition(f"[{condition}] ")[2].partition(" SQLSTATE: ")[0])
-    if "Parquet" in text or "No such file" in text or "Object Store error" in text or "NotFound" in text:
+    if any(mark in text for mark in _UNREADABLE):
         return ServerError("FAILED_READ_FILE", f"A data file cannot be read: {_first_line(text)}")
     traceback.print_exception(error)
     what = "failed" if isinstance(error, Exception) else "gave up"

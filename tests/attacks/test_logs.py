@@ -1,0 +1,141 @@
+"""Logs that no writer would write: what is wrong is told with the table's name, and nothing fails unexpectedly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gateway.protocol.client import Client, RemoteError
+from tests.attacks.attacker import answer, outcome
+from tests.fix_server import Server
+
+Actions = list[Any]
+
+
+def changed(kind: str, **values: Any) -> Callable[[Actions], Actions]:
+    """One action with other values."""
+    return lambda actions: [{kind: {**a[kind], **values}} if kind in a else a for a in actions]
+
+
+def replaced(kind: str, value: Any) -> Callable[[Actions], Actions]:
+    """Something else in the place of an action."""
+    return lambda actions: [{kind: value} if kind in a else a for a in actions]
+
+
+def with_vector(inline: str) -> Callable[[Actions], Actions]:
+    """The file with a deletion vector that the log itself holds."""
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    protocol = replaced("protocol", {"minReaderVersion": 3, "minWriterVersion": 7, **features})
+    vector = {"storageType": "i", "pathOrInlineDv": inline, "offset": 1, "sizeInBytes": 36, "cardinality": 2}
+    return lambda actions: changed("add", deletionVector=vector)(protocol(actions))
+
+
+def schema(type_: str) -> Callable[[Actions], Actions]:
+    """A table with one column of a type as JSON."""
+    text = f'{{"type":"struct","fields":[{{"name":"id","type":{type_},"nullable":true,"metadata":{{}}}}]}}'
+    return changed("metaData", schemaString=text)
+
+
+ROWS_1_AND_5 = "^Bg9^0rr910000000000iXQKl0rr91000315c8Xg0rro6"
+DEEP = '{"type":"array","containsNull":true,"elementType":' * 3000 + '"long"' + "}" * 3000
+DAMAGES: dict[str, Callable[[Actions], Actions]] = {
+    "a version as text": replaced("protocol", {"minReaderVersion": "x", "minWriterVersion": 2}),
+    "a protocol as list": replaced("protocol", [1]),
+    "a protocol that is null": replaced("protocol", None),
+    "features as number": replaced("protocol", {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": 5}),
+    "no protocol": lambda actions: [a for a in actions if "protocol" not in a],
+    "no metadata": lambda actions: [a for a in actions if "metaData" not in a],
+    "a line that is a number": lambda actions: [*actions, 5],
+    "a line that is a list": lambda actions: [*actions, [1]],
+    "an empty vector": with_vector(""),
+    "a vector of other characters": with_vector("!!!!garbage"),
+    "a vector of rows beyond 2^63": with_vector("^Bg9^0rr9100000%nSc0iXQKl0rr91000315c8Xg0rro6"),
+    "a schema that is deep": schema(DEEP),
+    "a type that is none": schema('"nope"'),
+    "a size beyond 64 bits": changed("add", size=2**64),
+    "a size that is negative": changed("add", size=-1),
+    "a path with NUL": changed("add", path="a\0b"),
+    "partition values as list": changed("add", partitionValues=[1]),
+    "an unknown partition column": changed("metaData", partitionColumns=["nope"]),
+}
+
+
+@pytest.fixture(scope="module")
+def client(server: Server) -> Iterator[Client]:
+    with Client(server.thrift_url).open() as one:
+        yield one
+
+
+@pytest.fixture
+def log(client: Client, server: Server) -> Iterator[Path]:
+    """The first commit of a table of 100 rows."""
+    answer(client, "CREATE OR REPLACE TABLE damaged AS SELECT id, CAST(id AS STRING) AS s FROM range(100)")
+    folder = server.warehouse / "default" / "damaged" / "_delta_log"
+    (path,) = folder.glob("*.json")
+    good = path.read_bytes()
+    yield path
+    for name in folder.iterdir():
+        name.unlink()
+    path.write_bytes(good)
+    answer(client, "DROP TABLE damaged")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_action_is_told_with_its_table(client: Client, log: Path, damage: str) -> None:
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    log.write_text("".join(json.dumps(a) + "\n" for a in DAMAGES[damage](actions)))
+    for text in (
+        "SELECT count(*), max(s) FROM damaged",
+        "INSERT INTO damaged VALUES (1, 'x')",
+        "DESCRIBE DETAIL damaged",
+    ):
+        told = outcome(client, text)
+        if text.startswith("SELECT"):
+            assert isinstance(told, RemoteError)
+            assert "damaged" in str(told)
+        assert not any(word in str(told) for word in ("INTERNAL_ERROR", "WORKER_LOST"))
+
+
+@pytest.mark.parametrize("name", ["²" * 20 + ".json", "٣" * 20 + ".json", "x.json", "²" * 20 + ".checkpoint.parquet"])
+def test_names_that_only_look_like_versions_are_none(client: Client, log: Path, name: str) -> None:
+    log.with_name(name).write_text("{}")
+    assert answer(client, "SELECT count(*) AS n FROM damaged") == [{"n": 100}]
+    answer(client, "INSERT INTO damaged VALUES (100, 'x')")
+    assert answer(client, "SELECT count(*) AS n FROM damaged") == [{"n": 101}]
+
+
+@pytest.mark.parametrize("annotated", [True, False])
+@pytest.mark.parametrize("vector", [True, False])
+def test_bytes_that_are_no_text_are_told(client: Client, log: Path, annotated: bool, vector: bool) -> None:
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (path,) = log.parent.parent.glob("*.parquet")
+    values = pa.array([b"\xff\xfe"] * 100)
+    texts = pa.Array.from_buffers(pa.string(), 100, values.buffers()) if annotated else values
+    pq.write_table(pa.table({"id": pa.array(range(100)), "s": texts}), path)
+    if vector:
+        actions = with_vector(ROWS_1_AND_5)(actions)
+    actions = changed("add", size=path.stat().st_size, stats='{"numRecords": 100}')(actions)
+    log.write_text("".join(json.dumps(a) + "\n" for a in actions))
+    for text in ("SELECT max(s) FROM damaged", "SELECT upper(s), length(s) FROM damaged", "SELECT * FROM damaged"):
+        told = outcome(client, text)
+        assert isinstance(told, RemoteError)
+        assert "FAILED_READ_FILE" in str(told) and path.name in str(told), told
+    assert answer(client, "SELECT count(id) AS n FROM damaged") == [{"n": 98 if vector else 100}]
+
+
+def test_a_file_with_other_types_is_told(client: Client, log: Path) -> None:
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    log.write_text(
+        "".join(
+            json.dumps(a) + "\n" for a in schema('{"type":"array","elementType":"long","containsNull":true}')(actions)
+        )
+    )
+    told = outcome(client, "SELECT size(id) FROM damaged")
+    assert isinstance(told, RemoteError)
+    assert any(word in str(told) for word in ("UNSUPPORTED_DATATYPE", "FAILED_READ_FILE"))
