@@ -97,13 +97,13 @@ def _protocol(spec: object) -> Protocol | None:
     """A protocol action; None unless it has the protocol's types."""
     if not isinstance(spec, dict):
         return None
-    versions = [spec.get("minReaderVersion"), spec.get("minWriterVersion")]
+    reader, writer = spec.get("minReaderVersion"), spec.get("minWriterVersion")
     features = [spec.get("readerFeatures") or [], spec.get("writerFeatures") or []]
-    if not all(isinstance(v, int) for v in versions) or not all(isinstance(names, list) for names in features):
+    if not isinstance(reader, int) or not isinstance(writer, int):
         return None
-    if not all(isinstance(name, str) for names in features for name in names):
+    if not all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in features):
         return None
-    return Protocol(*versions, *map(frozenset, features))
+    return Protocol(reader, writer, *map(frozenset, features))
 
 
 def _in_commit_ms(root: str, version: int) -> int:
