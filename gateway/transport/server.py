@@ -15,7 +15,7 @@ import threading
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from gateway.errors import ConfigError, ServerError
 from gateway.observability import Throttle, gauge, log
@@ -68,6 +68,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _head_bytes: int | None = None  # of the head that is being read, as far as its lines are whole; None within a body
     _half_head_bytes = 0  # that have come since it began
     _head_timer: asyncio.TimerHandle | None = None
+    _unanswered: tuple[RequestResponseCycle, ...] = ()  # requests before the last one
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -78,6 +79,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._hang_up()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
@@ -98,6 +100,8 @@ class BoundedProtocol(HttpToolsProtocol):
         upgrades = self.parser.should_upgrade()
         if upgrades and (self.parser.get_method() == b"CONNECT" or any(name in _BODY for name, _ in self.headers)):
             raise _TooMuchError("a body with an upgrade")
+        before = (*self._unanswered, self.cycle)
+        self._unanswered = tuple(c for c in before if c is not None and not c.response_complete)
         super().on_headers_complete()
         if upgrades:
             self.cycle.keep_alive = False
@@ -117,8 +121,17 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         super().send_400_response(msg)
-        if self.cycle is not None:
-            self.cycle.disconnected = True  # what still answers a request before it has nobody to write to
+        self._hang_up()
+
+    def eof_received(self) -> None:
+        """The peer sends no more: the transport closes itself behind this."""
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        """Requests that are still being answered have nobody to write to; of those in a row the parser knows the last."""
+        for cycle in (*self._unanswered, self.cycle):
+            if cycle is not None:
+                cycle.disconnected = True
 
     def _charge(self, size: int) -> None:
         """Count bytes of a head. What this raises within the parser is a bad request."""
