@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -42,8 +43,10 @@ def send(server: Server, data: bytes, hang_up: bool = False, timeout: float = 20
                 peer.shutdown(socket.SHUT_WR)
             while chunk := peer.recv(65536):
                 received += chunk
-        except (ConnectionResetError, BrokenPipeError):
-            pass  # cut while we were still sending: what came before counts
+        except OSError as error:
+            if error.errno not in (errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN):
+                raise
+            # cut while we were still sending: what came before counts
         return received
 
 
