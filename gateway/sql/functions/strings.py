@@ -19,6 +19,7 @@ from gateway.sql.functions.lowerings import (
     kernel,
     less_than,
     native,
+    not_null,
     raise_row,
     same_type,
     text,
@@ -281,8 +282,7 @@ def _levenshtein(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     distance = bound.fn("levenshtein", INT, *args[:2])
     if len(args) == 2:
         return distance
-    unknown = bound.op("OR", BOOLEAN, bound.is_null(args[0]), bound.is_null(args[1]))
-    return bound.case(INT, (unknown, bound.null(INT)), (at_most(distance, args[2]), distance), otherwise=integer(-1))
+    return bound.case(INT, (at_most(distance, args[2]), distance), (not_null(distance), integer(-1)))
 
 
 def _chr(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

@@ -11,7 +11,7 @@ from gateway.sql.functions.fold import fold
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.nodes import Call, Cast, Expr
-from gateway.sqltypes import ArrayType, DataType, MapType, StructType
+from gateway.sqltypes import VOID, ArrayType, DataType, MapType, StructType
 
 _NESTED = (ArrayType, MapType, StructType)
 
@@ -54,6 +54,10 @@ def _value(e: Expr, t: DataType, context: Context) -> Any:
 
 def _entries(args: Sequence[Expr], t: MapType, context: Context) -> list[tuple[Any, Any]]:
     keys = [_value(k, t.key, context) for k in args[::2]]
-    if not keys or any(k is None or isinstance(k, (float, list, dict)) for k in keys) or len(set(keys)) != len(keys):
+    if (
+        t.key == VOID
+        or any(k is None or isinstance(k, (float, list, dict)) for k in keys)
+        or len(set(keys)) != len(keys)
+    ):
         raise _NoConstantError
     return list(zip(keys, [_value(v, t.value, context) for v in args[1::2]], strict=True))

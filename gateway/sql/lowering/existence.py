@@ -179,17 +179,16 @@ class _Existence:
         """A place where the value counts."""
         if not _has_subquery(e):
             return e
+        e = _truth(e) or e
         if isinstance(e, Subquery):
             return self._value_of(self._entered(e))
         if isinstance(e, Call) and e.fn == "not":
             arg = e.args[0]
-            if isinstance(arg, Subquery) and arg.kind == "in" and arg.nullable:
+            if isinstance(arg, Subquery) and arg.kind == "in" and arg.nullable and not _is_null_asked(arg):
                 return self._not_in(self._entered(arg))
             pushed = _negated(arg)
             if pushed is not None:
                 return self.value(pushed)
-        if isinstance(e, Call) and e.fn in _TELLS_NULL and any(map(_may_be_unknown, e.args)) and not _asks_truth(e):
-            raise unsupported("telling NULL from false in the result of IN (subquery)", e.span)
         return rebuilt(e, self.value)
 
     # ------------------------------------------------------------------------------------------------------ subqueries
@@ -210,8 +209,12 @@ class _Existence:
             here = tuple(_substituted(v, {c.id: c for c in e.outer}) for v in values)
             if e.kind == "scalar":
                 return here[0]
+            if _is_null_asked(e):
+                return Lit(BOOLEAN, True, None)
             term = _all(tuple(Call(BOOLEAN, e.nullable, "=", pair) for pair in zip(e.args, here, strict=True)))
             return Call(BOOLEAN, False, "coalesce", (term, _FALSE)) if term.nullable else term
+        if e.kind == "in" and _is_null_asked(e):
+            return Case(BOOLEAN, True, ((self._exists(replace(e, args=())), Lit(BOOLEAN, True, None)),), _FALSE)
         if e.kind == "in":
             return self._exists(self._matching(e))
         return self._single(e) if e.outer else self._free(e)
@@ -371,6 +374,8 @@ def _check_join(e: Expr, kind: str) -> None:
         _check_scalar(e, "a join condition")
     if kind not in ("inner", "cross") and isinstance(e, Call) and e.fn == "not" and _may_be_unknown(e):
         raise unsupported("NOT IN (subquery) with NULLs in the condition of an outer join", e.span)
+    if isinstance(e, Call) and e.fn in _TELLS_NULL and any(map(_may_be_unknown, e.args)):
+        raise unsupported("telling NULL from false in the result of IN (subquery) of a join's condition", e.span)
     for child in children(e):
         _check_join(child, kind)
 
@@ -440,8 +445,34 @@ def _may_be_unknown(e: Expr) -> bool:
     return isinstance(e, Subquery) and e.kind == "in" and e.nullable
 
 
-def _asks_truth(e: Call) -> bool:
-    return e.fn == "<=>" and any(isinstance(a, Lit) and a.value is True for a in e.args)
+def _is_null_asked(e: Subquery) -> bool:
+    """Whether it is NULL IN (subquery), of which Spark knows that it is NULL or false before it looks at rows."""
+    if e.kind != "in" or e.outer or len(e.args) != 1:
+        return False
+    value = e.args[0]
+    while isinstance(value, b.Cast):
+        value = value.arg
+    return isinstance(value, Lit) and value.value is None
+
+
+def _truth(e: Expr) -> Expr | None:
+    """IN or NOT IN (subquery), which Spark makes of ``IN … = false`` and ``NOT (NOT IN …)`` before it looks at rows."""
+    if isinstance(e, Subquery):
+        return e if _may_be_unknown(e) else None
+    if isinstance(e, Call) and e.fn == "not":
+        inner = _truth(e.args[0])
+        return _inverse(inner) if inner is not None else None
+    if not isinstance(e, Call) or e.fn not in ("=", "in") or len(e.args) != 2:
+        return None
+    asked, constant = e.args if isinstance(e.args[1], Lit) else reversed(e.args)
+    inner = _truth(asked)
+    if inner is None or not isinstance(constant, Lit) or constant.value is None:
+        return None
+    return inner if constant.value else _inverse(inner)
+
+
+def _inverse(e: Expr) -> Expr:
+    return e.args[0] if isinstance(e, Call) and e.fn == "not" else _not(e)
 
 
 def _not(e: Expr) -> Expr:
