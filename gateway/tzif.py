@@ -40,10 +40,23 @@ class Periods:
     until: int | None
 
 
+# Regions that became links in release 2024b, which Java has; older files of this system hold rules of their own.
+_LINKS = {
+    "CET": "Europe/Brussels",
+    "MET": "Europe/Brussels",
+    "EET": "Europe/Athens",
+    "WET": "Europe/Lisbon",
+    "EST5EDT": "America/New_York",
+    "CST6CDT": "America/Chicago",
+    "MST7MDT": "America/Denver",
+    "PST8PDT": "America/Los_Angeles",
+}
+
+
 @lru_cache(maxsize=64)
 def periods(key: str) -> Periods:
     """The periods of the zone with the IANA name `key`, which exists."""
-    starts, offsets, footer = _listed(_content(key))
+    starts, offsets, footer = _listed(_content(_LINKS.get(key, key)))
     names_and_rules = footer.split(",")
     if len(names_and_rules) != 3:
         return _in_micros(starts, offsets, None)

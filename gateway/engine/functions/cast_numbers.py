@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.engine.functions import RowError
+from gateway.floats import float_text
 from gateway.instants import MICROS_PER_DAY, MICROS_PER_SECOND, Zone, ints, to_instant, to_local
 from gateway.sqltypes import (
     BIGINT,
@@ -200,11 +201,13 @@ def _decimal_of_floats(array: pa.Array, target: DecimalType, error: Callable[[An
     if (scaled < 1e12).all() and (scaled < 10.0**target.precision - 1).all():
         whole = (np.sign(np.where(void, 0.0, values)) * np.floor(scaled + 0.5)).astype(np.int64)
         for row in np.flatnonzero(~sure):
-            whole[row] = int(decimal_of(Decimal(repr(float(values[row]))), target).scaleb(target.scale, EXACT))
+            whole[row] = int(
+                decimal_of(Decimal(float_text(float(values[row]), 53)), target).scaleb(target.scale, EXACT)
+            )
         whole_decimals = with_nulls(whole, void, pa.int64()).cast(pa.decimal128(38, 0))
         return Converted(unscaled_to_decimal(whole_decimals, target))
     doubles = with_nulls(values, void, pa.float64())
-    return Converted(*each(doubles, target.arrow(), lambda v: decimal_of(Decimal(repr(v)), target)), error)
+    return Converted(*each(doubles, target.arrow(), lambda v: decimal_of(Decimal(float_text(v, 53)), target)), error)
 
 
 def unscaled_to_decimal(whole: pa.Array, target: DecimalType) -> pa.Array:

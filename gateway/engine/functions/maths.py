@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.distinct import per_distinct, scalar, vectorised
+from gateway.floats import float_text
 from gateway.sqltypes import BIGINT, INT, DecimalType
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
@@ -91,7 +92,9 @@ def round_double(spec: UdfSpec) -> Kernel:
     def slow(x: float) -> float:
         if not math.isfinite(x):
             return x
-        return float(Decimal(repr(x)).quantize(Decimal(1).scaleb(-digits), rounding=_MODES[mode], context=_EXACT))
+        return float(
+            Decimal(float_text(x, 53)).quantize(Decimal(1).scaleb(-digits), rounding=_MODES[mode], context=_EXACT)
+        )
 
     def kernel(value: pa.Array) -> pa.Array:
         x, nulls = _floats(value)

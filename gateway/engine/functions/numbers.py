@@ -10,6 +10,7 @@ import numpy as np
 
 from gateway.engine.functions import RowError
 from gateway.engine.functions.distinct import scalar
+from gateway.floats import float_text
 
 _WIDE = Context(prec=800)
 _FIGURES = 400  # no number of ours has more decimals than that: what is asked for beyond are zeros
@@ -19,38 +20,17 @@ MAX_WIDTH = 1 << 24  # characters that one number or text may be padded to
 
 def java_double(value: float) -> str:
     """java.lang.Double.toString: plain from 1e-3 up to 1e7, else ``d.dddE±n``."""
-    return _java_text(repr(value), value)
+    return float_text(value, 53)
 
 
 def java_float(value: float) -> str:
     """java.lang.Float.toString of a 32-bit float held in a Python float."""
-    return _java_text(str(np.float32(value)), value)
+    return float_text(value, 24)
 
 
 def shortest_decimal(value: float, *, single: bool = False) -> Decimal:
     """The decimal that Java's text of a double (or 32-bit float) denotes."""
-    return Decimal(str(np.float32(value)) if single else repr(value))
-
-
-def _java_text(text: str, value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    sign, digits, exponent = Decimal(text).as_tuple()
-    if not any(digits):
-        return "-0.0" if sign else "0.0"
-    figures = "".join(map(str, digits)).rstrip("0") or "0"
-    point = len(digits) + int(exponent)  # digits before the decimal point
-    if -3 < point <= 7:
-        if point <= 0:
-            body = "0." + "0" * -point + figures
-        else:
-            whole, rest = figures[:point].ljust(point, "0"), figures[point:]
-            body = f"{whole}.{rest or '0'}"
-    else:
-        body = f"{figures[0]}.{figures[1:] or '0'}E{point - 1}"
-    return "-" + body if sign else body
+    return Decimal(float_text(value, 24 if single else 53))
 
 
 def grouped(value: Decimal, places: int, rounding: str = ROUND_HALF_EVEN) -> str:
@@ -79,7 +59,8 @@ def format_number(value: Any, places: int, single: bool) -> str | None:
             return "NaN"
         if math.isinf(value):
             return "∞" if value > 0 else "-∞"
-        value, places = Decimal(repr(float(np.float32(value))) if single else repr(value)), min(places, _DOUBLE_PLACES)
+        digits = float_text(float(np.float32(value)) if single else value, 53)
+        value, places = Decimal(digits), min(places, _DOUBLE_PLACES)
     return grouped(Decimal(value), places)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from gateway import instants
 from gateway.errors import Span, UserError, unsupported
+from gateway.floats import float_text
 from gateway.sql.functions.casts import (
     parse_date,
     parse_timestamp,
@@ -280,25 +281,8 @@ def _signed(text: str) -> tuple[int, str]:
 
 
 def java_double(value: float, single: bool = False) -> str:
-    """Java's Double.toString (Float.toString with `single`): the shortest digits that give the value back."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0:
-        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
-    text = str(np.float32(value)) if single else repr(value)
-    sign, digits, exponent = Decimal(text).as_tuple()
-    assert isinstance(exponent, int)
-    figures = "".join(map(str, digits)).rstrip("0") or "0"
-    point = len(digits) + exponent
-    prefix = "-" if sign else ""
-    if -3 < point <= 7:
-        if point <= 0:
-            return f"{prefix}0.{'0' * -point}{figures}"
-        whole, fraction = figures[:point].ljust(point, "0"), figures[point:]
-        return f"{prefix}{whole}.{fraction or '0'}"
-    return f"{prefix}{figures[0]}.{figures[1:] or '0'}E{point - 1}"
+    """Java's Double.toString (Float.toString with `single`)."""
+    return float_text(value, 24 if single else 53)
 
 
 def date_text(days: int) -> str:

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.engine.functions import RowError, row_error_in
-from gateway.engine.functions.cast_text import java_digits, java_text, one_float_text
 from gateway.engine.functions.casts import caster
 from gateway.engine.functions.intervals import interval_text, parse_interval
 from gateway.errors import UnsupportedError
+from gateway.floats import float_text, java_digits, java_text
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -142,7 +142,7 @@ def test_what_spark_would_convert_is_refused_and_never_null(
 def test_whole_columns_print_as_their_values_one_by_one(values: list[float], type_: DataType) -> None:
     column = pa.array(values).cast(type_.arrow(), safe=False)
     bits = 53 if type_ == DOUBLE else 24
-    expected = [one_float_text(v, bits) for v in column.to_pylist()]
+    expected = [float_text(v, bits) for v in column.to_pylist()]
     assert caster(type_, STRING)(column).to_pylist() == expected
 
 
