@@ -135,6 +135,42 @@ def interval_field(spec: UdfSpec) -> Kernel:
     return kernel
 
 
+@implementation("far_part")
+def far_part(spec: UdfSpec) -> Kernel:
+    """A field of dates and wall clock times of any year, as date_part counts it; params: (field,)."""
+    field, is_date = spec.params[0], spec.args[0] == DATE
+
+    def kernel(a: pa.Array) -> pa.Array:
+        values = ints(a)
+        days = values if is_date else values // MICROS_PER_DAY
+        return with_nulls(_field(field, days, 0 if is_date else values % MICROS_PER_DAY), nulls(a), pa.int32())
+
+    return kernel
+
+
+_CLOCK = {"hour": (MICROS_PER_HOUR, 24), "minute": (MICROS_PER_MINUTE, 60), "second": (MICROS_PER_SECOND, 60)}
+
+
+def _field(field: str, days: Ints, time: Ints | int) -> Ints:
+    if field in _CLOCK:
+        unit, most = _CLOCK[field]
+        clock: Ints = np.asarray(time) // unit % most + np.zeros_like(days)
+        return clock
+    year, month, day = fields_of(days)
+    thursday = days - (days + 3) % 7 + 3
+    values: dict[str, Ints] = {
+        "year": year,
+        "quarter": (month + 2) // 3,
+        "month": month,
+        "day": day,
+        "doy": days - month_starts((year - 1970) * 12) + 1,
+        "week": (thursday - month_starts((fields_of(thursday)[0] - 1970) * 12)) // 7 + 1,
+        "dow": (days + 4) % 7,
+        "isodow": (days + 3) % 7 + 1,
+    }
+    return values[field]
+
+
 @implementation("year_of_week")
 def year_of_week(spec: UdfSpec) -> Kernel:
     """ISO year that the date's week belongs to."""

@@ -43,6 +43,8 @@ class Names:
             return expr.arg.name
         if isinstance(expr, Call) and expr.fn == "_null_item":
             return self._item(expr)
+        if isinstance(expr, Call) and expr.fn == "_array_field" and expr.shown is not None:
+            return expr.shown
         return self.text(expr)
 
     def text(self, e: Expr) -> str:

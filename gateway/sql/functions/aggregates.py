@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import BOUNDED, Context, Function, Lower, Site, bind_call, coerce_args, make, param
 from gateway.sql.typed.coerce import coerced, implicit_type
 from gateway.sql.typed.keys import key
-from gateway.sql.typed.nodes import Agg, AggFn, Expr, Lit, SortKey
+from gateway.sql.typed.nodes import Agg, AggFn, Call, Expr, Lit, SortKey
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -134,7 +135,31 @@ def _bind_approx_count(function: Function, site: Site) -> Expr:
         raise site.wrong_count("[1, 2]")
     if site.args[0].type == VOID or has_map(site.args[0].type):
         raise site.mismatch(0, "any type but MAP")
+    if len(site.args) == 2:
+        _check_deviation(site)
     return make(function, site, site.args, BIGINT, False)
+
+
+def _check_deviation(site: Site) -> None:
+    """The relative deviation of approx_count_distinct: a literal that Spark makes a sketch of."""
+    given = site.args[1]
+    if not isinstance(given, Lit) or given.value is None or given.type.name not in ("DOUBLE", "DECIMAL"):
+        raise UserError(
+            "_LEGACY_ERROR_TEMP_1104",
+            "The second argument should be a double literal.",
+            span=site.span_of(1),
+            sqlstate="42K09",
+        )
+    deviation = float(given.value)
+    if not 0.0001 <= deviation < 1.106:
+        raise refused(Call(BIGINT, False, site.shown, (), span=site.span_of(1)), f"{site.shown} to within {deviation}")
+    if math.ceil(2.0 * math.log2(1.106 / deviation)) < 4:
+        raise UserError(
+            "FAILED_FUNCTION_CALL",
+            f"Failed preparing of the function `{site.shown}` for call. Please, double check function's arguments.",
+            span=site.span,
+            sqlstate="38000",
+        )
 
 
 def _approx_count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:

@@ -7,31 +7,36 @@ from gateway.sql.functions.collections import array_of, check_count, has_map, ud
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
-from gateway.sql.typed.coerce import coerced, implicit_type, least_common_of, least_common_type, plain
+from gateway.sql.typed.coerce import (
+    coerced,
+    holds_string,
+    implicit_type,
+    least_common_of,
+    plain,
+    shared_type,
+)
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit
+from gateway.sql.typed.walk import has_columns
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
     DATE,
-    DOUBLE,
-    FLOAT,
     INT,
+    SMALLINT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    TINYINT,
     VOID,
     ArrayType,
     DataType,
-    DecimalType,
     IntervalType,
     StructField,
     StructType,
     array,
     interval,
     is_datetime,
-    is_fractional,
     is_integral,
-    is_numeric,
     struct,
 )
 
@@ -45,34 +50,17 @@ def _diff_types(site: Site, left: DataType, right: DataType) -> UserError:
     )
 
 
-def shared_type(a: DataType, b: DataType, wider: bool = False) -> DataType | None:
-    """Spark's tightest common type (`wider`: a decimal may grow): no string becomes a number, an integer may become FLOAT."""
-    if a == b or VOID in (a, b):
-        return b if a == VOID else a
-    if _has_string(a) != _has_string(b):
-        return None
-    if is_numeric(a) and is_numeric(b):
-        if isinstance(a, DecimalType) or isinstance(b, DecimalType):
-            common = least_common_type(a, b)
-            return common if wider or (common in (a, b) and not is_fractional(a) and not is_fractional(b)) else None
-        return FLOAT if FLOAT in (a, b) and DOUBLE not in (a, b) else least_common_type(a, b)
-    return least_common_type(a, b)
-
-
-def _has_string(t: DataType) -> bool:
-    return t == STRING or any(_has_string(c) for c in t.children())
-
-
 def _with_value(site: Site, value_at: int = 1) -> tuple[Expr, ...]:
     """(array, …, value): both brought to the common element type."""
     base = site.args[0]
     value = site.args[value_at]
     t = plain(base.type)
-    if t == VOID:
-        t = array(plain(value.type))
-    if not isinstance(t, ArrayType):
+    if t == VOID and site.shown in ("array_insert", "array_remove"):
+        raise _diff_types(site, t, value.type)
+    seeks = site.shown in ("array_contains", "array_position")
+    if not isinstance(t, ArrayType) and not (t == VOID and seeks):
         raise site.mismatch(0, "ARRAY")
-    if value.type == VOID and site.shown not in ("array_append", "array_prepend", "array_insert"):
+    if not isinstance(t, ArrayType) or (value.type == VOID and site.shown == "array_contains"):
         raise UserError(
             "DATATYPE_MISMATCH.NULL_TYPE", f"Null typed values cannot be used as arguments of `{site.shown}`.",
             span=site.span_of(value_at),
@@ -126,7 +114,7 @@ def _bind_extend(function: Function, site: Site) -> Expr:
 def _bind_insert(function: Function, site: Site) -> Expr:
     check_count(site, 3)
     args = list(_with_value(site, 2))
-    if plain(args[1].type) == BIGINT or implicit_type(args[1].type, (INT,)) is None:
+    if args[1].type not in (TINYINT, SMALLINT, INT):
         raise site.mismatch(1, "INT")
     args[1] = coerced(args[1], INT)
     return make(function, site, tuple(args), array(array_of(args[0]).element), args[0].nullable or args[1].nullable)
@@ -176,8 +164,16 @@ def _bind_sort_array(function: Function, site: Site) -> Expr:
         raise site.wrong_count("[1, 2]")
     t = _one_array(site, ordered=True)
     flag = site.args[1] if len(site.args) == 2 else Lit(BOOLEAN, False, True)
-    if flag.type != BOOLEAN:
+    if flag.type not in (BOOLEAN, VOID):
         raise site.mismatch(1, "BOOLEAN")
+    flag = coerced(flag, BOOLEAN)
+    if has_columns(flag) or (isinstance(flag, Call) and flag.shown == "equal_null"):
+        raise UserError(
+            "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
+            f'Cannot resolve "{site.shown}" due to data type mismatch: the input `ascendingOrder` should be a foldable '
+            '"BOOLEAN" expression.',
+            span=site.span_of(1),
+        )
     return make(function, site, (site.args[0], flag), t, site.args[0].nullable or flag.nullable)
 
 
@@ -203,9 +199,7 @@ def _bind_two_arrays(function: Function, site: Site) -> Expr:
     for index, t in enumerate(types):
         if not isinstance(t, ArrayType) and t != VOID:
             raise site.mismatch(index, "ARRAY")
-    common = least_common_of(types)
-    if VOID not in types and _has_string(types[0]) != _has_string(types[1]):
-        common = None
+    common = None if VOID in types or holds_string(types[0]) != holds_string(types[1]) else least_common_of(types)
     if not isinstance(common, ArrayType):
         raise UserError(
             "DATATYPE_MISMATCH.BINARY_ARRAY_DIFF_TYPES",
@@ -232,7 +226,7 @@ def _bind_join(function: Function, site: Site) -> Expr:
     if implicit_type(t.element, (STRING,)) is None:
         raise site.mismatch(0, "ARRAY<STRING>")
     texts = coerced(site.args[0], array(STRING, t.contains_null))
-    rest = coerce_args(Function(function.name, tuple(param(STRING) for _ in site.args[1:])), _tail(site))
+    rest = coerce_args(Function(function.name, tuple(param("text") for _ in site.args[1:])), _tail(site))
     args = (texts, *rest)
     return make(function, site, args, STRING, any(a.nullable for a in args))
 
@@ -257,8 +251,10 @@ def _bind_flatten(function: Function, site: Site) -> Expr:
 
 def _bind_repeat(function: Function, site: Site) -> Expr:
     check_count(site, 2)
-    value = site.args[0]
-    (count,) = coerce_args(Function(function.name, (param(INT),)), _tail(site))
+    value, given = site.args
+    if given.type not in (INT, VOID):
+        raise site.mismatch(1, "INT")
+    count = coerced(given, INT)
     return make(function, site, (value, count), array(value.type, value.nullable), count.nullable)
 
 

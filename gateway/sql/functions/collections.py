@@ -8,7 +8,7 @@ from gateway.errors import UserError
 from gateway.sql.functions.lowerings import literal, refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, bind_call, coerce_args, make, param
-from gateway.sql.typed.coerce import coerced, implicit_type, least_common_of, least_common_type, plain
+from gateway.sql.typed.coerce import coerced, least_common_of, plain, shared_type
 from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,
@@ -201,17 +201,22 @@ def _bind_element_at(function: Function, site: Site) -> Expr:
     base, at = site.args
     t = plain(base.type)
     if isinstance(t, ArrayType):
-        if not (is_integral(at.type) and at.type != BIGINT) and at.type != VOID:
+        if not is_integral(at.type) or at.type == BIGINT:
             raise site.mismatch(1, "INT")
         raises = function.name == "element_at"
         nullable = item_nullable(base, at, raises=raises, first=1)
         return make(function, site, (base, coerced(at, INT)), t.element, nullable)
     if isinstance(t, MapType):
-        key = implicit_type(at.type, (t.key,))
-        common = least_common_type(at.type, t.key)
-        if key is None or common != t.key:
-            raise site.mismatch(1, t.key.sql)
-        return make(function, site, (base, coerced(at, t.key)), t.value, True)
+        common = shared_type(t.key, plain(at.type))
+        if common is None:
+            raise UserError(
+                "DATATYPE_MISMATCH.MAP_FUNCTION_DIFF_TYPES",
+                f'Input to `{site.shown}` should have been "MAP" followed by a value with same key type, but it\'s '
+                f'["{t.sql}", "{at.type.sql}"].',
+                span=site.span,
+            )
+        base = coerced(base, map_of(common, t.value, t.value_contains_null))
+        return make(function, site, (base, coerced(at, common)), t.value, True)
     raise site.mismatch(0, "ARRAY or MAP")
 
 

@@ -200,6 +200,8 @@ def _equal_null(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 def _bind_assert(function: Function, site: Site) -> Expr:
     _counted(site, 1, 2)
+    if site.args and site.args[0].type == STRING:
+        raise site.mismatch(0, "BOOLEAN")
     args = coerce_args(Function("assert_true", (param(BOOLEAN), param("string")), optional=1), site)
     return make(function, site, args, VOID, True)
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from gateway import instants
 from gateway.errors import UserError
+from gateway.sql.functions.fold import from_civil
 from gateway.sql.functions.intervals import folded_add
+from gateway.sql.functions.lowerings import at_most, both, either, engine_cast, equals, raises
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, nullable_of, param
 from gateway.sql.typed.coerce import can_cast, coerced, plain
@@ -61,11 +63,28 @@ def wall_clock(arg: Expr, context: Context) -> Expr:
 # -------------------------------------------------------------------------------------------------------------- fields
 
 
+# The years that the engine's calendar reaches; for what is beyond, its date_part is NULL.
+_FIRST_DAY, _LAST_DAY = from_civil(-262142, 1, 1), from_civil(262141, 12, 31)
+
+
+def _within_calendar(moment: Expr) -> Expr:
+    """Whether the engine knows the fields of a date or timestamp."""
+    units, size = (INT, 1) if moment.type == DATE else (BIGINT, instants.MICROS_PER_DAY)
+    number = engine_cast(moment, units)
+    return both(
+        at_most(bound.lit(_FIRST_DAY * size, units), number), at_most(number, bound.lit(_LAST_DAY * size, units))
+    )
+
+
 def _part(field: str, plus: int = 0) -> Lower:
     """A field by date_part, which counts from 0 where `plus` is 1."""
 
     def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-        part: Expr = bound.fn("date_part", INT, _text(field), wall_clock(args[0], context), nullable=call.nullable)
+        moment = wall_clock(args[0], context)
+        part: Expr = bound.fn("date_part", INT, _text(field), moment, nullable=call.nullable)
+        if not (isinstance(moment, Lit) and moment.value is None):
+            far = bound.udf("far_part", INT, moment, params=(field,), nullable=call.nullable)
+            part = bound.case(INT, (_within_calendar(moment), part), otherwise=far)
         if plus:
             part = bound.op("+" if plus > 0 else "-", INT, part, Lit(INT, False, abs(plus)), nullable=call.nullable)
         return part if call.type == INT else bound.cast(part, call.type)
@@ -310,17 +329,16 @@ def _bind_parsed(function: Function, site: Site) -> Expr:
     t = plain(args[0].type)
     parse = len(args) == 2 and t == STRING
     if not parse and t != target:
-        nullable = bool(is_try)
+        # a decimal may be beyond all timestamps, which Spark forgets
+        nullable = is_try and isinstance(t, DecimalType)
         args[0] = Cast(target, nullable or coerced(args[0], target).nullable, args[0], implicit=True, is_try=is_try)
-    nullable = is_try or any(a.nullable for a in args)
+    nullable = (is_try and parse) or any(a.nullable for a in args)
     return make(function, site, tuple(args), target, nullable, ("parse" if parse else "cast",))
 
 
 def _parsed(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if call.data[0] == "cast":
-        if len(args) == 2 and args[1].nullable:
-            return bound.case(call.type, (bound.not_(bound.is_null(args[1])), args[0]))
-        return args[0]
+        return args[0]  # the pattern is not looked at
     is_try = call.fn.startswith("try_")
     between = TIMESTAMP if call.type == DATE else call.type
     function = "try_to_date" if call.type == DATE else "try_to_timestamp"
@@ -362,7 +380,7 @@ def _bind_unix(function: Function, site: Site) -> Expr:
     if not args:
         args = (Call(TIMESTAMP, False, "current_timestamp", (), "current_timestamp"),)
     full = Site(site.name, (*args, pattern)[:2] if len(args) < 2 else args, site.context, site.span, site.spans)
-    typed = Function(function.name, (param(*_PARSED), param(STRING)))
+    typed = Function(function.name, (param("text", *_PARSED[1:]), param("text")))
     done = coerce_args(typed, full)
     return make(function, site, done, BIGINT, nullable_of(Function(function.name), done))
 
@@ -383,10 +401,7 @@ def _unix(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
         stamp = bound.udf(
             "cast", TIMESTAMP, stamp, params=(context.time_zone, False), nullable=call.nullable, raises=True
         )
-    seconds = bound.udf("epoch_units", BIGINT, stamp, params=(instants.MICROS_PER_SECOND,), nullable=call.nullable)
-    if t != STRING and args[1].nullable:
-        return bound.case(BIGINT, (bound.not_(bound.is_null(args[1])), seconds))
-    return seconds
+    return bound.udf("epoch_units", BIGINT, stamp, params=(instants.MICROS_PER_SECOND,), nullable=call.nullable)
 
 
 def _from_unixtime(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -397,8 +412,21 @@ def _from_unixtime(call: Call, args: tuple[Expr, ...], context: Context) -> Expr
     )
 
 
+def _without_text(site: Site, expected: str) -> Site:
+    """The call, unless its argument is a STRING, which Spark casts to no number here."""
+    if len(site.args) == 1 and plain(site.args[0].type) == STRING:
+        raise site.mismatch(0, expected)
+    return site
+
+
+def _bind_epoch(function: Function, site: Site) -> Expr:
+    """timestamp_millis, timestamp_micros."""
+    args = coerce_args(Function(function.name, (param("integral"),)), _without_text(site, "INTEGRAL"))
+    return make(function, site, args, TIMESTAMP, args[0].nullable)
+
+
 def _bind_timestamp_seconds(function: Function, site: Site) -> Expr:
-    args = coerce_args(Function(function.name, (param("numeric"),)), site)
+    args = coerce_args(Function(function.name, (param("numeric"),)), _without_text(site, "NUMERIC"))
     nullable = args[0].nullable or plain(args[0].type) in (FLOAT, DOUBLE)
     return make(function, site, args, TIMESTAMP, nullable)
 
@@ -417,6 +445,33 @@ def _timestamp_seconds(call: Call, args: tuple[Expr, ...], context: Context) -> 
 def _bind_date_trunc(function: Function, site: Site) -> Expr:
     args = coerce_args(Function(function.name, (param(STRING), param(TIMESTAMP))), site)
     return make(function, site, args, TIMESTAMP, True)
+
+
+_YEARLY = ("YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MM", "MON", "WEEK")
+_DAILY = (*_YEARLY, "DAY", "DD", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
+
+
+def _cut(call: Call, unit: Expr, cut: Expr, units: tuple[str, ...]) -> Expr:
+    """`cut` if its unit is one of `units`; else NULL, whatever the moment is."""
+    if isinstance(unit, Lit):
+        known = isinstance(unit.value, str) and unit.value.upper() in units
+        return cut if known else bound.null(call.type)
+    if not raises(cut):
+        return cut
+    upper = bound.fn("upper", STRING, unit)
+    known_unit = equals(upper, _text(units[0]))
+    for other in units[1:]:
+        known_unit = either(known_unit, equals(upper, _text(other)))
+    return bound.case(call.type, (known_unit, cut))
+
+
+def _trunc(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    return _cut(call, args[1], bound.udf("trunc", DATE, *args, nullable=call.nullable), _YEARLY)
+
+
+def _date_trunc(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    cut = bound.udf("date_trunc", call.type, *args, params=(context.time_zone,), nullable=call.nullable)
+    return _cut(call, args[0], cut, _DAILY)
 
 
 def _unix_date(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -522,8 +577,8 @@ ROWS: tuple[Function, ...] = (
         returns=DOUBLE,
         lower=kernel("months_between", zoned=True),
     ),
-    Function("trunc", params=(param(DATE), param(STRING)), returns=DATE, nullable="always", lower=kernel("trunc")),
-    Function("date_trunc", bind=_bind_date_trunc, lower=kernel("date_trunc", zoned=True)),
+    Function("trunc", params=(param(DATE), param(STRING)), returns=DATE, nullable="always", lower=_trunc),
+    Function("date_trunc", bind=_bind_date_trunc, lower=_date_trunc),
     Function(
         "make_date",
         params=(param(INT), param(INT), param(INT)),
@@ -580,14 +635,12 @@ ROWS: tuple[Function, ...] = (
     Function("timestamp_seconds", bind=_bind_timestamp_seconds, lower=_timestamp_seconds),
     Function(
         "timestamp_millis",
-        params=(param("integral"),),
-        returns=TIMESTAMP,
+        bind=_bind_epoch,
         lower=kernel("from_epoch", raises=True, params=(1000,)),
     ),
     Function(
         "timestamp_micros",
-        params=(param("integral"),),
-        returns=TIMESTAMP,
+        bind=_bind_epoch,
         lower=kernel("from_epoch", params=(1,)),
     ),
     Function(

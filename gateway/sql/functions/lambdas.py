@@ -5,6 +5,7 @@ A second parameter (the index, the other array, the map's value) becomes a field
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -13,7 +14,8 @@ from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, OpenLambda, Site, make
 from gateway.sql.typed.coerce import coerced, plain
-from gateway.sql.typed.nodes import Call, Expr, Lambda, LambdaVar, Lit
+from gateway.sql.typed.nodes import Call, Expr, Lambda, LambdaVar, Lit, Subquery
+from gateway.sql.typed.walk import nodes
 from gateway.sqltypes import (
     BOOLEAN,
     INT,
@@ -70,6 +72,23 @@ def _condition(site: Site, body: Lambda) -> Lambda:
 def _count(site: Site, expected: int) -> None:
     if len(site.args) != expected:
         raise site.wrong_count(str(expected))
+
+
+def _closed(bind: Callable[[Function, Site], Expr]) -> Callable[[Function, Site], Expr]:
+    """`bind`, with Spark's error for a subquery anywhere in the call."""
+
+    def bound_call(function: Function, site: Site) -> Expr:
+        call = bind(function, site)
+        if any(isinstance(e, Subquery) for e in nodes(call)):
+            raise UserError(
+                "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.HIGHER_ORDER_FUNCTION",
+                "Unsupported subquery expression: Subquery expressions are not supported within higher-order functions. "
+                "Please remove all subquery expressions from higher-order functions and then try the query again.",
+                span=site.span,
+            )
+        return call
+
+    return bound_call
 
 
 def _bind_over_array(function: Function, site: Site) -> Expr:
@@ -224,13 +243,13 @@ def _bind_aggregate(function: Function, site: Site) -> Expr:
 
 
 ROWS: tuple[Function, ...] = (
-    Function("transform", bind=_bind_over_array, lower=_transform),
-    Function("filter", bind=_bind_over_array, lower=_filter),
-    Function("exists", bind=_bind_over_array, lower=_exists),
-    Function("forall", bind=_bind_over_array, lower=_forall),
-    Function("zip_with", bind=_bind_zip_with, lower=_zip_with),
-    Function("map_filter", bind=_bind_over_map, lower=_map_filter),
-    Function("transform_keys", bind=_bind_over_map, lower=_transform_map),
-    Function("transform_values", bind=_bind_over_map, lower=_transform_map),
+    Function("transform", bind=_closed(_bind_over_array), lower=_transform),
+    Function("filter", bind=_closed(_bind_over_array), lower=_filter),
+    Function("exists", bind=_closed(_bind_over_array), lower=_exists),
+    Function("forall", bind=_closed(_bind_over_array), lower=_forall),
+    Function("zip_with", bind=_closed(_bind_zip_with), lower=_zip_with),
+    Function("map_filter", bind=_closed(_bind_over_map), lower=_map_filter),
+    Function("transform_keys", bind=_closed(_bind_over_map), lower=_transform_map),
+    Function("transform_values", bind=_closed(_bind_over_map), lower=_transform_map),
     *(Function(name, bind=_bind_aggregate) for name in ("aggregate", "reduce", "map_zip_with")),
 )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from gateway.errors import UserError
-from gateway.sql.functions.arrays import shared_type
 from gateway.sql.functions.collections import array_of, check_count, has_map, udf_lower
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, make, param
-from gateway.sql.typed.coerce import coerced, least_common_of, plain
+from gateway.sql.typed.coerce import coerced, least_common_of, plain, shared_type
 from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import BOOLEAN, STRING, VOID, ArrayType, MapType, StructField, StructType, array, map_of, struct
 
@@ -59,7 +58,8 @@ def _bind_map_concat(function: Function, site: Site) -> Expr:
             span=site.span,
         )
     common = least_common_of(types) if types else map_of(STRING, STRING, False)
-    if common is None or not isinstance(common, MapType):
+    texts = {(t.key == STRING, t.value == STRING) for t in types if isinstance(t, MapType) and VOID not in t.children()}
+    if common is None or not isinstance(common, MapType) or len(texts) > 1:
         raise site.diff_types()
     args = tuple(coerced(a, common) for a in site.args)
     return make(function, site, args, common, any(a.nullable for a in args))
@@ -107,7 +107,7 @@ ROWS: tuple[Function, ...] = (
     Function("map_contains_key", bind=_bind_contains_key, lower=udf_lower("array_contains")),
     Function(
         "str_to_map",
-        params=(param(STRING), param(STRING), param(STRING)),
+        params=(param("text"), param("text"), param("text")),
         optional=2,
         defaults=(Lit(STRING, False, ","), Lit(STRING, False, ":")),
         returns=map_of(STRING, STRING),

@@ -13,6 +13,7 @@ from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Param, Site, coerce_args, make, param
 from gateway.sql.typed.coerce import accepts, coerced, decimal_for, implicit_type, least_common_of
 from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
+from gateway.sql.typed.walk import has_columns
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -26,6 +27,7 @@ from gateway.sqltypes import (
     VOID,
     DataType,
     DecimalType,
+    IntervalType,
     decimal,
     is_integral,
     is_interval,
@@ -134,7 +136,8 @@ def _bind_round(function: Function, site: Site) -> Expr:
     else:
         if implicit_type(site.args[1].type, [INT]) is None:
             raise site.mismatch(1, "INT")
-        digits, shown = _scale(site, 1), coerced(site.args[1], INT)
+        shown = coerced(site.args[1], INT)
+        digits = _scale(replace(site, args=(value, shown)) if site.args[1].type == STRING else site, 1)
     type_ = rounded_decimal(value_type, digits or 0) if isinstance(value_type, DecimalType) else value_type
     return make(function, site, (value, shown), type_, True, (digits,))
 
@@ -179,12 +182,12 @@ def _bind_ceil(function: Function, site: Site) -> Expr:
             type_ = rounded_decimal(source, 0) if source.scale else source
             return make(function, site, (value,), type_, True, (0,))
         return make(function, site, (value,), BIGINT, True, (0,))
-    digits = _scale(site, 1)
+    digits = _scale(site, 1) if site.args[1].type == INT and not has_columns(site.args[1]) else None
     if digits is None:
         raise UserError(
             "NON_FOLDABLE_ARGUMENT",
             f'The function `{site.shown}` requires the parameter `scale` to be a foldable expression of the type "INT", '
-            "but the actual argument is NULL.",
+            "but the actual argument is another.",
             span=site.span_of(1),
         )
     given = site.args[0].type
@@ -270,6 +273,13 @@ def _bind_shift(function: Function, site: Site) -> Expr:
     return make(function, site, args, args[0].type, any(a.nullable for a in args))
 
 
+def _bind_bit_get(function: Function, site: Site) -> Expr:
+    if len(site.args) == 2 and site.args[0].type == STRING:
+        raise site.mismatch(0, "INTEGRAL")
+    args = coerce_args(Function(function.name, (param("integral"), param(INT))), site)
+    return make(function, site, args, TINYINT, any(a.nullable for a in args))
+
+
 def _bit_get(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.udf("bit_get", TINYINT, *args, raises=True)
 
@@ -293,6 +303,16 @@ def _bind_width_bucket(function: Function, site: Site) -> Expr:
     if len(site.args) != 4:
         raise site.wrong_count("4")
     if any(is_interval(a.type) for a in site.args[:3]):
+        kinds = set()
+        for index, arg in enumerate(site.args[:3]):
+            kind = arg.type if isinstance(arg.type, IntervalType) else implicit_type(arg.type, [DOUBLE])
+            if kind is None:
+                raise site.mismatch(index, "DOUBLE or INTERVAL YEAR TO MONTH or INTERVAL DAY TO SECOND")
+            kinds.add(kind.is_year_month if isinstance(kind, IntervalType) else None)
+        if len(kinds) > 1:
+            raise site.diff_types()
+        if implicit_type(site.args[3].type, [BIGINT]) is None:
+            raise site.mismatch(3, "BIGINT")
         count = coerced(site.args[3], BIGINT)
         return make(function, site, (*site.args[:3], count), BIGINT, True)
     args = coerce_args(Function("width_bucket", (_DOUBLE, _DOUBLE, _DOUBLE, param(BIGINT))), site)
@@ -403,11 +423,13 @@ def _bind_format_number(function: Function, site: Site) -> Expr:
     if len(site.args) != 2:
         raise site.wrong_count("2")
     value, places = site.args
-    if not is_numeric(value.type):
+    if value.type != VOID and not is_numeric(value.type):
         raise site.mismatch(0, "NUMERIC")
-    if places.type not in (INT, STRING):
+    if places.type not in (INT, STRING, VOID):
         raise site.mismatch(1, "INT or STRING")
-    return make(function, site, site.args, STRING, True)
+    value = coerced(value, DOUBLE) if value.type == VOID else value
+    places = coerced(places, INT) if places.type == VOID else places
+    return make(function, site, (value, places), STRING, True)
 
 
 def _bind_random(function: Function, site: Site) -> Expr:
@@ -471,7 +493,7 @@ ROWS: tuple[Function, ...] = (
     ),
     Function("format_number", bind=_bind_format_number, lower=_format_number),
     Function("bit_count", bind=_bind_bit_count, lower=_bit_count),
-    Function("bit_get", (param("integral"), param(INT)), returns=TINYINT, lower=_bit_get, aliases=("getbit",)),
+    Function("bit_get", bind=_bind_bit_get, lower=_bit_get, aliases=("getbit",)),
     Function("shiftleft", bind=_bind_shift, lower=kernel("shiftleft")),
     Function("<<", bind=_bind_shift, lower=kernel("shiftleft")),
     Function("shiftright", bind=_bind_shift, lower=kernel("shiftright")),

@@ -236,6 +236,7 @@ def _bind_approx_percentile(function: Function, site: Site) -> Expr:
     if source is None:
         raise site.mismatch(0, "NUMERIC or DATE or TIMESTAMP or ANSI INTERVAL")
     accuracy: Expr = Lit(INT, False, 10000)
+    shown: Expr = site.args[2] if len(site.args) == 3 else accuracy
     if len(site.args) == 3:
         accuracy = folded(site.args[2])
         if not isinstance(accuracy, Lit):
@@ -252,7 +253,7 @@ def _bind_approx_percentile(function: Function, site: Site) -> Expr:
     type_: DataType = array(source, False) if is_array else source
     value = coerced(site.args[0], source)
     assert isinstance(accuracy, Lit)
-    return make(function, site, (value, site.args[1], accuracy), type_, True, (shares, is_array, accuracy.value))
+    return make(function, site, (value, site.args[1], shown), type_, True, (shares, is_array, accuracy.value))
 
 
 def _approx_percentile(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:

@@ -168,6 +168,8 @@ def _bind_reverse(function: Function, site: Site) -> Expr:
         raise site.wrong_count("1")
     if isinstance(site.args[0].type, ArrayType):
         return make(function, site, site.args, site.args[0].type, site.args[0].nullable)
+    if site.args[0].type == BINARY:
+        raise unsupported("reverse of a BINARY", site.span)
     args = coerce_args(Function("reverse", (param("string"),)), site)
     return make(function, site, args, STRING, args[0].nullable)
 
@@ -261,13 +263,25 @@ def _contains(name: str, impl: str) -> Lower:
     return by_type(native(name), kernel(impl))
 
 
+_OVERLAY = Function(
+    "overlay", (_STRING_OR_BINARY, _STRING_OR_BINARY, param(INT), param(INT)), optional=1, defaults=(integer(-1),)
+)
+
+
+def _bind_overlay(function: Function, site: Site) -> Expr:
+    args = coerce_args(_OVERLAY, site)
+    if args[0].type != args[1].type:
+        raise site.diff_types()
+    return make(function, site, args, args[0].type, any(a.nullable for a in args))
+
+
 def _bind_contains(function: Function, site: Site) -> Expr:
     if len(site.args) != 2:
         raise site.wrong_count("2")
     binary = all(a.type == BINARY for a in site.args)
     kind = param(BINARY) if binary else param("string")
     args = coerce_args(Function(function.name, (kind, kind)), site)
-    return make(function, site, args, BOOLEAN, any(a.nullable for a in args))
+    return make(function, site, args, BOOLEAN, binary or any(a.nullable for a in args))
 
 
 def _replace(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -334,7 +348,7 @@ def _shown_trim(side: str) -> Callable[[Call, list[str]], str]:
 def _bind_mask(function: Function, site: Site) -> Expr:
     if not 1 <= len(site.args) <= 5:
         raise site.wrong_count("[1, 2, 3, 4, 5]")
-    args = list(coerce_args(Function("mask", (param("string"),) * 5, optional=4), site))
+    args = list(coerce_args(Function("mask", (param("text"),) * 5, optional=4), site))
     for i, default in list(enumerate(("X", "x", "n", None), 1))[len(args) - 1 :]:
         args.append(bound.lit(default, STRING) if i < 5 else args[0])
     for i, given in enumerate(args[1:], 1):
@@ -467,14 +481,7 @@ ROWS: tuple[Function, ...] = (
         returns=STRING,
         lower=kernel("substring_index", raises=True),
     ),
-    Function(
-        "overlay",
-        (_STRING_OR_BINARY, _STRING_OR_BINARY, param(INT), param(INT)),
-        optional=1,
-        defaults=(integer(-1),),
-        returns=same_type,
-        lower=kernel("overlay"),
-    ),
+    Function("overlay", bind=_bind_overlay, lower=kernel("overlay")),
     Function(
         "levenshtein",
         (param("string"), param("string"), param(INT)),
@@ -483,13 +490,13 @@ ROWS: tuple[Function, ...] = (
         nullable=lambda args: args[0].nullable or args[1].nullable,
         lower=_levenshtein,
     ),
-    Function("soundex", (param("string"),), returns=STRING, lower=kernel("soundex")),
+    Function("soundex", (param("text"),), returns=STRING, lower=kernel("soundex")),
     Function("ascii", (param("string"),), returns=INT, lower=native("ascii")),
     Function("chr", (param(BIGINT),), returns=STRING, lower=_chr, aliases=("char",)),
     Function("initcap", (param("string"),), returns=STRING, lower=kernel("initcap")),
     Function("mask", bind=_bind_mask, lower=_mask),
     Function("format_string", bind=_bind_format, lower=_format_string, aliases=("printf",)),
     Function("quote", (param("string"),), returns=STRING, nullable="always", lower=kernel("quote")),
-    Function("collation", (param("string"),), returns=STRING, nullable="never", lower=_collation),
+    Function("collation", (param("text"),), returns=STRING, nullable="never", lower=_collation),
     Function("luhn_check", (param("string"),), returns=BOOLEAN, nullable="always", lower=kernel("luhn_check")),
 )

@@ -239,6 +239,8 @@ def coerce_args(function: Function, site: Site) -> tuple[Expr, ...]:
 
 
 def _shown(spec: Accepts) -> str:
+    if spec == "text":
+        return "STRING"
     return spec.upper() if isinstance(spec, str) else spec.sql
 
 

@@ -222,6 +222,25 @@ def least_common_of(types: Iterable[DataType]) -> DataType | None:
     return result
 
 
+def shared_type(a: DataType, b: DataType, wider: bool = False) -> DataType | None:
+    """Spark's tightest common type (`wider`: a decimal may grow): no string becomes a number, an integer may become FLOAT."""
+    if a == b or VOID in (a, b):
+        return b if a == VOID else a
+    if holds_string(a) != holds_string(b):
+        return None
+    if is_numeric(a) and is_numeric(b):
+        if isinstance(a, DecimalType) or isinstance(b, DecimalType):
+            common = least_common_type(a, b)
+            return common if wider or (common in (a, b) and not is_fractional(a) and not is_fractional(b)) else None
+        return FLOAT if FLOAT in (a, b) and DOUBLE not in (a, b) else least_common_type(a, b)
+    return least_common_type(a, b)
+
+
+def holds_string(t: DataType) -> bool:
+    """Whether a type is STRING or has one inside."""
+    return t == STRING or any(holds_string(c) for c in t.children())
+
+
 def comparable_type(a: DataType, b: DataType) -> DataType | None:
     """The type in which comparisons and set operations meet: the least common one, or one structure under other names."""
     return least_common_type(a, b) or _same_structure(plain(a), plain(b))
@@ -373,6 +392,7 @@ CLASSES: dict[str, Callable[[DataType], bool]] = {
     "decimal": lambda t: isinstance(t, DecimalType),
     "fractional": is_fractional,
     "string": is_string,
+    "text": is_string,  # a STRING that nothing is cast to
     "datetime": is_datetime,
     "interval": is_interval,
     "year_month": lambda t: isinstance(t, IntervalType) and t.is_year_month,
@@ -414,6 +434,7 @@ _CLASS_DEFAULTS: dict[str, DataType] = {
     "decimal": decimal(38, 18),
     "fractional": DOUBLE,
     "string": STRING,
+    "text": STRING,
     "datetime": TIMESTAMP,
     "atomic": STRING,
     "any": VOID,
@@ -459,7 +480,9 @@ def cast_nullable(source: DataType, target: DataType, nullable: bool, is_try: bo
     source, target = plain(source), plain(target)
     if source == target:
         return False
-    return not _upcasts(source, target) if is_try else _may_be_null(source, target)
+    if not is_try:
+        return _may_be_null(source, target)
+    return not (can_upcast if is_nested(source) else _upcasts)(source, target)
 
 
 def _may_be_null(source: DataType, target: DataType) -> bool:
