@@ -22,6 +22,8 @@ from gateway.engine.functions.lists import (
 )
 from gateway.instants import ints
 
+_MAX_BYTES = 1 << 31  # that arrays of one batch are repeated to
+
 
 @implementation("arrays_joined")
 def arrays_joined(spec: UdfSpec) -> Kernel:
@@ -100,6 +102,8 @@ def array_repeated(spec: UdfSpec) -> Kernel:
         lengths = np.where(void, 0, np.maximum(ints(count), 0))
         if int(lengths.sum()) > MAX_ELEMENTS:
             raise too_many("array_repeat", int(lengths.max()))
+        if len(value) and int(lengths.sum()) * (value.nbytes / len(value)) > _MAX_BYTES:
+            raise RowError("RESOURCE_EXHAUSTED", "array_repeat makes more than 2 GiB in a batch.")
         index = np.repeat(np.arange(len(value)), lengths)
         return built(lengths, value.take(pa.array(index)), void, spec.returns.arrow())
 

@@ -14,6 +14,7 @@ from gateway.engine.functions.distinct import scalar, vectorised
 from gateway.engine.functions.maths import unhex
 
 MAX_PADDED = 1 << 28
+MAX_REPLACED = 1 << 30
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
@@ -147,6 +148,17 @@ def _joined_list(part: pa.Array, separator: pa.Array) -> pa.Array:
     made = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items)
     text = lists.joined(made, separator)
     return pc.if_else(pa.array([c > 0 for c in counts]), text, pa.scalar(None, pa.string()))
+
+
+@scalar("replace_large")
+def replace_large(value: str, old: str, new: str) -> str:
+    """replace where the result may be too long."""
+    if not old:
+        return value
+    size = len(value.encode()) + value.count(old) * (len(new.encode()) - len(old.encode()))
+    if size > MAX_REPLACED:
+        raise RowError("RESOURCE_EXHAUSTED", f"replace makes a text of more than {MAX_REPLACED} bytes.")
+    return value.replace(old, new)
 
 
 @scalar("split_part")

@@ -43,7 +43,7 @@ class Names:
             return expr.arg.name
         if isinstance(expr, Call) and expr.fn == "_null_item":
             return self._item(expr)
-        if isinstance(expr, Call) and expr.fn == "_array_field" and expr.shown is not None:
+        if isinstance(expr, Call) and expr.fn == "_array_field" and expr.shown is not None and _is_path(expr):
             return expr.shown
         return self.text(expr)
 
@@ -229,6 +229,13 @@ def _against_decimal(e: Call, args: list[str]) -> str | None:
             left, right = (args[0], shown) if place == 0 else (shown, args[1])
             return f"({left} {e.fn} {right})"
     return None
+
+
+def _is_path(e: Expr) -> bool:
+    """Whether this is a column's field, written with dots."""
+    while isinstance(e, Call) and e.fn in ("_field", "_array_field"):
+        e = e.args[0]
+    return isinstance(e, Col)
 
 
 def _uncast(e: Expr) -> Expr:

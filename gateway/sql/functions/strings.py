@@ -85,26 +85,38 @@ def _right(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     )
 
 
+_LONGEST = 1 << 28  # bytes of a text that is made of another, or characters that it is padded to
+
+
+def _bounded(call: Call, length: Expr, made: Expr) -> Expr:
+    """`made`, a text of `length`; an error instead of one that would take gigabytes."""
+    too_long = raise_row(
+        call.type, "RESOURCE_EXHAUSTED", f"{call.shown} makes a text of more than {_LONGEST} characters."
+    )
+    if isinstance(length, Lit):
+        return too_long if isinstance(length.value, int) and length.value > _LONGEST else made
+    return bound.case(call.type, (less_than(bound.lit(_LONGEST, length.type), length), too_long), otherwise=made)
+
+
+_SURELY_SHORT = 64  # what makes no text of gigabytes of one that fits into a batch
+
+
+def _bytes(value: Expr) -> Expr:
+    return bound.cast(bound.fn("octet_length", INT, value), BIGINT)
+
+
 def _repeat(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     source, count = args
-    return bound.fn("repeat", STRING, source, bound.cast(_not_negative(count), BIGINT))
-
-
-_LONGEST = 1 << 28  # characters that a text is padded to
-
-
-def _too_long(call: Call, length: Expr) -> Expr | None:
-    """What is raised instead of a text that would take gigabytes; None unless a constant asks for one."""
-    if not isinstance(length, Lit) or not isinstance(length.value, int) or length.value <= _LONGEST:
-        return None
-    return raise_row(call.type, "RESOURCE_EXHAUSTED", f"{call.shown} makes a text of more than {_LONGEST} characters.")
+    times = bound.cast(_not_negative(count), BIGINT)
+    made = bound.fn("repeat", STRING, source, times)
+    if isinstance(count, Lit) and (count.value is None or count.value <= _SURELY_SHORT):
+        return made
+    return _bounded(call, bound.op("*", BIGINT, _bytes(source), times), made)
 
 
 def _space(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    too_long = _too_long(call, args[0])
-    if too_long is not None:
-        return too_long
-    return bound.fn("repeat", STRING, text(" "), bound.cast(_not_negative(args[0]), BIGINT))
+    made = bound.fn("repeat", STRING, text(" "), bound.cast(_not_negative(args[0]), BIGINT))
+    return _bounded(call, args[0], made)
 
 
 def _elt(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -209,11 +221,9 @@ def _pad(name: str) -> Lower:
         source, length, pad = args
         if call.type == BINARY:
             return bound.udf(f"binary_{name}", BINARY, source, length, pad)
-        too_long = _too_long(call, length)
-        if too_long is not None:
-            return too_long
         # a negative length makes DataFusion panic
-        return bound.fn(name, STRING, source, bound.cast(_not_negative(length), BIGINT), pad)
+        made = bound.fn(name, STRING, source, bound.cast(_not_negative(length), BIGINT), pad)
+        return _bounded(call, length, made)
 
     return lower
 
@@ -285,7 +295,13 @@ def _bind_contains(function: Function, site: Site) -> Expr:
 
 
 def _replace(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    return bound.fn("replace", STRING, *args)
+    source, _, new = args
+    made = bound.fn("replace", STRING, *args)
+    if isinstance(new, Lit) and (new.value is None or len(new.value.encode()) <= _SURELY_SHORT):
+        return made
+    most = bound.op("*", BIGINT, _bytes(source), _bytes(new))
+    large = bound.udf("replace_large", STRING, *args, nullable=call.nullable, raises=True)
+    return bound.case(STRING, (less_than(bound.lit(_LONGEST, BIGINT), most), large), otherwise=made)
 
 
 def _split_part(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
