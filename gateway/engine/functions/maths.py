@@ -52,7 +52,14 @@ _real("sec", lambda x: 1.0 / np.cos(x))
 _real("expm1", np.expm1)
 _real("rint", np.rint)
 _real("hypot", np.hypot)
-_real("signum", lambda x: np.where((x == 0.0) | np.isnan(x), x, np.copysign(1.0, x)))
+
+
+def _signum(x: Floats) -> Floats:
+    sign: Floats = np.where((x == 0.0) | np.isnan(x), x, np.copysign(1.0, x))
+    return sign
+
+
+_real("signum", _signum)
 
 
 def _power(x: Floats, y: Floats) -> Floats:
