@@ -190,3 +190,9 @@ def array_extreme(spec: UdfSpec) -> Kernel:
         return lists.values.take(pa.array(np.where(void, 0, place), mask=void))
 
     return kernel
+
+
+@implementation("wrapped_int")
+def wrapped_int(spec: UdfSpec) -> Kernel:
+    """The lower 32 bits of whole numbers, as Java's intValue takes them."""
+    return lambda a: with_nulls(ints(a).astype(np.int32), nulls(a), pa.int32())

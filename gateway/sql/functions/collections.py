@@ -196,6 +196,19 @@ def _bind_get(function: Function, site: Site) -> Expr:
     return make(function, site, args, array_of(args[0]).element, item_nullable(args[0], args[1], raises=False))
 
 
+def _lower_item(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    index = args[1]
+    if isinstance(index, bound.Udf) and index.impl == "cast" and index.args[0].type == BIGINT and _is_implicit(call):
+        # Spark takes the lower 32 bits of a BIGINT that it does not cast
+        index = bound.udf("wrapped_int", INT, index.args[0], nullable=index.nullable)
+    return bound.udf("array_item", call.type, args[0], index, nullable=call.nullable, raises=True)
+
+
+def _is_implicit(call: Call) -> bool:
+    index = call.args[1]
+    return isinstance(index, Cast) and index.implicit
+
+
 def _bind_element_at(function: Function, site: Site) -> Expr:
     check_count(site, 2)
     base, at = site.args
@@ -269,7 +282,7 @@ ROWS: tuple[Function, ...] = (
     Function("map", bind=_bind_map, lower=_lower_map),
     Function("named_struct", bind=_bind_named_struct, lower=_lower_struct),
     Function("_field", kind="operator", lower=_lower_field),
-    Function("_array_item", kind="operator", lower=udf_lower("array_item", raises=True)),
+    Function("_array_item", kind="operator", lower=_lower_item),
     Function("_map_item", kind="operator", lower=udf_lower("map_item")),
     Function("_null_item", kind="operator", lower=literal(None)),
     Function("_array_field", kind="operator", lower=_lower_array_field),

@@ -13,6 +13,7 @@ from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, nullable_of, param
 from gateway.sql.typed.coerce import can_cast, coerced, plain
 from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
+from gateway.sql.typed.walk import has_columns
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -136,6 +137,13 @@ def _bind_extract(function: Function, site: Site) -> Expr:
     first = site.args[0]
     if first.type.name not in ("STRING", "VOID"):
         raise site.mismatch(0, "STRING")
+    if has_columns(first) and function.name != "extract":
+        raise UserError(
+            "NON_FOLDABLE_ARGUMENT",
+            f'The function `{site.shown}` requires the parameter `field` to be a foldable expression of the type "STRING", '
+            "but the actual argument is a non-foldable.",
+            span=site.span_of(0),
+        )
     name = (
         None if isinstance(first, Cast) and isinstance(first.arg, Lit) and first.arg.value is None else site.constant(0)
     )
