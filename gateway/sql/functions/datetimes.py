@@ -404,8 +404,7 @@ def _unix(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
             nullable=call.nullable,
             raises=True,
         )
-    elif t != TIMESTAMP:
-        # the wall clock of DATE and TIMESTAMP_NTZ is read in the session's zone
+    elif t == DATE:  # its midnight in the session's zone; the wall clock of TIMESTAMP_NTZ is taken for UTC
         stamp = bound.udf(
             "cast", TIMESTAMP, stamp, params=(context.time_zone, False), nullable=call.nullable, raises=True
         )
