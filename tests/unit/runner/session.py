@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from gateway.engine.base import Finished, MetadataCall, Planned, SessionChange, SessionState, Statement
+from gateway.errors import GatewayError
 from gateway.jobs import Parameter
 from gateway.runner import Runner
 
@@ -96,3 +98,12 @@ class Session:
             case _:
                 raise AssertionError(change.kind)
         self.state = replace(self.state, settings=settings, views=views)
+
+
+def refused(session: Session, text: str) -> GatewayError:
+    """The error of a statement, which leaves the session as it was."""
+    before = session.state
+    with pytest.raises(GatewayError) as caught:
+        session.run(text)
+    assert session.state == before
+    return caught.value

@@ -14,7 +14,7 @@ import pytest
 from gateway.errors import GatewayError, UnsupportedError
 from tests.unit.runner.session import Session
 
-DATA = Path(__file__).parents[2] / "data" / "store-assignment.csv"
+DATA = Path(__file__).parents[3] / "data" / "store-assignment.csv"
 # Statement by column of the table.
 TEXTS = {
     "position": "INSERT INTO {t} SELECT {value} AS c",

@@ -1,0 +1,118 @@
+"""DESCRIBE: columns and rows as Spark 4.2 and Databricks answer (Databricks' names where the two differ), and every refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.runner.session import Session, refused
+
+DESCRIBED = [("col_name", "string", False), ("data_type", "string", False), ("comment", "string", True)]
+T_ROWS: list[tuple[str, str, str | None]] = [
+    ("id", "int", "key"),
+    ("Name", "string", None),
+    ("p", "date", None),
+    ("# Partition Information", "", ""),
+    ("# col_name", "data_type", "comment"),
+    ("p", "date", None),
+]
+DESCRIBED_COLUMN = [("info_name", "string", False), ("info_value", "string", False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "rows"),
+    [
+        ("DESCRIBE TABLE t", DESCRIBED, T_ROWS),
+        ("DESC main.shop.t", DESCRIBED, T_ROWS),
+        ("DESCRIBE tv", DESCRIBED, [("a", "int", None), ("b", "string", None)]),
+        ("DESCRIBE EXTENDED tv", DESCRIBED, [("a", "int", None), ("b", "string", None)]),
+        (
+            "DESCRIBE t NAME",
+            DESCRIBED_COLUMN,
+            [("col_name", "Name"), ("data_type", "string"), ("comment", "NULL")],
+        ),
+        ("DESCRIBE t t.id", DESCRIBED_COLUMN, [("col_name", "id"), ("data_type", "int"), ("comment", "key")]),
+        ("DESCRIBE tv a", DESCRIBED_COLUMN, [("col_name", "a"), ("data_type", "int"), ("comment", "NULL")]),
+        (
+            "DESCRIBE EXTENDED t id",
+            DESCRIBED_COLUMN,
+            [
+                ("col_name", "id"),
+                ("data_type", "int"),
+                ("comment", "key"),
+                *(
+                    (k, "NULL")
+                    for k in ["min", "max", "num_nulls", "distinct_count", "avg_col_len", "max_col_len", "histogram"]
+                ),
+            ],
+        ),
+        (
+            "DESCRIBE QUERY SELECT 1 AS a, 'x' AS b, CAST(NULL AS DECIMAL(10,2)) AS c",
+            DESCRIBED,
+            [("a", "int", None), ("b", "string", None), ("c", "decimal(10,2)", None)],
+        ),
+        ("DESCRIBE SELECT 1", DESCRIBED, [("1", "int", None)]),
+    ],
+)
+def test_answers(shop: Session, text: str, columns: list[Any], rows: list[Any]) -> None:
+    result = shop.run(text)
+    assert result.columns == columns
+    assert result.rows == rows
+    assert result.planned.is_query
+    assert not result.planned.writes
+    assert result.finished.modified_rows is None
+
+
+def test_describe_extended(shop: Session) -> None:
+    rows = shop.rows("DESCRIBE TABLE EXTENDED t")
+    assert rows[: len(T_ROWS)] == T_ROWS
+    assert rows[len(T_ROWS) : len(T_ROWS) + 2] == [("", "", ""), ("# Detailed Table Information", "", "")]
+    facts = {name: value for name, value, _ in rows[len(T_ROWS) + 2 :]}
+    location = facts.pop("Location")
+    assert location.startswith("file:/")
+    assert location.endswith("/shop/t")
+    assert facts == {
+        "Catalog": "main",
+        "Database": "shop",
+        "Table": "t",
+        "Type": "MANAGED",
+        "Comment": "a table",
+        "Provider": "delta",
+        "Table Properties": "[a.b=1,k=v]",
+    }
+
+
+def test_describe_schema_and_catalog(shop: Session) -> None:
+    result = shop.run("DESCRIBE SCHEMA EXTENDED SHOP")
+    assert [c[0] for c in result.columns] == ["database_description_item", "database_description_value"]
+    facts = dict(result.rows)
+    assert facts.pop("Location").endswith("/shop")
+    assert facts == {
+        "Catalog Name": "main",
+        "Namespace Name": "shop",
+        "Comment": "things",
+        "Owner": "",
+        "Properties": "",
+    }
+    assert "Properties" not in dict(shop.rows("DESCRIBE DATABASE shop"))
+    assert dict(shop.rows("DESCRIBE CATALOG samples"))["Catalog Name"] == "samples"
+
+
+@pytest.mark.parametrize(
+    ("text", "condition", "sqlstate"),
+    [
+        ("DESCRIBE nope", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
+        ("DESCRIBE t nope", "UNRESOLVED_COLUMN.WITH_SUGGESTION", "42703"),
+        ("DESCRIBE t other.id", "UNRESOLVED_COLUMN.WITH_SUGGESTION", "42703"),
+        ("DESCRIBE samples.delta_types.all_types c_struct.name", "UNSUPPORTED_FEATURE", "0A000"),
+        ("DESCRIBE SCHEMA nope", "SCHEMA_NOT_FOUND", "42704"),
+        ("DESCRIBE CATALOG nope", "NO_SUCH_CATALOG_EXCEPTION", "42704"),
+        ("DESCRIBE QUERY SELECT nope", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "42703"),
+        ("DESCRIBE HISTORY t", "UNSUPPORTED_FEATURE", "0A000"),
+        ("DESCRIBE t AS JSON", "PARSE_SYNTAX_ERROR", "42601"),
+    ],
+)
+def test_refusals(shop: Session, text: str, condition: str, sqlstate: str) -> None:
+    error = refused(shop, text)
+    assert (error.condition, error.sqlstate) == (condition, sqlstate)
