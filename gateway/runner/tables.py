@@ -21,7 +21,7 @@ from gateway.sql.read.commands import parse_statement
 
 
 class StatementTables:
-    """`sql.resolve.Tables` over the catalogs, under a current catalog and schema."""
+    """`sql.bind.resolve.Tables` over the catalogs, under a current catalog and schema."""
 
     def __init__(
         self,

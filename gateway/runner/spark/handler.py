@@ -1,6 +1,6 @@
 """The handler of the process that owns Spark: statements that the embedded engine handed over, side by side.
 
-The user's own text goes to Spark; only names of tables and parameter markers are respelt (`sql.respell`).
+The user's own text goes to Spark; only names of tables and parameter markers are respelt (`sql.spark.respell`).
 """
 
 from __future__ import annotations
