@@ -147,8 +147,8 @@ _CODINGS = (
     "xchunked",
     "chunked\x0b",
     "\tchunked",
+    *("chunked\r\n ", ",chunked", "chunked;q=0", "chunked\r\nTransfer-Encoding: identity"),
 )
-_CODINGS += ("chunked\r\n ", ",chunked", "chunked;q=0", "chunked\r\nTransfer-Encoding: identity")
 _LINES = (
     *("Expect: 100-continue", "Expect: nothing", "Connection: Upgrade\r\nUpgrade: websocket", "Upgrade: h2c"),
     *("Connection: keep-alive, close, \x7f", "X: y\r\n folded", " X: y", "X : y", ": y", "X", "X: a\0b", "X: a\rb"),

@@ -14,7 +14,7 @@ from gateway.sqltypes import BIGINT, DataType
 def aggregate(writer: BlockWriter, rel: b.Aggregate) -> Block:
     block = writer.opened(rel.input)
     keys = [
-        writer.lowering.where(block.where, e) if block.where and c.id in writer.tested else e
+        writer.guarded(block.where, c, e)
         for c, e in zip(rel.columns, map(writer.lowering.lower, rel.keys), strict=False)
     ]
     columns = rel.columns[len(keys) :]

@@ -11,8 +11,9 @@ import pyarrow as pa
 from gateway.jobs import UdfSpec
 from gateway.sql.lowering.engine_text import ExpressionText, balanced, quoted
 from gateway.sql.lowering.expressions import Lowering
+from gateway.sql.lowering.reads import tested_columns
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.nodes import Expr, Rel
+from gateway.sql.typed.nodes import Col, Expr, Rel
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +105,22 @@ class BlockWriter(ExpressionText):
         self.column_casts: dict[int, int] = {}
         self.over: str | None = None
         self.fresh = 0  # ids of columns made here, counting down
-        self.tested: set[int] = set()  # columns that conditions read
+        self.root: Rel | None = None  # of the statement that is written
+        self._tested: set[int] | None = None  # columns that conditions read, once somebody asks
 
     def block(self, rel: Rel) -> Block:
         """The block that computes `rel`."""
         return self.rules[type(rel)](self, rel)
+
+    def guarded(self, kept: Sequence[Expr], column: Col, expr: Expr) -> Expr:
+        """`expr`, which fails only where the conjuncts `kept` hold if a condition above reads its column: the engine may test
+        that before it filters.
+        """
+        if not kept or not self.lowering.raises(expr):
+            return expr
+        if self._tested is None:
+            self._tested = tested_columns(self.root) if self.root is not None else set()
+        return self.lowering.where(kept, expr) if column.id in self._tested else expr
 
     def alias(self, prefix: str) -> str:
         self.aliases += 1

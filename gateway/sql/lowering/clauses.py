@@ -26,9 +26,7 @@ def project(writer: BlockWriter, rel: b.Project) -> Block:
     for column, expr in zip(rel.columns, exprs, strict=True):
         if column.id in writer.needed:
             writer.casts = 0
-            if kept and column.id in writer.tested:  # the engine may test it before it filters
-                expr = writer.lowering.where(kept, expr)
-            block.items.append((column.id, writer.expr(expr)))
+            block.items.append((column.id, writer.expr(writer.guarded(kept, column, expr))))
             writer.column_casts[column.id] = writer.casts
     writer.envs.pop()
     return block

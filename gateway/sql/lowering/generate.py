@@ -10,7 +10,6 @@ from __future__ import annotations
 from gateway.sql.lowering import aggregates, clauses, joins, sources, unnest, windows
 from gateway.sql.lowering.blocks import BlockWriter, Generated, Rule
 from gateway.sql.lowering.expressions import Lowering
-from gateway.sql.lowering.reads import tested_columns
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Rel
 
@@ -23,7 +22,7 @@ class Generator(BlockWriter):
 
     def statement(self, rel: Rel) -> Generated:
         """The text for `rel`, output columns named c0..cn in its order."""
-        self.tested = tested_columns(rel)
+        self.root = rel
         block = self.block(rel)
         names = [(c.id, f"c{i}") for i, c in enumerate(rel.columns)]
         text = self.select(block, names)
