@@ -401,11 +401,12 @@ def _name_problem(column: Column, names: Any) -> str | None:
             return f"the column {column.name} is spelt differently in a file"
         return None
     held = names[column.physical]
-    if isinstance(held, dict) != bool(column.children) and held != pa.null():
+    is_nested = isinstance(held, dict) and bool(held)
+    if is_nested != bool(column.children) and held != pa.null():
         return f"the column {column.name} has another type in a file"
     if isinstance(held, pa.DataType) and pa.types.is_binary(held) and pa.types.is_string(column.type.arrow()):
         return f"the text column {column.name} is bytes in a file"
-    for child in column.children if isinstance(held, dict) else ():
+    for child in column.children if is_nested else ():
         problem = _name_problem(child, held)
         if problem:
             return problem

@@ -134,11 +134,11 @@ def mutant(rng: random.Random, calls: Sequence[bytes]) -> bytes:
 
 
 # Lines that requests get in addition, and what their bodies are sent as: {size} is the right length.
-_LENGTHS = (
+_LENGTHS: tuple[str, ...] = (
     *("{size}", "0", "-1", "+{size}", "{size}, {size}", "{size},1", "0x10", "1e1", "", " {size} ", "\xb2", "9" * 5000),
     *("16777217", "18446744073709551615", "18446744073709551616", "{size}\r\nContent-Length: 0"),
 )
-_CODINGS = (
+_CODINGS: tuple[str, ...] = (
     "chunked",
     "Chunked",
     "chunked, chunked",
