@@ -91,17 +91,17 @@ _FILES = tuple(tuple(file.splitlines()) for file in _ROWS.strip().split("\n\n"))
 
 
 def make_tables(session: Session) -> tuple[Table, ...]:
-    """`m1` of several files and `m2` of two, with the same columns."""
+    """`m1` of several files, `m2` of two, and `m3` in partitions, with the same columns."""
     text = ", ".join(f"{name} {type_.upper()}" for name, type_ in COLUMNS)
-    for name, files in (("m1", _FILES), ("m2", _FILES[:2])):
-        session.execute(f"CREATE TABLE {name} ({text})")
+    for name, files, clause in (("m1", _FILES, ""), ("m2", _FILES[:2], ""), ("m3", _FILES, " PARTITIONED BY (f, dt, n)")):
+        session.execute(f"CREATE TABLE {name} ({text}){clause}")
         for rows in files:
             # CAST of what VALUES makes NULL and of decimals: the columns' types, whatever the row.
             cells = ", ".join(f"CAST(c{i} AS {type_.upper()})" for i, (_, type_) in enumerate(COLUMNS))
             names = ", ".join(f"c{i}" for i in range(len(COLUMNS)))
             values = ", ".join(f"({row})" for row in rows)
             session.execute(f"INSERT INTO {name} SELECT {cells} FROM VALUES {values} AS v({names})")
-    return tuple(Table(name, COLUMNS) for name in ("m1", "m2"))
+    return tuple(Table(name, COLUMNS) for name in ("m1", "m2", "m3"))
 
 
 # ----------------------------------------------------------------------------------------------------------------- ways
@@ -209,7 +209,8 @@ class Checks:
         name, _ = random.choice(COLUMNS)
         word = random.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
         both = [*one, *(Column(f"b.{n}", t) for n, t in COLUMNS)]
-        return f"m1 AS a {word} m2 AS b ON a.{name} = b.{name}", both
+        left, right = random.choice((("m1", "m2"), ("m1", "m3"), ("m3", "m2"), ("m3", "m3")))
+        return f"{left} AS a {word} {right} AS b ON a.{name} = b.{name}", both
 
     def predicate(self, random: Random, columns: list[Column]) -> str:
         """A condition that raises for no row."""

@@ -178,7 +178,7 @@ class Names:
         """The frame with its bounds; offset functions show theirs as Spark resolves it."""
         if isinstance(fn, Call) and fn.fn in ("lag", "lead") and len(fn.args) > 1:
             offset = self.text(fn.args[1])
-            if fn.fn == "lag":
+            if fn.fn == "lag" and offset != "0":
                 offset = offset.removeprefix("-") if offset.startswith("-") else f"-{offset}"
             return f"ROWS BETWEEN {offset} FOLLOWING AND {offset} FOLLOWING"
         compared = order[0].expr.type if frame.unit == "RANGE" and order else None
