@@ -98,7 +98,11 @@ class ScanPlan:
             [Watch((f.path for f in self._files), self._within)] if self.reader in (NATIVE, MIXED) else []
         )
         if self.reader == EMPTY:
+            # Not as a table of no rows: of a constant over one the engine's statistics have the sum 0 (DataFusion 55).
             ctx.register_record_batches(name, [[_empty(self.schema)]])
+            nothing = ctx.table(name).filter(datafusion.lit(False))
+            ctx.deregister_table(name)
+            ctx.register_view(name, nothing)
             return
         frame = self._dataset(ctx, self._files) if self.reader == DATASET else self._native(ctx)
         ctx.register_view(name, frame)

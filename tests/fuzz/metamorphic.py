@@ -93,7 +93,11 @@ _FILES = tuple(tuple(file.splitlines()) for file in _ROWS.strip().split("\n\n"))
 def make_tables(session: Session) -> tuple[Table, ...]:
     """`m1` of several files, `m2` of two, and `m3` in partitions, with the same columns."""
     text = ", ".join(f"{name} {type_.upper()}" for name, type_ in COLUMNS)
-    for name, files, clause in (("m1", _FILES, ""), ("m2", _FILES[:2], ""), ("m3", _FILES, " PARTITIONED BY (f, dt, n)")):
+    for name, files, clause in (
+        ("m1", _FILES, ""),
+        ("m2", _FILES[:2], ""),
+        ("m3", _FILES, " PARTITIONED BY (f, dt, n)"),
+    ):
         session.execute(f"CREATE TABLE {name} ({text}){clause}")
         for rows in files:
             # CAST of what VALUES makes NULL and of decimals: the columns' types, whatever the row.
