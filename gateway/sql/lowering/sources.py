@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from gateway.sql.lowering.blocks import ArraySource, Block, BlockWriter, ScanUse
 from gateway.sql.lowering.constant_rows import batch_of
 from gateway.sql.lowering.engine_text import quoted
@@ -45,8 +43,8 @@ def values(writer: BlockWriter, rel: b.Values) -> Block:
 def range_(writer: BlockWriter, rel: b.Range) -> Block:
     alias = writer.alias("g")
     if (rel.stop - rel.start) * rel.step <= 0:
-        writer.arrays[alias] = ArraySource(pa.RecordBatch.from_arrays([pa.array([], pa.int64())], ["value"]))
-        return named_apart(writer, alias, alias, {rel.columns[0].id: "value"})
+        source = f'(SELECT CAST(0 AS BIGINT) AS "value" WHERE false) AS {alias}'
+        return named_apart(writer, source, alias, {rel.columns[0].id: "value"})
     source = f"range({rel.start}, {rel.stop}, {rel.step}) AS {alias}"
     return named_apart(writer, source, alias, {rel.columns[0].id: "value"})
 
