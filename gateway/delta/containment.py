@@ -43,10 +43,26 @@ def no_file(path: str) -> ServerError:
     return ServerError("FAILED_READ_FILE", f"{path} is no file.")
 
 
-def check_still_there(folder: str) -> None:
-    """Raise PATH_NOT_ALLOWED if a folder that was resolved has been put elsewhere by a link since."""
-    if os.path.realpath(folder) != folder:
+def check_still_there(folder: str, within: Within = ()) -> None:
+    """Raise PATH_NOT_ALLOWED if a folder that was resolved has been put elsewhere by a link since.
+
+    With `within`, real paths that nobody who is guarded against can exchange, only what is below one of them is looked at.
+    """
+    root = next((r for r in within if is_under(folder, r)), None)
+    if os.path.realpath(folder) != folder if root is None else _has_link(folder, root):
         raise not_allowed(f"The folder {folder}, in whose place there is a link by now,")
+
+
+def _has_link(folder: str, root: str) -> bool:
+    """Whether `folder`, or one between it and `root`, is a link."""
+    while len(folder) > len(root):
+        try:
+            if stat.S_ISLNK(os.lstat(folder).st_mode):
+                return True
+        except OSError:
+            return False  # gone, which whoever opens it will tell
+        folder = os.path.dirname(folder)
+    return False
 
 
 def end_of_link(path: str, within: Within) -> str:

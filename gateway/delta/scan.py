@@ -230,7 +230,7 @@ def _verify(root: str, files: Sequence[DataFile], within: Within) -> bool:
     """Every file must be there with its size, and where it may be; whether none of them is a link."""
     plain = True
     if within != (root,):  # else nobody has resolved it
-        check_still_there(root)
+        check_still_there(root, within)
     check_folders((f.path for f in files), root, within)
     for file in files:
         try:

@@ -129,7 +129,8 @@ class SelectItems:
         if not scope.lateral:
             return None
         windows = self.expressions.windows
-        named = [windows.get(w.args["alias"].name) for w in tree.find_all(exp.Window) if w.args.get("alias")]
+        over = tree.find_all(exp.Window) if windows else ()
+        named = [windows.get(w.args["alias"].name) for w in over if w.args.get("alias")]
         trees = [tree, *(window for window in named if window is not None)]
         parts = [part.name for t in trees for c in t.find_all(exp.Column) for part in c.parts]
         used = {name.lower(): name for name in parts if name.lower() in scope.lateral}
