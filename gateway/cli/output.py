@@ -236,10 +236,8 @@ def texts(column: pa.Array) -> list[str | None]:
 def _json_values(column: pa.Array) -> list[Any]:
     """Values as JSON has them; times that Python's calendar does not reach have their text."""
     type_ = column.type
-    try:
+    with contextlib.suppress(OverflowError, ValueError):
         return [plain(v, type_) for v in column.to_pylist()]
-    except (OverflowError, ValueError):
-        pass
     if pa.types.is_map(type_):
         pairs = [
             (_json_values(v.values.field(0)), _json_values(v.values.field(1))) if v.is_valid else None for v in column
