@@ -130,6 +130,7 @@ class Grouped(Outputs):
     places: dict[int, int] = field(default_factory=dict)  # of the columns found, by identity
     found: list[Col] = field(default_factory=list)  # keeps the identities alive
     place: int = 0
+    sets: bool = False  # over grouping sets
 
     def restart(self) -> None:
         """Before the condition is bound (once more)."""
@@ -150,6 +151,13 @@ class Grouped(Outputs):
             column = None
         if column is None:
             return self.named(parts, span)
+        if (
+            self.sets
+            and not self.depth
+            and any(o.name.lower() == parts[-1].lower() and not o.plain for o in self.items)
+        ):
+            # Spark takes the column where no operand has to be cast, else the item.
+            raise unsupported("a name in HAVING over grouping sets that is both a column and an item", span)
         return self._noted(column)
 
     def _noted(self, expr: Expr) -> Expr:

@@ -256,6 +256,7 @@ class SelectBinder:
         """HAVING: a grouping column wins over an alias of its name, an alias over any other column."""
         outputs = Grouped(self._outputs(items, scope))
         grouping = self.group_by.grouping(scope, items, [], True)
+        outputs.sets = grouping is not None and grouping.sets is not None
         keys = {key(k): k for k in grouping.keys} if grouping is not None else {}
         scope.having = True
         try:
