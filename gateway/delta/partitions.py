@@ -7,7 +7,6 @@ all null) -> folder name (Hive's escapes) -> ``add.path`` (URI-encoded once more
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from gateway import sqltypes as t
 from gateway.errors import UnsupportedError
+from gateway.floats import float_text
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 # Hive's FileUtils.charToEscape; Spark uses the same list.
@@ -73,18 +73,7 @@ def iso_text(value: int, unit: Literal["D", "us"]) -> str | None:
 
 def java_double(value: float, kind: type[np.floating[Any]]) -> str:
     """`Double.toString` (or `Float.toString`) of Java; -0.0 as 0.0, which is what Spark partitions by."""
-    if np.isnan(value):
-        return "NaN"
-    if np.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0:
-        return "0.0"
-    mantissa, _, exponent = np.format_float_scientific(kind(value), unique=True, trim="0").partition("e")
-    power = int(exponent)
-    if -3 <= power < 7:
-        digits = format(Decimal(mantissa).normalize().scaleb(power), "f")
-        return digits if "." in digits else digits + ".0"
-    return f"{mantissa}E{power}"
+    return float_text(0.0 if value == 0 else value, 53 if kind is np.float64 else 24)
 
 
 def folder_name(column: str, text: str | None) -> str:
