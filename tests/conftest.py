@@ -1,3 +1,118 @@
-"""Plugin list; the fixtures are in the fix_*.py files."""
+"""What all tests may ask for: a gateway, a Spark, connections to them, small disks, the corpora."""
 
-pytest_plugins = ["tests.fix_disk", "tests.fix_server", "tests.fix_shared", "tests.fix_spark"]
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.engine.spark import setup
+from tests.conformance.shared import shared_folder
+from tests.live.disk import Disk, SmallDisk
+from tests.live.gateway import Connect, Server, connections, start_server
+from tests.live.spark import Sql, jars, missing, start_with_spark
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One gateway for all tests of a process."""
+    folder = tmp_path_factory.mktemp("gateway")
+    (folder / "files").mkdir()
+    running = start_server(folder, "--allow-path", str(folder / "files"), "--memory-limit", "1GiB")
+    yield running
+    code = running.stop()
+    assert code == 0, f"gateway serve ended with {code}:\n{running.log.read_text()[-4000:]}"
+
+
+@pytest.fixture
+def connect(server: Server) -> Iterator[Connect]:
+    """Opens connections to `server` that are closed after the test."""
+    yield from connections(server)
+
+
+@pytest.fixture
+def cursor(connect: Connect) -> Iterator[Any]:
+    """A cursor of a new connection."""
+    with connect().cursor() as one:
+        yield one
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Disk]:
+    """Mounts file systems of so many MiB on folders; skips the test where nothing can be mounted."""
+    with contextlib.ExitStack() as stack:
+
+        def mount(folder: Path, mebibytes: int) -> SmallDisk:
+            disk = SmallDisk(folder, mebibytes)
+            stack.callback(disk.remove)
+            return disk
+
+        yield mount
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of the corpora; skips the test where it is missing."""
+    folder = shared_folder()
+    if folder is None:
+        pytest.skip("the corpora are not here (set GATEWAY_SHARED)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def spark_here() -> None:
+    """Skips the test where Java, pyspark or the Delta jars are missing."""
+    reason = missing()
+    if reason is not None:
+        pytest.skip(f"no Spark here: {reason}")
+
+
+@pytest.fixture(scope="session")
+def spark(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One classic SparkSession with Delta in the tests' own process."""
+    from gateway.engine.spark import session
+
+    # Short statements on a cold JVM: compiling them costs more than running them.
+    quick = {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    }
+    settings = session.settings(setup.jar_paths(jars()), tmp_path_factory.mktemp("spark"), memory=1 << 30, extra=quick)
+    with warnings.catch_warnings():  # pyspark speaks of pandas, which it only imports
+        warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+        warnings.filterwarnings("ignore", category=DeprecationWarning, module="pyspark")
+        one = session.start("local[2]", settings)
+    yield one
+    one.stop()
+
+
+@pytest.fixture(scope="session")
+def spark_server(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One gateway with Spark for all tests of a process."""
+    folder = tmp_path_factory.mktemp("spark")
+    (folder / "files").mkdir()
+    running = start_with_spark(folder, "--allow-path", str(folder / "files"))
+    yield running
+    code = running.stop()
+    log = running.log.read_text()
+    assert code == 0, f"gateway serve ended with {code}:\n{log[-4000:]}"
+    assert "\tat " not in log and "Caused by:" not in log and "Aborting job" not in log, "Java in the gateway's log"
+
+
+@pytest.fixture
+def spark_connect(spark_server: Server) -> Iterator[Connect]:
+    """Opens connections to `spark_server` that are closed after the test."""
+    yield from connections(spark_server)
+
+
+@pytest.fixture
+def sql(spark_connect: Connect) -> Sql:
+    """Statements on a new connection."""
+    return Sql(spark_connect())

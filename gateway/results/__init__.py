@@ -1,1 +1,1 @@
-
+"""Rows of a result: kept where any offset can be read, encoded as Arrow messages, columnar pages or text."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.protocol.client import Client, RemoteError
-from tests.fix_server import HTTP_PATH, Server
+from tests.live.gateway import HTTP_PATH, Server
 
 ENDLESS = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
 

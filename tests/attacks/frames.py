@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.protocol import codec
 from gateway.thrift_gen.TCLIService import ttypes
-from tests.fix_server import HTTP_PATH
+from tests.live.gateway import HTTP_PATH
 from tests.unit.protocol.recordings import read_recordings
 
 GUID, SECRET = b"G" * 16, b"S" * 16

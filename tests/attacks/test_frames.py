@@ -20,8 +20,8 @@ from gateway.service.api import ExecuteRequest, Handle, MetadataRequest, Operati
 from gateway.sqltypes import INT, StructField, struct
 from tests.attacks.attacker import answer, post, resident_mib, send
 from tests.attacks.frames import GUID, SECRET, http_mutant, made_calls, mutant, recorded_calls
-from tests.fix_server import Server, start_server
-from tests.fix_shared import shared_folder
+from tests.conformance.shared import shared_folder
+from tests.live.gateway import Server, start_server
 from tests.unit.protocol.fake import FakeService, Operation, Script
 
 _SECONDS = 2.0

@@ -21,7 +21,7 @@ import pytest
 
 from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import answer, contents, outcome, put_instead
-from tests.fix_server import Server, start_server
+from tests.live.gateway import Server, start_server
 
 SECRET = 987654321
 FIXED = 3

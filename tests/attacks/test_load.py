@@ -20,7 +20,7 @@ import pytest
 from gateway.protocol.client import Client, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
 from tests.attacks.attacker import ENDLESS, address, answer, cpu_seconds, outcome, resident_mib, workers
-from tests.fix_server import Server, clean_environment, start_server
+from tests.live.gateway import Server, clean_environment, start_server
 
 pytestmark = pytest.mark.heavy
 

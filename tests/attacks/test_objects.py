@@ -13,7 +13,7 @@ import pytest
 
 from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import answer, contents, outcome
-from tests.fix_server import Server
+from tests.live.gateway import Server
 
 VIEW = {
     "format_version": 1,

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import add_action, answer, contents, log_action, outcome, put_instead
-from tests.fix_server import Server
+from tests.live.gateway import Server
 
 SECRET = 987654321
 

@@ -14,7 +14,7 @@ import pytest
 
 from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import answer, outcome
-from tests.fix_server import Server
+from tests.live.gateway import Server
 
 SECONDS = 3.0
 MISSING = ("DELTA_FILE_NOT_FOUND", "FAILED_READ_FILE", "TABLE_OR_VIEW_NOT_FOUND", "PATH_NOT_FOUND", "DELTA_LOG_CORRUPT")

@@ -14,8 +14,8 @@ import pytest
 from tests.attacks.attacker import add_action, contents, log_action, put_instead
 from tests.attacks.test_objects import TABLE, VIEW
 from tests.attacks.test_paths import SECRET, data_file, spellings
-from tests.fix_server import Server
-from tests.fix_spark import Sql
+from tests.live.gateway import Server
+from tests.live.spark import Sql
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

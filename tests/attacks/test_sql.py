@@ -10,7 +10,7 @@ import pytest
 
 from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import answer, outcome
-from tests.fix_server import Server
+from tests.live.gateway import Server
 
 S = "SELECT count(*) AS n FROM range(10) t(a) WHERE "
 

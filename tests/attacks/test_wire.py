@@ -17,7 +17,7 @@ from gateway.protocol import codec
 from gateway.protocol.client import Client, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
 from tests.attacks.attacker import address, answer, outcome, post, resident_mib, send
-from tests.fix_server import HTTP_PATH, Server
+from tests.live.gateway import HTTP_PATH, Server
 
 POST = f"POST {HTTP_PATH} HTTP/1.1\r\nHost: x\r\n"
 OPEN = codec.encode_call("OpenSession", 0, ttypes.TOpenSessionReq(client_protocol_i64=0xA509))

@@ -12,7 +12,7 @@ import pytest
 from databricks.sql import exc
 
 from tests.attacks.attacker import cpu_seconds, workers
-from tests.fix_server import Server, connect_to, start_server
+from tests.live.gateway import Server, connect_to, start_server
 
 ENDLESS = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
 

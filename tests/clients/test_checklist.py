@@ -12,7 +12,7 @@ import pytest
 from gateway.auth.authenticators import token_line
 from gateway.protocol.client import Client, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
-from tests.fix_server import Server, start_server
+from tests.live.gateway import Server, start_server
 
 
 def resident_bytes(pid: int) -> int:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.demo import FOR_SPARK, QUERY
-from tests.fix_server import clean_environment
-from tests.fix_spark import jars
+from tests.live.gateway import clean_environment
+from tests.live.spark import jars
 
 
 def marked(mark: str) -> list[int]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from databricks.sql import exc
 
-from tests.fix_server import Server, connect_to, start_server
+from tests.live.gateway import Server, connect_to, start_server
 
 CASES: tuple[tuple[str, str, str], ...] = (
     # statement, words of the message in this order, SQLSTATE

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.fix_server import HTTP_PATH, Server
 from tests.fuzz.clients.wire import query
+from tests.live.gateway import HTTP_PATH, Server
 
 pytestmark = pytest.mark.heavy
 

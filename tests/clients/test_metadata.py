@@ -14,7 +14,7 @@ from databricks.sql import exc
 
 from gateway.protocol.client import Client, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
-from tests.fix_server import Server
+from tests.live.gateway import Server
 
 I8, I16, I32, TEXT = "tinyint", "smallint", "int", "string"
 TYPES = {

@@ -18,7 +18,7 @@ from gateway.observability import METRICS, Metric
 from gateway.protocol.client import Client, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
 from tests.attacks.attacker import ENDLESS, workers
-from tests.fix_server import Server, start_server
+from tests.live.gateway import Server, start_server
 
 TOKEN = "a-token-of-these-tests"
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

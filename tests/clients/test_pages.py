@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.thrift_gen.TCLIService import ttypes
-from tests.fix_server import Server
 from tests.fuzz.clients.wire import Wire, numbers, query
+from tests.live.gateway import Server
 
 NEXT, PRIOR, RELATIVE, ABSOLUTE, FIRST, LAST = range(6)
 ROWS = 10_001

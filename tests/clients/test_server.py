@@ -20,7 +20,7 @@ from gateway.auth.authenticators import token_line
 from gateway.cli import main
 from gateway.protocol.client import Client, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
-from tests.fix_server import HTTP_PATH, Server, clean_environment, start_server
+from tests.live.gateway import HTTP_PATH, Server, clean_environment, start_server
 
 ENDLESS = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
 

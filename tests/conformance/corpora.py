@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.fix_shared import ROOT, shared_folder
+from tests.conformance.shared import ROOT, shared_folder
 
 #: Verdicts that must not happen; each exception below names its reason.
 WRONG = ("wrong", "order", "type", "name")

@@ -16,7 +16,7 @@ from pathlib import Path
 from gateway.errors import GatewayError, UnsupportedError
 from tests.conformance import corpora
 from tests.conformance.session import Session, open_runner
-from tests.fix_shared import ROOT
+from tests.conformance.shared import ROOT
 from tests.unit.sql import test_hazards
 from tests.unit.sql.bind import test_column_names
 from tests.unit.sql.functions import probe_runner

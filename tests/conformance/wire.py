@@ -18,8 +18,8 @@ from pathlib import Path
 
 from gateway.engine.spark import setup
 from tests.conformance import corpora
-from tests.fix_server import start_server
-from tests.fix_shared import ROOT
+from tests.conformance.shared import ROOT
+from tests.live.gateway import start_server
 
 _RIGHT = ("pass", "pass_error", "name")
 _NAMES = ("spark_function_examples", "spark_golden_dev")

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from gateway.sql.functions import CATALOGUE, SPARK_ONLY
-from tests.fix_shared import ROOT, shared_folder
+from tests.conformance.shared import ROOT, shared_folder
 from tests.fuzz import brackets
 from tests.fuzz.machine import Machine
 from tests.fuzz.signatures import UNSTEADY, learnt

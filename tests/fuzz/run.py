@@ -11,13 +11,13 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 
-from tests.fix_shared import ROOT
-from tests.fix_spark import missing
+from tests.conformance.shared import ROOT
 from tests.fuzz import batches, neighbours, queries, sessions, tables
 from tests.fuzz.embedded import Embedded
 from tests.fuzz.machine import Machine
 from tests.fuzz.spark import Spark
 from tests.fuzz.tally import Tally
+from tests.live.spark import missing
 
 _KEPT = ROOT / ".bench" / "fuzz"
 _SAVED_SECONDS = 30.0

@@ -19,10 +19,10 @@ from gateway.engine.spark.errors import as_gateway_error
 from gateway.jobs import Parameter
 from gateway.sqltypes import StructType
 from tests.conformance.session import Result
-from tests.fix_spark import jars
 from tests.fuzz.embedded import columns_of
 from tests.fuzz.outcome import Outcome
 from tests.fuzz.tree import Case
+from tests.live.spark import jars
 
 # Small plans on few rows: planning them costs more than running them.
 QUICK = {

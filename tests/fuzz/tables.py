@@ -8,7 +8,7 @@ import tarfile
 from pathlib import Path
 from random import Random
 
-from tests.fix_shared import shared_folder
+from tests.conformance.shared import shared_folder
 from tests.fuzz.embedded import Embedded
 from tests.fuzz.relations import Table
 from tests.fuzz.tree import case, query

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fix_spark import Background
+from tests.live.spark import Background
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.fix_server import Server
-from tests.fix_spark import Background, Sql
+from tests.live.gateway import Server
+from tests.live.spark import Background, Sql
 from tests.spark.test_running import COUNTED, SCAN
 from tests.spark.test_types import VALUES, WRITTEN, same
 

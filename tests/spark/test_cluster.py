@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.fix_server import Server, clean_environment, connect_to
-from tests.fix_spark import start_with_spark
+from tests.live.gateway import Server, clean_environment, connect_to
+from tests.live.spark import start_with_spark
 from tests.spark.core import core, dies
 from tests.spark.test_connect import free_port
 

@@ -19,8 +19,9 @@ from databricks.sql import exc
 
 from gateway.engine.spark.session import ENDS, SERVER_GONE
 from gateway.protocol.client import Client
-from tests.fix_server import Server, clean_environment, connect_to
-from tests.fix_spark import Background, Sql, descendants, start_with_spark
+from tests.live.gateway import Server, clean_environment, connect_to
+from tests.live.processes import descendants
+from tests.live.spark import Background, Sql, start_with_spark
 from tests.spark.test_running import COUNTED, SCAN, SPARK
 from tests.spark.test_types import VALUES, WRITTEN, same
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fix_spark import Sql
+from tests.live.spark import Sql
 
 pytestmark = pytest.mark.spark
 

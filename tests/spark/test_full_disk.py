@@ -19,11 +19,12 @@ from gateway.engine.spark.errors import tells_full_disk
 from gateway.pipelines.history import History
 from gateway.pipelines.run import lock_path
 from gateway.pipelines.warehouse import Warehouse
-from tests.fix_disk import Disk
-from tests.fix_jobs import jobs_on
-from tests.fix_pipelines import ROOT, SECONDS, flags, on_one_jvm
-from tests.fix_server import clean_environment, connect_to
-from tests.fix_spark import Sql, eventually, scratch, start_with_spark
+from tests.live.disk import Disk
+from tests.live.gateway import clean_environment, connect_to
+from tests.live.processes import eventually
+from tests.live.spark import Sql, scratch, start_with_spark
+from tests.spark.jobs import jobs_on
+from tests.spark.pipelines import ROOT, SECONDS, flags, on_one_jvm
 
 pytestmark = [
     pytest.mark.spark,

@@ -28,9 +28,9 @@ from gateway.config import Config
 from gateway.pipelines.jobs import tpch
 from gateway.pipelines.jobs.report import Report
 from gateway.pipelines.jobs.verify import verify
-from tests.fix_jobs import Run, jobs_on
-from tests.fix_server import clean_environment
-from tests.fix_spark import jars
+from tests.live.gateway import clean_environment
+from tests.live.spark import jars
+from tests.spark.jobs import Run, jobs_on
 
 pytestmark = [
     pytest.mark.spark,

@@ -11,8 +11,9 @@ import pytest
 
 from gateway.protocol.client import Client
 from gateway.thrift_gen.TCLIService import ttypes
-from tests.fix_server import Server, connect_to
-from tests.fix_spark import Background, Sql, descendants, eventually, start_with_spark
+from tests.live.gateway import Server, connect_to
+from tests.live.processes import descendants, eventually
+from tests.live.spark import Background, Sql, start_with_spark
 from tests.spark.core import core, dies
 from tests.spark.kubernetes import Kubernetes
 from tests.spark.test_loss import alive

@@ -12,8 +12,9 @@ import pytest
 
 from gateway.protocol.client import Client
 from gateway.thrift_gen.TCLIService import ttypes
-from tests.fix_server import Server, connect_to
-from tests.fix_spark import Background, Sql, descendants, eventually, jvm_of, start_with_spark
+from tests.live.gateway import Server, connect_to
+from tests.live.processes import descendants, eventually
+from tests.live.spark import Background, Sql, jvm_of, start_with_spark
 from tests.spark.test_running import COUNTED, SCAN, SPARK, running
 
 pytestmark = pytest.mark.spark

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fix_server import Server
-from tests.fix_spark import Sql
+from tests.live.gateway import Server
+from tests.live.spark import Sql
 
 pytestmark = pytest.mark.spark
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.fix_server import Server, connect_to, start_server
-from tests.fix_spark import jars
+from tests.live.gateway import Server, connect_to, start_server
+from tests.live.spark import jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-objects")]
 _QUICK = (

@@ -22,8 +22,8 @@ import pytest
 from gateway.delta.table import open_snapshot
 from gateway.pipelines.lock import process_start
 from gateway.pipelines.run import lock_path
-from tests.fix_pipelines import ROOT, SECONDS, Ask, flags, on_one_jvm, project
-from tests.fix_server import clean_environment, connect_to, start_server
+from tests.live.gateway import clean_environment, connect_to, start_server
+from tests.spark.pipelines import ROOT, SECONDS, Ask, flags, on_one_jvm, project
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_here"), pytest.mark.xdist_group("spark-pipelines")]
 

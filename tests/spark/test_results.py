@@ -16,8 +16,9 @@ from gateway.engine.spark import arrow_files, rows
 from gateway.errors import ServerError
 from gateway.protocol.client import Client
 from gateway.sqltypes import StructType
-from tests.fix_server import Server
-from tests.fix_spark import Background, Sql, descendants, eventually, jvm_of, scratch, start_with_spark
+from tests.live.gateway import Server
+from tests.live.processes import descendants, eventually
+from tests.live.spark import Background, Sql, jvm_of, scratch, start_with_spark
 
 pytestmark = pytest.mark.spark
 

@@ -12,8 +12,9 @@ from databricks.sql.exc import ServerOperationError
 
 from gateway.protocol.client import Client
 from gateway.thrift_gen.TCLIService import ttypes
-from tests.fix_server import Server
-from tests.fix_spark import Background, Sql, cpu_seconds, eventually, jvm_of, scratch
+from tests.live.gateway import Server
+from tests.live.processes import cpu_seconds, eventually
+from tests.live.spark import Background, Sql, jvm_of, scratch
 
 pytestmark = pytest.mark.spark
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from tests.fix_server import Connect, Server
-from tests.fix_spark import Background, Sql
+from tests.live.gateway import Connect, Server
+from tests.live.spark import Background, Sql
 
 pytestmark = pytest.mark.spark
 

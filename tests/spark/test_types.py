@@ -11,8 +11,8 @@ import pytest
 from gateway.sql.spark.literals import spark_literal
 from gateway.sql.typed.nodes import Lit
 from gateway.sqltypes import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, IntervalType
-from tests.fix_server import Connect
-from tests.fix_spark import Sql
+from tests.live.gateway import Connect
+from tests.live.spark import Sql
 from tests.unit.sql.spark.test_literals import LITERALS
 
 pytestmark = pytest.mark.spark

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fix_server import Server, connect_to
-from tests.fix_spark import Background, Sql, start_with_spark
+from tests.live.gateway import Server, connect_to
+from tests.live.spark import Background, Sql, start_with_spark
 
 pytestmark = pytest.mark.spark
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.fix_server import Server, start_server
 from tests.fuzz.clients import connector, model, shrink, steps
+from tests.live.gateway import Server, start_server
 
 Outcome = tuple[int, Counter[str], str | None]
 

@@ -6,9 +6,9 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-from tests.fix_server import Server, connect_to
 from tests.fuzz.clients.model import LARGE_ROWS, STATEMENTS
 from tests.fuzz.clients.wire import query, text_of
+from tests.live.gateway import Server, connect_to
 
 WAYS = ("one", "many", "many_arrow", "iterate", "all", "all_arrow")
 WEIGHTS = (30, 30, 30, 5, 4, 4)

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from tests.fix_server import Server
 from tests.fuzz.clients import __main__, model, shrink, steps
 from tests.fuzz.clients.steps import NEXT, Ask, Drain, Execute, Fetch, Sequence
 from tests.fuzz.clients.wire import Wire
+from tests.live.gateway import Server
 
 
 def test_raw_sequences(server: Server) -> None:

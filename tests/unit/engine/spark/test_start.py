@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fix_server import clean_environment
+from tests.live.gateway import clean_environment
 
 
 def serve(folder: Path, *flags: str, **environment: str) -> tuple[int, str]:

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.fix_server import clean_environment
-from tests.fix_spark import jars
+from tests.live.gateway import clean_environment
+from tests.live.spark import jars
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 JARS = jars()
 SECONDS = 240
 SPEC = """\

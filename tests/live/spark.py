@@ -1,4 +1,4 @@
-"""A live gateway with Spark as its second engine, shared by all tests of a process."""
+"""A live gateway with Spark as its second engine, and statements on it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import importlib.util
 import os
 import threading
 import time
-import warnings
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pytest
-
 from gateway.engine.spark import setup
-from tests.fix_server import Connect, Server, connect_to, start_server
+from tests.live.gateway import Server, connect_to, start_server
+from tests.live.processes import descendants, eventually
 
 SPARK_SECONDS = 300.0
 
@@ -33,66 +30,9 @@ def missing() -> str | None:
     return "; ".join(found) or None
 
 
-@pytest.fixture(scope="session")
-def spark_here() -> None:
-    """Skips the test where Java, pyspark or the Delta jars are missing."""
-    reason = missing()
-    if reason is not None:
-        pytest.skip(f"no Spark here: {reason}")
-
-
-@pytest.fixture(scope="session")
-def spark(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One classic SparkSession with Delta in the tests' own process."""
-    from gateway.engine.spark import session
-
-    # Short statements on a cold JVM: compiling them costs more than running them.
-    quick = {
-        "spark.sql.shuffle.partitions": "1",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    }
-    settings = session.settings(setup.jar_paths(jars()), tmp_path_factory.mktemp("spark"), memory=1 << 30, extra=quick)
-    with warnings.catch_warnings():  # pyspark speaks of pandas, which it only imports
-        warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
-        warnings.filterwarnings("ignore", category=DeprecationWarning, module="pyspark")
-        one = session.start("local[2]", settings)
-    yield one
-    one.stop()
-
-
 def start_with_spark(folder: Path, *flags: str, master: str = "local[2]") -> Server:
     """A gateway with Spark; Spark itself starts with the first statement that needs it."""
     return start_server(folder, "--spark", master, "--memory-limit", "1GiB", *flags)
-
-
-@pytest.fixture(scope="session")
-def spark_server(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One gateway with Spark for all tests of a process."""
-    folder = tmp_path_factory.mktemp("spark")
-    (folder / "files").mkdir()
-    running = start_with_spark(folder, "--allow-path", str(folder / "files"))
-    yield running
-    code = running.stop()
-    log = running.log.read_text()
-    assert code == 0, f"gateway serve ended with {code}:\n{log[-4000:]}"
-    assert "\tat " not in log and "Caused by:" not in log and "Aborting job" not in log, "Java in the gateway's log"
-
-
-@pytest.fixture
-def spark_connect(spark_server: Server) -> Iterator[Connect]:
-    """Opens connections to `spark_server` that are closed after the test."""
-    opened: list[Any] = []
-
-    def open_one(**arguments: Any) -> Any:
-        opened.append(connect_to(spark_server, **arguments))
-        return opened[-1]
-
-    yield open_one
-    for connection in opened:
-        connection.close()
 
 
 class Sql:
@@ -123,57 +63,12 @@ class Sql:
             return [tuple(row) for row in cursor.fetchall()]
 
 
-@pytest.fixture
-def sql(spark_connect: Connect) -> Sql:
-    """Statements on a new connection."""
-    return Sql(spark_connect())
-
-
-def eventually(condition: Callable[[], object], seconds: float) -> float:
-    """Wait for `condition`; how long it took, in seconds."""
-    start = time.monotonic()
-    while not condition():
-        if time.monotonic() - start > seconds:
-            raise AssertionError(f"did not happen within {seconds} seconds")
-        time.sleep(0.05)
-    return time.monotonic() - start
-
-
-def descendants(pid: int) -> dict[int, str]:
-    """Processes below `pid` that are alive: process id to command line."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-            except OSError:
-                continue  # it has just ended
-            if fields[0] != "Z":
-                children.setdefault(int(fields[1]), []).append(int(entry.name))
-    found: dict[int, str] = {}
-    todo = [pid]
-    while todo:
-        for child in children.get(todo.pop(), []):
-            try:
-                found[child] = Path(f"/proc/{child}/cmdline").read_text().replace("\0", " ")
-            except OSError:
-                continue
-            todo.append(child)
-    return found
-
-
 def jvm_of(server: Server) -> int | None:
     """The process id of the gateway's JVM, None if it has none."""
     below = descendants(server.process.pid).items()
     # Before it, short ones tell their version and write its command.
     java = [pid for pid, line in below if line.split(" ")[0].endswith("java") and "org.apache.spark.deploy" in line]
     return java[0] if java else None
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def scratch(server: Server) -> list[str]:

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 START_SECONDS = 120.0
 HTTP_PATH = "/sql/1.0/warehouses/test"
 
@@ -82,17 +80,6 @@ def start_server(folder: Path, *flags: str, environment: dict[str, str] | None =
     return Server(process, json.loads(ready.read_text())["http"], warehouse, log)
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One gateway for all tests of a process."""
-    folder = tmp_path_factory.mktemp("gateway")
-    (folder / "files").mkdir()
-    running = start_server(folder, "--allow-path", str(folder / "files"), "--memory-limit", "1GiB")
-    yield running
-    code = running.stop()
-    assert code == 0, f"gateway serve ended with {code}:\n{running.log.read_text()[-4000:]}"
-
-
 Connect = Callable[..., Any]
 
 
@@ -111,9 +98,8 @@ def connect_to(server: Server, **arguments: Any) -> Any:
     return sql.connect(**{**settings, **arguments})
 
 
-@pytest.fixture
-def connect(server: Server) -> Iterator[Connect]:
-    """Opens connections to `server` that are closed after the test."""
+def connections(server: Server) -> Iterator[Connect]:
+    """Opens connections to `server` that are closed when the generator is."""
     opened: list[Any] = []
 
     def open_one(**arguments: Any) -> Any:
@@ -123,10 +109,3 @@ def connect(server: Server) -> Iterator[Connect]:
     yield open_one
     for connection in opened:
         connection.close()
-
-
-@pytest.fixture
-def cursor(connect: Connect) -> Iterator[Any]:
-    """A cursor of a new connection."""
-    with connect().cursor() as one:
-        yield one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,16 +48,3 @@ class SmallDisk:
 
 
 Disk = Callable[[Path, int], SmallDisk]
-
-
-@pytest.fixture
-def small_disk() -> Iterator[Disk]:
-    """Mounts file systems of so many MiB on folders; skips the test where nothing can be mounted."""
-    with contextlib.ExitStack() as stack:
-
-        def mount(folder: Path, mebibytes: int) -> SmallDisk:
-            disk = SmallDisk(folder, mebibytes)
-            stack.callback(disk.remove)
-            return disk
-
-        yield mount

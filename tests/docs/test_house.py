@@ -1,0 +1,53 @@
+"""The house keeps its rules as it grows: files stay small, each says what it is, and the tests have the rooms of the code."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "gateway"
+TESTS = ROOT / "tests"
+MOST_LINES = 600
+
+
+def _modules(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*.py") if "thrift_gen" not in p.parts)
+
+
+def _names(paths: list[Path]) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in paths]
+
+
+def test_no_file_outgrows_its_walls() -> None:
+    large = [path for path in _modules(PACKAGE) if len(path.read_text(encoding="utf-8").splitlines()) >= MOST_LINES]
+    assert not large, f"{MOST_LINES} lines and more: {_names(large)}"
+
+
+@pytest.mark.parametrize("folder", [PACKAGE, TESTS], ids=lambda p: p.name)
+def test_the_first_line_says_what_a_file_is(folder: Path) -> None:
+    silent = [
+        path
+        for path in _modules(folder)
+        if path.read_text(encoding="utf-8").strip()
+        and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not silent, f"no first line: {_names(silent)}"
+
+
+def test_unit_tests_have_the_rooms_of_the_code() -> None:
+    rooms = {path.parent.relative_to(TESTS / "unit") for path in (TESTS / "unit").rglob("test_*.py")}
+    strange = sorted(str(room) for room in rooms if not (PACKAGE / room).is_dir())
+    assert not strange, f"tests/unit has {strange}, gateway has not"
+
+
+def test_fixtures_are_where_pytest_looks_for_them() -> None:
+    """A fixture of a module that is neither a test nor a conftest would have to be imported by name."""
+    elsewhere = [
+        path
+        for path in _modules(TESTS)
+        if "@pytest.fixture" in path.read_text(encoding="utf-8")
+        and path.name != "conftest.py"
+        and not path.name.startswith("test_")
+    ]
+    assert not elsewhere, f"fixtures outside of tests and conftest.py: {_names(elsewhere)}"
