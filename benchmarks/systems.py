@@ -105,7 +105,7 @@ class Connector:
 
     name = "gateway, connector"
 
-    def __init__(self, url: str, pid: int) -> None:
+    def __init__(self, url: str, pid: int, *, links: bool = False) -> None:
         from databricks import sql
 
         self.pid: int | None = pid
@@ -115,7 +115,7 @@ class Connector:
             _connection_uri=url + DEFAULT_PATH,
             access_token="none-needed",
             enable_telemetry=False,
-            use_cloud_fetch=False,
+            use_cloud_fetch=links,
         )
         self._cursor = self._connection.cursor()
 

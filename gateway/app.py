@@ -169,8 +169,10 @@ class Gateway:
 
     def _assemble(self, authenticator: AllowAll | StaticTokens) -> None:
         """Service and transport, imported while the first engine process starts on another core."""
+        from gateway.protocol.downloads import Downloads
         from gateway.protocol.handler import HandlerOptions, ThriftHandler, may_wait
         from gateway.protocol.reader import Budget
+        from gateway.results.links import LinkSigner
         from gateway.service.service import GatewayService, ServiceConfig
         from gateway.transport.http import HttpApp, Probes
         from gateway.transport.server import HttpServer
@@ -191,10 +193,13 @@ class Gateway:
             ),
             partial(normalise_setting, spark=config.spark is not None),
         )
+        signer = LinkSigner(config.link_lifetime)
         self._app = HttpApp(
-            ThriftHandler(self._service, HandlerOptions(budget=Budget(size=config.max_request_body))).answer,
+            ThriftHandler(self._service, HandlerOptions(budget=Budget(size=config.max_request_body)), signer).answer,
             authenticator,
             Probes(self._not_ready, self._metrics),
+            download=Downloads(self._service, signer).answer,
+            public_url=config.public_url,
             may_wait=may_wait,
             body_limit=config.max_request_body,
         )

@@ -68,6 +68,8 @@ class Config:
     session_idle: float = 8 * 3600.0
     operation_idle: float = 20 * 60.0
     spool_limit: int = 20 * 1024**3
+    public_url: str | None = None
+    link_lifetime: float = 4 * 3600.0
     max_request_body: int = 16 * 1024**2
     max_statement: int = 1024**2
     drain_timeout: float = 300.0
@@ -142,6 +144,15 @@ def _master(text: str) -> str:
     return text
 
 
+_ORIGINS = re.compile(r"https?://[\w.-]+(:\d{1,5})?|https?://\[[0-9a-fA-F:.]+\](:\d{1,5})?", re.ASCII)
+
+
+def _origin(text: str) -> str:
+    if not _ORIGINS.fullmatch(text.rstrip("/")):
+        raise ValueError(f"'{text}' is not of the form https://NAME or http://NAME:PORT")
+    return text.rstrip("/")
+
+
 def _state_default() -> str:
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(base, "delta-sql-gateway")
@@ -168,6 +179,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("session-idle", _seconds(1), "8h", "a session without requests ends after this time", "TIME"),
     Setting("operation-idle", _seconds(1), "20min", "a result that nobody reads is dropped after this time", "TIME"),
     Setting("spool-limit", _bytes(1024**2), "20GiB", "disk for results that wait to be fetched", "SIZE"),
+    Setting("public-url", _origin, None, "scheme and name in links to results, where a proxy stands before it", "URL"),
+    Setting("link-lifetime", _seconds(60), "4h", "a link to a part of a result may be followed for this time", "TIME"),
     Setting("max-request-body", _bytes(1024), "16MiB", "largest HTTP request body", "SIZE"),
     Setting("max-statement", _bytes(1024), "1MiB", "longest SQL text", "SIZE"),
     Setting("drain-timeout", _seconds(0), "300s", "after SIGTERM, running statements may end within this time", "TIME"),

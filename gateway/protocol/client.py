@@ -226,6 +226,11 @@ class Client:
         self.protocol = answer.serverProtocolVersion
         return self
 
+    @property
+    def session(self) -> Any:
+        """Its TSessionHandle."""
+        return self._session
+
     def close(self) -> None:
         """Close the session and the connection."""
         if self._session is not None:

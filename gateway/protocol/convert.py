@@ -197,8 +197,8 @@ def catalog_from(name: str | None) -> str | None:
     return None if name is None or name.casefold() == "spark" else name
 
 
-def result_options(request: Any, protocol: int, settings: Mapping[str, str]) -> ResultOptions:
-    """What a client can read, from ExecuteStatement and the session.
+def result_options(request: Any, protocol: int, settings: Mapping[str, str], *, links: bool = True) -> ResultOptions:
+    """What a client can read, from ExecuteStatement and the session; `links`: whether it can be given any.
 
     An Arrow type counts as asked for only if its flag is true: Spark's own server reads an absent flag as false. Before
     Spark V5 there are no native types (and no arrowSchema to tell of them), and on Hive's scale no Arrow at all.
@@ -210,7 +210,7 @@ def result_options(request: Any, protocol: int, settings: Mapping[str, str]) -> 
     return _options(
         arrow=bool(request.canReadArrowResult),
         lz4=bool(request.canDecompressLZ4Result),
-        links=bool(request.canDownloadResult),
+        links=links and versions.has_links(protocol) and bool(request.canDownloadResult),
         types=request.useArrowNativeTypes if versions.has_arrow_schema(protocol) else None,
         as_string=merged.get(_TIMESTAMP_AS_STRING, "false").strip().lower() == "true",
     )

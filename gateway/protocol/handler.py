@@ -23,9 +23,10 @@ from typing import Any
 
 from gateway.errors import GatewayError, ProtocolError, ServerError, unsupported
 from gateway.observability import counter, histogram, log
-from gateway.protocol import codec, convert, information, orientation, pages, versions
+from gateway.protocol import clients, codec, convert, information, orientation, pages, versions
 from gateway.protocol.reader import Budget
 from gateway.protocol.writer import Buffer
+from gateway.results.links import LinkSigner
 from gateway.service.api import (
     ExecuteRequest,
     Handle,
@@ -33,12 +34,14 @@ from gateway.service.api import (
     OpenSessionRequest,
     OperationStatus,
     Orientation,
+    Page,
     Principal,
     Service,
     State,
 )
 from gateway.thrift_gen.TCLIService import ttypes
 
+LINK_PATH = "/sql/1.0/results/"
 _LOG_ROWS = 1  # fetchType of FetchResults: the operation's log
 
 
@@ -62,33 +65,38 @@ class HandlerOptions:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, with which program."""
+    """Who calls, with which program, and the ``scheme://name`` under which it reaches this server; "" if links lead nowhere."""
 
     principal: Principal
     client: str
+    origin: str = ""
 
 
 class ThriftHandler:
     """The Thrift face of a service, for every transport. Thread-safe."""
 
-    def __init__(self, service: Service, options: HandlerOptions | None = None) -> None:
+    def __init__(
+        self, service: Service, options: HandlerOptions | None = None, signer: LinkSigner | None = None
+    ) -> None:
+        """`signer`: of links to result rows; without it clients get none."""
         self._service = service
         self._options = options or HandlerOptions()
+        self._signer = signer
 
-    def handle(self, body: bytes, identity: str, user_agent: str) -> bytes:
+    def handle(self, body: bytes, identity: str, user_agent: str, origin: str = "") -> bytes:
         """The bytes that answer `body`; never raises. `identity` is the authenticated name of the caller."""
-        answer = self.answer(body, identity, user_agent)
+        answer = self.answer(body, identity, user_agent, origin)
         return answer if isinstance(answer, bytes) else b"".join(answer)
 
-    def answer(self, body: bytes, identity: str, user_agent: str) -> bytes | list[Buffer]:
-        """As `handle`, a large answer in parts that are to be sent one after the other."""
+    def answer(self, body: bytes, identity: str, user_agent: str, origin: str = "") -> bytes | list[Buffer]:
+        """As `handle`, a large answer in parts that are to be sent one after the other; for `origin` see `Caller`."""
         start = time.perf_counter()
         try:
             call = codec.decode_call(body, self._options.budget)
         except codec.BadCallError as error:
             counter("rpc_errors_total", rpc="unknown", error_class=error.fault.name)
             return error.answer()
-        answer = self._answer(call.method, Caller(Principal(identity), user_agent), call.value)
+        answer = self._answer(call.method, Caller(Principal(identity), user_agent, origin), call.value)
         try:
             return codec.encode_reply_parts(call.method, call.seqid, answer)
         except Exception as error:  # noqa: BLE001 - the last resort: an answer that cannot be written
@@ -165,7 +173,7 @@ class ThriftHandler:
                 timeout_seconds=max(0, request.queryTimeout or 0),
                 row_limit=limit if limit is not None and limit > 0 else None,
                 wait_seconds=self._wait(request),
-                options=convert.result_options(request, info.protocol, info.settings),
+                options=convert.result_options(request, info.protocol, info.settings, links=self._may_link(caller)),
             ),
         )
         return self._operation(ttypes.TExecuteStatementResp, caller, request, status)
@@ -218,19 +226,30 @@ class ThriftHandler:
                 )
                 direct.resultSetMetadata = pages.metadata(page.metadata)
                 direct.resultSet = ttypes.TFetchResultsResp(
-                    status=convert.success(), hasMoreRows=page.has_more_rows, results=pages.row_set(page)
+                    status=convert.success(), hasMoreRows=page.has_more_rows, results=self._row_set(caller, page)
                 )
             except GatewayError as error:
                 failed = _failed(status, error)
                 direct = ttypes.TSparkDirectResults(operationStatus=convert.operation_status(failed))
             else:
-                if page.has_more_rows:
-                    return direct
+                if page.has_more_rows or page.metadata.linked:
+                    return direct  # links are good as long as the operation is open
         elif status.state is not State.ERROR:
             return direct  # still at work, or cancelled: the client asks again and is told
         self._service.close_operation(caller.principal, status.handle)
         direct.closeOperation = ttypes.TCloseOperationResp(status=convert.success())
         return direct
+
+    def _may_link(self, caller: Caller) -> bool:
+        return self._signer is not None and clients.follows(caller.client, caller.origin)
+
+    def _row_set(self, caller: Caller, page: Page) -> Any:
+        def link(operation: bytes, start_row: int, rows: int) -> tuple[str, int]:
+            assert self._signer is not None
+            text, expires_ms = self._signer.sign(operation, start_row, rows)
+            return f"{caller.origin}{LINK_PATH}{text}", expires_ms
+
+        return pages.row_set(page, link)
 
     def _rows(self, asked: int | None) -> int:
         return asked if asked is not None and asked > 0 else self._options.default_rows
@@ -267,7 +286,7 @@ class ThriftHandler:
         return ttypes.TFetchResultsResp(
             status=convert.success(),
             hasMoreRows=page.has_more_rows,
-            results=pages.row_set(page),
+            results=self._row_set(caller, page),
             # Drivers that do not ask for it may still need it with a later page; Hive's know no such field.
             resultSetMetadata=pages.metadata(page.metadata)
             if request.includeResultSetMetadata or versions.is_spark(page.metadata.protocol)

@@ -1,13 +1,14 @@
 """Results on the wire: the metadata of a result, and a page of its rows in the one form that its client reads.
 
-The form follows from what was negotiated when the statement ran, so that every page of a result has it: inline Arrow
-batches if the client can read them, else columns; metadata calls are always columnar. Exactly one field of TRowSet is set
+The form follows from what was negotiated when the statement ran, and from the size of the result, so that every page of it has
+it: inline Arrow batches if the client can read them (links to Arrow streams if it takes those too, and the result is large),
+else columns; metadata calls are always columnar. Exactly one field of TRowSet is set
 (Go reads an empty list of columns as a columnar page), `resultFormat` and `lz4Compressed` always.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +18,7 @@ from gateway.protocol import codec, convert, versions
 from gateway.protocol.writer import Encoded, Spliced
 from gateway.results import arrow_ipc, columnar
 from gateway.results.arrow_ipc import ArrowOptions
+from gateway.results.spool import Piece
 from gateway.service.api import Page, ResultMetadata, ResultOptions
 from gateway.sqltypes import Slot, StructType, struct
 from gateway.thrift_gen.TCLIService import ttypes
@@ -32,6 +34,9 @@ _COLUMNS: dict[Slot, type[Any]] = {
     Slot.BINARY: ttypes.TBinaryColumn,
 }
 _EMPTY = struct()
+
+# Identifier of an operation, first row, number of rows -> an absolute URL, and when it expires in epoch milliseconds.
+LinkTo = Callable[[bytes, int, int], tuple[str, int]]
 
 
 def is_arrow(metadata: ResultMetadata) -> bool:
@@ -73,7 +78,9 @@ def metadata(metadata: ResultMetadata) -> Encoded:
             ttypes.TGetResultSetMetadataResp(
                 status=convert.success(),
                 schema=convert.table_schema(_shown(metadata), metadata.options),
-                resultFormat=formats.ARROW_BASED_SET if arrow else formats.COLUMN_BASED_SET,
+                resultFormat=formats.URL_BASED_SET
+                if metadata.linked
+                else (formats.ARROW_BASED_SET if arrow else formats.COLUMN_BASED_SET),
                 lz4Compressed=arrow and metadata.options.lz4,
                 arrowSchema=message,
                 cacheLookupResult=ttypes.TCacheLookupResult.CACHE_INELIGIBLE,
@@ -83,15 +90,23 @@ def metadata(metadata: ResultMetadata) -> Encoded:
     )
 
 
-def row_set(page: Page) -> Any:
-    """TRowSet of a page. Raises the encodings' errors (UNSUPPORTED_RESULT_TYPE, NUMERIC_VALUE_OUT_OF_RANGE …)."""
+def row_set(page: Page, link: LinkTo) -> Any:
+    """TRowSet of a page; `link` makes links to its pieces.
+
+    Raises the encodings' errors (UNSUPPORTED_RESULT_TYPE, NUMERIC_VALUE_OUT_OF_RANGE …).
+    """
     metadata = page.metadata
     rows = page.rows
     if rows and not metadata.is_query:
         raise ServerError("INTERNAL_ERROR", f"A statement without a result delivered {rows} rows.")
     parts = page.parts if metadata.is_query else ()
     result = ttypes.TRowSet(startRowOffset=page.start_row_offset, rows=[])
-    if is_arrow(metadata):
+    if metadata.linked:
+        result.resultLinks = [
+            _result_link(piece, *link(page.operation, piece.start_row, piece.count)) for piece in page.pieces
+        ]
+        rows = sum(piece.count for piece in page.pieces)
+    elif is_arrow(metadata):
         result.arrowBatches = [
             ttypes.TSparkArrowBatch(batch=batch.data, rowCount=batch.rows)
             for batch in arrow_ipc.encode(
@@ -109,6 +124,27 @@ def row_set(page: Page) -> Any:
         counter("result_bytes_total", sum(len(p.values) + len(p.nulls) for p in payloads), format="columnar")
     counter("result_rows_total", rows)
     return result
+
+
+def _result_link(piece: Piece, url: str, expires_ms: int) -> Any:
+    # Node and JDBC read the time as milliseconds; Python and Go compare it with seconds, which are always fewer.
+    return ttypes.TSparkArrowResultLink(
+        fileLink=url, expiryTime=expires_ms, startRowOffset=piece.start_row, rowCount=piece.count, bytesNum=piece.size
+    )
+
+
+def file(page: Page) -> list[bytes | memoryview]:
+    """What a link leads to: its rows as a stream, compressed as the client was told. Raises the encoding's errors."""
+    metadata = page.metadata
+    parts = arrow_ipc.stream(
+        page.parts,
+        _arrow_schema(metadata),
+        _arrow_options(metadata.options),
+        metadata.time_zone,
+        metadata.options.lz4,
+    )
+    counter("result_bytes_total", sum(map(len, parts)), format="link")
+    return parts
 
 
 def _columns(payloads: Sequence[columnar.ColumnPayload]) -> list[Any]:

@@ -13,6 +13,7 @@ from gateway.errors import ProtocolError
 HIVE_V6 = 5  # the first with columnar results
 HIVE_V10 = 9
 SPARK_V1 = 0xA501  # direct results, Arrow batches
+SPARK_V3 = 0xA503  # links to results
 SPARK_V5 = 0xA505  # arrowSchema, native Arrow types
 SPARK_V9 = 0xA509
 
@@ -46,3 +47,8 @@ def is_spark(protocol: int) -> bool:
 def has_arrow_schema(protocol: int) -> bool:
     """Whether `arrowSchema` may be sent, and Arrow types other than strings for decimals, timestamps and nested values."""
     return protocol >= SPARK_V5
+
+
+def has_links(protocol: int) -> bool:
+    """Whether results may be given as links."""
+    return protocol >= SPARK_V3

@@ -1,7 +1,8 @@
 """Record batches -> Arrow IPC messages for clients: what the schema says, and batches that match it.
 
 A page is one encapsulated schema message (TGetResultSetMetadataResp.arrowSchema) and record-batch messages without schema, each
-in an LZ4 frame of its own if the client can read that. Clients join them into a stream; no end-of-stream mark is sent.
+in an LZ4 frame of its own if the client can read that. Clients join them into a stream; no end-of-stream mark is sent. What a
+link leads to is a stream already.
 Only the schema message carries names, zones and metadata, so most columns are delivered with their buffers untouched.
 
 Flags (TSparkArrowTypes) decide about columns: a decimal, timestamp, nested or interval column whose flag is off is sent as
@@ -15,12 +16,12 @@ from __future__ import annotations
 import base64
 import json
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import lz4.frame
 import pyarrow as pa
+from lz4.frame import BLOCKSIZE_MAX4MB, LZ4FrameCompressor, compress
 
 from gateway.errors import ServerError
 from gateway.results.arrow_types import list_parts, null_mask, plain, struct_of
@@ -45,6 +46,7 @@ from gateway.sqltypes import (
 
 SQL_NAME = b"Spark:DataType:SqlName"
 JSON_TYPE = b"Spark:DataType:JsonType"
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +92,31 @@ def encode(
         UnsupportedError: UNSUPPORTED_RESULT_TYPE.
         UserError: NUMERIC_VALUE_OUT_OF_RANGE, DATETIME_OVERFLOW.
     """
-    return [_message(part, schema, options, time_zone, lz4) for part in parts if part.count]
+    return [
+        ArrowBatch(_frame(message) if lz4 else memoryview(message), part.count)
+        for part, message in _messages(parts, schema, options, time_zone)
+    ]
 
 
-def _message(part: Rows, schema: StructType, options: ArrowOptions, time_zone: str, lz4_frame: bool) -> ArrowBatch:
+def stream(
+    parts: Sequence[Rows], schema: StructType, options: ArrowOptions, time_zone: str, lz4: bool
+) -> list[bytes | memoryview]:
+    """The same rows as a complete stream, its schema first and its end marked; with `lz4` in one frame. Raises as `encode`."""
+    messages = (memoryview(message) for _, message in _messages(parts, schema, options, time_zone))
+    whole: list[bytes | memoryview] = [schema_message(schema, options, time_zone), *messages, _END_OF_STREAM]
+    if not lz4:
+        return whole
+    with LZ4FrameCompressor(block_size=BLOCKSIZE_MAX4MB, block_linked=False) as frame:
+        return [frame.begin(), *(frame.compress(piece) for piece in whole), frame.flush()]
+
+
+def _messages(
+    parts: Sequence[Rows], schema: StructType, options: ArrowOptions, time_zone: str
+) -> Iterator[tuple[Rows, pa.Buffer | bytes]]:
+    return ((part, _message(part, schema, options, time_zone)) for part in parts if part.count)
+
+
+def _message(part: Rows, schema: StructType, options: ArrowOptions, time_zone: str) -> pa.Buffer | bytes:
     batch = part.batch
     if batch.num_columns != len(schema.fields):
         raise ServerError(
@@ -104,19 +127,16 @@ def _message(part: Rows, schema: StructType, options: ArrowOptions, time_zone: s
         _column(plain(values, field.type, field.name), field.type, options, time_zone)
         for values, field in zip(stored, schema.fields, strict=True)
     ]
-    message: pa.Buffer | bytes
     if part.message is not None and all(map(operator.is_, columns, stored)):
-        message = part.message  # it holds no names, zones or metadata, so it is what a client reads
-    else:
-        if columns:
-            batch = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
-        message = batch.serialize()
-    return ArrowBatch(_frame(message) if lz4_frame else memoryview(message), batch.num_rows)
+        return part.message  # it holds no names, zones or metadata, so it is what a client reads
+    if columns:
+        batch = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+    return batch.serialize()
 
 
 def _frame(message: pa.Buffer | bytes) -> bytes:
     # databricks-jdbc refuses linked blocks ("BLOCK_INDEPENDENCE must be set").
-    return lz4.frame.compress(message, block_size=lz4.frame.BLOCKSIZE_MAX4MB, block_linked=False)  # type: ignore[no-any-return]
+    return compress(message, block_size=BLOCKSIZE_MAX4MB, block_linked=False)  # type: ignore[no-any-return]
 
 
 # ------------------------------------------------------------------------------------------------------------- schema

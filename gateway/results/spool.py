@@ -50,6 +50,15 @@ class Rows:
         return int(self.batch.num_rows)
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """`count` rows from `start_row` on, about `size` bytes: what one link leads to."""
+
+    start_row: int
+    count: int
+    size: int
+
+
 class Spool:
     """The rows of one statement. One thread appends, any number read and wait; `close` frees everything at once.
 
@@ -191,6 +200,31 @@ class Spool:
                 break
             index += 1
             if max_bytes <= 0:
+                break
+        return found
+
+    def pieces(self, start_row: int, end_row: int | None, size: int, most: int) -> list[Piece]:
+        """The rows from `start_row` on, cut between messages into at most `most` pieces of about `size` bytes.
+
+        They end before `end_row`; without one, with the rows that are there: while more come, a last piece that is not full is
+        left out, unless it is the only one.
+        """
+        with self._changed:
+            parts, starts, total, ended = list(self._parts), list(self._starts), self._rows, self._ended
+        stop = total if end_row is None else min(end_row, total)
+        found: list[Piece] = []
+        row, held = start_row, 0
+        for index in range(max(0, bisect_right(starts, start_row) - 1), len(parts)):
+            part = parts[index]
+            end = min(stop, starts[index + 1] if index + 1 < len(starts) else total)
+            held += part.length if part.data is None else len(part.data)
+            last = end == stop
+            if row >= stop or (last and found and held < size and not ended and end_row is None):
+                break
+            if last or held >= size:
+                found.append(Piece(row, end - row, held))
+                row, held = end, 0
+            if len(found) == most:
                 break
         return found
 

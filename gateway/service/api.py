@@ -14,7 +14,7 @@ from typing import Protocol
 
 from gateway.engine.base import Parameter
 from gateway.errors import GatewayError
-from gateway.results.spool import Rows
+from gateway.results.spool import Piece, Rows
 from gateway.sqltypes import StructType
 
 
@@ -144,16 +144,22 @@ class ResultMetadata:
     time_zone: str
     is_query: bool = True
     is_metadata: bool = False  # metadata calls are always columnar
+    linked: bool = False  # its pages hold links to their rows: a large result of a client that takes them
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows `start_row_offset` .. + rows of a result, their batches in the result's internal Arrow schema."""
+    """Rows `start_row_offset` .. + rows of a result, their batches in the result's internal Arrow schema.
+
+    Of a result whose rows are `linked`, `pieces` say where they are and `parts` is empty.
+    """
 
     start_row_offset: int
     parts: Sequence[Rows]
     has_more_rows: bool
     metadata: ResultMetadata
+    operation: bytes = b""  # the identifier that links name
+    pieces: Sequence[Piece] = ()
 
     @property
     def rows(self) -> int:
@@ -190,6 +196,9 @@ class Service(Protocol):
     ) -> Page:
         """A page; waits until at least one row is there or the result has ended. A repeated fetch of the same
         rows gives the same."""
+
+    def piece(self, operation: bytes, start_row: int, rows: int) -> Page:
+        """The rows of a link: whoever has one was told it by the operation's owner. Raises ProtocolError once they are gone."""
 
     def cancel(self, principal: Principal, operation: Handle) -> None: ...
 

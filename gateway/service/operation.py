@@ -14,6 +14,7 @@ Cancelling, timing out and closing change the state at once; the slot is given b
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -47,7 +48,12 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 
 
 STREAMING_BYTES = 4 << 20
+# Results of this size and more are given as links, if their client takes them: less is sooner there in the answer itself.
+LINKED_BYTES = STREAMING_BYTES
+LINK_BYTES = 8 << 20
+LINKS_OF_PAGE = 64
 _PAGE_WAIT_SECONDS = 0.02
+_LINK_WAIT_SECONDS = 0.5
 
 
 class Run(Protocol):
@@ -147,6 +153,7 @@ class Operation:
         self._page_start = 0
         self._names_rows = False  # its client says with which row a page is to begin
         self._streams = False  # enough rows of a large result are there for clients to begin
+        self._linked: bool | None = None  # whether clients get links instead of rows; None: nobody has asked yet
         self._page: tuple[int, int, int, int] | None = None  # start, asked rows, asked bytes, rows given
 
     # -------------------------------------------------------------------------------------------------------- states
@@ -357,9 +364,11 @@ class Operation:
     # ---------------------------------------------------------------------------------------------------------- result
 
     def metadata(self) -> ResultMetadata:
-        """Shape of the result; waits until it is known. Raises the operation's error."""
+        """Shape of the result; waits until it is known, and how large it is if that matters. Raises the operation's error."""
         with self._changed:
             self._changed.wait_for(lambda: self.planned is not None or self.state in ENDS)
+            if self._linked is None:
+                self._linked = self._is_linked()
             self._raise_failure()
             assert self.planned is not None
             return ResultMetadata(
@@ -369,7 +378,16 @@ class Operation:
                 time_zone=self._time_zone,
                 is_query=self.planned.is_query,
                 is_metadata=self.purpose.is_metadata,
+                linked=self._linked,
             )
+
+    def _is_linked(self) -> bool:
+        """With the lock held: waits until clients may fetch; then what is there tells whether the result is large."""
+        options = self.purpose.options
+        if not (options.links and options.arrow) or self.planned is None or not self.planned.is_query:
+            return False
+        self._changed.wait_for(lambda: self._shown in ENDS)
+        return self._spool is not None and sum(self._spool.bytes) >= LINKED_BYTES
 
     def fetch(
         self, orientation: Orientation, max_rows: int, max_bytes: int | None, offset: int | None, limits: PageLimits
@@ -387,6 +405,8 @@ class Operation:
             spool = self._spool
             assert spool is not None
             start, count = self._window(orientation, rows, offset, spool)
+            if metadata.linked:
+                return self._links(metadata, spool, start, start + count if orientation is Orientation.PRIOR else None)
             if self._page is not None and self._page[:3] == (start, rows, size):
                 count = min(count, self._page[3])  # asked again: no more rows than the first time
             else:
@@ -410,11 +430,42 @@ class Operation:
             more = not ended or start + given < spool.rows
             return Page(start_row_offset=start, parts=parts, has_more_rows=more, metadata=metadata)
 
+    def _links(self, metadata: ResultMetadata, spool: Spool, start: int, end: int | None) -> Page:
+        """A page of links from row `start` on; clients that take links take any number of rows with them."""
+        spool.wait_for(start)
+        spool.wait_for(start + spool.rows_of(LINK_BYTES) - 1, _LINK_WAIT_SECONDS)
+        if self._page is not None and self._page[:3] == (start, 0, 0):
+            end = start + self._page[3]  # asked again: the same rows
+        pieces = spool.pieces(start, end, LINK_BYTES, LINKS_OF_PAGE)
+        with self._changed:
+            self._raise_failure()
+        given = sum(piece.count for piece in pieces)
+        start = start if given else min(start, spool.rows)
+        self._page = (start, 0, 0, given) if given else None
+        self._page_start, self._next_row = start, start + given
+        ended = spool.ended  # see `fetch`
+        more = not ended or start + given < spool.rows
+        return Page(start, (), more, metadata, self.handle.guid, pieces)
+
+    def piece(self, start: int, count: int) -> Page:
+        """The rows of a link. Raises the operation's error."""
+        metadata = self.metadata()
+        spool = self._spool
+        assert spool is not None
+        try:
+            parts = spool.read(start, count, sys.maxsize)
+        except ServerError:
+            with self._changed:
+                self._raise_failure()
+            raise
+        return Page(start, parts, has_more_rows=False, metadata=metadata, operation=self.handle.guid)
+
     @property
     def unread_rows(self) -> bool:
-        """Whether a finished result has rows that were never fetched."""
+        """Whether a finished result has rows that were never fetched, or links that may be followed."""
         spool = self._spool
-        return self.state is State.FINISHED and spool is not None and self._next_row < spool.rows
+        unread = spool is not None and (bool(self._linked) or self._next_row < spool.rows)
+        return self.state is State.FINISHED and unread
 
     @property
     def rows(self) -> int:

@@ -325,6 +325,14 @@ class GatewayService:
         observability.histogram("operation_seconds", time.perf_counter() - start, phase="fetch")
         return page
 
+    def piece(self, operation: bytes, start_row: int, rows: int) -> Page:
+        """See `api.Service`."""
+        found = self._operations.of(operation)
+        self._touch(found)
+        page = found.piece(start_row, rows)
+        self._touch(found)
+        return page
+
     def cancel(self, principal: Principal, operation: Handle) -> None:
         """See `api.Service`. Without effect on an operation that has ended or is closed."""
         found = self._operations.find(operation, principal)

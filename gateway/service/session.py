@@ -219,6 +219,13 @@ class HandleTable(Generic[T]):
             raise self.missing(handle)
         return value
 
+    def of(self, identifier: bytes) -> T:
+        """The value of an identifier that a signed link names; its owner gave it away. Raises ProtocolError."""
+        entry = self._values.get(identifier)
+        if entry is None:
+            raise self.missing(Handle(identifier, b""))
+        return entry[2]
+
     def missing(self, handle: Handle) -> ProtocolError:
         """The error of a handle that `find` does not know."""
         return ProtocolError(self._condition, self._message.format(text_of(handle)))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,11 +25,18 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 Answer = bytes | Sequence[bytes | bytearray | memoryview]
 
+# Link -> HTTP status, an error's text, and the file in parts (`protocol.downloads.Downloads.answer`).
+Download = Callable[[str], tuple[int, str, Sequence[bytes | memoryview]]]
+
 BODY_LIMIT = 16 * 1024 * 1024
 THREADS = 512
 _FAILURES_LOGGED = (20, 10.0)  # lines about failed logins, in so many seconds
 _THRIFT = b"application/x-thrift"
 _JSON = b"application/json"
+_ARROW = b"application/vnd.apache.arrow.stream"
+_RESULTS = "/sql/1.0/results/"
+_BYTES = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
+_HOST = re.compile(r"[\w.-]+(:\d{1,5})?|\[[0-9a-fA-F:.]+\](:\d{1,5})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +75,12 @@ class HttpApp:
     """The ASGI application.
 
     Args:
-        handle: body, name of the caller, User-Agent -> answer, a large one in parts; blocking, never raises
-            (`ThriftHandler.answer`).
+        handle: body, name of the caller, User-Agent, origin (``scheme://name``) -> answer, a large one in parts; blocking,
+            never raises (`ThriftHandler.answer`).
         authenticator: who calls.
         probes: the other pages.
+        download: what links to results lead to; without it there are none.
+        public_url: scheme and name that links begin with, where it is not those of the request.
         may_wait: whether a call may be held up by a statement, from its body.
         threads: how many calls of either kind may be in flight; one caller has half of them at most.
         body_limit: bytes of a request body.
@@ -79,10 +89,12 @@ class HttpApp:
 
     def __init__(
         self,
-        handle: Callable[[bytes, str, str], Answer],
+        handle: Callable[[bytes, str, str, str], Answer],
         authenticator: Authenticator,
         probes: Probes,
         *,
+        download: Download | None = None,
+        public_url: str | None = None,
         may_wait: Callable[[bytes], bool] = lambda body: True,
         threads: int = THREADS,
         body_limit: int = BODY_LIMIT,
@@ -91,6 +103,8 @@ class HttpApp:
         self._handle = handle
         self._authenticator = authenticator
         self._probes = probes
+        self._download = download
+        self._public_url = public_url
         self._body_limit = body_limit
         self._body_seconds = body_seconds
         self._failures = Throttle(*_FAILURES_LOGGED)
@@ -116,6 +130,10 @@ class HttpApp:
                 route = "thrift"
                 body = await self._call(scope, receive)
                 status, kind = 200, _THRIFT
+            elif self._download is not None and path.startswith(_RESULTS):
+                route = "results"
+                status, kind = 200, _ARROW
+                status, headers, body = await self._file(scope, path.removeprefix(_RESULTS))
             else:
                 name = "/" + "/".join(part for part in path.split("/") if part)
                 page = _PAGES.get(name)
@@ -174,7 +192,39 @@ class HttpApp:
             )
         body = await self._body(headers.get("content-length"), receive)
         lane = self._waiting if self._may_wait(body) else self._quick
-        return await lane.run(identity.name, partial(self._handle, body, identity.name, headers.get("user-agent", "")))
+        return await lane.run(
+            identity.name,
+            partial(self._handle, body, identity.name, headers.get("user-agent", ""), self._origin(scope, headers)),
+        )
+
+    def _origin(self, scope: Scope, headers: Mapping[str, str]) -> str:
+        """How this client reaches the server; "" where it does not say so."""
+        host = headers.get("host", "")
+        return self._public_url or (f"{scope['scheme']}://{host}" if _HOST.fullmatch(host) else "")
+
+    # ------------------------------------------------------------------------------------------------------------ links
+
+    async def _file(self, scope: Scope, link: str) -> tuple[int, tuple[Header, ...], Answer]:
+        """The file of a link: it is all that is needed, whoever comes with it (RFC 9110, section 14 for parts of it)."""
+        if scope["method"] not in ("GET", "HEAD"):
+            raise RefusalError(405, "METHOD_NOT_ALLOWED", "Only GET is served here.", (b"allow", b"GET, HEAD"))
+        assert self._download is not None
+        # One share for all who follow links of an operation: the first characters are its identifier.
+        status, problem, parts = await self._waiting.run(link[:21], partial(self._download, link))
+        if status != 200:
+            raise RefusalError(status, "PERMISSION_DENIED" if status == 403 else "RESOURCE_DOES_NOT_EXIST", problem)
+        headers: tuple[Header, ...] = ((b"accept-ranges", b"bytes"), (b"cache-control", b"no-store"))
+        size = sum(map(len, parts))
+        asked = next((value for name, value in scope["headers"] if name == b"range"), None)
+        wanted = None if asked is None else _range(asked.decode("latin-1"), size)
+        if wanted is None:
+            return 200, headers, parts
+        first, last = wanted
+        if first > last:
+            headers = ((b"content-range", b"bytes */%d" % size),)
+            raise RefusalError(416, "RANGE_NOT_SATISFIABLE", f"The file has {size} bytes.", *headers)
+        headers += ((b"content-range", b"bytes %d-%d/%d" % (first, last, size)),)
+        return 206, headers, memoryview(b"".join(parts))[first : last + 1].tobytes()
 
     async def _body(self, declared: str | None, receive: Receive) -> bytes:
         if declared is not None and declared.isascii() and declared.isdecimal() and int(declared) > self._body_limit:
@@ -225,6 +275,22 @@ _PAGES: dict[str, Callable[[HttpApp], tuple[int, bytes, bytes]]] = {
     "/readyz": HttpApp.readyz,
     "/metrics": HttpApp.metrics,
 }
+
+
+def _range(header: str, size: int) -> tuple[int, int] | None:
+    """First and last byte of a Range header; None for what may be ignored: other units, more than one part, nonsense.
+
+    The first is larger than the last if there are no such bytes.
+    """
+    found = _BYTES.fullmatch(header.strip())
+    if found is None:
+        return None
+    first, last = found.groups()
+    if not first:
+        return (max(0, size - int(last)), size - 1) if last else None
+    if last and int(last) < int(first):
+        return None
+    return int(first), min(int(last), size - 1) if last else size - 1
 
 
 async def _respond(send: Send, status: int, kind: bytes, body: Answer, headers: tuple[Header, ...]) -> None:

@@ -17,6 +17,7 @@ from tests.live.gateway import HTTP_PATH, Server
 pytestmark = pytest.mark.heavy
 
 ROWS = 100_001
+LINKED_ROWS = 1_200_001
 PROGRAM = Path(__file__).with_name("Pages.java")
 _DATABRICKS = f"jdbc:databricks://{{host}}/default;transportMode=http;ssl=0;AuthMech=3;httpPath={HTTP_PATH}"
 _HIVE = "jdbc:hive2://{host}/default;transportMode=http;httpPath=cliservice"
@@ -82,9 +83,21 @@ def jar(driver: Driver) -> Path:
 @pytest.mark.parametrize("driver", DRIVERS, ids=lambda d: d.coordinates + ";" + d.url.rpartition(";")[2])
 @pytest.mark.parametrize("size", [997, 25_000, 2_000_000])
 def test_every_row_comes_once(server: Server, driver: Driver, jar: Path, size: int) -> None:
+    read(server, driver, jar, size, ROWS)
+
+
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda d: d.coordinates + ";" + d.url.rpartition(";")[2])
+def test_every_row_of_a_result_that_is_large_enough_for_links_comes_once(
+    server: Server, driver: Driver, jar: Path
+) -> None:
+    read(server, driver, jar, 100_000, LINKED_ROWS)
+
+
+def read(server: Server, driver: Driver, jar: Path, size: int, rows: int) -> None:
+    """Has the driver read `rows` rows and look at each of them."""
     url = driver.url.format(host=urlsplit(server.url).netloc, size=size)
     command = ["java", "--add-opens=java.base/java.nio=ALL-UNNAMED", "-cp", str(jar), str(PROGRAM)]
-    command += [url, driver.name, str(size), query(ROWS)]
+    command += [url, driver.name, str(size), query(rows)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout.splitlines()[-1] == f"rows: {ROWS}", done.stdout[-4000:]
+    assert done.stdout.splitlines()[-1] == f"rows: {rows}", done.stdout[-4000:]

@@ -93,7 +93,6 @@ def connect_to(server: Server, **arguments: Any) -> Any:
         "_connection_uri": server.thrift_url,
         "access_token": "none-needed",
         "enable_telemetry": False,
-        "use_cloud_fetch": False,
     }
     return sql.connect(**{**settings, **arguments})
 

@@ -226,3 +226,36 @@ def test_small_pages_of_a_large_message_read_the_file_once(tmp_path: Path) -> No
     assert spool._last is None  # nothing is kept once the message is read
     writer.close()
     spool.close()
+
+
+def test_pieces_hold_each_row_once_and_break_between_messages(tmp_path: Path) -> None:
+    spool = Spool(SCHEMA, tmp_path, row_limit=9_500)
+    writer = Writer(spool, inline=30_000)
+    for start in range(0, 10_000, 1000):
+        writer.write(rows(start, 1000))
+    unfinished = spool.pieces(0, None, 50_000, 99)
+    spool.end()
+    for first in (0, 1, 999, 1000, 9_400):
+        pieces = spool.pieces(first, None, 50_000, 99)
+        assert [i for p in pieces for i in range(p.start_row, p.start_row + p.count)] == list(range(first, 9_500))
+        assert all(p.size >= 50_000 for p in pieces[:-1])
+        assert all((p.start_row + p.count) % 1000 == 0 for p in pieces[:-1])
+    # What is not full comes with the end, or if there is nothing else.
+    whole = spool.pieces(0, None, 50_000, 99)
+    assert unfinished == whole[:-1] and whole[-1].size < 50_000
+    assert spool.pieces(0, None, 50_000, 2) == whole[:2]
+    assert spool.pieces(9_500, None, 50_000, 99) == spool.pieces(20_000, None, 50_000, 99) == []
+    assert [(p.start_row, p.count) for p in spool.pieces(500, 2_500, 1 << 30, 99)] == [(500, 2_000)]
+    writer.close()
+    spool.close()
+
+
+def test_while_rows_come_the_only_piece_need_not_be_full(tmp_path: Path) -> None:
+    spool = Spool(SCHEMA, tmp_path)
+    writer = Writer(spool)
+    assert spool.pieces(0, None, 1 << 30, 9) == []
+    writer.write(rows(0, 10))
+    assert [(p.start_row, p.count) for p in spool.pieces(0, None, 1 << 30, 9)] == [(0, 10)]
+    assert [(p.start_row, p.count) for p in spool.pieces(4, None, 1 << 30, 9)] == [(4, 6)]
+    writer.close()
+    spool.close()

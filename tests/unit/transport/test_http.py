@@ -372,7 +372,7 @@ def test_idle_connections_are_kept_for_two_minutes_at_least(server: HttpServer) 
 def test_stop_lets_a_call_in_flight_finish() -> None:
     started, go_on = threading.Event(), threading.Event()
 
-    def handle(body: bytes, identity: str, user_agent: str) -> bytes:
+    def handle(body: bytes, identity: str, user_agent: str, origin: str) -> bytes:
         started.set()
         assert go_on.wait(10)
         return b"done " + identity.encode() + b" " + user_agent.encode()
@@ -396,7 +396,7 @@ def test_stop_lets_a_call_in_flight_finish() -> None:
 
 
 def test_stop_cuts_requests_that_never_end(capsys: pytest.CaptureFixture[str]) -> None:
-    app = HttpApp(lambda body, identity, client: b"", AllowAll(), Probes(lambda: None, lambda: b""), threads=1)
+    app = HttpApp(lambda body, identity, client, origin: b"", AllowAll(), Probes(lambda: None, lambda: b""), threads=1)
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()
     with Raw(server) as raw:
@@ -432,7 +432,7 @@ def test_a_connection_without_a_request_is_cut(
 def test_a_slow_answer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.transport.server.HEAD_SECONDS", 0.2)
 
-    def handle(body: bytes, identity: str, user_agent: str) -> bytes:
+    def handle(body: bytes, identity: str, user_agent: str, origin: str) -> bytes:
         time.sleep(0.6)
         return b"slow"
 
@@ -468,7 +468,7 @@ def test_more_connections_than_the_limit_are_cut(
 def test_slow_calls_do_not_block_the_loop() -> None:
     go_on = threading.Event()
 
-    def handle(body: bytes, identity: str, user_agent: str) -> bytes:
+    def handle(body: bytes, identity: str, user_agent: str, origin: str) -> bytes:
         assert go_on.wait(10)
         return b"x"
 
@@ -488,7 +488,7 @@ def test_slow_calls_do_not_block_the_loop() -> None:
 
 def test_failed_logins_are_told_but_not_without_end(capsys: pytest.CaptureFixture[str]) -> None:
     tokens = StaticTokens([("me", sha256(b"right").hexdigest())])
-    app = HttpApp(lambda body, identity, client: b"", tokens, Probes(lambda: None, lambda: b""), threads=2)
+    app = HttpApp(lambda body, identity, client, origin: b"", tokens, Probes(lambda: None, lambda: b""), threads=2)
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()
     try:
@@ -506,7 +506,7 @@ def test_failed_logins_are_told_but_not_without_end(capsys: pytest.CaptureFixtur
 def test_who_waits_for_statements_holds_nobody_else_up() -> None:
     go_on = threading.Event()
 
-    def handle(body: bytes, identity: str, user_agent: str) -> bytes:
+    def handle(body: bytes, identity: str, user_agent: str, origin: str) -> bytes:
         if body == b"wait" and identity == "greedy":
             assert go_on.wait(20)
         return body
@@ -685,7 +685,7 @@ def test_connector_without_arrow(server: HttpServer, service: FakeService) -> No
 def test_an_answer_in_parts_arrives_whole() -> None:
     large = bytes(range(256)) * 20_000
     app = HttpApp(
-        lambda body, identity, client: [b"head", memoryview(large), bytearray(b"middle"), large, b"end"],
+        lambda body, identity, client, origin: [b"head", memoryview(large), bytearray(b"middle"), large, b"end"],
         AllowAll(),
         Probes(lambda: None, lambda: b""),
         threads=1,
