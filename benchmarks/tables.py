@@ -26,6 +26,7 @@ CACHE = Path(__file__).resolve().parents[1] / ".bench"
 WAREHOUSE = CACHE / "warehouse"
 LOOKUP_ROWS, LOOKUP_FILES = 10_000_000, 100
 TRANSFER_ROWS = 1_000_000
+HITS_ROWS = 2_000_000
 _FILE_BATCHES = 8  # of 1M rows: one file a table at scale 1
 
 _DELTA_NAMES = {
@@ -177,11 +178,65 @@ def _nested() -> Iterator[pa.Table]:
     )
 
 
+def _made(numbers: Any, pattern: str) -> pa.Array:
+    """Texts by number, each distinct one made once."""
+    distinct, index = np.unique(numbers, return_inverse=True)
+    return pa.array([pattern.format(n, m=n % 89) for n in distinct.tolist()]).take(pa.array(index))
+
+
+_BROWSERS = pa.array(
+    ["Chrome", "Chrome Mobile", "Firefox", "Safari", "Mobile Safari", "Opera", "Edge", "", "Samsung Internet"]
+)
+
+
+def _hits() -> Iterator[pa.Table]:
+    """Page views in the order of their time: long texts with many and with few values, some of them empty."""
+    random = np.random.default_rng(17)
+    for number in range(2):
+        size = HITS_ROWS // 2
+        item = (random.pareto(0.6, size) * 50).astype(np.int64) % 400_000
+        shop, query = item % 389, (random.pareto(0.8, size) * 20).astype(np.int64) % 60_000
+        host = _made(shop, "https://www.shop{}.example/")
+        campaign = pa.array(["mail", "news", "search", "friend"]).take(pa.array(random.integers(0, 4, size)))
+        url = pc.binary_join_element_wise(host, "item/", _made(item, "{}"), "?from=", campaign, "")
+        comes_from = _made(shop * 31 % 397, "http://www.search{}.example/find?q=things&lang=en")
+        searched = pa.array(random.random(size) < 0.4)
+        start = number * size
+        yield pa.table(
+            {
+                "moment": pa.array(1_700_000_000_000_000 + np.arange(start, start + size) * 300_007).cast(
+                    pa.timestamp("us", "UTC")
+                ),
+                "day": pa.array((19_675 + np.arange(start, start + size) // 300_000).astype(np.int32)).cast(
+                    pa.date32()
+                ),
+                "user_id": random.integers(0, 1 << 60, size // 5)[random.integers(0, size // 5, size)],
+                "region": random.integers(0, 229, size).astype(np.int32),
+                "width": random.integers(300, 4000, size).astype(np.int32),
+                "browser": _BROWSERS.take(pa.array(random.integers(0, 40, size) % random.integers(1, 10, size) % 9)),
+                "url": url,
+                "referer": pc.if_else(pa.array(random.random(size) < 0.5), comes_from, ""),
+                "title": _made(
+                    item // 3,
+                    "Item {0}: a thing of \u6771\u4eac or \u041f\u0435\u0440\u043c\u044c, in stock, best price {m}",
+                ),
+                "phrase": pc.if_else(searched, _made(query, "buy red shoes {}"), ""),
+            }
+        )
+
+
+def _topics() -> Iterator[pa.Table]:
+    ids = np.arange(30_000)
+    yield pa.table({"phrase": _made(ids * 2, "buy red shoes {}"), "topic": _made(ids % 40, "topic {}")})
+
+
 _MAKERS: dict[str, Callable[[], Iterator[pa.Table]]] = {
     "lookup": _lookup,
     "ints": _ints,
     "mixed": _mixed,
     "nested": _nested,
+    "hits": _hits,
+    "topics": _topics,
 }
 
 

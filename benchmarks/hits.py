@@ -1,0 +1,100 @@
+"""Texts: filters, groups, sorts, joins and regular expressions over 2M page views, in the manner of ClickBench."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from benchmarks import tables
+from benchmarks.answers import same
+from benchmarks.measure import Row, rounds, settle, show
+from benchmarks.systems import Floor, Ours, System, gateway_process, sail_process
+from gateway.protocol.client import Client
+
+ROUNDS = 5
+HOST = "^https?://(?:www[.])?([^/]+)/.*$"
+
+# Each means the same in Spark and in DataFusion, and has one answer.
+STATEMENTS: Mapping[str, str] = {
+    "count, text not empty": "SELECT count(*) FROM hits WHERE phrase <> ''",
+    "min and max of texts": "SELECT min(url), max(title), min(phrase) FROM hits",
+    "distinct texts": "SELECT count(DISTINCT phrase) FROM hits",
+    "text = constant": "SELECT count(*), min(day) FROM hits WHERE url = 'https://www.shop17.example/item/1234?from=mail'",
+    "text IN constants": (
+        "SELECT region, count(*) FROM hits WHERE phrase IN ('buy red shoes 17', 'buy red shoes 4100', 'none') GROUP BY region"
+    ),
+    "LIKE, inside": "SELECT count(*) FROM hits WHERE url LIKE '%shop17%'",
+    "LIKE, prefix": "SELECT count(*), min(user_id) FROM hits WHERE url LIKE 'https://www.shop17.%'",
+    "LIKE and groups": (
+        "SELECT phrase, min(url), count(*) AS c FROM hits WHERE url LIKE '%item/12%' AND phrase <> '' "
+        "GROUP BY phrase ORDER BY c DESC, phrase LIMIT 10"
+    ),
+    "few groups of texts": "SELECT browser, count(*) AS c, sum(width) FROM hits GROUP BY browser ORDER BY c DESC, browser",
+    "many groups of texts": (
+        "SELECT phrase, count(*) AS c FROM hits WHERE phrase <> '' GROUP BY phrase ORDER BY c DESC, phrase LIMIT 10"
+    ),
+    "very many groups of texts": "SELECT url, count(*) AS c FROM hits GROUP BY url ORDER BY c DESC, url LIMIT 10",
+    "groups by number and text": (
+        "SELECT region, phrase, count(*) AS c FROM hits WHERE phrase <> '' GROUP BY region, phrase "
+        "ORDER BY c DESC, region, phrase LIMIT 10"
+    ),
+    "sort by text, 10 rows": "SELECT phrase, user_id, url FROM hits WHERE phrase <> '' ORDER BY phrase, user_id, url LIMIT 10",
+    "sort by time, all columns": "SELECT * FROM hits WHERE url LIKE '%shop17.%' ORDER BY moment, user_id LIMIT 10",
+    "sort of texts": "SELECT max(r) FROM (SELECT row_number() OVER (ORDER BY title, user_id) AS r, title FROM hits) AS t",
+    "join on text": (
+        "SELECT topics.topic, count(*) AS c FROM hits JOIN topics ON hits.phrase = topics.phrase "
+        "GROUP BY topics.topic ORDER BY c DESC"
+    ),
+    "length of texts": "SELECT avg(length(url)), sum(octet_length(title)) FROM hits",
+    "pieces of texts": (
+        "SELECT substr(url, 1, 25) AS head, upper(browser) AS b, count(*) AS c FROM hits GROUP BY substr(url, 1, 25), "
+        "upper(browser) ORDER BY c DESC, head, b LIMIT 10"
+    ),
+    "CASE and joined texts": (
+        "SELECT CASE WHEN referer = '' THEN browser ELSE concat(browser, ': ', phrase) END AS k, count(*) AS c FROM hits "
+        "GROUP BY CASE WHEN referer = '' THEN browser ELSE concat(browser, ': ', phrase) END ORDER BY c DESC, k LIMIT 10"
+    ),
+    "regexp_replace and groups": (
+        f"SELECT regexp_replace(referer, '{HOST}', '$1') AS host, count(*) AS c, avg(length(referer)) AS n FROM hits "
+        f"WHERE referer <> '' GROUP BY regexp_replace(referer, '{HOST}', '$1') ORDER BY c DESC, host LIMIT 10"
+    ),
+    "regexp_like": "SELECT count(*) FROM hits WHERE regexp_like(url, 'item/[0-9]+[?]from=(mail|news)')",
+    "texts as they are": "SELECT user_id, url, title FROM hits WHERE region = 7",
+}
+
+
+def _measure(system: System) -> dict[str, tuple[float, pa.Table]]:
+    system.use({name: tables.table(name) for name in ("hits", "topics")})
+    if system.pid is not None:
+        settle(system.pid)
+    result = {}
+    for name, text in STATEMENTS.items():
+        answer = system.query(text)
+        result[name] = (rounds(lambda text=text: system.query(text), ROUNDS, 1).median, answer)  # type: ignore[misc]
+    return result
+
+
+def run() -> list[Row]:
+    """A row per statement, and the geometric means."""
+    results = {"floor": _measure(Floor())}
+    with sail_process() as sail:
+        if sail is not None:
+            results["Sail"] = _measure(sail)
+    with gateway_process() as (url, pid, _), Client(url).open() as client:
+        results["ours"] = _measure(Ours(client, pid))
+    out, all_right = [], True
+    for name in STATEMENTS:
+        reference = results["floor"][name][1]
+        shown = {}
+        for system, found in results.items():
+            seconds, answer = found[name]
+            right = same(reference, answer)
+            all_right = all_right and (right or system != "ours")
+            shown[system] = show(seconds) + ("" if right else " OTHER ANSWER")
+        out.append(Row(f"texts: {name}", shown))
+    means = {system: statistics.geometric_mean([s for s, _ in found.values()]) for system, found in results.items()}
+    met = all_right and means["ours"] <= 2 * means["floor"]
+    head = f"texts, {len(STATEMENTS)} statements, geomean"
+    return [*out, Row(head, {system: show(mean) for system, mean in means.items()}, "all right, <= 2 x floor", met)]
