@@ -11,12 +11,14 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from gateway.auth.base import AuthenticationError, Authenticator
 from gateway.observability import METRICS_CONTENT_TYPE, Throttle, counter, log
+from gateway.transport.bodies import SMALL_BODY, Bodies, Room
 from gateway.transport.lanes import Lane
 
 Scope = MutableMapping[str, Any]
@@ -85,6 +87,7 @@ class HttpApp:
         threads: how many calls of either kind may be in flight; one caller has half of them at most.
         body_limit: bytes of a request body.
         body_seconds: how long a body may take to arrive.
+        room_seconds: how long a large one may wait until others have gone.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class HttpApp:
         threads: int = THREADS,
         body_limit: int = BODY_LIMIT,
         body_seconds: float = 120.0,
+        room_seconds: float = 60.0,
     ) -> None:
         self._handle = handle
         self._authenticator = authenticator
@@ -107,6 +111,8 @@ class HttpApp:
         self._public_url = public_url
         self._body_limit = body_limit
         self._body_seconds = body_seconds
+        self._room_seconds = room_seconds
+        self._bodies = Bodies(body_limit)
         self._failures = Throttle(*_FAILURES_LOGGED)
         self._may_wait = may_wait
         self._waiting = Lane("statement", threads, max(1, threads // 2))
@@ -190,12 +196,14 @@ class HttpApp:
             raise RefusalError(
                 415, "UNSUPPORTED_MEDIA_TYPE", f"Content-Encoding {encoding[:40]!r} is not accepted.", close=True
             )
-        body = await self._body(headers.get("content-length"), receive)
-        lane = self._waiting if self._may_wait(body) else self._quick
-        return await lane.run(
-            identity.name,
-            partial(self._handle, body, identity.name, headers.get("user-agent", ""), self._origin(scope, headers)),
-        )
+        async with AsyncExitStack() as rooms:
+            enter = partial(self._enter, rooms, identity.name)
+            body = await self._body(headers.get("content-length"), receive, enter)
+            lane = self._waiting if self._may_wait(body) else self._quick
+            call = partial(
+                self._handle, body, identity.name, headers.get("user-agent", ""), self._origin(scope, headers)
+            )
+            return await lane.run(identity.name, call)
 
     def _origin(self, scope: Scope, headers: Mapping[str, str]) -> str:
         """How this client reaches the server; "" where it does not say so."""
@@ -226,9 +234,22 @@ class HttpApp:
         headers += ((b"content-range", b"bytes %d-%d/%d" % (first, last, size)),)
         return 206, headers, memoryview(b"".join(parts))[first : last + 1].tobytes()
 
-    async def _body(self, declared: str | None, receive: Receive) -> bytes:
-        if declared is not None and declared.isascii() and declared.isdecimal() and int(declared) > self._body_limit:
-            raise self._too_large()
+    async def _enter(self, rooms: AsyncExitStack, caller: str, size: int) -> Room:
+        """Room for a body, for as long as `rooms` lasts."""
+        try:
+            return await rooms.enter_async_context(self._bodies.room(caller, size, self._room_seconds))
+        except TimeoutError as error:
+            text = "Too many large requests are on their way; send it again."
+            raise RefusalError(503, "TEMPORARILY_UNAVAILABLE", text, (b"retry-after", b"1"), close=True) from error
+
+    async def _body(self, declared: str | None, receive: Receive, enter: Callable[[int], Awaitable[Room]]) -> bytes:
+        """The body; a large one is read when `enter` has room for what is declared, else for the largest."""
+        wanted = self._body_limit
+        if declared is not None and declared.isascii() and declared.isdecimal():
+            wanted = int(declared[:20])
+            if wanted > self._body_limit:
+                raise self._too_large()
+        room = await enter(wanted) if declared is not None and wanted > SMALL_BODY else None
         chunks: list[bytes] = []
         size = 0
         try:
@@ -241,8 +262,12 @@ class HttpApp:
                     size += len(chunk)
                     if size > self._body_limit:
                         raise self._too_large()
+                    if size > SMALL_BODY and room is None:
+                        room = await enter(wanted)
                     chunks.append(chunk)
                     if not message.get("more_body", False):
+                        if room is not None:
+                            self._bodies.shrink(room, size)
                         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
         except TimeoutError as error:
             raise RefusalError(408, "REQUEST_TIMEOUT", "The request took too long to arrive.", close=True) from error
