@@ -172,6 +172,8 @@ class Gateway:
         from gateway.protocol.downloads import Downloads
         from gateway.protocol.handler import HandlerOptions, ThriftHandler, may_wait
         from gateway.protocol.reader import Budget
+        from gateway.rest.routes import RestApi
+        from gateway.rest.statements import StatementApi
         from gateway.results.links import LinkSigner
         from gateway.service.service import GatewayService, ServiceConfig
         from gateway.transport.http import HttpApp, Probes
@@ -199,6 +201,7 @@ class Gateway:
             authenticator,
             Probes(self._not_ready, self._metrics),
             download=Downloads(self._service, signer).answer,
+            rest=RestApi(StatementApi(self._service, signer)).answer,
             public_url=config.public_url,
             may_wait=may_wait,
             body_limit=config.max_request_body,

@@ -8,24 +8,25 @@ from dataclasses import dataclass
 from gateway.errors import GatewayError
 from gateway.protocol import pages
 from gateway.results.links import BadLinkError, LinkSigner
-from gateway.service.api import Service
+from gateway.service.api import WholeResults
 
 
 @dataclass(frozen=True, slots=True)
 class Downloads:
     """The files behind links. Thread-safe."""
 
-    service: Service
+    service: WholeResults
     signer: LinkSigner
 
     def answer(self, link: str) -> tuple[int, str, Sequence[bytes | memoryview]]:
-        """HTTP status, an error's text, and the file in parts; never raises for what a link or its operation may be.
+        """HTTP status, media type or an error's text, and the file in parts; never raises for what a link may be.
 
         403: not a link of this server, or over. 404: the operation is closed, or its rows are gone.
         """
         try:
             found = self.signer.read(link)
-            return 200, "", pages.file(self.service.piece(found.operation, found.start_row, found.rows))
+            file = pages.file(self.service.piece(found.operation, found.start_row, found.rows))
+            return 200, file.media, file.parts
         except BadLinkError as error:
             return 403, str(error), ()
         except GatewayError as error:

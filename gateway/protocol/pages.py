@@ -9,6 +9,7 @@ else columns; metadata calls are always columnar. Exactly one field of TRowSet i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -16,10 +17,10 @@ from gateway.errors import ServerError
 from gateway.observability import counter
 from gateway.protocol import codec, convert, versions
 from gateway.protocol.writer import Encoded, Spliced
-from gateway.results import arrow_ipc, columnar
+from gateway.results import arrow_ipc, columnar, texts
 from gateway.results.arrow_ipc import ArrowOptions
 from gateway.results.spool import Piece
-from gateway.service.api import Page, ResultMetadata, ResultOptions
+from gateway.service.api import Form, Page, ResultMetadata, ResultOptions
 from gateway.sqltypes import Slot, StructType, struct
 from gateway.thrift_gen.TCLIService import ttypes
 
@@ -133,18 +134,42 @@ def _result_link(piece: Piece, url: str, expires_ms: int) -> Any:
     )
 
 
-def file(page: Page) -> list[bytes | memoryview]:
-    """What a link leads to: its rows as a stream, compressed as the client was told. Raises the encoding's errors."""
+@dataclass(frozen=True, slots=True)
+class File:
+    """Rows as what a link leads to: media type, and the bytes in parts."""
+
+    media: str
+    parts: Sequence[bytes | memoryview]
+
+
+def file(page: Page) -> File:
+    """The rows of a page in the form that their client asked for. Raises the encoding's errors."""
     metadata = page.metadata
-    parts = arrow_ipc.stream(
-        page.parts,
-        _arrow_schema(metadata),
-        _arrow_options(metadata.options),
-        metadata.time_zone,
-        metadata.options.lz4,
-    )
-    counter("result_bytes_total", sum(map(len, parts)), format="link")
-    return parts
+    form = metadata.options.files.form if metadata.options.files is not None else Form.ARROW
+    found = _FILES[form](page)
+    counter("result_bytes_total", sum(map(len, found.parts)), format="link")
+    return found
+
+
+def _arrow_file(page: Page) -> File:
+    metadata = page.metadata
+    lz4 = metadata.options.lz4
+    schema, options = _arrow_schema(metadata), _arrow_options(metadata.options)
+    parts = arrow_ipc.stream(page.parts, schema, options, metadata.time_zone, lz4)
+    return File("application/vnd.apache.arrow.stream", parts)
+
+
+def _json_file(page: Page) -> File:
+    return File("application/json", (texts.json_rows(page.parts, page.metadata.schema, page.metadata.time_zone),))
+
+
+def _csv_file(page: Page) -> File:
+    header = page.start_row_offset == 0  # of the whole result: files are put behind one another
+    zone = page.metadata.time_zone
+    return File("text/csv", (texts.csv_rows(page.parts, page.metadata.schema, zone, header=header),))
+
+
+_FILES: dict[Form, Callable[[Page], File]] = {Form.ARROW: _arrow_file, Form.JSON: _json_file, Form.CSV: _csv_file}
 
 
 def _columns(payloads: Sequence[columnar.ColumnPayload]) -> list[Any]:

@@ -143,22 +143,22 @@ def _frame(message: pa.Buffer | bytes) -> bytes:
 
 
 def _metadata(data_type: DataType) -> dict[bytes, bytes]:
-    shown = _without_lengths(data_type)
+    shown = without_lengths(data_type)
     text = json.dumps(shown.json(), separators=(",", ":"), ensure_ascii=False)
     return {SQL_NAME: shown.sql.encode(), JSON_TYPE: text.encode()}
 
 
-def _without_lengths(data_type: DataType) -> DataType:
+def without_lengths(data_type: DataType) -> DataType:
     """CHAR and VARCHAR are STRING in results, as Databricks reports them."""
     if isinstance(data_type, CharType):
         return STRING
     if isinstance(data_type, ArrayType):
-        return array(_without_lengths(data_type.element), data_type.contains_null)
+        return array(without_lengths(data_type.element), data_type.contains_null)
     if isinstance(data_type, MapType):
-        key, value = _without_lengths(data_type.key), _without_lengths(data_type.value)
+        key, value = without_lengths(data_type.key), without_lengths(data_type.value)
         return map_of(key, value, data_type.value_contains_null)
     if isinstance(data_type, StructType):
-        return struct(*(StructField(f.name, _without_lengths(f.type), f.nullable, f.comment) for f in data_type.fields))
+        return struct(*(StructField(f.name, without_lengths(f.type), f.nullable, f.comment) for f in data_type.fields))
     return data_type
 
 

@@ -104,7 +104,7 @@ def _inner_text(values: pa.Array, data_type: DataType, zone: str, style: _Style)
     """Text of a value inside another: never null, quoted where the style quotes."""
     text = _text(values, data_type, zone, style)
     if style.json and is_string(data_type):
-        text = _quoted(text)
+        text = quoted(text)
     return text.fill_null("null") if text.null_count else text
 
 
@@ -132,7 +132,7 @@ def _map_text(values: pa.MapArray, data_type: MapType, zone: str, style: _Style)
     key_text = _text(keys, data_type.key, zone, style)
     order = _key_order(key_text, offsets) if style.json else None
     if style.json and is_string(data_type.key):
-        key_text = _quoted(key_text)
+        key_text = quoted(key_text)
     entries = pc.binary_join_element_wise(key_text, _inner_text(items, data_type.value, zone, style), style.arrow)
     return _joined("{", offsets, entries if order is None else entries.take(order), style.comma, "}")
 
@@ -175,7 +175,7 @@ _ESCAPES = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 34: '\\"', 92: 
 _ESCAPED = np.array([c < 32 or c in (34, 92) for c in range(256)])
 
 
-def _quoted(text: pa.StringArray) -> pa.StringArray:
+def quoted(text: pa.StringArray) -> pa.StringArray:
     """JSON strings of `text`: the escapes that JSON demands and no others; nulls stay null."""
     data = _data(text)
     present = np.unique(data[_ESCAPED[data]]).tolist()

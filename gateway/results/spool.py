@@ -66,12 +66,17 @@ class Spool:
         schema: Arrow schema of every message.
         directory: where the file is made, when one is needed.
         row_limit: rows after this many are dropped.
+        byte_limit: rows that do not fit into as many bytes are dropped, judged by the average row of each message.
     """
 
-    def __init__(self, schema: pa.Schema, directory: Path | str, row_limit: int | None = None) -> None:
+    def __init__(
+        self, schema: pa.Schema, directory: Path | str, row_limit: int | None = None, byte_limit: int | None = None
+    ) -> None:
         self.schema = schema
         self._directory = directory
         self._row_limit = row_limit
+        self._bytes_left = byte_limit
+        self._truncated = False
         self._changed = threading.Condition()
         self._file_lock = threading.Lock()  # held while the descriptor is used, so that close never pulls it away
         self._file: int | None = None
@@ -93,6 +98,11 @@ class Spool:
     def ended(self) -> bool:
         """Whether all rows are there."""
         return self._ended
+
+    @property
+    def truncated(self) -> bool:
+        """Whether rows were dropped for a limit."""
+        return self._truncated
 
     @property
     def closed(self) -> bool:
@@ -117,6 +127,11 @@ class Spool:
             if self._ended:
                 raise ServerError("INTERNAL_ERROR", "Rows came after the end of the result.")
             count = part.count if self._row_limit is None else min(part.count, self._row_limit - first)
+            if self._bytes_left is not None:
+                size = part.length if part.data is None else len(part.data)
+                count = min(count, self._bytes_left * part.count // size) if size else count
+                self._bytes_left = self._bytes_left - size if count == part.count else 0
+            self._truncated |= count < part.count
             if count > 0:
                 self._starts.append(first)
                 self._parts.append(part)

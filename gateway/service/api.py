@@ -65,6 +65,7 @@ class OpenSessionRequest:
     catalog: str | None = None
     schema: str | None = None
     client: str = ""  # User-Agent or "thrift"
+    for_one: bool = False  # it ends with its only statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,30 @@ class SessionInfo:
     schema: str
     settings: Mapping[str, str]  # effective settings that the client asked for
     time_zone: str
+
+
+class Form(StrEnum):
+    """What is in a file of rows; values as in the Statement Execution API."""
+
+    ARROW = "ARROW_STREAM"
+    JSON = "JSON_ARRAY"
+    CSV = "CSV"
+
+
+class Disposition(StrEnum):
+    """Where the rows of a whole result are put: into the answer, behind links, or either by their size."""
+
+    INLINE = "INLINE"
+    LINKS = "EXTERNAL_LINKS"
+    EITHER = "INLINE_OR_EXTERNAL_LINKS"
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """A result that is given as files, once it is complete, not page by page."""
+
+    form: Form
+    disposition: Disposition
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +114,7 @@ class ResultOptions:
     complex_as_arrow: bool = True
     interval_as_arrow: bool = False
     null_as_arrow: bool = False
+    files: Files | None = None
     timestamp_as_string: bool = False  # conf spark.thriftserver.arrowBasedRowSet.timestampAsString
 
 
@@ -100,6 +126,7 @@ class ExecuteRequest:
     run_async: bool = True
     timeout_seconds: int = 0  # 0: the session's or server's
     row_limit: int | None = None
+    byte_limit: int | None = None
     wait_seconds: float = 0.0  # how long to wait for a terminal state before answering (direct results)
     options: ResultOptions = ResultOptions()
 
@@ -166,6 +193,19 @@ class Page:
         return sum(part.count for part in self.parts)
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A complete result: its shape, its rows in pieces, and whether a limit has cut it off."""
+
+    metadata: ResultMetadata
+    pieces: Sequence[Piece]
+    truncated: bool
+
+    @property
+    def rows(self) -> int:
+        return sum(piece.count for piece in self.pieces)
+
+
 class Service(Protocol):
     """The verbs. Every one raises GatewayError; none returns half an answer."""
 
@@ -197,10 +237,23 @@ class Service(Protocol):
         """A page; waits until at least one row is there or the result has ended. A repeated fetch of the same
         rows gives the same."""
 
-    def piece(self, operation: bytes, start_row: int, rows: int) -> Page:
-        """The rows of a link: whoever has one was told it by the operation's owner. Raises ProtocolError once they are gone."""
-
     def cancel(self, principal: Principal, operation: Handle) -> None: ...
 
     def close_operation(self, principal: Principal, operation: Handle) -> None:
         """Frees everything; closing an unknown or closed handle succeeds."""
+
+
+class WholeResults(Service, Protocol):
+    """What the service offers beside the pages of a result: operations by their public names, results in pieces."""
+
+    def named_session(self, principal: Principal, identifier: str) -> Handle:
+        """The handle of one's own session by its public identifier. Raises ProtocolError."""
+
+    def named_operation(self, principal: Principal, identifier: str) -> Handle:
+        """The handle of one's own operation by its public identifier. Raises ProtocolError."""
+
+    def outcome(self, principal: Principal, operation: Handle) -> Outcome:
+        """The result of an operation that is FINISHED. Raises the operation's error."""
+
+    def piece(self, operation: bytes, start_row: int, rows: int) -> Page:
+        """The rows of a link: whoever has one was told it by the operation's owner. Raises ProtocolError once they are gone."""

@@ -28,7 +28,7 @@ from gateway.engine.base import Event, Finished, Handover, Job, Planned, Progres
 from gateway.errors import CanceledError, GatewayError, ServerError, from_wire
 from gateway.results.spool import Spool
 from gateway.service.admission import Place
-from gateway.service.api import OperationStatus, Orientation, Page, ResultMetadata, ResultOptions, State
+from gateway.service.api import OperationStatus, Orientation, Outcome, Page, ResultMetadata, ResultOptions, State
 from gateway.service.session import Session, new_handle, text_of
 from gateway.sqltypes import StructType
 
@@ -99,6 +99,7 @@ class Purpose:
     text: str = ""
     options: ResultOptions = field(default_factory=ResultOptions)
     row_limit: int | None = None
+    byte_limit: int | None = None
     is_metadata: bool = False
 
 
@@ -291,7 +292,8 @@ class Operation:
 
     def _may_stream(self, spool: Spool) -> bool:
         planned = self.planned
-        return planned is not None and planned.streams and sum(spool.bytes) >= STREAMING_BYTES
+        pages = self.purpose.options.files is None  # files are counted before the first is given
+        return pages and planned is not None and planned.streams and sum(spool.bytes) >= STREAMING_BYTES
 
     def spool_descriptor(self) -> int:
         """A descriptor of the file for rows."""
@@ -325,7 +327,9 @@ class Operation:
             if self._spool is None:
                 self.planned = planned
                 self.times.planned = self._clock()
-                self._spool = Spool(arrow_schema(planned.schema), self._spool_directory, self.purpose.row_limit)
+                self._spool = Spool(
+                    arrow_schema(planned.schema), self._spool_directory, self.purpose.row_limit, self.purpose.byte_limit
+                )
                 self._changed.notify_all()
         if changed:  # run again by another process or engine, while somebody changed a table
             text = "The engine process was lost, and the result has another shape by now."
@@ -446,6 +450,17 @@ class Operation:
         ended = spool.ended  # see `fetch`
         more = not ended or start + given < spool.rows
         return Page(start, (), more, metadata, self.handle.guid, pieces)
+
+    def outcome(self) -> Outcome:
+        """The complete result. Raises the operation's error, and ServerError before its end."""
+        metadata = self.metadata()
+        spool = self._spool
+        with self._changed:
+            self._raise_failure()
+            if self.state is not State.FINISHED or spool is None:
+                raise ServerError("INTERNAL_ERROR", "A result was asked for before its end.")
+        self._linked = True  # whoever is told where the pieces are may come for them
+        return Outcome(metadata, spool.pieces(0, None, LINK_BYTES, sys.maxsize), spool.truncated)
 
     def piece(self, start: int, count: int) -> Page:
         """The rows of a link. Raises the operation's error."""

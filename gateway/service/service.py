@@ -34,6 +34,7 @@ from gateway.service.api import (
     OpenSessionRequest,
     OperationStatus,
     Orientation,
+    Outcome,
     Page,
     Principal,
     ResultMetadata,
@@ -180,6 +181,7 @@ class GatewayService:
             request.schema or schema or self._config.default_schema,
             settings,
             request.client,
+            for_one=request.for_one,
         )
         session.touched = self._clock()
         with self._lock:
@@ -260,9 +262,13 @@ class GatewayService:
                 text=request.statement,
                 session=home.state(overlay),
                 parameters=tuple(request.parameters),
-                row_limit=request.row_limit,
+                row_limit=limit,
             )
 
+        # One row more tells whether the limit cuts anything off.
+        limit = request.row_limit
+        if limit is not None and request.options.files is not None:
+            limit += 1
         purpose = Purpose(
             "EXECUTE_STATEMENT",
             make_job,
@@ -270,6 +276,7 @@ class GatewayService:
             text=request.statement,
             options=request.options,
             row_limit=request.row_limit,
+            byte_limit=request.byte_limit,
         )
         return self._accept(home, purpose, self._timeout(home, overlay, request.timeout_seconds), request.wait_seconds)
 
@@ -325,6 +332,18 @@ class GatewayService:
         observability.histogram("operation_seconds", time.perf_counter() - start, phase="fetch")
         return page
 
+    def named_session(self, principal: Principal, identifier: str) -> Handle:
+        """See `api.Service`."""
+        return self._sessions.named(identifier, principal)
+
+    def named_operation(self, principal: Principal, identifier: str) -> Handle:
+        """See `api.Service`."""
+        return self._operations.named(identifier, principal)
+
+    def outcome(self, principal: Principal, operation: Handle) -> Outcome:
+        """See `api.Service`."""
+        return self._operation(principal, operation).outcome()
+
     def piece(self, operation: bytes, start_row: int, rows: int) -> Page:
         """See `api.Service`."""
         found = self._operations.of(operation)
@@ -364,6 +383,8 @@ class GatewayService:
         operation = self._operations.pop(handle)
         if operation is not None:
             operation.close()
+            if operation.session.for_one:
+                self._close_session(operation.session)
 
     # ---------------------------------------------------------------------------------------------- from text to worker
 

@@ -48,6 +48,7 @@ class Session:
         "active",
         "catalog",
         "client",
+        "for_one",
         "handle",
         "id",
         "operations",
@@ -58,7 +59,15 @@ class Session:
     )
 
     def __init__(
-        self, owner: Principal, protocol: int, catalog: str, schema: str, settings: Mapping[str, str], client: str = ""
+        self,
+        owner: Principal,
+        protocol: int,
+        catalog: str,
+        schema: str,
+        settings: Mapping[str, str],
+        client: str = "",
+        *,
+        for_one: bool = False,
     ) -> None:
         self.handle = new_handle()
         self.id = text_of(self.handle)
@@ -67,6 +76,7 @@ class Session:
         self.catalog = catalog
         self.schema = schema
         self.client = client
+        self.for_one = for_one
         self.touched = 0.0
         self.active = 0  # operations that have not ended, with the service's lock held
         self.operations: set[Handle] = set()  # with the service's lock held
@@ -225,6 +235,17 @@ class HandleTable(Generic[T]):
         if entry is None:
             raise self.missing(Handle(identifier, b""))
         return entry[2]
+
+    def named(self, identifier: str, principal: Principal) -> Handle:
+        """The handle of an owner's value by the text that `text_of` shows. Raises ProtocolError."""
+        try:
+            guid = uuid.UUID(identifier).bytes
+        except ValueError:
+            guid = b""
+        handle, owner, value = self._values.get(guid, (_NOBODY, self._nobody, None))
+        if not hmac.compare_digest(_bytes(owner), _bytes(principal)) or value is None or identifier != text_of(handle):
+            raise ProtocolError(self._condition, self._message.format(identifier[:64]))
+        return handle
 
     def missing(self, handle: Handle) -> ProtocolError:
         """The error of a handle that `find` does not know."""

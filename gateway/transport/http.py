@@ -27,16 +27,18 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 Answer = bytes | Sequence[bytes | bytearray | memoryview]
 
-# Link -> HTTP status, an error's text, and the file in parts (`protocol.downloads.Downloads.answer`).
+# Link -> HTTP status, media type or an error's text, and the file in parts (`protocol.downloads.Downloads.answer`).
 Download = Callable[[str], tuple[int, str, Sequence[bytes | memoryview]]]
+# Method, path, body, name of the caller, User-Agent, origin -> HTTP status and JSON, for paths below `_API`.
+Rest = Callable[[str, str, bytes, str, str, str], tuple[int, bytes]]
 
 BODY_LIMIT = 16 * 1024 * 1024
 THREADS = 512
 _FAILURES_LOGGED = (20, 10.0)  # lines about failed logins, in so many seconds
 _THRIFT = b"application/x-thrift"
 _JSON = b"application/json"
-_ARROW = b"application/vnd.apache.arrow.stream"
 _RESULTS = "/sql/1.0/results/"
+_API = "/api/2.0/"
 _BYTES = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 _HOST = re.compile(r"[\w.-]+(:\d{1,5})?|\[[0-9a-fA-F:.]+\](:\d{1,5})?", re.ASCII)
 
@@ -82,6 +84,7 @@ class HttpApp:
         authenticator: who calls.
         probes: the other pages.
         download: what links to results lead to; without it there are none.
+        rest: method, path, body, name of the caller, User-Agent, origin -> status and JSON (`rest.routes.RestApi`).
         public_url: scheme and name that links begin with, where it is not those of the request.
         may_wait: whether a call may be held up by a statement, from its body.
         threads: how many calls of either kind may be in flight; one caller has half of them at most.
@@ -97,6 +100,7 @@ class HttpApp:
         probes: Probes,
         *,
         download: Download | None = None,
+        rest: Rest | None = None,
         public_url: str | None = None,
         may_wait: Callable[[bytes], bool] = lambda body: True,
         threads: int = THREADS,
@@ -108,6 +112,7 @@ class HttpApp:
         self._authenticator = authenticator
         self._probes = probes
         self._download = download
+        self._rest = rest
         self._public_url = public_url
         self._body_limit = body_limit
         self._body_seconds = body_seconds
@@ -138,8 +143,10 @@ class HttpApp:
                 status, kind = 200, _THRIFT
             elif self._download is not None and path.startswith(_RESULTS):
                 route = "results"
-                status, kind = 200, _ARROW
-                status, headers, body = await self._file(scope, path.removeprefix(_RESULTS))
+                status, kind, headers, body = await self._file(scope, path.removeprefix(_RESULTS))
+            elif self._rest is not None and path.startswith(_API):
+                route = "rest"
+                status, kind, body = await self._answer(scope, receive)
             else:
                 name = "/" + "/".join(part for part in path.split("/") if part)
                 page = _PAGES.get(name)
@@ -165,10 +172,36 @@ class HttpApp:
     async def _call(self, scope: Scope, receive: Receive) -> Answer:
         if scope["method"] != "POST":
             raise RefusalError(405, "METHOD_NOT_ALLOWED", "Thrift takes POST only.", (b"allow", b"POST"))
+        headers, identity = self._identify(scope)
+        async with AsyncExitStack() as rooms:
+            body = await self._body(headers.get("content-length"), receive, partial(self._enter, rooms, identity))
+            lane = self._waiting if self._may_wait(body) else self._quick
+            origin = self._origin(scope, headers)
+            return await lane.run(
+                identity, partial(self._handle, body, identity, headers.get("user-agent", ""), origin)
+            )
+
+    async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, bytes, bytes]:
+        """A call of the JSON API: status, content type, body."""
+        assert self._rest is not None
+        headers, identity = self._identify(scope)
+        method, path = scope["method"], scope["path"]
+        async with AsyncExitStack() as rooms:
+            body = await self._body(headers.get("content-length"), receive, partial(self._enter, rooms, identity))
+            # A cancel, a close and a look at a status never wait for a statement.
+            lane = self._waiting if method == "POST" and path.rstrip("/").endswith("/statements") else self._quick
+            origin = self._origin(scope, headers)
+            status, answer = await lane.run(
+                identity, partial(self._rest, method, path, body, identity, headers.get("user-agent", ""), origin)
+            )
+        return status, _JSON, answer
+
+    def _identify(self, scope: Scope) -> tuple[dict[str, str], str]:
+        """The headers of a request, and the name of who calls. Raises RefusalError."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         if "origin" in headers:
             # Only browsers send it: a web page must not reach a server that trusts everyone on this machine.
-            raise RefusalError(403, "PERMISSION_DENIED", "Thrift is not served to web pages.", close=True)
+            raise RefusalError(403, "PERMISSION_DENIED", "Nothing is served to web pages.", close=True)
         try:
             identity = self._authenticator.authenticate(headers)
         except AuthenticationError as error:
@@ -196,14 +229,7 @@ class HttpApp:
             raise RefusalError(
                 415, "UNSUPPORTED_MEDIA_TYPE", f"Content-Encoding {encoding[:40]!r} is not accepted.", close=True
             )
-        async with AsyncExitStack() as rooms:
-            enter = partial(self._enter, rooms, identity.name)
-            body = await self._body(headers.get("content-length"), receive, enter)
-            lane = self._waiting if self._may_wait(body) else self._quick
-            call = partial(
-                self._handle, body, identity.name, headers.get("user-agent", ""), self._origin(scope, headers)
-            )
-            return await lane.run(identity.name, call)
+        return headers, identity.name
 
     def _origin(self, scope: Scope, headers: Mapping[str, str]) -> str:
         """How this client reaches the server; "" where it does not say so."""
@@ -212,27 +238,28 @@ class HttpApp:
 
     # ------------------------------------------------------------------------------------------------------------ links
 
-    async def _file(self, scope: Scope, link: str) -> tuple[int, tuple[Header, ...], Answer]:
+    async def _file(self, scope: Scope, link: str) -> tuple[int, bytes, tuple[Header, ...], Answer]:
         """The file of a link: it is all that is needed, whoever comes with it (RFC 9110, section 14 for parts of it)."""
         if scope["method"] not in ("GET", "HEAD"):
             raise RefusalError(405, "METHOD_NOT_ALLOWED", "Only GET is served here.", (b"allow", b"GET, HEAD"))
         assert self._download is not None
         # One share for all who follow links of an operation: the first characters are its identifier.
-        status, problem, parts = await self._waiting.run(link[:21], partial(self._download, link))
+        status, said, parts = await self._waiting.run(link[:21], partial(self._download, link))
         if status != 200:
-            raise RefusalError(status, "PERMISSION_DENIED" if status == 403 else "RESOURCE_DOES_NOT_EXIST", problem)
+            raise RefusalError(status, "PERMISSION_DENIED" if status == 403 else "RESOURCE_DOES_NOT_EXIST", said)
+        kind = said.encode()
         headers: tuple[Header, ...] = ((b"accept-ranges", b"bytes"), (b"cache-control", b"no-store"))
         size = sum(map(len, parts))
         asked = next((value for name, value in scope["headers"] if name == b"range"), None)
         wanted = None if asked is None else _range(asked.decode("latin-1"), size)
         if wanted is None:
-            return 200, headers, parts
+            return 200, kind, headers, parts
         first, last = wanted
         if first > last:
             headers = ((b"content-range", b"bytes */%d" % size),)
             raise RefusalError(416, "RANGE_NOT_SATISFIABLE", f"The file has {size} bytes.", *headers)
         headers += ((b"content-range", b"bytes %d-%d/%d" % (first, last, size)),)
-        return 206, headers, memoryview(b"".join(parts))[first : last + 1].tobytes()
+        return 206, kind, headers, memoryview(b"".join(parts))[first : last + 1].tobytes()
 
     async def _enter(self, rooms: AsyncExitStack, caller: str, size: int) -> Room:
         """Room for a body, for as long as `rooms` lasts."""

@@ -40,10 +40,12 @@ def literal_of(parameter: Parameter, context: Context) -> Lit:
     kind = parameter.type.strip().upper() or "STRING"
     if parameter.arguments is not None or kind in ("ARRAY", "MAP", "STRUCT"):
         raise unsupported(f"a parameter of type {kind}")
-    if kind in ("VOID", "NULL") or parameter.value is None:
+    if kind in ("VOID", "NULL"):
         return Lit(VOID, True, None)
     text = parameter.value
     type_ = parse_type(kind)
+    if text is None:
+        return Lit(type_, True, None)
     if isinstance(type_, DecimalType):
         return _decimal(text, type_, parameter)
     if type_ == STRING:

@@ -177,9 +177,6 @@ class FakeService:
         more = found.position < found.batch.num_rows
         return Page(start, [Rows(batch)] if batch.num_rows else [], more, found.metadata)
 
-    def piece(self, operation: bytes, start_row: int, rows: int) -> Page:
-        raise ProtocolError("INVALID_OPERATION_HANDLE", "There are no links here.")
-
     def cancel(self, principal: Principal, operation: Handle) -> None:
         found = self._operation(principal, operation)
         found.status = replace(

@@ -1,0 +1,209 @@
+"""The Statement Execution API 2.0 over the service: sessions, statements, their results and cancels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.engine.base import Parameter
+from gateway.errors import GatewayError
+from gateway.protocol import versions
+from gateway.protocol.handler import LINK_PATH, Caller
+from gateway.rest import fields, manifest
+from gateway.rest.fields import RestError
+from gateway.results.links import LinkSigner
+from gateway.service.api import (
+    Disposition,
+    ExecuteRequest,
+    Files,
+    Form,
+    Handle,
+    OpenSessionRequest,
+    OperationStatus,
+    ResultOptions,
+    State,
+    WholeResults,
+)
+from gateway.service.session import text_of
+
+_WAIT_SECONDS = 10.0
+_ENDS = frozenset({State.FINISHED, State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
+
+_PARAMETER: Mapping[str, fields.Check] = {
+    "name": fields.text,
+    "value": fields.text,
+    "type": fields.text,
+    "ordinal": fields.count,
+}
+_SESSION: Mapping[str, fields.Check] = {
+    "warehouse_id": fields.text,
+    "session_confs": fields.texts,
+    "catalog": fields.text,
+    "schema": fields.text,
+    "execution_mode": fields.anything,  # databricks-jdbc 3.4: whether answers may wait
+}
+_STATEMENT: Mapping[str, fields.Check] = {
+    "statement": fields.text,
+    "warehouse_id": fields.text,
+    "session_id": fields.text,
+    "catalog": fields.text,
+    "schema": fields.text,
+    "parameters": fields.each(lambda name, value: fields.read_object(name, value, _PARAMETER)),
+    "row_limit": fields.count,
+    "byte_limit": fields.count,
+    "disposition": fields.one_of(*Disposition),
+    "format": fields.one_of(*Form),
+    "result_compression": fields.one_of("NONE", "LZ4_FRAME"),
+    "wait_timeout": fields.wait,
+    "on_wait_timeout": fields.one_of("CONTINUE", "CANCEL"),
+    "query_tags": fields.anything,
+    "session_version": fields.anything,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StatementApi:
+    """The calls; each takes who calls, the parts of its path and its body, and gives what is answered as JSON."""
+
+    service: WholeResults
+    signer: LinkSigner
+
+    def create_session(self, caller: Caller, body: bytes) -> dict[str, Any]:
+        """POST sessions."""
+        asked = fields.read(body, _SESSION)
+        handle = self._open(caller, asked["catalog"], asked["schema"], asked["session_confs"])
+        return {"session_id": text_of(handle)}
+
+    def delete_session(self, caller: Caller, body: bytes, session: str) -> dict[str, Any]:
+        """DELETE sessions/{id}."""
+        fields.read(body, {"warehouse_id": fields.text, "session_id": fields.text})
+        self.service.close_session(caller.principal, self.service.named_session(caller.principal, session))
+        return {}
+
+    def _open(
+        self, caller: Caller, catalog: str | None, schema: str | None, settings: Any = None, *, for_one: bool = False
+    ) -> Handle:
+        catalog = None if catalog is None or catalog.casefold() == "spark" else catalog  # databricks-jdbc's default
+        request = OpenSessionRequest(
+            caller.principal, versions.SPARK_V9, settings or {}, catalog, schema, caller.client, for_one=for_one
+        )
+        return self.service.open_session(request).handle
+
+    def execute(self, caller: Caller, body: bytes, within: str | None = None) -> dict[str, Any]:
+        """POST statements; `within` is the session that the path names."""
+        asked = fields.read(body, _STATEMENT)
+        asked["session_id"] = asked["session_id"] or within
+        if asked["statement"] is None:
+            raise fields.invalid("statement is missing")
+        files = _files(asked)
+        lz4 = files.form is Form.ARROW and asked["result_compression"] == "LZ4_FRAME"  # texts are not compressed
+        if asked["session_id"] is not None:
+            if asked["catalog"] is not None or asked["schema"] is not None:
+                raise fields.invalid("catalog and schema are those of the session where session_id is given")
+            session = self.service.named_session(caller.principal, asked["session_id"])
+        else:
+            session = self._open(caller, asked["catalog"], asked["schema"], for_one=True)
+        wait = _WAIT_SECONDS if asked["wait_timeout"] is None else asked["wait_timeout"]
+        try:
+            status = self.service.execute(
+                caller.principal,
+                session,
+                ExecuteRequest(
+                    statement=asked["statement"],
+                    parameters=_parameters(asked["parameters"] or []),
+                    row_limit=asked["row_limit"],
+                    byte_limit=asked["byte_limit"],
+                    wait_seconds=wait,
+                    options=ResultOptions(arrow=True, lz4=lz4, interval_as_arrow=True, files=files),
+                ),
+            )
+        except GatewayError:
+            if asked["session_id"] is None:
+                self.service.close_session(caller.principal, session)
+            raise
+        if status.state not in _ENDS and wait and asked["on_wait_timeout"] == "CANCEL":
+            self.service.cancel(caller.principal, status.handle)
+            status = self.service.operation_status(caller.principal, status.handle, 0)
+        return self._answer(caller, status)
+
+    def get(self, caller: Caller, body: bytes, statement: str) -> dict[str, Any]:
+        """GET statements/{id}."""
+        fields.read(body, {"statement_id": fields.text})
+        handle = self.service.named_operation(caller.principal, statement)
+        return self._answer(caller, self.service.operation_status(caller.principal, handle, 0))
+
+    def status(self, caller: Caller, body: bytes, statement: str) -> dict[str, Any]:
+        """GET statements/{id}/status: without the result."""
+        fields.read(body, {"statement_id": fields.text})
+        handle = self.service.named_operation(caller.principal, statement)
+        status = self.service.operation_status(caller.principal, handle, 0)
+        return {"statement_id": text_of(handle), "status": manifest.status_of(status)}
+
+    def chunk(self, caller: Caller, body: bytes, statement: str, index: str) -> dict[str, Any]:
+        """GET statements/{id}/result/chunks/{index}."""
+        fields.read(body, {})
+        handle = self.service.named_operation(caller.principal, statement)
+        if self.service.operation_status(caller.principal, handle, 0).state is not State.FINISHED:
+            raise RestError(400, "BAD_REQUEST", "The statement has no result (yet).")
+        found = self._result(caller, handle, int(index))[1]
+        if found is None:
+            raise RestError(404, "RESOURCE_DOES_NOT_EXIST", f"The result has no chunk {index}.")
+        return found
+
+    def cancel(self, caller: Caller, body: bytes, statement: str) -> dict[str, Any]:
+        """POST statements/{id}/cancel."""
+        fields.read(body, {"statement_id": fields.text})
+        self.service.cancel(caller.principal, self.service.named_operation(caller.principal, statement))
+        return {}
+
+    def close(self, caller: Caller, body: bytes, statement: str) -> dict[str, Any]:
+        """DELETE statements/{id}."""
+        fields.read(body, {"statement_id": fields.text})
+        self.service.close_operation(caller.principal, self.service.named_operation(caller.principal, statement))
+        return {}
+
+    def _answer(self, caller: Caller, status: OperationStatus) -> dict[str, Any]:
+        answer = {"statement_id": text_of(status.handle), "status": manifest.status_of(status)}
+        if status.state is State.FINISHED:
+            try:
+                shown, result = self._result(caller, status.handle, 0)
+            except GatewayError as error:  # of the rows: too large for one answer, or of a type that cannot be given
+                failed = {"error_code": manifest.code_of(error), "message": error.text()}
+                return answer | {"status": {"state": "FAILED", "error": failed, "sql_state": error.sqlstate}}
+            answer |= {"manifest": shown, "result": result or {}}
+        return answer
+
+    def _result(self, caller: Caller, handle: Handle, index: int) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """``manifest``, and ``result`` from chunk `index` on."""
+        outcome = self.service.outcome(caller.principal, handle)
+        if outcome.metadata.options.files is None:
+            raise RestError(400, "BAD_REQUEST", "The statement was not executed by this API.")
+
+        def link(start_row: int, rows: int) -> tuple[str, int]:
+            text, expires_ms = self.signer.sign(handle.guid, start_row, rows)
+            return f"{caller.origin}{LINK_PATH}{text}", expires_ms
+
+        found = manifest.chunk(
+            text_of(handle), outcome, index, lambda start, rows: self.service.piece(handle.guid, start, rows), link
+        )
+        return manifest.manifest(outcome), found
+
+
+def _files(asked: Mapping[str, Any]) -> Files:
+    disposition = Disposition(asked["disposition"] or Disposition.INLINE)
+    form = Form(asked["format"] or Form.JSON)
+    if form is Form.CSV and disposition is not Disposition.LINKS:
+        raise fields.invalid("The format CSV is only supported for disposition=EXTERNAL_LINKS.")
+    if form is not Form.ARROW and disposition is Disposition.EITHER:
+        raise fields.invalid("disposition=INLINE_OR_EXTERNAL_LINKS is only supported for format=ARROW_STREAM.")
+    return Files(form, disposition)
+
+
+def _parameters(asked: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]:
+    """Named ones, or (databricks-jdbc, databricks-sql-connector) nameless ones by their ordinals, or as they come."""
+    named = [p for p in asked if p["name"]]
+    if named and len(named) != len(asked):
+        raise fields.invalid("Named and positional parameters cannot be mixed.")
+    ordered = named or sorted(asked, key=lambda p: p["ordinal"] or 0)
+    return tuple(Parameter(p["name"] or None, p["type"] or "STRING", p["value"]) for p in ordered)
