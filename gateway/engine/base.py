@@ -183,6 +183,7 @@ class Query:
     udfs: Mapping[str, UdfSpec] = field(default_factory=dict)
     reads_floats: bool = False  # float columns are scanned: file statistics must not be trusted
     small: bool = False  # too little to read for more than one core to be worth its while
+    first: str = ""  # text that is run before, for its errors alone
 
 
 class Execution(Protocol):

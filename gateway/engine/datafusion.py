@@ -168,6 +168,8 @@ class DataFusionExecution:
 
     def _begin(self, economy: Economy) -> Any:
         self._frame = self.plan(economy)
+        if self.query.first and self._ctx is not None:
+            self._ctx.sql_with_options(self.query.first, _READ_ONLY).collect()
         stream = self._frame.execute_stream()
         if not all([source.verify() for source in self.query.sources.values()]):
             sources = {name: source.one_by_one() for name, source in self.query.sources.items()}

@@ -57,13 +57,15 @@ def bind(
 
 def compile_query(query: BoundQuery, context: Context) -> Compiled:
     """Engine text of a bound query; raises UNSUPPORTED_… for what has no proved form."""
-    rel = counted(query.rel)
+    given = rel = counted(query.rel)
     if query.ids is not None:
         rel = rewritten(rel, query.ids)
     needed = needed_columns(rel)
     has_subqueries = query.ids is not None
     lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries))
-    generated = Generator(lowering, needed).statement(rel)
+    generator = Generator(lowering, needed)
+    generated = generator.statement(rel)
+    generated.first = generator.first(given)
     return Compiled(query.schema, generated, Hints(rel, context, has_subqueries), lowering.may_raise)
 
 

@@ -47,12 +47,16 @@ class ScanUse:
 
 @dataclass(slots=True)
 class Generated:
-    """Engine text and all that it refers to: `scans` by table name, constant tables, functions."""
+    """Engine text and all that it refers to: `scans` by table name, constant tables, functions.
+
+    `first` is what is to be computed before, for its errors alone.
+    """
 
     text: str
     scans: dict[str, ScanUse]
     arrays: dict[str, ArraySource]
     udfs: dict[str, UdfSpec]
+    first: str = ""
 
 
 @dataclass(slots=True)

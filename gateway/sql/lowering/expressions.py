@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from gateway.errors import UnsupportedError
-from gateway.instants import BLANKS
-from gateway.sql.functions.casts import TRUTHS, fold_cast, lower_cast
+from gateway.sql.functions.casts import fold_cast, lower_cast
 from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
 from gateway.sql.lowering.bounds import Bounds
@@ -149,9 +148,11 @@ class Lowering:
         if call.fn in ("and", "or", "between"):
             if call.fn == "between":
                 return self.connective("and", [self.lower(a) for a in call.args])
-            if len(call.args) == 2 and isinstance(call.args[1], Lit) and _is_no_truth(call.args[0]):
-                return self.lower(call.args[0])  # it raises: Spark evaluates constants from left to right
-            return self.connective(call.fn, [self.lower(a) for a in call.args])
+            args = tuple(self.lower(a) for a in call.args)
+            if _is_decided(call) and self.raises(args[0]) and not any(map(_is_told, nodes(args[0]))):
+                # Spark evaluates constants from left to right
+                return udf("last", BOOLEAN, *args, nullable=args[1].nullable, raises=True)
+            return self.connective(call.fn, list(args))
         row = self.catalogue.get(call.fn)
         if row is None or row.lower is None:
             raise UnsupportedError(
@@ -391,9 +392,7 @@ def _is_told(part: Expr) -> bool:
     return isinstance(part, Udf) and part.impl in ("raise_error", "assert_true")
 
 
-def _is_no_truth(e: Expr) -> bool:
-    """Whether it is the cast of a text that is no BOOLEAN."""
-    if not isinstance(e, Cast) or e.is_try or e.type != BOOLEAN or not isinstance(e.arg, Lit):
-        return False
-    text = e.arg.value
-    return isinstance(text, str) and text.strip(BLANKS).lower() not in TRUTHS
+def _is_decided(call: Call) -> bool:
+    """Whether it is a constant before FALSE in AND, before TRUE in OR: the engine would not look at it."""
+    last = call.args[-1]
+    return isinstance(last, Lit) and last.value is (call.fn == "or") and not has_columns(call)

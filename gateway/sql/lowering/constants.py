@@ -1,0 +1,224 @@
+"""Constants that Spark computes before it reads a row: what raises among them raises even if no row needs it.
+
+Spark's optimizer replaces what has no columns by its value, wherever it stands for certain to be evaluated: not below CASE and
+its kin, not in columns that nobody reads, not beside a NULL that makes the whole NULL anyway, not over relations that it knows
+to be empty by then. What is not certain is not listed here, and raises for a row as everything else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.catalogue import Catalogue
+from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Lit, Rel, Subquery, Window
+from gateway.sql.typed.walk import children, conjuncts_of, expressions_of, inputs_of, nodes
+from gateway.sqltypes import VOID
+
+# fmt: off
+# What Spark rewrites as CASE or COALESCE, or evaluates lazily in another way: an operand may never be needed.
+_CONDITIONAL = frozenset((
+    "if", "coalesce", "nvl", "nvl2", "nullif", "zeroifnull", "nullifzero", "nanvl", "decode", "right", "regexp_substr",
+    "count_if", "typeof",
+))
+# A NULL among their operands does not make them NULL.
+_TOLERANT = frozenset((
+    "and", "or", "array", "struct", "named_struct", "map", "concat", "greatest", "least",
+))
+_TOLD = frozenset(("raise_error", "assert_true"))
+_NULL_TESTS = frozenset(("isnull", "isnotnull", "is null", "is not null", "count"))
+# fmt: on
+
+
+def computed_first(rel: Rel, catalogue: Catalogue) -> list[Expr]:
+    """The constants of a bound statement that Spark computes before it runs."""
+    found = _Found(catalogue)
+    found.used.update(c.id for c in rel.columns)
+    found.relation(rel)
+    return found.constants
+
+
+class _Found:
+    """A walk from the top down: constants met, and the columns that are read for certain."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.constants: list[Expr] = []
+        self.used: set[int] = set()
+        self._unsure: set[int] = set()  # read where they may never be needed, too
+        self._catalogue = catalogue
+
+    def relation(self, rel: Rel, grouped: bool = False) -> None:
+        """What `rel` and the relations below it hold; `grouped` where only distinct rows of it count."""
+        if _is_local(rel):
+            self._local(rel)
+            return
+        if isinstance(rel, b.Limit) and rel.limit == 0:
+            return
+        emptied = any(map(_may_be_empty, inputs_of(rel)))
+        if emptied and not _is_global(rel):
+            return
+        if isinstance(rel, b.Join) and grouped and _is_spared(rel, self.used):
+            return
+        for expr in self._evaluated(rel):
+            self._expression(expr)
+        if emptied:
+            return
+        grouped = grouped or isinstance(rel, (b.Aggregate, b.Distinct))
+        if isinstance(rel, b.CteRef):
+            self._passed(rel.columns, rel.cte.plan)
+            self.relation(rel.cte.plan, grouped)
+        elif isinstance(rel, b.SetOp):
+            for side in rel.inputs:
+                self._passed(rel.columns, side, whole=rel.kind != "union" or not rel.all)
+                self.relation(side, grouped)
+        elif isinstance(rel, b.Join):
+            self.relation(rel.left, grouped)
+            if not rel.lateral:
+                self.relation(rel.right, grouped)
+        else:
+            if isinstance(rel, b.Distinct):
+                self._passed(rel.columns, rel.input, whole=True)
+            for below in inputs_of(rel):
+                self.relation(below, grouped)
+
+    def _local(self, rel: Rel) -> None:
+        """Projections right over written rows: Spark computes all that they hold, for every row; then the first filter."""
+        chain = [rel]
+        while not isinstance(chain[-1], b.Values):
+            below = chain[-1]
+            chain.append(below.cte.plan if isinstance(below, b.CteRef) else inputs_of(below)[0])
+        for r in reversed(chain[:-1]):
+            if isinstance(r, b.Project):
+                self.constants += filter(self._is_constant, r.exprs)
+            elif isinstance(r, b.Filter):
+                self.constants += filter(self._is_constant, conjuncts_of(r.condition)[:1])
+                return
+            elif isinstance(r, b.Limit):
+                return
+
+    def _passed(self, columns: Sequence[Col], below: Rel, whole: bool = False) -> None:
+        """Mark the columns of `below` that are read as `columns`; with `whole` all of them, if any is."""
+        read = [c.id in self.used for c in columns]
+        if whole and any(read):
+            read = [True] * len(read)
+        self.used.update(c.id for c, is_read in zip(below.columns, read, strict=True) if is_read)
+        self._unsure.update(c.id for c, above in zip(below.columns, columns, strict=True) if above.id in self._unsure)
+
+    def _evaluated(self, rel: Rel) -> Sequence[Expr]:
+        """The expressions of the relation itself that Spark keeps."""
+        if isinstance(rel, b.Project):
+            made = list(zip(rel.columns, rel.exprs, strict=True))
+            for c, e in made:
+                if c.id in self._unsure:  # Spark puts it there, fails to compute it, and lets it be everywhere
+                    self._unsure.update(part.id for part in nodes(e) if isinstance(part, Col))
+            return [e for c, e in made if c.id in self.used and (c.id not in self._unsure or isinstance(e, Col))]
+        if isinstance(rel, b.Aggregate):
+            width = len(rel.keys)
+            keys = [
+                k
+                for c, k in zip(rel.columns, rel.keys, strict=False)
+                if not self._is_constant(k) or (rel.sets is None and c.id in self.used)
+            ]
+            aggs = [a for c, a in zip(rel.columns[width:], rel.aggs, strict=False) if c.id in self.used]
+            return [*keys, *aggs]
+        if isinstance(rel, b.WindowRel):
+            windows = zip(rel.columns[len(rel.columns) - len(rel.windows) :], rel.windows, strict=True)
+            return [w for c, w in windows if c.id in self.used]
+        return expressions_of(rel)
+
+    def _expression(self, expr: Expr) -> None:
+        if isinstance(expr, Col):
+            self.used.add(expr.id)
+        elif isinstance(expr, Lit):
+            return
+        elif self._is_constant(expr):
+            self.constants.append(expr)
+        elif self._is_lazy(expr):
+            for part in nodes(expr):
+                if isinstance(part, Subquery):
+                    self._subquery(part)
+                elif isinstance(part, Col):
+                    self._unsure.add(part.id)
+        else:
+            if isinstance(expr, Subquery):
+                self._subquery(expr)
+            for part in self._parts(expr):
+                self._expression(part)
+
+    def _parts(self, expr: Expr) -> Sequence[Expr]:
+        if isinstance(expr, Window):
+            kept = [p for p in expr.partition if not self._is_constant(p)]
+            return [expr.fn, *kept, *(k.expr for k in expr.order)]
+        return children(expr)
+
+    def _subquery(self, subquery: Subquery) -> None:
+        if subquery.kind != "exists":
+            self.used.update(c.id for c in subquery.plan.columns)
+        self.relation(subquery.plan)
+
+    def _is_lazy(self, expr: Expr) -> bool:
+        """Whether an operand of it may never be evaluated."""
+        if isinstance(expr, Case):
+            return True
+        if not isinstance(expr, (Call, Agg)):
+            return False
+        if expr.fn in _CONDITIONAL or _is_known(expr):
+            return True
+        if isinstance(expr, Agg) or expr.fn in _TOLERANT:
+            return False
+        decisive = expr.args[:1] if expr.fn == "in" else expr.args
+        return any(self._is_constant(a) and _has_null(a) for a in decisive)
+
+    def _is_constant(self, expr: Expr) -> bool:
+        """Whether Spark takes `expr` for foldable."""
+        return all(
+            isinstance(part, (Lit, Cast, Case)) or (isinstance(part, Call) and self._is_steady(part))
+            for part in nodes(expr)
+        )
+
+    def _is_steady(self, call: Call) -> bool:
+        row = self._catalogue.get(call.fn)
+        if _is_known(call):
+            return False
+        return row is not None and row.deterministic and row.kind != "generator" and call.fn not in _TOLD
+
+
+def _is_known(expr: Call | Agg) -> bool:
+    """Whether it asks for NULLs of what is never NULL: Spark knows the answer without the operand."""
+    return expr.fn in _NULL_TESTS and not any(a.nullable for a in expr.args)
+
+
+def _has_null(expr: Expr) -> bool:
+    return any(part.type == VOID or (isinstance(part, Lit) and part.value is None) for part in nodes(expr))
+
+
+def _is_local(rel: Rel) -> bool:
+    """Whether Spark computes the relation's rows, one by one, while it plans."""
+    if isinstance(rel, b.CteRef):
+        return _is_local(rel.cte.plan)
+    while isinstance(rel, (b.Project, b.Filter, b.Limit)):
+        rel = rel.input
+    return isinstance(rel, b.Values)
+
+
+def _may_be_empty(rel: Rel) -> bool:
+    """Whether Spark may know while planning that there are no rows, and so forgets what stands above."""
+    if isinstance(rel, b.CteRef):
+        return _may_be_empty(rel.cte.plan)
+    if isinstance(rel, b.Limit) and rel.limit == 0:
+        return True
+    if isinstance(rel, (b.Filter, b.Limit)) and _is_local(rel):
+        return True
+    return not _is_global(rel) and any(map(_may_be_empty, inputs_of(rel)))
+
+
+def _is_global(rel: Rel) -> bool:
+    """Whether it is an aggregate without GROUP BY, which has a row over no rows."""
+    return isinstance(rel, b.Aggregate) and not rel.keys and rel.sets is None
+
+
+def _is_spared(join: b.Join, used: set[int]) -> bool:
+    """Whether one side adds nothing to the distinct rows above: Spark may drop the join then."""
+    if join.kind not in ("left", "right", "full"):
+        return False
+    return not all(any(c.id in used for c in side.columns) for side in (join.left, join.right))
