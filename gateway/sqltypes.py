@@ -17,6 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from gateway.errors import UnsupportedError
+
 
 class Slot(StrEnum):
     """The arms of the Thrift union TColumn."""
@@ -236,6 +238,8 @@ class MapType(DataType):
         }
 
     def arrow(self) -> pa.DataType:
+        if self.key == VOID:  # Arrow's keys are never NULL
+            raise UnsupportedError("UNSUPPORTED_DATATYPE", f"Values of the type {self.sql} are not supported.")
         return pa.map_(pa.field("key", self.key.arrow(), nullable=False), pa.field("value", self.value.arrow()))
 
     def children(self) -> Iterator[DataType]:

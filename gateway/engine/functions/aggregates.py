@@ -381,6 +381,9 @@ def _moments(value: pa.ListArray) -> tuple[Vector, Vector, Vector, Vector]:
     groups = np.repeat(np.arange(len(sizes)), sizes)
     with np.errstate(all="ignore"):
         means = np.bincount(groups, numbers, len(sizes)) / sizes
+        if len(numbers):  # that of equal values is the value, not what their sum is rounded to
+            firsts = numbers[np.minimum(bounds[:, 0], len(numbers) - 1)]
+            means = np.where(np.bincount(groups, numbers != firsts[groups], len(sizes)) == 0, firsts, means)
         away = numbers - means[groups]
         m2, m3, m4 = (np.bincount(groups, away**k, len(sizes)) for k in (2, 3, 4))
     return sizes, m2, m3, m4

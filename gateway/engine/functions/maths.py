@@ -72,6 +72,33 @@ _real("power", _power)
 
 vectorised("negate_decimal")(pc.negate)
 
+_SHORT = Context(prec=34, rounding=ROUND_HALF_EVEN)
+
+
+@implementation("negate_long_decimal")
+def negate_long_decimal(spec: UdfSpec) -> Kernel:
+    """-x of a DECIMAL of more than 34 digits, of which Spark keeps 34; params: ("abs",) for that of negative values alone."""
+    returns = spec.returns.arrow()
+    least = Decimal(10 ** (returns.precision - returns.scale))
+    only_negative = bool(spec.params)
+
+    def negated(value: Decimal | None) -> Decimal | None:
+        if value is None or (only_negative and value >= 0):
+            return value
+        found = _SHORT.plus(_EXACT.copy_negate(value))
+        if abs(found) >= least:
+            raise RowError(
+                "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION",
+                f"The {found} rounded half up from {found} cannot be represented as "
+                f"Decimal({returns.precision}, {returns.scale}).",
+            )
+        return found
+
+    def kernel(value: pa.Array) -> pa.Array:
+        return pa.array(map(negated, value.to_pylist()), returns)
+
+    return kernel
+
 
 @vectorised("log1p")
 def log1p(value: pa.Array) -> pa.Array:

@@ -10,6 +10,7 @@ from gateway.errors import UserError
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.scope import Scope, all_fields, field_of
 from gateway.sql.bind.sites import called
+from gateway.sql.functions.collections import written_elements
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.coerce import coerced, implicit_type, plain
 from gateway.sql.typed.nodes import Call, Cast, Col, Expr, Lit
@@ -131,10 +132,11 @@ def is_star(item: Node) -> bool:
 
 
 def _item_nullable(base: Expr, t: ArrayType, index: Expr) -> bool:
-    """Nullability of ``base[index]``: a constant index counts as possibly NULL unless the array is written out."""
+    """Nullability of ``base[index]``: a constant index counts as possibly NULL unless the array is written out.
+
+    One outside of such an array raises, which is no NULL.
+    """
     if not isinstance(index, Lit) or index.value is None:
         return base.nullable or t.contains_null or index.nullable
-    if isinstance(base, Call) and base.fn == "array" and 0 <= index.value < len(base.args):
-        nullable: bool = base.args[index.value].nullable
-        return nullable
-    return True
+    elements = written_elements(base)
+    return elements is None or (0 <= index.value < len(elements) and elements[index.value])

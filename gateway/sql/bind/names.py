@@ -36,6 +36,7 @@ class Names:
     def __init__(self, catalogue: Catalogue, time_zone: str) -> None:
         self.catalogue = catalogue
         self.time_zone = time_zone
+        self._in_plan = False  # whether it is printed as in plans: Spark does so below a field of an array's structs
 
     def of(self, expr: Expr) -> str:
         """The name of a select item: `text`, but the column's name for a cast of a plain column."""
@@ -56,6 +57,8 @@ class Names:
         if isinstance(e, Call):
             return self._call(e)
         if isinstance(e, Cast):
+            if self._in_plan and not e.implicit:
+                return f"{'try_cast' if e.is_try else 'cast'}({self.text(e.arg)} as {e.type.simple})"
             if e.implicit or is_nested(e.type):
                 return self.text(e.arg)
             return f"{'TRY_CAST' if e.is_try else 'CAST'}({self.text(e.arg)} AS {_type(e.type)})"
@@ -81,7 +84,13 @@ class Names:
         fn = e.fn
         if e.data == ("merged",) and e.shown is not None:
             return e.shown
+        if fn == "_field":
+            return f"{self._within(e.args[0], False)}.{e.shown}"
+        if fn == "_array_field":
+            return f"{self._within(e.args[0], True)}.{e.shown}"
         args = [self.text(a) for a in e.args]
+        if fn == "if" and self._in_plan:
+            return f"if ({args[0]}) {args[1]} else {args[2]}"
         if e.shown in ("+", "-", "*", "/", "*~"):
             return self._operator(e, args)
         row = self.catalogue.get(fn)
@@ -106,8 +115,6 @@ class Names:
             return f"({args[0]} IN ({', '.join(args[1:])}))"
         if fn == "~":
             return f"~{args[0]}"
-        if fn in ("_field", "_array_field"):
-            return f"{args[0]}.{e.shown}"
         if fn == "named_struct" and e.shown == "struct":
             return f"struct({', '.join(map(self._member, e.args[::2], args[1::2]))})"
         if fn == "between":
@@ -124,6 +131,12 @@ class Names:
             escape = f" ESCAPE '{args[2]}'" if len(args) > 2 and args[2] != "\\" else ""
             return f"{args[0]} LIKE {args[1]}{escape}"
         return f"{e.shown or fn}({', '.join(args)})"
+
+    def _within(self, e: Expr, in_plan: bool) -> str:
+        before, self._in_plan = self._in_plan, in_plan
+        text = self.text(e)
+        self._in_plan = before
+        return text
 
     def _member(self, label: Expr, value: str) -> str:
         """One argument of struct(), with the alias that was given to it."""

@@ -180,14 +180,25 @@ def item_nullable(base: Expr, index: Expr, *, raises: bool, first: int = 0) -> b
     assert isinstance(t, ArrayType)
     inner = index.arg if isinstance(index, Cast) and index.implicit else index
     if isinstance(inner, Lit) and isinstance(inner.value, int):
-        place = inner.value - first
-        if isinstance(base, Call) and base.fn == "array":
-            if first and inner.value < 0:
-                place = len(base.args) + inner.value
-            if 0 <= place < len(base.args):
-                return base.args[place].nullable
-        return True
+        elements = written_elements(base)
+        if elements is None:
+            return True
+        place = len(elements) + inner.value if first and inner.value < 0 else inner.value - first
+        return elements[place] if 0 <= place < len(elements) else not raises
     return base.nullable or index.nullable or t.contains_null if raises else True
+
+
+def written_elements(base: Expr) -> list[bool] | None:
+    """Which elements of array(…), or of a field of its structs, may be NULL; None for what is no such array."""
+    if isinstance(base, Call) and base.fn == "array":
+        return [a.nullable for a in base.args]
+    if isinstance(base, Call) and base.fn == "_array_field":
+        inner, t = base.args[0], plain(base.args[0].type)
+        if isinstance(inner, Call) and inner.fn == "array" and isinstance(t, ArrayType):
+            assert isinstance(t.element, StructType)
+            may = t.element.fields[base.data[0]].nullable
+            return [a.nullable or may for a in inner.args]
+    return None
 
 
 def _bind_get(function: Function, site: Site) -> Expr:

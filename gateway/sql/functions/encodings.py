@@ -34,7 +34,8 @@ def _bind_decode(function: Function, site: Site) -> Expr:
     pairs, other = len(rest) // 2, rest[-1] if len(rest) % 2 else None
     keys, values = rest[0 : 2 * pairs : 2], rest[1 : 2 * pairs : 2]
     common = least_common_of([subject.type, *(k.type for k in keys)])
-    result = least_common_of([v.type for v in values] + ([other.type] if other is not None else []))
+    other_type = STRING if other is None else other.type  # what is not found is a NULL of that type
+    result = least_common_of([*(v.type for v in values), other_type])
     if common is None or result is None:
         raise site.diff_types()
     args = (

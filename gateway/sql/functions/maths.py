@@ -234,6 +234,9 @@ def _shown_ceil(call: Call, names: list[str]) -> str:
 # ---------------------------------------------------------------------------------------------------- signs and remainders
 
 
+_LONG = "negate_long_decimal"
+
+
 def _bind_signed(function: Function, site: Site) -> Expr:
     """abs: numbers and intervals keep their type, strings are DOUBLE."""
     if len(site.args) != 1:
@@ -246,6 +249,8 @@ def _bind_signed(function: Function, site: Site) -> Expr:
 
 
 def _abs(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if _is_long(call.type):
+        return bound.udf(_LONG, call.type, args[0], params=("abs",), raises=True, nullable=call.nullable)
     if isinstance(call.type, DecimalType) or call.type in (FLOAT, DOUBLE):
         return bound.fn("abs", call.type, args[0], nullable=call.nullable)
     return bound.udf("abs_integer", call.type, args[0], raises=True, nullable=call.nullable)
@@ -357,7 +362,14 @@ def _pmod(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.udf("pmod", call.type, *args, raises=True)
 
 
+def _is_long(t: DataType) -> bool:
+    """Whether Spark may round what it negates."""
+    return isinstance(t, DecimalType) and t.precision > 34
+
+
 def _negative(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if _is_long(call.type):
+        return bound.udf(_LONG, call.type, args[0], raises=True, nullable=call.nullable)
     if isinstance(call.type, DecimalType):
         return bound.udf("negate_decimal", call.type, args[0], nullable=call.nullable)
     return LOWER_NEGATIVE(call, args, context)

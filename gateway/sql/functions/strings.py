@@ -21,6 +21,7 @@ from gateway.sql.functions.lowerings import (
     native,
     not_null,
     raise_row,
+    raises,
     same_type,
     text,
 )
@@ -28,6 +29,7 @@ from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, param
 from gateway.sql.typed.coerce import coerced, least_common_of, least_common_type
 from gateway.sql.typed.nodes import Call, Expr, Lit
+from gateway.sql.typed.walk import has_columns
 from gateway.sqltypes import BIGINT, BINARY, BOOLEAN, INT, STRING, VOID, ArrayType, DataType, is_nested
 
 _MAX_INT = 2147483647
@@ -172,6 +174,9 @@ def _concat(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     result = args[0]
     for arg in args[1:]:
         result = bound.op("||", call.type, result, arg, nullable=call.nullable)
+    if any(isinstance(a, Lit) and a.value is None for a in args) and not has_columns(call):
+        failing = [a for a in args if raises(a)]  # the engine sees only the NULL, Spark computes constants first
+        return bound.udf("last", call.type, *failing, result, raises=True) if failing else result
     return result
 
 

@@ -79,7 +79,7 @@ class Bounds:
                 return left[0] - right[1], left[1] - right[0]
             corners = [x * y for x in left for y in right]
             return min(corners), max(corners)
-        if e.fn == "negative":
+        if e.fn == "negative" and not (isinstance(e.type, DecimalType) and e.type.precision > 34):  # which is rounded
             found = self.of(e.args[0])
             return (-found[1], -found[0]) if found is not None else None
         if e.fn in ("coalesce", "if"):
