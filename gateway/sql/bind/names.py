@@ -23,7 +23,7 @@ from gateway.sql.typed.nodes import (
     Subquery,
     Window,
 )
-from gateway.sqltypes import DataType, is_integral, is_interval, is_nested
+from gateway.sqltypes import DataType, is_integral, is_interval, is_nested, is_numeric
 
 _INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<", ">", "<=", ">=", "<=>", "&", "|", "^", "div", "<<", ">>", ">>>"})
 _WORDS = {"and": "AND", "or": "OR"}
@@ -194,7 +194,7 @@ class Names:
             if fn.fn == "lag" and offset != "0":
                 offset = offset.removeprefix("-") if offset.startswith("-") else f"-{offset}"
             return f"ROWS BETWEEN {offset} FOLLOWING AND {offset} FOLLOWING"
-        compared = order[0].expr.type if frame.unit == "RANGE" and order else None
+        compared = order[0].expr.type if frame.unit == "RANGE" and order and is_numeric(order[0].expr.type) else None
         return f"{frame.unit} BETWEEN {self._bound(frame.start, compared)} AND {self._bound(frame.end, compared)}"
 
     def _bound(self, bound: Bound, compared: DataType | None) -> str:

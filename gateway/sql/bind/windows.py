@@ -7,6 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from gateway.errors import Span, UserError, unsupported
+from gateway.instants import MICROS_PER_DAY, known_zone
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.clauses import wrapped
 from gateway.sql.bind.scope import Scope
@@ -14,9 +15,24 @@ from gateway.sql.bind.sorting import sort_keys
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.nodes import Agg, Bound, Call, Col, Expr, Frame, Lit, SortKey, Window
 from gateway.sql.typed.walk import contains
-from gateway.sqltypes import INT, DataType, is_integral, is_numeric
+from gateway.sqltypes import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+    IntervalType,
+    interval,
+    is_integral,
+    is_numeric,
+)
 
 Node = exp.Expr
+DAYS = interval("day")
 
 
 def window(binder: Expressions, node: exp.Window, scope: Scope) -> Expr:
@@ -114,10 +130,8 @@ def _frame(binder: Expressions, spec: Node, order: tuple[SortKey, ...], scope: S
                 "order by expressions.",
                 span=span,
             )
-        if offsets and not (
-            is_numeric(order[0].expr.type) and all(is_integral(x.offset.type) for x in offsets if x.offset)
-        ):
-            raise unsupported("a RANGE frame with offsets other than integers", span)
+        if offsets:
+            _check_range(binder, order[0].expr.type, [x.offset for x in offsets if x.offset is not None], span)
         for x in offsets if len(offsets) == 2 else ():  # both are evaluated, to be compared
             _check_offset(x, order[0].expr.type, span)
     if _rank(start) > _rank(end):
@@ -155,6 +169,59 @@ def _frame_bound(
     if is_numeric(value.type) and value.value is not None and value.value < 0:
         return Bound("offset", Lit(value.type, False, -value.value), not preceding)
     return Bound("offset", value, preceding)
+
+
+def _check_range(binder: Expressions, key: DataType, offsets: list[Lit], span: Span | None) -> None:
+    """Raise where Spark does for offsets that do not fit the key; UNSUPPORTED_FEATURE for what the engine knows nothing of."""
+    if key in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        if len({x.type for x in offsets}) > 1:
+            raise UserError(
+                "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_DIFF_TYPES",
+                f'Window frame bounds do not have the same type: "{offsets[0].type.sql}" <> "{offsets[1].type.sql}".',
+                span=span,
+            )
+        if not _fits_time(key, offsets[0].type):
+            raise UserError(
+                "DATATYPE_MISMATCH.RANGE_FRAME_INVALID_TYPE",
+                f'The data type "{key.sql}" used in the order specification does not support the data type '
+                f'"{offsets[0].type.sql}" which is used in the range frame.',
+                span=span,
+            )
+        if all(_is_distance(binder, key, x) for x in offsets):
+            return
+    elif key in (STRING, BOOLEAN) and any(is_numeric(x.type) for x in offsets):
+        raise UserError(
+            "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_UNACCEPTED_TYPE",
+            f'The data type of a window frame bound "{key.sql}" does not match the expected data type '
+            '"(NUMERIC or INTERVAL DAY TO SECOND or INTERVAL YEAR TO MONTH or INTERVAL)".',
+            span=span,
+        )
+    elif all(_is_step(key, x.type) for x in offsets):
+        return
+    raise unsupported(f"a RANGE frame over {key.sql} with offsets like {offsets[0].type.sql}", span)
+
+
+def _is_step(key: DataType, offset: DataType) -> bool:
+    """Whether a number of type `offset` is the same one as a number of the key's type."""
+    if is_integral(offset):
+        return is_numeric(key)
+    return key == DOUBLE and (offset == DOUBLE or isinstance(offset, DecimalType))
+
+
+def _fits_time(key: DataType, offset: DataType) -> bool:
+    if key == DATE:
+        return offset == INT or (isinstance(offset, IntervalType) and (offset.is_year_month or offset == DAYS))
+    return isinstance(offset, IntervalType)
+
+
+def _is_distance(binder: Expressions, key: DataType, offset: Lit) -> bool:
+    """Whether the bounds of all rows are equally far away: months are not, nor days where clocks change."""
+    if offset.value is None or (isinstance(offset.type, IntervalType) and offset.type.is_year_month):
+        return False
+    if key == DATE:
+        return offset.type != INT or abs(offset.value) < 1 << 30
+    whole = key == TIMESTAMP and abs(offset.value) >= MICROS_PER_DAY
+    return abs(offset.value) < 1 << 62 and not (whole and known_zone(binder.context.time_zone).region is not None)
 
 
 def _check_offset(bound: Bound, key: DataType, span: Span | None) -> None:

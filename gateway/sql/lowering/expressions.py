@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from gateway.errors import UnsupportedError
+from gateway.instants import MICROS_PER_DAY
 from gateway.sql.functions.casts import fold_cast, lower_cast
 from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
@@ -20,6 +21,7 @@ from gateway.sql.lowering.evaluation import filtered_first, is_shallow, null_by,
 from gateway.sql.typed.catalogue import BOUNDED, Catalogue, Context, Function
 from gateway.sql.typed.nodes import (
     Agg,
+    Bound,
     Call,
     Case,
     Cast,
@@ -27,6 +29,7 @@ from gateway.sql.typed.nodes import (
     EngineCast,
     Expr,
     Fn,
+    Frame,
     Lambda,
     Lit,
     Op,
@@ -37,7 +40,22 @@ from gateway.sql.typed.nodes import (
     udf,
 )
 from gateway.sql.typed.walk import children, has_columns, nodes, rebuilt_engine
-from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, INT, VOID, DataType, DecimalType, decimal, is_integral, is_nested
+from gateway.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    DecimalType,
+    decimal,
+    is_integral,
+    is_nested,
+)
 
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _ONE = Lit(INT, False, 1)
@@ -102,8 +120,7 @@ class Lowering:
                 expr.nullable,
                 self._agg(expr.fn, windowed=True) if isinstance(expr.fn, Agg) else self.lower(expr.fn),
                 tuple(self.lower(p) for p in expr.partition),
-                self._range_keys(expr),
-                expr.frame,
+                *self._ranged(expr),
             )
         if isinstance(expr, Subquery):
             return replace(expr, args=tuple(self.lower(a) for a in expr.args))
@@ -120,6 +137,18 @@ class Lowering:
                 expr = Op(expr.type, expr.nullable, "+", (expr, Lit(expr.type, False, 0.0)))
             lowered.append(SortKey(expr, sort.descending, sort.nulls_first))
         return tuple(lowered)
+
+    def _ranged(self, window: Window) -> tuple[tuple[SortKey, ...], Frame]:
+        """Lowered ORDER BY items, and the frame; of days and microseconds for a RANGE frame over times."""
+        keys, frame = self._range_keys(window), window.frame
+        if frame.unit != "RANGE" or len(keys) != 1 or keys[0].expr.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+            return keys, frame
+        if frame.start.offset is None and frame.end.offset is None:
+            return keys, frame
+        key = keys[0].expr
+        number = EngineCast(BIGINT, key.nullable, EngineCast(INT, key.nullable, key) if key.type == DATE else key)
+        start, end = (_in_units(x, key.type) for x in (frame.start, frame.end))
+        return (replace(keys[0], expr=number),), Frame("RANGE", start, end)
 
     def _range_keys(self, window: Window) -> tuple[SortKey, ...]:
         """Lowered ORDER BY items of a window; the key of a RANGE frame fails where a bound of its frame is out of its type.
@@ -350,6 +379,16 @@ class Lowering:
     def _when(guard: Expr, condition: Expr) -> Expr:
         integer = Case(INT, True, ((guard, EngineCast(INT, True, condition)),), _ZERO)
         return Op(BOOLEAN, True, "=", (integer, _ONE))
+
+
+def _in_units(bound: Bound, key: DataType) -> Bound:
+    """A frame's bound whose offset is a positive number of days or microseconds, as the key is then."""
+    if bound.offset is None:
+        return bound
+    value = bound.offset.value
+    if key == DATE and bound.offset.type != INT:
+        value //= MICROS_PER_DAY
+    return Bound("offset", Lit(BIGINT, False, abs(value)), bound.preceding != (value < 0))
 
 
 def _is_unknown(e: Expr) -> bool:

@@ -43,7 +43,6 @@ REFUSED: dict[str, str] = {
     "c312": "COLLATE",
     "c313": "collate",
     "c315": "COLLATE",
-    "c381": "a RANGE frame with offsets other than integers",
     "c421": "PIVOT",
     "c422": "PIVOT",
     "c423": "UNPIVOT",
