@@ -38,6 +38,7 @@ RUNNER = "gateway.runner:make_runner"
 SPARK_RUNNER = "gateway.runner.spark.handler:make_spark_runner"
 CATALOGS = ("main", "samples")
 WORKER_START_SECONDS = 120.0
+_LEAST_KEPT = 256 * 1024**2
 _WORKER_OVERHEAD = 1024**3  # resident memory of a worker beside its engine's pool
 
 
@@ -192,6 +193,7 @@ class Gateway:
                 operation_idle=config.operation_idle,
                 max_statement=config.max_statement,
                 slow_statement=config.slow_statement,
+                kept_limit=max(_LEAST_KEPT, config.memory_limit // 4),
             ),
             partial(normalise_setting, spark=config.spark is not None),
         )

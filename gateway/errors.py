@@ -196,6 +196,14 @@ class Span(NamedTuple):
 
 
 _LONGEST = 4000  # characters of a message that are shown: some quote the value at fault
+_MARK = 40  # and of what is said where one was cut
+
+
+def _cut(message: str) -> str:
+    """A message that is not too long; one that was cut already stays as it is."""
+    if len(message) <= _LONGEST + _MARK:
+        return message
+    return f"{message[:_LONGEST]}… ({len(message)} characters)"
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
@@ -239,10 +247,7 @@ class GatewayError(Exception):
     def text(self, statement: str | None = None) -> str:
         """The message as shown to users; where the statement is known, position and the source line are added."""
         statement = self.statement if statement is None else statement
-        message = self.message.rstrip()
-        if len(message) > _LONGEST:
-            message = f"{message[:_LONGEST]}… ({len(message)} characters)"
-        head = f"[{self.condition}] {message} SQLSTATE: {self.sqlstate}"
+        head = f"[{self.condition}] {_cut(self.message.rstrip())} SQLSTATE: {self.sqlstate}"
         if statement is None or self.span is None:
             return head
         line, col = line_and_column(statement, self.span.start)
@@ -270,7 +275,7 @@ class GatewayError(Exception):
         return {
             "kind": type(self).__name__,
             "condition": self.condition,
-            "message": self.message,
+            "message": _cut(self.message),
             "sqlstate": self.sqlstate,
             "span": (self.span.start, self.span.stop) if self.span else None,
             "retryable": self.retryable,

@@ -1,6 +1,8 @@
-"""Who may run now: slots for statements, first come first served within a session and in turn between sessions.
+"""Who may run now: slots for statements, first come first served within a session, in turn between the sessions of a caller,
+and in turn between callers.
 
-More statements than slots wait; that is no error until the queue is full. Metadata calls may take slots of their own beside
+More statements than slots wait; that is no error until the queue is full, and then not for a caller who has few in it.
+Metadata calls may take slots of their own beside
 those of statements, so that a client can always connect.
 """
 
@@ -13,13 +15,16 @@ from collections.abc import Callable
 from gateway import observability
 from gateway.errors import ResourceError
 
+FEW = 10  # one part in so many of a limit is there for each caller, whoever has taken the rest
+
 
 class Place:
     """A request for a slot; `start` is called once when it is given one."""
 
-    __slots__ = ("held", "session", "small", "start", "waiting")
+    __slots__ = ("held", "owner", "session", "small", "start", "waiting")
 
-    def __init__(self, session: str, start: Callable[[], None], small: bool) -> None:
+    def __init__(self, session: str, start: Callable[[], None], small: bool, owner: str = "") -> None:
+        self.owner = owner
         self.session = session
         self.start = start
         self.small = small
@@ -27,24 +32,21 @@ class Place:
         self.held = False
 
 
-class _FairQueue:
+class _Turns:
     """Places in order of arrival within a session; sessions take turns."""
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, deque[Place]] = OrderedDict()
-        self._length = 0
-
-    def __len__(self) -> int:
-        return self._length
+        self.length = 0
 
     def put(self, place: Place) -> None:
         self._sessions.setdefault(place.session, deque()).append(place)
-        self._length += 1
+        self.length += 1
 
     def take(self) -> Place:
         session, places = next(iter(self._sessions.items()))
         place = places.popleft()
-        self._length -= 1
+        self.length -= 1
         if places:
             self._sessions.move_to_end(session)
         else:
@@ -54,9 +56,49 @@ class _FairQueue:
     def remove(self, place: Place) -> None:
         places = self._sessions[place.session]
         places.remove(place)
-        self._length -= 1
+        self.length -= 1
         if not places:
             del self._sessions[place.session]
+
+
+class _FairQueue:
+    """Places by their sessions' turns; callers, too, take turns."""
+
+    def __init__(self) -> None:
+        self._owners: OrderedDict[str, _Turns] = OrderedDict()
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def of(self, owner: str) -> int:
+        """How many places a caller has in it."""
+        turns = self._owners.get(owner)
+        return 0 if turns is None else turns.length
+
+    def put(self, place: Place) -> None:
+        turns = self._owners.get(place.owner)
+        if turns is None:
+            turns = self._owners[place.owner] = _Turns()
+        turns.put(place)
+        self._length += 1
+
+    def take(self) -> Place:
+        owner, turns = next(iter(self._owners.items()))
+        place = turns.take()
+        self._length -= 1
+        if turns.length:
+            self._owners.move_to_end(owner)
+        else:
+            del self._owners[owner]
+        return place
+
+    def remove(self, place: Place) -> None:
+        turns = self._owners[place.owner]
+        turns.remove(place)
+        self._length -= 1
+        if not turns.length:
+            del self._owners[place.owner]
 
 
 class Admission:
@@ -89,7 +131,8 @@ class Admission:
             queue.put(place)
             place.waiting = True
             started = self._admit()
-            full = place.waiting and len(queue) > self._queue_limit
+            few = self._queue_limit // FEW
+            full = place.waiting and len(queue) > self._queue_limit and queue.of(place.owner) > few
             if full:
                 queue.remove(place)
                 place.waiting = False

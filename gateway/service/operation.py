@@ -27,6 +27,7 @@ import pyarrow as pa
 from gateway.engine.base import Event, Finished, Handover, Job, Planned, Progress, Rows, Waiting, Writing
 from gateway.errors import CanceledError, GatewayError, ServerError, from_wire
 from gateway.results.spool import Spool
+from gateway.service import holdings
 from gateway.service.admission import Place
 from gateway.service.api import OperationStatus, Orientation, Outcome, Page, ResultMetadata, ResultOptions, State
 from gateway.service.session import Session, new_handle, text_of
@@ -141,6 +142,7 @@ class Operation:
         self.deadline = None if timeout is None else now + timeout
         self.touched = now
         self.place: Place | None = None
+        self.held = 0  # see `holdings`, with the service's lock held
         self._listener = listener
         self._clock = clock
         self._spool_directory = spool_directory
@@ -179,8 +181,10 @@ class Operation:
     def attach(self, run: Run) -> None:
         """The pool works on it; if it has ended meanwhile, no longer."""
         with self._changed:
-            self._run = run
-            stop = self.state in ENDS and self.state is not State.FINISHED
+            ended = self.state in ENDS
+            if not ended:
+                self._run = run
+            stop = ended and self.state is not State.FINISHED
         if stop:
             run.cancel(self.error)
 
@@ -200,6 +204,21 @@ class Operation:
             self._listener.stopped(self)
         self._listener.ended(self)
         return True
+
+    def forget_request(self) -> None:
+        """Let go of what was asked, which nobody needs of an operation that has ended."""
+        with self._changed:
+            self._run = None
+            self.purpose = replace(self.purpose, make_job=_nothing_to_do, text="")
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes of memory an ended one keeps."""
+        error = self.error
+        told = 0 if error is None else holdings.weight((error.message, error.statement or ""))
+        fields = () if self.planned is None else self.planned.schema.fields
+        shape = holdings.weight(fields) + len(fields) * holdings.COLUMN
+        return holdings.OPERATION + told + shape + self.bytes[0]
 
     def close(self) -> None:
         """End it if it runs, and free everything. Idempotent."""
@@ -517,6 +536,10 @@ class Operation:
         if self.state in (State.CANCELED, State.ERROR, State.TIMEDOUT, State.CLOSED):
             error = self.error or _closed()
             raise from_wire(error.to_wire())  # a new one: an exception that is raised again grows
+
+
+def _nothing_to_do(statement_id: str) -> Job:
+    raise ServerError("INTERNAL_ERROR", f"The statement {statement_id} has ended and cannot be started.")
 
 
 def _closed() -> GatewayError:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,7 @@ from gateway.engine.base import Failed, Job, MetadataCall, Statement
 from gateway.engine.pool import Sink
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, UserError
 from gateway.service import accounting
-from gateway.service.admission import Admission, Place
+from gateway.service.admission import FEW, Admission, Place
 from gateway.service.api import (
     ExecuteRequest,
     Handle,
@@ -41,6 +42,7 @@ from gateway.service.api import (
     SessionInfo,
     State,
 )
+from gateway.service.holdings import OPERATION, Holdings, weight
 from gateway.service.operation import Operation, PageLimits, Purpose, Run
 from gateway.service.session import HandleTable, Normalise, Session, normalise_all, split_configuration
 
@@ -76,6 +78,7 @@ class ServiceConfig:
     Attributes:
         catalogs: names of all catalogs; a session that asks for another one is refused. Empty: not checked.
         statement_timeout: for statements whose client and session set none; 0: no limit.
+        kept_limit: bytes of memory for what is kept for callers (`holdings`).
         reserved_slots: beside `slots`, for metadata calls only.
     """
 
@@ -84,6 +87,7 @@ class ServiceConfig:
     reserved_slots: int = 1
     queue_limit: int = 1000
     session_limit: int = 10_000
+    kept_limit: int = 1 << 30
     catalogs: tuple[str, ...] = ()
     default_catalog: str = "main"
     default_schema: str = "default"
@@ -119,6 +123,8 @@ class GatewayService:
             "INVALID_OPERATION_HANDLE", "Invalid OperationHandle: OperationHandle [{}]"
         )
         self._active: set[Operation] = set()
+        self._holdings = Holdings(config.kept_limit)
+        self._open: Counter[Principal] = Counter()  # sessions
         self._wake = threading.Condition()
         self._next_look = 0.0
         self._housekeeper: threading.Thread | None = None
@@ -184,14 +190,19 @@ class GatewayService:
             for_one=request.for_one,
         )
         session.touched = self._clock()
+        session.held = session.weight
+        self._make_room(session.owner, session.held)
         with self._lock:
-            if len(self._sessions) >= self._config.session_limit:
+            few = self._config.session_limit // FEW
+            if len(self._sessions) >= self._config.session_limit and self._open[session.owner] >= few:
                 raise ResourceError(
                     "RESOURCE_EXHAUSTED",
                     f"{self._config.session_limit} sessions are open, no more can be.",
                     retryable=True,
                 )
             self._sessions.put(session.handle, session.owner, session)
+            self._holdings.add(session.owner.name, session.held)
+            self._open[session.owner] += 1
         observability.counter("sessions_opened_total")
         observability.gauge("sessions_open", len(self._sessions))
         observability.log(
@@ -238,6 +249,11 @@ class GatewayService:
         with self._lock:
             if self._sessions.pop(session.handle) is None:
                 return
+            self._holdings.add(session.owner.name, -session.held)
+            session.held = 0
+            self._open[session.owner] -= 1
+            if not self._open[session.owner]:
+                del self._open[session.owner]
             handles = list(session.operations)
             session.operations.clear()
         for handle in handles:
@@ -278,7 +294,9 @@ class GatewayService:
             row_limit=request.row_limit,
             byte_limit=request.byte_limit,
         )
-        return self._accept(home, purpose, self._timeout(home, overlay, request.timeout_seconds), request.wait_seconds)
+        size = weight((request.statement, request.parameters, overlay))
+        timeout = self._timeout(home, overlay, request.timeout_seconds)
+        return self._accept(home, purpose, size, timeout, request.wait_seconds)
 
     def metadata(self, principal: Principal, session: Handle, request: MetadataRequest) -> OperationStatus:
         """See `api.Service`."""
@@ -299,7 +317,7 @@ class GatewayService:
             )
 
         purpose = Purpose(_METADATA_TYPES[request.kind], make_job, self._zone_of, is_metadata=True)
-        return self._accept(home, purpose, self._timeout(home, {}, 0), request.wait_seconds)
+        return self._accept(home, purpose, weight(request), self._timeout(home, {}, 0), request.wait_seconds)
 
     def operation_status(self, principal: Principal, operation: Handle, wait_seconds: float) -> OperationStatus:
         """See `api.Service`."""
@@ -383,14 +401,37 @@ class GatewayService:
         operation = self._operations.pop(handle)
         if operation is not None:
             operation.close()
+            with self._lock:
+                self._holdings.add(operation.session.owner.name, -operation.held)
+                operation.held = 0
             if operation.session.for_one:
                 self._close_session(operation.session)
 
+    def _make_room(self, owner: Principal, size: int) -> None:
+        """Let go of a caller's oldest results until `size` bytes more can be kept. Raises ResourceError if they cannot."""
+        if self._holdings.fits(owner.name, size):
+            return
+        ended = [o for o in self._operations.values() if o not in self._active and o.session.owner == owner]
+        for operation in sorted(ended, key=lambda o: o.touched):
+            self._expire(operation)
+            if self._holdings.fits(owner.name, size + self._holdings.share // 4):
+                break
+        if not self._holdings.fits(owner.name, size):
+            raise ResourceError(
+                "RESOURCE_EXHAUSTED",
+                f"Sessions and statements of {owner.name} take {self._holdings.share >> 20} MiB of memory, or those of all "
+                "twice as much: close some, or wait until statements have ended.",
+                retryable=True,
+            )
+
     # ---------------------------------------------------------------------------------------------- from text to worker
 
-    def _accept(self, session: Session, purpose: Purpose, timeout: float | None, wait: float) -> OperationStatus:
+    def _accept(
+        self, session: Session, purpose: Purpose, size: int, timeout: float | None, wait: float
+    ) -> OperationStatus:
+        self._make_room(session.owner, OPERATION + size)
         operation = Operation(session, purpose, self, self._clock, timeout, self._config.spool_directory)
-        place = Place(session.id, lambda: self._run(operation), small=purpose.is_metadata)
+        place = Place(session.id, lambda: self._run(operation), purpose.is_metadata, session.owner.name)
         operation.place = place
         with self._lock:
             # Checked again with the lock held: a session that is being closed must not get a new operation.
@@ -399,6 +440,8 @@ class GatewayService:
             session.active += 1
             self._active.add(operation)
             self._operations.put(operation.handle, session.owner, operation)
+            operation.held = OPERATION + size
+            self._holdings.add(session.owner.name, operation.held)
         try:
             self._admission.enter_place(place)
         except ResourceError as error:
@@ -436,6 +479,20 @@ class GatewayService:
             operation.session.active -= 1
         operation.session.touched = self._clock()
         accounting.report(operation, self._config.slow_statement)
+        operation.forget_request()
+        self._weigh(operation)
+
+    def _weigh(self, operation: Operation) -> None:
+        """It has ended, and may have changed its session: both keep other things now."""
+        kept = operation.weight + (self._holdings.file if operation.bytes[1] else 0)
+        session, size = operation.session, operation.session.weight
+        with self._lock:
+            if operation.held:  # else nobody has it any more
+                self._holdings.add(session.owner.name, kept - operation.held)
+                operation.held = kept
+            if session.held:
+                self._holdings.add(session.owner.name, size - session.held)
+                session.held = size
 
     def stopped(self, operation: Operation) -> None:
         """No worker is busy with it any more: see `operation.Listener`."""

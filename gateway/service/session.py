@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 
 from gateway.engine.base import Definition, SessionChange, SessionState, TempView
 from gateway.errors import ProtocolError, ServerError
+from gateway.service import holdings
 from gateway.service.api import Handle, Principal, SessionInfo
 
 Normalise = Callable[[str, str], tuple[str, str] | None]
@@ -50,6 +51,7 @@ class Session:
         "client",
         "for_one",
         "handle",
+        "held",
         "id",
         "operations",
         "owner",
@@ -80,10 +82,18 @@ class Session:
         self.touched = 0.0
         self.active = 0  # operations that have not ended, with the service's lock held
         self.operations: set[Handle] = set()  # with the service's lock held
+        self.held = 0  # see `holdings`, with the service's lock held
         self._settings: dict[str, str] = dict(settings)
         self._views: dict[str, TempView] = {}
         self._definitions: dict[str, Definition] = {}
         self._lock = threading.Lock()
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it holds."""
+        with self._lock:
+            kept = (self.catalog, self.schema, self.client, self._settings, self._views, self._definitions)
+            return holdings.SESSION + holdings.weight(kept)
 
     def settings(self) -> dict[str, str]:
         """The settings that were set explicitly, by canonical key."""

@@ -45,6 +45,28 @@ def test_sessions_take_turns_so_that_a_flood_delays_nobody_much() -> None:
     assert desk.started == ["a0", "a1", "b0", "c0", "a2", "b1", "a3"]
 
 
+def test_callers_take_turns_and_each_has_some_of_the_queue() -> None:
+    started: list[str] = []
+    admission = Admission(1, 20)
+    places = {}
+
+    def enter(owner: str, session: str, name: str) -> None:
+        places[name] = Place(session, lambda: started.append(name), False, owner)
+        admission.enter_place(places[name])
+
+    for i in range(21):
+        enter("mallory", f"session {i}", f"m{i}")
+    with pytest.raises(ResourceError):
+        enter("mallory", "one more", "m21")
+    for name in ("a0", "a1"):
+        enter("ann", "hers", name)
+    with pytest.raises(ResourceError):
+        enter("ann", "another", "a2")
+    for _ in range(5):
+        admission.release(places[started[-1]])
+    assert started == ["m0", "m1", "a0", "m2", "a1", "m3"]
+
+
 def test_metadata_never_waits_behind_statements() -> None:
     desk = Desk(2)
     for name in ("a1", "a2", "a3", "b1"):

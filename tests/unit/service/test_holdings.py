@@ -1,0 +1,79 @@
+"""What is kept in memory for one caller is bounded, and nobody else pays for it."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.engine.base import Parameter
+from gateway.engine.fake import FakeRun
+from gateway.errors import ProtocolError, ResourceError
+from gateway.service.api import ExecuteRequest, State
+from tests.unit.service.test_service import ME, OTHER, House, refused
+
+KEPT = 8 << 20  # of which a caller has half
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> House:
+    return House(tmp_path, kept_limit=KEPT)
+
+
+def ended(run: FakeRun) -> None:
+    run.plan()
+    run.finish()
+
+
+def parameter(size: int) -> Parameter:
+    return Parameter("p", "STRING", "x" * size)
+
+
+def test_statements_that_wait_hold_no_more_than_a_callers_share(small: House) -> None:
+    session, other = small.open(), small.open(OTHER)
+    held = [small.execute(session, parameters=[parameter(1 << 20)]) for _ in range(3)]
+    error = refused(lambda: small.execute(session, parameters=[parameter(1 << 20)]), ResourceError)
+    assert error.retryable and "4 MiB" in error.message
+    request = ExecuteRequest("select 1", parameters=[parameter(1 << 20)])
+    assert small.service.execute(OTHER, other.handle, request).state in (State.PENDING, State.RUNNING)
+    small.service.close_operation(ME, held[0])
+    small.execute(session, parameters=[parameter(1 << 20)])
+
+
+def test_what_was_asked_is_let_go_of_when_a_statement_has_ended(small: House) -> None:
+    session = small.open()
+    held = []
+    for _ in range(50):
+        held.append(small.execute(session, text="x" * 500_000, parameters=[parameter(500_000)]))
+        ended(small.run(held[-1]))
+    assert all(small.status(o).state is State.FINISHED for o in held)
+
+
+def test_the_oldest_results_of_a_caller_make_room_for_new_ones(small: House) -> None:
+    session = small.open()
+    other = small.open(OTHER)
+    theirs = small.service.execute(OTHER, other.handle, ExecuteRequest("select 1")).handle
+    ended(small.run(theirs))
+    held = []
+    for _ in range(400):
+        held.append(small.execute(session))
+        ended(small.run(held[-1]))
+        small.clock.now += 1
+    assert "INVALID_OPERATION_HANDLE" in str(refused(lambda: small.status(held[0]), ProtocolError))
+    assert small.status(held[-1]).state is State.FINISHED
+    assert small.service.operation_status(OTHER, theirs, 0).state is State.FINISHED
+    small.service.close_session(ME, session.handle)
+    assert small.service._holdings._held[ME.name] == 0  # nothing is counted that is gone
+
+
+def test_large_sessions_and_many_of_one_caller(tmp_path: Path) -> None:
+    house = House(tmp_path, kept_limit=KEPT, session_limit=100)
+    large = {"query_tags": "x" * (1 << 20)}
+    for _ in range(3):
+        house.open(settings=large)
+    refused(lambda: house.open(settings=large), ResourceError)
+    house.open(OTHER, settings=large)
+    for _ in range(96):
+        house.open()
+    refused(house.open, ResourceError)
+    for _ in range(9):  # with the one that is open a tenth of all
+        house.open(OTHER)
+    refused(lambda: house.open(OTHER), ResourceError)
