@@ -13,7 +13,7 @@ from gateway.delta.features import Protocol
 from gateway.errors import ServerError, UserError
 
 LOG = "_delta_log"
-_DIGITS = 20
+DIGITS = 20
 IN_COMMIT = "delta.enableInCommitTimestamps"
 IN_COMMIT_FROM = "delta.inCommitTimestampEnablementVersion"
 
@@ -29,12 +29,12 @@ def commit_versions(root: str) -> list[int]:
         names = os.listdir(f"{root}/{LOG}")
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(int(n[:_DIGITS]) for n in names if len(n) == _DIGITS + 5 and n.endswith(".json") and _is_version(n))
+    return sorted(int(n[:DIGITS]) for n in names if len(n) == DIGITS + 5 and n.endswith(".json") and is_version(n))
 
 
-def _is_version(name: str) -> bool:
+def is_version(name: str) -> bool:
     """Whether the name of a file of a log begins with a version: 20 digits, of ASCII's."""
-    return name[:_DIGITS].isdecimal() and name.isascii()
+    return name[:DIGITS].isdecimal() and name.isascii()
 
 
 def is_beheaded(root: str) -> bool:
@@ -46,8 +46,8 @@ def is_beheaded(root: str) -> bool:
     versions = commit_versions(root)
     if versions and versions[0] == 0:
         return False
-    checkpoints = [int(n[:_DIGITS]) for n in names if _is_version(n) and n[_DIGITS:].startswith(".checkpoint")]
-    compacted = any(".compacted." in n and n[:_DIGITS] == "0" * _DIGITS for n in names)
+    checkpoints = [int(n[:DIGITS]) for n in names if is_version(n) and n[DIGITS:].startswith(".checkpoint")]
+    compacted = any(".compacted." in n and n[:DIGITS] == "0" * DIGITS for n in names)
     if compacted:
         return False
     return not any(not versions or c >= versions[0] - 1 for c in checkpoints)
@@ -59,7 +59,7 @@ def has_log(root: str) -> bool:
         return True
     try:
         with os.scandir(f"{root}/{LOG}") as entries:
-            return any(_is_version(e.name) and len(e.name) > _DIGITS for e in entries)
+            return any(is_version(e.name) and len(e.name) > DIGITS for e in entries)
     except (FileNotFoundError, NotADirectoryError):
         return False
 

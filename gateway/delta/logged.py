@@ -10,7 +10,9 @@ import json
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -29,7 +31,7 @@ from gateway.delta.containment import (
     opened,
     source,
 )
-from gateway.delta.log import LOG
+from gateway.delta.log import DIGITS, LOG, is_version
 from gateway.errors import GatewayError, ServerError, UserError
 
 _SIDECARS = "_sidecars"
@@ -38,14 +40,26 @@ _OF_READERS = ("", _SIDECARS, "_staged_commits")  # folders of a log
 _FILES = ("add", "remove", "cdc", "allFiles")
 _DELETION_VECTOR = "deletionVector"
 _COLUMNS = [f"{kind}.path" for kind in ("add", "remove", "cdc", "sidecar")] + [
-    f"{kind}.{_DELETION_VECTOR}.{name}" for kind in ("add", "remove") for name in ("storageType", "pathOrInlineDv")
+    f"{kind}.{_DELETION_VECTOR}.{name}"
+    for kind in ("add", "remove")
+    for name in ("storageType", "pathOrInlineDv", "cardinality")
 ]
 _UUID = 20  # characters of a deletion vector's name in a log
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _KEPT_TABLES = 256
 
-# Per log and file of it: its identity, and the paths in it that lie outside of the table's folder.
-_Known = dict[str, tuple[tuple[int, ...], tuple[str, ...]]]
+
+@dataclass(frozen=True)
+class _Read:
+    """What a file of a log holds: the paths outside of the table's folder, and of data files how many rows are deleted."""
+
+    identity: tuple[int, ...]
+    outside: tuple[str, ...]
+    deleted: Mapping[str, object]
+
+
+# Per log, its files by their paths.
+_Known = dict[str, _Read]
 
 
 class _Looked:
@@ -107,6 +121,7 @@ def _may_have_sidecars(place: str, within: Within) -> bool:
 def check_logged(root: str, within: Within) -> None:
     """Raise PATH_NOT_ALLOWED if a log names a file that does not lie `within` folders."""
     known = _LOOKED.of(root, within)
+    here: set[str] = set()
     for folder in _OF_READERS:
         place = os.path.join(root, LOG, folder).rstrip("/")
         try:
@@ -121,15 +136,59 @@ def check_logged(root: str, within: Within) -> None:
                 continue  # cleaned up
             identity = (found.st_ino, found.st_mtime_ns, found.st_size)
             entry = known.get(path)
-            if entry is None or entry[0] != identity:
-                entry = known[path] = identity, tuple(_outside(root, path, within))
-            for other in entry[1]:
+            if entry is None or entry.identity != identity:
+                entry = known[path] = _read(root, path, within, identity)
+            here.add(path)
+            for other in entry.outside:
                 _check(root, other, within)
+    for gone in known.keys() - here:
+        known.pop(gone, None)
 
 
-def _outside(root: str, path: str, within: Within) -> Iterator[str]:
-    """Paths in a file of the log that lie outside of the table's folder. Raises for those that are nowhere."""
-    for logged, absolute in _logged(root, path, within):
+def deleted_rows(root: str, within: Within, version: int) -> dict[str, set[object]]:
+    """How many rows the log says are deleted, by data file, up to `version`; more than one number where it is not clear.
+
+    For a log that `check_logged` has just looked at.
+    """
+    known = dict(_LOOKED.of(root, within))
+    names = sorted(known, key=lambda path: (_version(path) or 0, path))
+    found: dict[str, set[object]] = {}
+    for path in names:
+        of = _version(path)
+        if of is not None and of > version:
+            continue
+        for file, count in known[path].deleted.items():
+            # What a version says holds from then on; sidecars have no version.
+            found[file] = {count} | (set() if of is not None else found.get(file, set()))
+    return found
+
+
+def _version(path: str) -> int | None:
+    """The version of a commit or checkpoint, the last one of several commits in one file; None of a sidecar."""
+    name = os.path.basename(path)
+    if ".compacted." in name:
+        name = name[DIGITS + 1 :]
+    return int(name[:DIGITS]) if is_version(name) else None
+
+
+def _read(root: str, path: str, within: Within, identity: tuple[int, ...]) -> _Read:
+    outside: list[str] = []
+    deleted: dict[str, object] = {}
+    for action in _actions(root, path, within):
+        with _damage_told(path):
+            outside += _outside(root, action, within)
+            add = action.get("add") or {}
+            vector = add.get(_DELETION_VECTOR) or {}
+            file = local_path(root, add["path"]) if vector and add.get("path") is not None else None
+        if file is not None:
+            deleted[file] = vector.get("cardinality")
+    return _Read(identity, tuple(outside), deleted)
+
+
+def _outside(root: str, action: dict[str, Any], within: Within) -> Iterator[str]:
+    """Paths of an action that lie outside of the table's folder. Raises for those that are nowhere."""
+    _check_sidecar(root, action)
+    for logged, absolute in _paths(action):
         found = None if _SCHEME.match(logged) and logged[:5].lower() != "file:" else local_path(root, logged)
         relative = logged[:1] != "/" and ":" not in logged
         if found is None or "\0" in found or (absolute and relative):
@@ -148,22 +207,22 @@ def _elsewhere(root: str, logged: str) -> UserError:
     return not_allowed(f"The Delta table {root} lists a file outside of its folder ({logged}), which")
 
 
-def _logged(root: str, path: str, within: Within) -> Iterator[tuple[str, bool]]:
-    """Paths as spelt in a file of the log; whether one of them has to be absolute."""
-    try:
+def _actions(root: str, path: str, within: Within) -> Iterator[dict[str, Any]]:
+    """The actions of a file of the log, as far as they may name files."""
+    with _damage_told(path):
         if path.endswith(".parquet"):
             with source(path, within) as file, pq.ParquetFile(file) as parquet:
                 for batch in parquet.iter_batches(columns=_COLUMNS):
-                    for action in batch.to_pylist():
-                        _check_sidecar(root, action)
-                        yield from _paths(action)
+                    yield from batch.to_pylist()
         elif path.endswith((".json", ".crc")):
             with os.fdopen(opened(path, within), encoding="utf-8") as lines:
-                for line in lines:
-                    if line.strip():
-                        action = json.loads(line)
-                        _check_sidecar(root, action)
-                        yield from _paths(action)
+                yield from (json.loads(line) for line in lines if line.strip())
+
+
+@contextmanager
+def _damage_told(path: str) -> Iterator[None]:
+    try:
+        yield
     except GatewayError:
         raise
     except (OSError, ValueError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
@@ -198,4 +257,4 @@ def _paths(action: dict[str, Any]) -> Iterator[tuple[str, bool]]:
                 yield f"{name[:-_UUID]}/deletion_vector", False
 
 
-__all__ = ["check_for_others", "check_log", "check_logged"]
+__all__ = ["check_for_others", "check_log", "check_logged", "deleted_rows"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from gateway.delta import log
 from gateway.delta.containment import Within, is_under, is_within, local_path, not_allowed
 from gateway.delta.features import Protocol, check_readable, refused
-from gateway.delta.logged import check_log, check_logged
+from gateway.delta.logged import check_log, check_logged, deleted_rows
 from gateway.delta.schema import Column, parse_schema, struct_of
 from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
@@ -417,6 +417,9 @@ def _files(
     assert logged is not None
     spelt: list[str] = logged.to_pylist()
     paths = [_disk_path(root, p, within) for p in spelt]
+    if len(set(paths)) < len(paths):  # with other deletion vectors, or spelt in two ways
+        twice = next(path for path, count in Counter(paths).items() if count > 1)
+        raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} lists the file {twice} twice.")
     sizes = column("size_bytes")
     records = column("num_records")
     return Files(
@@ -490,6 +493,7 @@ def _deletion_vectors(
     if not vectors.num_rows:
         return {}
     row_of = {path: row for row, path in enumerate(paths)}
+    logged = deleted_rows(root, within, table.version())
     out: dict[int, npt.NDArray[np.bool_]] = {}
     for batch in vectors.to_batches():
         masks = batch.column("selection_vector")
@@ -497,5 +501,10 @@ def _deletion_vectors(
             path = unquote(urlparse(url).path)
             if path not in row_of:
                 raise ServerError("DELTA_LOG_CORRUPT", f"A deletion vector of {root} belongs to no live file: {url}.")
-            out[row_of[path]] = masks[i].values.to_numpy(zero_copy_only=False).astype(bool)
+            mask = masks[i].values.to_numpy(zero_copy_only=False).astype(bool)
+            count = int(np.count_nonzero(~mask))
+            if path in logged and count not in logged[path]:
+                text = f"The deletion vector of {path} holds {count} rows, which is not what the log of {root} says."
+                raise ServerError("DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH", text)
+            out[row_of[path]] = mask
     return out

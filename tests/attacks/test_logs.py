@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import answer, outcome
@@ -28,11 +30,11 @@ def replaced(kind: str, value: Any) -> Callable[[Actions], Actions]:
     return lambda actions: [{kind: value} if kind in a else a for a in actions]
 
 
-def with_vector(inline: str) -> Callable[[Actions], Actions]:
+def with_vector(inline: str, cardinality: Any = 2) -> Callable[[Actions], Actions]:
     """The file with a deletion vector that the log itself holds."""
     features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
     protocol = replaced("protocol", {"minReaderVersion": 3, "minWriterVersion": 7, **features})
-    vector = {"storageType": "i", "pathOrInlineDv": inline, "offset": 1, "sizeInBytes": 36, "cardinality": 2}
+    vector = {"storageType": "i", "pathOrInlineDv": inline, "offset": 1, "sizeInBytes": 36, "cardinality": cardinality}
     return lambda actions: changed("add", deletionVector=vector)(protocol(actions))
 
 
@@ -40,6 +42,16 @@ def schema(type_: str) -> Callable[[Actions], Actions]:
     """A table with one column of a type as JSON."""
     text = f'{{"type":"struct","fields":[{{"name":"id","type":{type_},"nullable":true,"metadata":{{}}}}]}}'
     return changed("metaData", schemaString=text)
+
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+def vector_of(row: int) -> str:
+    """The bitmap of one row as text: the protocol's frame around a Roaring array."""
+    data = struct.pack("<IQIIIHHIHxx", 1681511377, 1, 0, 12346, 1, 0, 0, 16, row)
+    words = struct.unpack(f">{len(data) // 4}I", data)
+    return "".join(_Z85[word // 85**power % 85] for word in words for power in (4, 3, 2, 1, 0))
 
 
 ROWS_1_AND_5 = "^Bg9^0rr910000000000iXQKl0rr91000315c8Xg0rro6"
@@ -100,6 +112,72 @@ def test_a_damaged_action_is_told_with_its_table(client: Client, log: Path, dama
             assert isinstance(told, RemoteError)
             assert "damaged" in str(told)
         assert not any(word in str(told) for word in ("INTERNAL_ERROR", "WORKER_LOST"))
+
+
+QUESTIONS = (
+    "SELECT count(*) AS n FROM damaged",
+    "SELECT sum(id) AS n FROM damaged",
+    "SELECT id FROM damaged WHERE id < 9",
+)
+
+
+@pytest.mark.parametrize("cardinality", [0, 1, 3, 2**31, -2])
+def test_the_count_of_a_deletion_vector_is_compared(client: Client, log: Path, cardinality: int) -> None:
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for said in (2, cardinality):
+        log.write_text("".join(json.dumps(a) + "\n" for a in with_vector(ROWS_1_AND_5, said)(actions)))
+        for text in QUESTIONS:
+            told = outcome(client, text)
+            if said == 2:
+                assert told in ([{"n": 98}], [{"n": 4944}], [{"id": i} for i in (0, 2, 3, 4, 6, 7, 8)])
+            else:
+                assert isinstance(told, RemoteError)
+                assert "CARDINALITY_MISMATCH" in str(told) or "DELTA_LOG_CORRUPT" in str(told), told
+                assert "default/damaged" in str(told)
+
+
+def test_the_count_of_the_newest_vector_counts(client: Client, log: Path) -> None:
+    """Of a file whose vector was replaced, in commits and behind a checkpoint of them."""
+    first = [json.loads(line) for line in log.read_text().splitlines()]
+    log.write_text("".join(json.dumps(a) + "\n" for a in with_vector(ROWS_1_AND_5)(first)))
+    (add,) = [a["add"] for a in first if "add" in a]
+    (vector,) = [a["add"]["deletionVector"] for a in with_vector(ROWS_1_AND_5)(first) if "add" in a]
+    one = {"storageType": "i", "pathOrInlineDv": vector_of(7), "offset": 1, "sizeInBytes": 34, "cardinality": 1}
+    second = [
+        {"remove": {"path": add["path"], "dataChange": True, "deletionTimestamp": 1, "deletionVector": vector}},
+        {"add": {**add, "deletionVector": one}},
+    ]
+    log.with_name(f"{1:020d}.json").write_text("".join(json.dumps(a) + "\n" for a in second))
+    assert answer(client, QUESTIONS[0]) == [{"n": 99}]
+    assert answer(client, "SELECT count(*) AS n FROM damaged VERSION AS OF 0") == [{"n": 98}]
+    DeltaTable(str(log.parent.parent)).create_checkpoint()
+    log.unlink()
+    assert answer(client, QUESTIONS[1]) == [{"n": 4950 - 7}]
+
+
+@pytest.mark.parametrize("other", ["vector", "spelling"])
+def test_a_file_is_in_a_table_once(client: Client, log: Path, other: str) -> None:
+    first = [json.loads(line) for line in log.read_text().splitlines()]
+    again = with_vector(ROWS_1_AND_5) if other == "vector" else changed("add", path="%70" + first_path(first)[1:])
+    assert first_path(first)[:1] == "p"
+    actions = [*with_vector(ROWS_1_AND_5)(first), *[a for a in again(first) if "add" in a]]
+    if other == "vector":
+        actions += [a for a in first if "add" in a]
+    log.write_text("".join(json.dumps(a) + "\n" for a in actions))
+    for text in QUESTIONS:
+        assert "DELTA_LOG_CORRUPT" in str(outcome(client, text))
+
+
+def first_path(actions: Actions) -> str:
+    return next(str(a["add"]["path"]) for a in actions if "add" in a)
+
+
+def test_a_vector_of_rows_that_the_file_lacks(client: Client, log: Path) -> None:
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    actions = changed("add", stats='{"numRecords": 5}')(with_vector(ROWS_1_AND_5)(actions))
+    log.write_text("".join(json.dumps(a) + "\n" for a in actions))
+    for text in QUESTIONS:
+        assert "DELTA_LOG_CORRUPT" in str(outcome(client, text))
 
 
 @pytest.mark.parametrize("name", ["²" * 20 + ".json", "٣" * 20 + ".json", "x.json", "²" * 20 + ".checkpoint.parquet"])
