@@ -281,6 +281,17 @@ def padded(values: pa.Array, data_type: t.DataType) -> pa.Array:
     return values
 
 
+def is_read_alike(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether any reader's cast of a file's type gives exactly the values of the table's type."""
+    if isinstance(source, pa.DictionaryType):
+        source = source.value_type
+    return _widens(source, target) and _is_bytes(source) == _is_bytes(target)
+
+
+def _is_bytes(arrow: pa.DataType) -> bool:
+    return any(f(arrow) for f in _TEXTUAL[3:])
+
+
 def _widens(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether every value of a file's type has its exact counterpart in the table's type."""
     types = pa.types

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from gateway.delta.features import Protocol
 from gateway.delta.log import LOG
 from gateway.delta.scan import missing_file, unreadable_file
 from gateway.delta.schema import Column, UnreadableType
-from gateway.delta.table import Files, Snapshot
+from gateway.delta.table import Contents, Files, Snapshot
 from gateway.errors import UnsupportedError, UserError
 
 NO_VERSION = -1
@@ -66,8 +67,10 @@ def open_files(path: str, within: Within = ()) -> Snapshot:
         deleted={},
     )
     # Every file was just seen to have these names.
-    notes: dict[str, object] = {p: _names(columns) for p in paths}
-    return Snapshot(path, NO_VERSION, Protocol(1, 2), columns, (), {}, None, "none", files, within=within, notes=notes)
+    contents: Contents = {p: (None, _names(columns)) for p in paths}
+    return Snapshot(
+        path, NO_VERSION, Protocol(1, 2), columns, (), {}, None, "none", files, within=within, contents=contents
+    )
 
 
 def _listed(path: str, within: Within) -> list[str]:
@@ -169,5 +172,5 @@ def _leaf(arrow: pa.DataType, physical: str) -> t.DataType:
     return UnreadableType(str(arrow).upper())
 
 
-def _names(columns: tuple[Column, ...]) -> dict[str, object]:
+def _names(columns: tuple[Column, ...]) -> dict[str, Any]:
     return {c.physical: _names(c.children) for c in columns}

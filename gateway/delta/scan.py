@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import datafusion
@@ -24,7 +26,7 @@ from datafusion import functions
 from gateway import sqltypes as t
 from gateway.delta import plan_message, pruning
 from gateway.delta.containment import Within, check_folders, check_still_there, look, source
-from gateway.delta.dataset import DataFile, FileDataset, padded
+from gateway.delta.dataset import DataFile, FileDataset, is_read_alike, padded
 from gateway.delta.predicates import Predicate
 from gateway.delta.schema import Column, holds_char
 from gateway.delta.table import Files, Snapshot
@@ -36,6 +38,7 @@ _MAX_PARTITION_GROUPS = 64
 _MAX_NATIVE_FILES = 4000
 # A Limit is the one node that no filter is pushed through: the engine evaluates filters itself, with its own semantics.
 _BARRIER = 2**63 - 1
+_FEW_FILES, _FOOTER_READERS = 8, 4
 _LOOKED_THROUGH = 1 << 30  # bytes of files that are read through for a damaged one
 
 
@@ -189,8 +192,9 @@ def plan_scan(
     kept = np.flatnonzero(pruning.prune(snapshot, predicates)).tolist() if predicates else list(range(len(files)))
     constants = tuple(c for c in wanted if c.name in files.partitions)
     groups = _groups(files, kept, constants)
-    _verify(snapshot.root, [f for group in groups for f in group.files], snapshot.within)
-    reader, reason = _reader(snapshot, wanted, kept, groups)
+    seen: Seen = {}
+    _verify(snapshot.root, [f for group in groups for f in group.files], snapshot.within, seen)
+    reader, reason = _reader(snapshot, wanted, kept, groups, seen)
     floats = any(has_float(c.type) for c in wanted)
     return ScanPlan(
         reader=reader,
@@ -226,8 +230,12 @@ def _estimate(files: Files, kept: list[int]) -> int | None:
     return None if -1 in rows else sum(rows)
 
 
-def _verify(root: str, files: Sequence[DataFile], within: Within) -> bool:
-    """Every file must be there with its size, and where it may be; whether none of them is a link."""
+# Which file stood under a name when it was looked at.
+Seen = dict[str, tuple[int, int]]
+
+
+def _verify(root: str, files: Sequence[DataFile], within: Within, seen: Seen | None = None) -> bool:
+    """Every file must be there with its size, and where it may be; whether none of them is a link. Fills `seen`."""
     plain = True
     if within != (root,):  # else nobody has resolved it
         check_still_there(root, within)
@@ -242,6 +250,8 @@ def _verify(root: str, files: Sequence[DataFile], within: Within) -> bool:
         if found.st_size != file.size:
             text = f"The file {file.path} of the table {root} has {found.st_size} bytes instead of {file.size}."
             raise ServerError("DELTA_FILE_NOT_FOUND", text)
+        if seen is not None:
+            seen[file.path] = found.st_ino, found.st_mtime_ns
     return plain
 
 
@@ -302,7 +312,7 @@ def _padded_value(value: pa.Scalar, data_type: t.DataType) -> pa.Scalar:
 
 
 def _reader(
-    snapshot: Snapshot, wanted: tuple[Column, ...], kept: list[int], groups: tuple[_Group, ...]
+    snapshot: Snapshot, wanted: tuple[Column, ...], kept: list[int], groups: tuple[_Group, ...], seen: Seen
 ) -> tuple[str, str]:
     """The reader for the kept files and the reason for it, by the features of the table and the facts of the files."""
     files = snapshot.files
@@ -328,7 +338,7 @@ def _reader(
         return DATASET, f"{len(kept)} files"
     if not all(files.paths[i].endswith(".parquet") for i in kept):
         return DATASET, "file names without .parquet"
-    problem = _file_problem(snapshot, stored, kept)
+    problem = _file_problem(snapshot, stored, kept, seen)
     if problem:
         return DATASET, problem
     if with_vectors:
@@ -340,31 +350,32 @@ def _holds_void(data_type: t.DataType) -> bool:
     return any(c == t.VOID or _holds_void(c) for c in data_type.children())
 
 
-def _file_problem(snapshot: Snapshot, stored: Sequence[Column], kept: list[int]) -> str | None:
+def _file_problem(snapshot: Snapshot, stored: Sequence[Column], kept: list[int], seen: Seen) -> str | None:
     """Why DataFusion would misread a kept file: a column whose name in the file differs in case, or its type in kind.
 
-    It makes arrays of single values, and texts of any bytes without a look at them. Statistics of a column under its
-    exact name prove that the file has it; only other files have their footers read, once.
+    It makes arrays of single values, casts whatever it finds, and takes bytes for texts. Of each file the footer is read,
+    once as long as it is the same file.
     """
-    files = snapshot.files
-    doubtful: set[int] = set()
-    for column in stored:
-        if column.children or column.physical not in files.counted_everywhere:
-            known = None if column.children else files.counted.get(column.physical)
-            doubtful.update(kept if known is None else [i for i in kept if not known[i]])
-    if not doubtful:
-        return None
-    facts = snapshot.notes
-    for i in sorted(doubtful):
-        path = files.paths[i]
-        names = facts.get(path)
-        if names is None:
-            names = facts[path] = _names_in(path, snapshot.within)
+    paths = [snapshot.files.paths[i] for i in kept]
+    for names in _facts(snapshot, paths, seen):
         for column in stored:
             problem = _name_problem(column, names)
             if problem:
                 return problem
     return None
+
+
+def _facts(snapshot: Snapshot, paths: list[str], seen: Seen) -> Iterator[NameTree]:
+    """What is in files, from their footers; those that are not known yet are read side by side."""
+    known = snapshot.contents
+    unread = [p for p in paths if p not in known or known[p][0] not in (None, seen[p])]
+    if len(unread) < _FEW_FILES:
+        read = [_names_in(p, snapshot.within) for p in unread]
+    else:
+        with ThreadPoolExecutor(_FOOTER_READERS) as threads:
+            read = list(threads.map(_names_in, unread, repeat(snapshot.within)))
+    known.update((p, (seen[p], names)) for p, names in zip(unread, read, strict=True))
+    return (known[p][1] for p in paths)
 
 
 NameTree = dict[str, Any]
@@ -408,8 +419,8 @@ def _name_problem(column: Column, names: Any) -> str | None:
     is_nested = isinstance(held, dict) and bool(held)
     if is_nested != bool(column.children) and held != pa.null():
         return f"the column {column.name} has another type in a file"
-    if isinstance(held, pa.DataType) and pa.types.is_binary(held) and pa.types.is_string(column.type.arrow()):
-        return f"the text column {column.name} is bytes in a file"
+    if isinstance(held, pa.DataType) and not is_read_alike(held, column.type.arrow()):
+        return f"the column {column.name} is {held} in a file"
     for child in column.children if is_nested else ():
         problem = _name_problem(child, held)
         if problem:

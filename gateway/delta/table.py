@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 import numpy as np
@@ -64,19 +65,6 @@ class Files:
         return len(self.paths)
 
     @cached_property
-    def counted(self) -> Mapping[str, npt.NDArray[np.bool_]]:
-        """Per column with a count of NULLs in the log, by physical name: which files have it."""
-        if self.null_count is None:
-            return {}
-        arrays = zip(self.null_count.type, self.null_count.flatten(), strict=True)
-        return {field.name: np.asarray(a.is_valid().to_numpy(zero_copy_only=False), dtype=bool) for field, a in arrays}
-
-    @cached_property
-    def counted_everywhere(self) -> frozenset[str]:
-        """Columns, by physical name, whose count of NULLs the log holds for every file."""
-        return frozenset(name for name, known in self.counted.items() if known.all())
-
-    @cached_property
     def live_rows(self) -> npt.NDArray[np.int64]:
         """Rows of each file that are not deleted; -1 where the log does not tell."""
         rows = np.asarray(self.num_records.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64).copy()
@@ -89,6 +77,10 @@ class Files:
         out = np.zeros(len(self.paths), dtype=bool)
         out[list(self.deleted)] = True
         return out
+
+
+# Columns of data files by their paths, and which file it was; None: this very one.
+Contents = dict[str, tuple[tuple[int, int] | None, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -106,7 +98,10 @@ class Snapshot:
     files: Files
     table_id: str = ""
     within: Within = ()  # where its files may lie, links followed
-    notes: dict[str, object] = field(default_factory=dict, compare=False)  # facts about files, filled in by readers
+    notes: dict[str, object] = field(
+        default_factory=dict, compare=False
+    )  # facts about this version, filled in by readers
+    contents: Contents = field(default_factory=dict, compare=False)  # filled in by readers
 
     @cached_property
     def schema(self) -> StructType:
@@ -243,7 +238,7 @@ class SnapshotCache:
             raise
         if old is not None and old.table_id == snapshot.table_id:
             # Data files never change: what is known of one holds in every version.
-            snapshot.notes.update((p, old.notes[p]) for p in snapshot.files.paths if p in old.notes)
+            snapshot.contents.update((p, old.contents[p]) for p in snapshot.files.paths if p in old.contents)
         entry.table, entry.snapshot, entry.marker = table, snapshot, _marker(root, snapshot.version)
         if not watch.held():
             entry.marker = ()  # to be read again: the marker may be that of another table

@@ -207,6 +207,82 @@ def test_bytes_that_are_no_text_are_told(client: Client, log: Path, annotated: b
     assert answer(client, "SELECT count(id) AS n FROM damaged") == [{"n": 98 if vector else 100}]
 
 
+FULL_STATISTICS = json.dumps(
+    {
+        "numRecords": 100,
+        "nullCount": {"id": 0, "s": 0},
+        "minValues": {"id": 0, "s": "0"},
+        "maxValues": {"id": 99, "s": "99"},
+    }
+)
+NUMBERS = list(range(100))
+# What a file may hold in the place of ``id BIGINT, s STRING``, and whether all of it is what the table says.
+STORED: dict[str, tuple[pa.Array, pa.Array, bool]] = {
+    "narrower": (pa.array(NUMBERS, pa.int32()), pa.array(map(str, NUMBERS)), True),
+    "large": (pa.array(NUMBERS), pa.array(map(str, NUMBERS), pa.large_string()), True),
+    "dictionary": (pa.array(NUMBERS), pa.array(map(str, NUMBERS)).dictionary_encode(), True),
+    "bytes that are text": (pa.array(NUMBERS), pa.array([str(n).encode() for n in NUMBERS]), True),
+    "bytes that are none": (pa.array(NUMBERS), pa.array([b"\xff\xfe%d" % n for n in NUMBERS]), False),
+    "fixed bytes": (pa.array(NUMBERS), pa.array([b"\xff\xff"] * 100, pa.binary(2)), False),
+    "numbers as text": (pa.array(NUMBERS), pa.array(NUMBERS), False),
+    "text as numbers": (pa.array(map(str, NUMBERS)), pa.array(map(str, NUMBERS)), False),
+    "doubles": (pa.array([n + 0.5 for n in NUMBERS]), pa.array(map(str, NUMBERS)), False),
+    "unsigned": (pa.array(NUMBERS, pa.uint64()), pa.array(map(str, NUMBERS)), False),
+    "decimals": (pa.array(NUMBERS).cast(pa.decimal128(38, 2)), pa.array(map(str, NUMBERS)), False),
+    "dates": (pa.array(NUMBERS, pa.int32()).cast(pa.date32()), pa.array(map(str, NUMBERS)), False),
+    "lists": (pa.array([[n] for n in NUMBERS]), pa.array(map(str, NUMBERS)), False),
+    "flags": (pa.array([n > 5 for n in NUMBERS]), pa.array(map(str, NUMBERS)), False),
+}
+
+
+@pytest.mark.parametrize("vector", [False, True])
+@pytest.mark.parametrize("stored", STORED)
+def test_statistics_do_not_stand_for_the_types_of_a_file(client: Client, log: Path, stored: str, vector: bool) -> None:
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (path,) = log.parent.parent.glob("*.parquet")
+    ids, texts, right = STORED[stored]
+    pq.write_table(pa.table({"id": ids, "s": texts}), path)
+    if vector:
+        actions = with_vector(ROWS_1_AND_5)(actions)
+    actions = changed("add", size=path.stat().st_size, stats=FULL_STATISTICS)(actions)
+    log.write_text("".join(json.dumps(a) + "\n" for a in actions))
+    live = [n for n in NUMBERS if not vector or n not in (1, 5)]
+    for text, rows in (
+        ("SELECT id, s FROM damaged ORDER BY id", [{"id": n, "s": str(n)} for n in live]),
+        ("SELECT id, s FROM damaged WHERE s = '7'", [{"id": 7, "s": "7"}]),
+        ("SELECT id, upper(s) AS s FROM damaged WHERE id = 8", [{"id": 8, "s": "8"}]),
+        ("SELECT sum(id) AS id, max(s) AS s FROM damaged", [{"id": sum(live), "s": "99"}]),
+    ):
+        told = outcome(client, text)
+        if right:
+            assert told == rows
+        else:
+            assert isinstance(told, RemoteError)
+            assert any(word in str(told) for word in ("UNSUPPORTED_DATATYPE", "FAILED_READ_FILE")), told
+
+
+def padded(data: bytes, size: int) -> bytes:
+    """A Parquet file made longer by bytes that nothing points to, before its footer."""
+    at = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    return data[:at] + bytes(size - len(data)) + data[at:]
+
+
+def test_a_file_that_takes_the_place_of_another_is_looked_at(client: Client, log: Path) -> None:
+    """With the same name and size, and the table's log as it was."""
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (path,) = log.parent.parent.glob("*.parquet")
+    path.write_bytes(padded(path.read_bytes(), 10_000))
+    actions = changed("add", size=10_000, stats=FULL_STATISTICS)(actions)
+    log.write_text("".join(json.dumps(a) + "\n" for a in actions))
+    assert answer(client, "SELECT max(s) AS s FROM damaged") == [{"s": "99"}]
+    other = path.with_name("other")
+    pq.write_table(pa.table({"id": NUMBERS, "s": pa.array([b"\xff\xfe"] * 100)}), other)
+    other.write_bytes(padded(other.read_bytes(), 10_000))
+    other.replace(path)
+    told = outcome(client, "SELECT max(s) AS s FROM damaged")
+    assert isinstance(told, RemoteError) and "FAILED_READ_FILE" in str(told), told
+
+
 def test_a_file_with_other_types_is_told(client: Client, log: Path) -> None:
     actions = [json.loads(line) for line in log.read_text().splitlines()]
     log.write_text(

@@ -219,6 +219,6 @@ def test_facts_about_files_outlive_their_version(tmp_path: Path) -> None:
     plan_scan(open_snapshot(root), ["l"])
     append(root, [lists])
     newest = open_snapshot(root)
-    assert len(newest.notes) == 1
+    assert len(newest.contents) == 1
     plan_scan(newest, ["l"])
-    assert len(newest.notes) == 2
+    assert len(newest.contents) == 2
