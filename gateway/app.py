@@ -121,6 +121,16 @@ class Gateway:
         """Where HTTP clients find it."""
         return self._http.url
 
+    @property
+    def tcp_address(self) -> str | None:
+        """Where clients of Thrift over TCP find it, ``host:port``."""
+        return self._doors.tcp_address
+
+    @property
+    def https_url(self) -> str | None:
+        """Where HTTPS clients find it."""
+        return self._doors.https_url
+
     def start(self) -> None:
         """Returns when requests are served. Raises ConfigError for what the user can mend, GatewayError otherwise."""
         config = self.config
@@ -161,12 +171,20 @@ class Gateway:
             self._pool.wait_ready(WORKER_START_SECONDS)
             self._http.start()
             if config.ready_file is not None:
-                write_ready_file(config.ready_file, self._http.url)
+                write_ready_file(config.ready_file, self._http.url, self.tcp_address, self.https_url)
             self._ready = True
         except BaseException:
             self.stop()
             raise
-        log("gateway ready", url=self._http.url, warehouse=str(config.warehouse), slots=config.slots, pid=os.getpid())
+        log(
+            "gateway ready",
+            url=self._http.url,
+            https=self.https_url,
+            tcp=self.tcp_address,
+            warehouse=str(config.warehouse),
+            slots=config.slots,
+            pid=os.getpid(),
+        )
 
     def _assemble(self, authenticator: AllowAll | StaticTokens) -> None:
         """Service and transport, imported while the first engine process starts on another core."""
@@ -177,6 +195,7 @@ class Gateway:
         from gateway.rest.statements import StatementApi
         from gateway.results.links import LinkSigner
         from gateway.service.service import GatewayService, ServiceConfig
+        from gateway.transport.doors import open_doors
         from gateway.transport.http import HttpApp, Probes
         from gateway.transport.server import HttpServer
 
@@ -198,8 +217,10 @@ class Gateway:
             partial(normalise_setting, spark=config.spark is not None),
         )
         signer = LinkSigner(config.link_lifetime)
+        budget = Budget(size=config.max_request_body)
+        handler = ThriftHandler(self._service, HandlerOptions(budget=budget), signer)
         self._app = HttpApp(
-            ThriftHandler(self._service, HandlerOptions(budget=Budget(size=config.max_request_body)), signer).answer,
+            handler.answer,
             authenticator,
             Probes(self._not_ready, self._metrics),
             download=Downloads(self._service, signer).answer,
@@ -208,7 +229,13 @@ class Gateway:
             may_wait=may_wait,
             body_limit=config.max_request_body,
         )
-        self._http = HttpServer(self._app, config.host, config.port)
+        self._doors = open_doors(config, handler, authenticator, may_wait, budget)
+        self._http = HttpServer(self._app, config.host, config.port, doors=self._doors.all)
+
+    def reload_certificate(self) -> None:
+        """Read the files of the TLS certificate again; new connections get what they hold."""
+        if self._doors.certificate is not None:
+            self._doors.certificate.reload()
 
     def drain(self, timeout: float) -> bool:
         """Refuse new work and let running statements end within `timeout` seconds; whether all did."""
@@ -277,9 +304,9 @@ def _check_written(setting: str, folder: Path) -> None:
         raise ConfigError(setting, f"{folder} cannot be written: {error.strerror}") from error
 
 
-def write_ready_file(path: Path, url: str) -> None:
+def write_ready_file(path: Path, http: str, tcp: str | None = None, https: str | None = None) -> None:
     """Tell whoever waits that requests are served; atomic by rename."""
-    facts = {"pid": os.getpid(), "http": url, "tcp": None, "https": None}
+    facts = {"pid": os.getpid(), "http": http, "tcp": tcp, "https": https}
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.write_text(json.dumps(facts) + "\n")

@@ -241,6 +241,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("cancel_seconds", "histogram", "Time from cancel until the engine had stopped"),
     Metric("auth_failures_total", "counter", "Refused credentials", ("mech",)),
     Metric("http_requests_total", "counter", "HTTP requests by kind of path and status", ("route", "status")),
+    Metric("connections_refused_total", "counter", "Connections that were refused or cut, by door", ("door",)),
     Metric("catalog_seconds", "histogram", "Time of catalog calls, and of opening a statement's tables", ("call",)),
     Metric("cache_hits_total", "counter", "Look-ups answered from a cache", ("cache",)),
     Metric("event_loop_lag_seconds", "gauge", "How late the event loop runs its timers"),

@@ -13,6 +13,7 @@ import pytest
 from gateway.engine.spark import setup
 from tests.conformance.shared import shared_folder
 from tests.live.disk import Disk, SmallDisk
+from tests.live.doors import Certificates, make_certificates
 from tests.live.gateway import Connect, Server, connections, start_server
 from tests.live.spark import Sql, jars, missing, start_with_spark
 
@@ -39,6 +40,32 @@ def cursor(connect: Connect) -> Iterator[Any]:
     """A cursor of a new connection."""
     with connect().cursor() as one:
         yield one
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """An authority and a server's certificate."""
+    return make_certificates(tmp_path_factory.mktemp("tls") / "files")
+
+
+@pytest.fixture(scope="session")
+def tcp_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A gateway with HTTP and TCP, both plain."""
+    folder = tmp_path_factory.mktemp("tcp")
+    running = start_server(folder, "--tcp-port", "0", "--memory-limit", "1GiB", "--max-request-body", "64KiB")
+    yield running
+    code = running.stop()
+    assert code == 0, f"gateway serve ended with {code}:\n{running.log.read_text()[-4000:]}"
+
+
+@pytest.fixture(scope="session")
+def tls_server(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[Server]:
+    """A gateway with HTTP, HTTPS, and TLS on TCP."""
+    flags = ("--tcp-port", "0", "--tcp-tls", "true", "--tls-port", "0", "--memory-limit", "1GiB")
+    running = start_server(tmp_path_factory.mktemp("tls-server"), *flags, *certificates.flags)
+    yield running
+    code = running.stop()
+    assert code == 0, f"gateway serve ended with {code}:\n{running.log.read_text()[-4000:]}"
 
 
 @pytest.fixture

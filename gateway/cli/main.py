@@ -10,12 +10,24 @@ from importlib import import_module
 from typing import Any
 
 from gateway import __version__
-from gateway.cli import job_arguments, pipeline_arguments
+from gateway.cli import certificate, job_arguments, pipeline_arguments
 from gateway.cli.settings import SPARK_SETTINGS, add_settings
 from gateway.errors import ConfigError, GatewayError
 
 # Command -> module of this package with `run(arguments) -> int`; imported only when asked for.
-COMMANDS = ("serve", "demo", "query", "check-sql", "bench", "doctor", "spark", "token", "job", "pipeline")
+COMMANDS = (
+    "serve",
+    "demo",
+    "query",
+    "check-sql",
+    "bench",
+    "doctor",
+    "spark",
+    "token",
+    "certificate",
+    "job",
+    "pipeline",
+)
 
 
 class _CommandParser(argparse.ArgumentParser):
@@ -90,6 +102,9 @@ def make_parser() -> argparse.ArgumentParser:
     token.add_argument(
         "--token-file", required=True, metavar="FILE", help="file of hashed tokens that --auth token reads"
     )
+
+    does = "make a certificate to try TLS with, and say what clients need to trust it"
+    certificate.add(commands.add_parser("certificate", help=does))
 
     does = "built-in Spark jobs: load data, look after tables, compare engines, make test data"
     job_arguments.add(commands.add_parser("job", help=does))

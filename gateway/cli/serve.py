@@ -1,4 +1,7 @@
-"""`gateway serve`: run until SIGTERM, Ctrl-C or the terminal's end; the first drains, a second one ends the process at once."""
+"""`gateway serve`: run until SIGTERM, Ctrl-C or the terminal's end; the first drains, a second one ends the process at once.
+
+With a TLS certificate, SIGHUP has it read again instead, as servers do that run without a terminal.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from gateway.cli.settings import settings_flags
 from gateway.config import load_config
 from gateway.engine.launch import Launched
 from gateway.observability import configure_logging, log
+
+_SIGNAL_SECONDS = 0.2  # how soon a certificate is read again
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -30,14 +35,21 @@ def run(arguments: argparse.Namespace) -> int:
             os._exit(1)  # workers die with this process
         asked_to_stop.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup's wish
-            signal.signal(number, on_signal)
     gateway = Gateway(config, first=first)
+    reread = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+    if config.tls_cert is not None:
+        signal.signal(signal.SIGHUP, lambda number, frame: reread.set())
+    elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup's wish
+        signal.signal(signal.SIGHUP, on_signal)
     gateway.start()
     remark_root()
     try:
-        asked_to_stop.wait()
+        while not asked_to_stop.wait(_SIGNAL_SECONDS if config.tls_cert is not None else None):
+            if reread.is_set():
+                reread.clear()
+                gateway.reload_certificate()
         if not gateway.drain(config.drain_timeout):
             log("statements were cut off", "warning", seconds=config.drain_timeout)
     finally:

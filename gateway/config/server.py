@@ -57,6 +57,8 @@ class Config:
     tls_port: int | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    tcp_tls: bool = False
     auth: str = "none"
     token_file: Path | None = None
     allow_path: tuple[Path, ...] = ()
@@ -164,10 +166,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("warehouse", _path, None, "folder of the catalog main: DIR/<schema>/<table>/ are Delta tables", "DIR"),
     Setting("host", str, "127.0.0.1", "address to listen on; other than loopback needs --auth token", "ADDR"),
     Setting("port", _PORT, "8080", "HTTP port; 0 takes any free one", "N"),
-    Setting("tcp-port", _PORT, None, "port for Thrift over TCP with SASL (not available yet)", "N"),
-    Setting("tls-port", _PORT, None, "HTTPS port (not available yet)", "N"),
-    Setting("tls-cert", _path, None, "certificate chain of the HTTPS port, PEM", "FILE"),
-    Setting("tls-key", _path, None, "private key of the HTTPS port, PEM", "FILE"),
+    Setting("tcp-port", _PORT, None, "port for Thrift over TCP (Hive's clients), with SASL PLAIN or without SASL", "N"),
+    Setting("tcp-tls", parse_bool, "false", "TLS on the TCP port, with the same certificate", "BOOL"),
+    Setting("tls-port", _PORT, None, "HTTPS port, beside that of HTTP", "N"),
+    Setting("tls-cert", _path, None, "certificate chain, PEM; SIGHUP has it read again", "FILE"),
+    Setting("tls-key", _path, None, "private key of the certificate, PEM, without a password", "FILE"),
+    Setting(
+        "tls-client-ca", _path, None, "who signs the certificates that clients have to show beside a token, PEM", "FILE"
+    ),
     Setting("auth", _one_of("none", "token"), "none", "who may connect: everybody on loopback, or holders of a token"),
     Setting("token-file", _path, None, "hashed tokens, one a line; made with `gateway token`", "FILE"),
     Setting("allow-path", _path, None, "folder whose files SQL may name; may be repeated", "ROOT", repeatable=True),
@@ -306,18 +312,24 @@ def _check(config: Config) -> None:
         raise ConfigError("token-file", "is needed with auth 'token'")
     if config.auth == "none" and config.token_file is not None:
         raise ConfigError("token-file", "has no effect with auth 'none'; use --auth token")
-    for name, value, what in (
-        ("tcp-port", config.tcp_port, "Thrift over TCP"),
-        ("tls-port", config.tls_port, "HTTPS"),
-        ("tls-cert", config.tls_cert, "HTTPS"),
-        ("tls-key", config.tls_key, "HTTPS"),
-    ):
-        if value is not None:
-            raise ConfigError(name, f"{what} is not available yet")
-
+    _check_tls(config)
     for name, given in (("spark-jars", config.spark_jars), ("spark-properties", config.spark_properties)):
         if given is not None and config.spark is None:
             raise ConfigError(name, "has no effect without --spark")
+
+
+def _check_tls(config: Config) -> None:
+    files = (("tls-cert", config.tls_cert), ("tls-key", config.tls_key))
+    if config.tcp_tls and config.tcp_port is None:
+        raise ConfigError("tcp-tls", "has no effect without --tcp-port")
+    if config.tls_port is not None or config.tcp_tls:
+        for name, path in files:
+            if path is None:
+                raise ConfigError(name, "is needed for TLS; `gateway certificate` makes one to try")
+        return
+    for name, path in (*files, ("tls-client-ca", config.tls_client_ca)):
+        if path is not None:
+            raise ConfigError(name, "has no effect without --tls-port or --tcp-tls")
 
 
 def settings_markdown() -> str:

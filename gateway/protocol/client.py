@@ -10,6 +10,7 @@ import base64
 import contextlib
 import select
 import socket
+import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -43,16 +44,18 @@ class HttpConnection:
     Nothing is ever sent twice: a statement that was cut off may have run.
 
     Args:
-        url: ``http://host:port[/path]``; without a path, `DEFAULT_PATH`.
+        url: ``http://host:port[/path]`` or ``https://…``; without a path, `DEFAULT_PATH`. Which authorities are trusted is
+            the system's business (or that of the environment: SSL_CERT_FILE).
         authorization: value of the Authorization header.
         timeout: seconds that one read or write may take.
     """
 
     def __init__(self, url: str, authorization: str | None = None, timeout: float | None = 900.0) -> None:
         parts = urlsplit(url)
-        if parts.scheme != "http" or parts.hostname is None:
-            raise ValueError(f"not an http:// URL: {url!r}")
-        self._address = (parts.hostname, parts.port or 80)
+        if parts.scheme not in ("http", "https") or parts.hostname is None:
+            raise ValueError(f"not an http:// or https:// URL: {url!r}")
+        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        self._address = (parts.hostname, parts.port or (443 if self._tls is not None else 80))
         self._timeout = timeout
         path = parts.path if parts.path.strip("/") else DEFAULT_PATH
         lines = [
@@ -87,8 +90,11 @@ class HttpConnection:
         if self._socket is not None and _is_stale(self._socket):
             self.close()
         if self._socket is None:
-            self._socket = socket.create_connection(self._address, self._timeout)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = socket.create_connection(self._address, self._timeout)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(connection, server_hostname=self._address[0])
+            self._socket = connection
         try:
             self._socket.sendall(b"%s%d\r\n\r\n%s" % (self._head, len(body), body))
         except OSError:

@@ -15,6 +15,7 @@ SQL error is ever an HTTP error.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import traceback
 from collections.abc import Callable
@@ -70,6 +71,7 @@ class Caller:
     principal: Principal
     client: str
     origin: str = ""
+    sessions: set[Handle] | None = None  # those that its connection has opened, where they end with it
 
 
 class ThriftHandler:
@@ -88,15 +90,20 @@ class ThriftHandler:
         answer = self.answer(body, identity, user_agent, origin)
         return answer if isinstance(answer, bytes) else b"".join(answer)
 
-    def answer(self, body: bytes, identity: str, user_agent: str, origin: str = "") -> bytes | list[Buffer]:
-        """As `handle`, a large answer in parts that are to be sent one after the other; for `origin` see `Caller`."""
+    def answer(
+        self, body: bytes, identity: str, user_agent: str, origin: str = "", sessions: set[Handle] | None = None
+    ) -> bytes | list[Buffer]:
+        """As `handle`, a large answer in parts that are to be sent one after the other; for `origin` see `Caller`.
+
+        `sessions` is kept true for whoever calls `hang_up` at the end of a connection.
+        """
         start = time.perf_counter()
         try:
             call = codec.decode_call(body, self._options.budget)
         except codec.BadCallError as error:
             counter("rpc_errors_total", rpc="unknown", error_class=error.fault.name)
             return error.answer()
-        answer = self._answer(call.method, Caller(Principal(identity), user_agent, origin), call.value)
+        answer = self._answer(call.method, Caller(Principal(identity), user_agent, origin, sessions), call.value)
         try:
             return codec.encode_reply_parts(call.method, call.seqid, answer)
         except Exception as error:  # noqa: BLE001 - the last resort: an answer that cannot be written
@@ -104,6 +111,12 @@ class ThriftHandler:
             return codec.encode_exception(call.method, call.seqid, codec.Fault.INTERNAL_ERROR, text)
         finally:
             histogram("rpc_seconds", time.perf_counter() - start, rpc=call.method)
+
+    def hang_up(self, identity: str, sessions: set[Handle]) -> None:
+        """Close the sessions that a connection has left open; those that have expired meanwhile are closed."""
+        while sessions:
+            with contextlib.suppress(GatewayError, KeyError):
+                self._service.close_session(Principal(identity), sessions.pop())
 
     def _answer(self, method: str, caller: Caller, request: Any) -> Any:
         """The answer of one verb; an error becomes the answer's TStatus."""
@@ -131,6 +144,8 @@ class ThriftHandler:
         session = self._service.open_session(
             OpenSessionRequest(caller.principal, protocol, settings, catalog, schema, caller.client)
         )
+        if caller.sessions is not None:
+            caller.sessions.add(session.handle)
         return ttypes.TOpenSessionResp(
             status=convert.success(),
             serverProtocolVersion=session.protocol,
@@ -143,7 +158,10 @@ class ThriftHandler:
 
     def close_session(self, caller: Caller, request: Any) -> Any:
         """CloseSession."""
-        self._service.close_session(caller.principal, convert.session_from(request.sessionHandle))
+        session = convert.session_from(request.sessionHandle)
+        self._service.close_session(caller.principal, session)
+        if caller.sessions is not None:
+            caller.sessions.discard(session)
         return ttypes.TCloseSessionResp(status=convert.success())
 
     def get_info(self, caller: Caller, request: Any) -> Any:

@@ -12,6 +12,7 @@ import errno
 import logging
 import socket
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import uvicorn
@@ -19,6 +20,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from gateway.errors import ConfigError, ServerError
 from gateway.observability import Throttle, gauge, log
+from gateway.transport import strangers
+from gateway.transport.door import Door
+from gateway.transport.strangers import Tongue
+from gateway.transport.tls import HttpsDoor
 
 MAX_HEAD_BYTES = 128 * 1024
 MAX_CONNECTIONS = 4096
@@ -53,6 +58,12 @@ def bind(host: str, port: int, setting: str = "port") -> socket.socket:
     return listener
 
 
+def address_of(host: str, port: int) -> str:
+    """``host:port``, with brackets around an IPv6 address."""
+    host = host.strip("[]")
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class _TooMuchError(Exception):
     """Makes the parser call a request bad."""
 
@@ -69,6 +80,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _half_head_bytes = 0  # that have come since it began
     _head_timer: asyncio.TimerHandle | None = None
     _unanswered: tuple[RequestResponseCycle, ...] = ()  # requests before the last one
+    _looked = False  # at the first byte, which tells a client of another port
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -107,6 +119,12 @@ class BoundedProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def data_received(self, data: bytes) -> None:
+        if not self._looked:
+            self._looked = True
+            tongue = strangers.tongue_of(data)
+            if tongue not in (Tongue.HTTP, Tongue.UNKNOWN):
+                self._refuse(tongue)
+                return
         begun = self._head_bytes is not None
         super().data_received(data)
         if self.transport.is_closing():
@@ -126,6 +144,20 @@ class BoundedProtocol(HttpToolsProtocol):
     def eof_received(self) -> None:
         """The peer sends no more: the transport closes itself behind this."""
         self._hang_up()
+
+    def _refuse(self, tongue: Tongue) -> None:
+        """Tell a client of another port where it is."""
+        held = _CUTS.ask()
+        if held is not None:
+            log(
+                "connection refused",
+                "warning",
+                door="http",
+                reason=f"{tongue} on the port of HTTP",
+                unlogged=held or None,
+            )
+        self.transport.write(strangers.answer(tongue, f"This port speaks HTTP, and the client speaks {tongue}."))
+        self.transport.close()
 
     def _hang_up(self) -> None:
         """Requests that are still being answered have nobody to write to; of those in a row the parser knows the last."""
@@ -188,20 +220,51 @@ def _forward_log() -> None:
         logger.addHandler(_Forward())
 
 
+class _Server(uvicorn.Server):
+    """uvicorn's server with further doors in the same loop: open before it has started, closed when it shuts down."""
+
+    doors: Sequence[Door] = ()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        for door in self.doors:
+            if isinstance(door, HttpsDoor):
+                door.factory = self._protocol
+            await door.open()
+        await super().startup(sockets)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        grace = float(self.config.timeout_graceful_shutdown or 1)
+        for door in self.doors:
+            await door.close()
+        await asyncio.gather(super().shutdown(sockets), *(door.finish(grace) for door in self.doors))
+
+    def _protocol(self) -> asyncio.Protocol:
+        return BoundedProtocol(self.config, self.server_state, self.lifespan.state)
+
+
 class HttpServer:
     """Serves an application from `start` until `stop`.
 
     Args:
         app: an ASGI application.
         host, port: where to listen.
+        doors: further ones, which are opened and closed with it.
     """
 
-    def __init__(self, app: Any, host: str, port: int, *, keep_alive_seconds: int = KEEP_ALIVE_SECONDS) -> None:
+    def __init__(
+        self,
+        app: Any,
+        host: str,
+        port: int,
+        *,
+        keep_alive_seconds: int = KEEP_ALIVE_SECONDS,
+        doors: Sequence[Door] = (),
+    ) -> None:
         _forward_log()
         self._listener = bind(host, port)
         self.host = host.strip("[]")
         self.port: int = self._listener.getsockname()[1]
-        self._server = uvicorn.Server(
+        self._server = _Server(
             uvicorn.Config(
                 app,
                 loop="uvloop",
@@ -215,14 +278,14 @@ class HttpServer:
                 timeout_keep_alive=keep_alive_seconds,
             )
         )
+        self._server.doors = doors
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     @property
     def url(self) -> str:
         """Where clients find it, ``http://host:port``."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        return f"http://{address_of(self.host, self.port)}"
 
     def start(self) -> None:
         """Returns when requests are answered."""

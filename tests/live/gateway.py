@@ -26,6 +26,14 @@ class Server:
     url: str
     warehouse: Path
     log: Path
+    tcp: str | None = None
+    https: str | None = None
+
+    @property
+    def tcp_address(self) -> tuple[str, int]:
+        """Host and port of Thrift over TCP."""
+        host, _, port = (self.tcp or "").rpartition(":")
+        return host, int(port)
 
     @property
     def thrift_url(self) -> str:
@@ -77,7 +85,8 @@ def start_server(folder: Path, *flags: str, environment: dict[str, str] | None =
             process.kill()
             raise RuntimeError(f"gateway serve did not start (exit {process.poll()}):\n{log.read_text()[-4000:]}")
         time.sleep(0.02)
-    return Server(process, json.loads(ready.read_text())["http"], warehouse, log)
+    facts = json.loads(ready.read_text())
+    return Server(process, facts["http"], warehouse, log, facts["tcp"], facts["https"])
 
 
 Connect = Callable[..., Any]

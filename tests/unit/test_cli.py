@@ -178,7 +178,7 @@ def test_format_follows_the_ending() -> None:
             "token",
         ),
         (["serve", "--config", "/no/such/file.toml"], "config"),
-        (["query", "SELECT 1", "--url", "https://127.0.0.1:1"], "url"),
+        (["query", "SELECT 1", "--url", "ftp://127.0.0.1:1"], "url"),
         (["query", "SELECT 1", "--format", "parquet"], "format"),
         (["query", "SELECT 1", "--max-rows", "-1", "--url", "http://127.0.0.1:1"], "max-rows"),
         (["token", "a:b", "--token-file", "{tmp}/t"], "user"),

@@ -1,0 +1,155 @@
+"""Thrift over TCP with the clients that speak it: PyHive, impyla and our own, with each way to log in."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.auth.authenticators import token_line
+from gateway.protocol.client import RemoteError
+from gateway.protocol.versions import HIVE_V10
+from tests.clients.test_server import ENDLESS
+from tests.live.doors import Certificates, tcp_client
+from tests.live.gateway import Server, start_server
+
+
+def pyhive(server: Server, **how: Any) -> Any:
+    hive = pytest.importorskip("pyhive.hive")
+    host, port = server.tcp_address
+    return hive.connect(host, port, **how)
+
+
+def impyla(server: Server, **how: Any) -> Any:
+    dbapi = pytest.importorskip("impala.dbapi")
+    host, port = server.tcp_address
+    return dbapi.connect(host, port, **how)
+
+
+@pytest.mark.parametrize(
+    ("how", "user"),
+    [
+        ({"auth": "NOSASL"}, "anonymous"),
+        ({"auth": "NONE", "username": "me"}, "me"),
+        ({"auth": "LDAP", "username": "me", "password": "x"}, "me"),
+        ({"auth": "CUSTOM", "username": "me", "password": "x"}, "me"),
+    ],
+)
+def test_pyhive(tcp_server: Server, how: dict[str, str], user: str) -> None:
+    connection = pyhive(tcp_server, database="default", **how)
+    cursor = connection.cursor()
+    cursor.execute("SELECT current_user(), id, CAST(id AS STRING) s FROM range(25000) ORDER BY id")
+    rows = cursor.fetchall()
+    assert [(row[0], row[1], row[2]) for row in (rows[0], rows[-1])] == [(user, 0, "0"), (user, 24999, "24999")]
+    assert len(rows) == 25000
+    with pytest.raises(Exception, match="UNRESOLVED_COLUMN"):
+        cursor.execute("SELECT nothing")
+    cursor.execute("SELECT 'é' AS t, NULL AS n")
+    assert cursor.fetchall() == [("é", None)]
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("how", "user"),
+    [
+        ({"auth_mechanism": "NOSASL"}, "anonymous"),
+        ({"auth_mechanism": "PLAIN", "user": "me", "password": "x"}, "me"),
+        ({"auth_mechanism": "LDAP", "user": "me", "password": "x"}, "me"),
+    ],
+)
+def test_impyla(tcp_server: Server, how: dict[str, str], user: str) -> None:
+    connection = impyla(tcp_server, **how)
+    cursor = connection.cursor()
+    cursor.execute("SELECT current_user(), count(*) FROM samples.tpch.region")
+    assert cursor.fetchall() == [(user, 5)]
+    cursor.get_databases()
+    assert ("tpch", "samples") in cursor.fetchall()
+    cursor.execute_async(ENDLESS)
+    cursor.cancel_operation()
+    connection.close()
+
+
+@pytest.mark.parametrize("user", [None, "me"])
+def test_our_own_client(tcp_server: Server, user: str | None) -> None:
+    with tcp_client(tcp_server, user).open(protocol=HIVE_V10) as client:
+        for _ in range(3):
+            assert client.execute("SELECT 1", arrow=False).columns == ["1"]
+        with pytest.raises(RemoteError, match="UNRESOLVED_COLUMN"):
+            client.execute("SELECT x", arrow=False)
+
+
+def test_kerberos_is_refused_in_words_that_the_client_shows(tcp_server: Server) -> None:
+    from gateway.transport.sasl import Status, message
+    from tests.attacks.test_tcp import send
+
+    answer = send(tcp_server, message(Status.START, b"GSSAPI"))
+    assert answer[0] == Status.BAD
+    assert b"'GSSAPI' is not supported: use PLAIN" in answer
+
+
+def test_a_session_ends_with_its_connection(tcp_server: Server) -> None:
+    """Hive's servers do so; what it runs ends too, and its slots are free again."""
+    clients = [tcp_client(tcp_server, "leaver").open() for _ in range(4)]
+    for client in clients:
+        from gateway.thrift_gen.TCLIService import ttypes
+
+        client.call(
+            "ExecuteStatement",
+            ttypes.TExecuteStatementReq(sessionHandle=client._session, statement=ENDLESS, runAsync=True),
+        )
+    for client in clients:
+        client._connection.close()
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        closed = tcp_server.log.read_text().count("session closed")
+        opened = tcp_server.log.read_text().count("session opened")
+        if closed == opened:
+            break
+        time.sleep(0.1)
+    assert closed == opened
+    with tcp_client(tcp_server, "me").open() as client:
+        assert client.execute("SELECT 1", arrow=False).columns == ["1"]
+
+
+def test_tokens(tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text(token_line("alice", "dapi123") + "\n")
+    server = start_server(
+        tmp_path, "--tcp-port", "0", "--auth", "token", "--token-file", str(tmp_path / "tokens"), "--host", "127.0.0.1"
+    )
+    try:
+        for user in ("token", "alice"):
+            with tcp_client(server, user, "dapi123").open() as client:
+                assert client.execute("SELECT 1", arrow=False).columns == ["1"]
+        for user, password in (("token", "wrong"), ("bob", "dapi123"), ("alice", ""), ("anonymous", "anonymous")):
+            with pytest.raises(PermissionError, match="BAD: The token is not valid"):
+                tcp_client(server, user, password)
+        with pytest.raises(RemoteError, match="connect with SASL PLAIN"):
+            tcp_client(server).open()
+        assert "wrong" not in server.log.read_text()
+    finally:
+        assert server.stop() == 0
+
+
+def test_tls_on_tcp(tls_server: Server, certificates: Certificates) -> None:
+    with tcp_client(tls_server, "me", tls=certificates.trust()).open() as client:
+        assert client.execute("SELECT 1", arrow=False).columns == ["1"]
+    with tcp_client(tls_server, tls=certificates.trust()).open() as client:
+        assert client.execute("SELECT 1", arrow=False).columns == ["1"]
+
+
+def test_impyla_with_tls(tls_server: Server, certificates: Certificates) -> None:
+    connection = impyla(
+        tls_server,
+        auth_mechanism="PLAIN",
+        user="me",
+        password="x",
+        use_ssl=True,
+        ca_cert=os.fspath(certificates.authority),
+    )
+    cursor = connection.cursor()
+    cursor.execute("SELECT id FROM range(30000)")
+    assert len(cursor.fetchall()) == 30000
+    connection.close()

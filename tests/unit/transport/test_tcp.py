@@ -1,0 +1,134 @@
+"""The time limits of a TCP connection: a login, a message, an answer or a call that does not come in time ends it."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gateway.auth.authenticators import AllowAll
+from gateway.transport import door
+from gateway.transport.sasl import Status, message
+from gateway.transport.server import HttpServer, bind
+from gateway.transport.tcp import TcpDoor, TcpLimits
+
+LOGIN = message(Status.START, b"PLAIN") + message(Status.OK, b"\0me\0x")
+CALL = struct.pack(">I", 4) + b"call"
+LARGE = 64 << 20
+
+
+class Echo:
+    """Answers a call with itself, `long` after a while, `large` with more than any buffer holds."""
+
+    def __init__(self) -> None:
+        self.hung_up: list[set[Any]] = []
+
+    def answer(
+        self, body: bytes, identity: str, user_agent: str, origin: str = "", sessions: set[Any] | None = None
+    ) -> Any:
+        if body == b"long":
+            time.sleep(1.5)
+        if sessions is not None:
+            sessions.add(body)
+        return b"x" * LARGE if body == b"full" else body + identity.encode()
+
+    def hang_up(self, identity: str, sessions: set[Any]) -> None:
+        self.hung_up.append(set(sessions))
+        sessions.clear()
+
+
+async def nothing(scope: Any, receive: Any, send: Any) -> None:
+    raise NotImplementedError
+
+
+@pytest.fixture
+def echo() -> Echo:
+    return Echo()
+
+
+@pytest.fixture
+def peer(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """A connection to a door with short limits."""
+    monkeypatch.setattr(door, "FIRST_BYTE_SECONDS", 0.7)
+    limits = TcpLimits(login=0.7, message=0.7, answer=0.7, idle=1.2, threads=4)
+    tcp = TcpDoor(bind("127.0.0.1", 0), echo, AllowAll(), trusting=True, may_wait=lambda body: True, limits=limits)
+    server = HttpServer(nothing, "127.0.0.1", 0, doors=[tcp])
+    server.start()
+    with socket.create_connection(("127.0.0.1", tcp.port), 10) as connection:
+        yield connection
+    server.stop(1.0)
+
+
+def ended_after(connection: socket.socket) -> float:
+    """How long the server keeps a connection on which nothing more comes; what it still says is read."""
+    start = time.monotonic()
+    try:
+        while connection.recv(65536):
+            pass
+    except ConnectionError:
+        pass
+    return time.monotonic() - start
+
+
+@pytest.mark.parametrize(
+    ("said", "least", "most"),
+    [
+        (b"", 0.6, 1.1),
+        (LOGIN[:3], 0.6, 1.1),
+        (LOGIN[:-1], 0.6, 1.1),
+        (LOGIN, 1.1, 1.7),
+        (LOGIN + CALL[:2], 0.6, 1.1),
+        (LOGIN + CALL[:-1], 0.6, 1.1),
+        (LOGIN + CALL, 1.1, 1.7),
+        (b"\x80\x01\x00\x01", 0.6, 1.1),
+        (LOGIN + struct.pack(">I", 4) + b"long", 2.5, 3.5),
+    ],
+)
+def test_what_does_not_come_in_time_ends_the_connection(
+    peer: socket.socket, said: bytes, least: float, most: float
+) -> None:
+    peer.sendall(said)
+    assert least < ended_after(peer) < most + 1.0  # loaded machines are late
+
+
+def test_a_message_drop_by_drop_is_not_waited_for_longer(peer: socket.socket) -> None:
+    peer.sendall(LOGIN)
+    start = time.monotonic()
+    with pytest.raises(ConnectionError):
+        for _ in range(100):
+            peer.sendall(struct.pack(">I", 200) if time.monotonic() == start else b"x")
+            time.sleep(0.1)
+    assert time.monotonic() - start < 5
+
+
+def test_an_answer_that_is_not_read_ends_the_connection(peer: socket.socket, echo: Echo) -> None:
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+    peer.sendall(LOGIN + struct.pack(">I", 4) + b"full")
+    time.sleep(2.5)
+    received = 0
+    with pytest.raises(ConnectionError):
+        while data := peer.recv(1 << 20):
+            received += len(data)
+        raise ConnectionResetError
+    assert received < LARGE
+    assert echo.hung_up
+
+
+def test_sessions_are_closed_with_the_connection(peer: socket.socket, echo: Echo) -> None:
+    peer.sendall(LOGIN + CALL + struct.pack(">I", 4) + b"long")
+    time.sleep(0.3)
+    peer.close()
+    end = time.monotonic() + 5
+    while len(echo.hung_up) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    assert echo.hung_up == [{b"call"}, {b"long"}]  # at once, and again for what was under way
+
+
+def test_the_door_closes_with_the_server(peer: socket.socket, echo: Echo) -> None:
+    peer.sendall(LOGIN + CALL)
+    assert peer.recv(5) == message(Status.COMPLETE, b"")
+    assert peer.recv(100) == struct.pack(">I", 6) + b"callme"
