@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -39,7 +40,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     folder = tmp_path_factory.mktemp("metrics")
     tokens = folder / "tokens"
     tokens.write_text(token_line("alice", TOKEN) + "\n")
-    flags = ["--slots", "1", "--queue-limit", "1", "--memory-limit", "64MiB"]
+    flags = ["--slots", "1", "--queue-limit", "1", "--memory-limit", "64MiB", "--tcp-port", "0"]
     server = start_server(folder, *flags, "--auth", "token", "--token-file", str(tokens))
     try:
         with Client(server.url, token=TOKEN).open() as client:
@@ -50,7 +51,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
 
 
 def events(server: Server, client: Client) -> Samples:
-    """Rows, a table read twice, a sort that spills, failures, a full queue, a cancel, killed processes."""
+    """Rows, a table read twice, a sort that spills, failures, HTTP to TCP, a full queue, a cancel, killed processes."""
     for _ in range(2):
         client.execute("SELECT count(*) FROM samples.tpch.region").table()
     list(client.execute("SELECT id FROM range(5)", arrow=False, direct=False).pages())
@@ -65,6 +66,9 @@ def events(server: Server, client: Client) -> Samples:
         client.call("GetOperationStatus", ttypes.TGetOperationStatusReq(unknown))
     with pytest.raises(RemoteError, match="401"):
         Client(server.url, token="wrong").open()
+    with socket.create_connection(server.tcp_address, 20) as stranger:
+        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert b"Thrift over TCP" in stranger.recv(4096)
     running, waiting = begin(client, ENDLESS), begin(client, "SELECT 1")
     wait_until(lambda: value(samples(server), "operations", state="PENDING") == 1)
     with pytest.raises(RemoteError, match="RESOURCE_EXHAUSTED"):

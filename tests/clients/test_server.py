@@ -70,7 +70,7 @@ def test_pages(server: Server) -> None:
     assert status_of(server.url + "/healthz") == 200
     assert status_of(server.url + "/readyz") == 200
     assert status_of(server.url + "/metrics") == 200
-    assert status_of(server.url + "/api/2.0/connector-service/feature-flags/PYTHON/4.9.0") == 404
+    assert status_of(server.url + "/api/2.0/clusters/list") == 404
     assert status_of(server.thrift_url) == 405
 
 

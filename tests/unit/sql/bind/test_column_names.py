@@ -93,4 +93,4 @@ def test_refused(id_: str) -> None:
 
 
 def test_refused_count() -> None:
-    assert (len(STATEMENTS), len(REFUSED)) == (432, 13)
+    assert (len(STATEMENTS), len(REFUSED)) == (432, 12)
