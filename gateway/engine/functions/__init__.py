@@ -23,6 +23,10 @@ Factory = Callable[[UdfSpec], Kernel]
 
 IMPLEMENTATIONS: dict[str, Factory] = {}
 
+MAX_TEXT_BYTES = 2**31 - 2  # of all rows of an array together
+# What Arrow says, as an `ArrowInvalid`, of texts that are longer together.
+_TOO_LONG = ("overflowed binary array capacity", "offset overflow")
+
 _MARK = "@@row-error@@"
 
 
@@ -68,6 +72,7 @@ _KINDS: dict[str, type[GatewayError]] = {
     "UNSUPPORTED_FEATURE": UnsupportedError,
     "UNSUPPORTED_FUNCTION": UnsupportedError,
     "RESOURCE_EXHAUSTED": ResourceError,
+    "STATEMENT_TOO_COMPLEX": ResourceError,
     _INTERNAL: ServerError,
 }
 
@@ -83,8 +88,22 @@ def guarded(kernel: Kernel, name: str) -> Kernel:
         except (MemoryError, pa.ArrowCapacityError) as error:
             traceback.print_exception(error)
             raise RowError("RESOURCE_EXHAUSTED", f"The values of {name} need more memory than there is.") from None
+        except pa.ArrowInvalid as error:
+            traceback.print_exception(error)
+            if any(mark in str(error) for mark in _TOO_LONG):
+                raise too_long(name) from None
+            raise _failed(name) from None
         except Exception as error:  # noqa: BLE001 - the border to the engine, which would show the trace to the client
             traceback.print_exception(error)
-            raise RowError(_INTERNAL, f"The function {name} failed unexpectedly; see the server's log.") from None
+            raise _failed(name) from None
 
     return run
+
+
+def _failed(name: str) -> RowError:
+    return RowError(_INTERNAL, f"The function {name} failed unexpectedly; see the server's log.")
+
+
+def too_long(name: str) -> RowError:
+    """The error where the values of a batch get too long together."""
+    return RowError("RESOURCE_EXHAUSTED", f"{name} makes more than 2 GiB of text in a batch.")

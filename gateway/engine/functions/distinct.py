@@ -7,6 +7,7 @@ dictionary-encoded, their codes combined, and the Python function sees each comb
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.engine.base import UdfSpec
-from gateway.engine.functions import Factory, Kernel, implementation
+from gateway.engine.functions import MAX_TEXT_BYTES, Factory, Kernel, implementation, too_long
 
 
 def _codes(array: pa.Array) -> tuple[np.ndarray[Any, Any], list[Any]]:
@@ -32,18 +33,32 @@ def per_distinct(
 ) -> pa.Array:
     """`function` over the rows of `arrays`, called once per distinct row; NULL for rows with a NULL if `strict`.
 
-    Only rows that occur are computed, so an exception of `function` is one that some row has earned.
+    Only rows that occur are computed, so an exception of `function` is one that some row has earned. Texts and bytes that are
+    too long for one array are refused before they are all there.
     """
     codes, values = zip(*(_codes(a) for a in arrays), strict=True)
     combined = codes[0]
     for code, value in zip(codes[1:], values[1:], strict=True):
         combined = combined * len(value) + code
     keys, first, inverse = np.unique(combined, return_index=True, return_inverse=True)
+    sized = pa.types.is_string(type_) or pa.types.is_binary(type_)
     out: list[Any] = []
+    size = 0
     for row in range(len(keys)):
         args = [v[int(c[first[row]])] for c, v in zip(codes, values, strict=True)]
-        out.append(None if strict and any(a is None for a in args) else function(*args))
-    return pa.array(out, type_).take(pa.array(inverse.reshape(-1)))
+        value = None if strict and any(a is None for a in args) else function(*args)
+        if sized and value is not None:
+            size += len(value)
+            if size > MAX_TEXT_BYTES:
+                raise too_long(function.__name__)
+        out.append(value)
+    array = pa.array(out, type_)
+    index = inverse.reshape(-1)
+    if sized and len(keys) < len(index):
+        lengths = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)
+        if int(lengths.astype(np.int64) @ np.bincount(index, minlength=len(keys))) > MAX_TEXT_BYTES:
+            raise too_long(function.__name__)
+    return array.take(pa.array(index))
 
 
 def scalar(name: str, *, strict: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -54,7 +69,7 @@ def scalar(name: str, *, strict: bool = True) -> Callable[[Callable[..., Any]], 
             returns, params = spec.returns.arrow(), spec.params
 
             def kernel(*arrays: pa.Array) -> pa.Array:
-                call = (lambda *args: function(*args, *params)) if params else function
+                call = wraps(function)(lambda *args: function(*args, *params)) if params else function
                 return per_distinct(call, arrays, returns, strict=strict)
 
             return kernel

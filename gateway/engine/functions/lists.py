@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.engine.functions import RowError
+from gateway.engine.functions import MAX_TEXT_BYTES, RowError
 from gateway.engine.functions.cast_numbers import Bools, nulls
 from gateway.engine.functions.casts import list_parts, struct_children
 from gateway.instants import Ints
 
 # A batch that grows beyond this is refused before memory is taken.
-MAX_TEXT_BYTES = 2**31 - 2  # of all rows of an array together
 MAX_ELEMENTS = 100_000_000
 _MAX_ARRAY = 2_147_483_632  # elements of one array of Spark
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.engine.functions import RowError
+from gateway.engine.functions import MAX_TEXT_BYTES, RowError, too_long
 from gateway.engine.functions.distinct import scalar, vectorised
 from gateway.engine.functions.java_patterns import PatternError, compiled
 
@@ -27,11 +28,45 @@ def _pattern(function: str, pattern: str) -> Any:
         ) from None
 
 
+# A search that may take exponential time is given up after so many seconds, and not begun again: plans are made in several
+# turns. To look at the clock costs more than a short search.
+_SEARCH_SECONDS = 10.0
+_given_up: set[int] = set()
+_MOST_GIVEN_UP = 1000
+_SHORT_VALUE, _FEW_REPEATS = 200, 3
+_REPEATS = frozenset("*+{")
+
+
+@lru_cache(maxsize=1024)
+def _is_simple(pattern: str) -> bool:
+    """Whether a search takes at most cubic time: few repeats, none of a group, no reference back."""
+    repeats = [i for i, char in enumerate(pattern) if char in _REPEATS]
+    return (
+        len(repeats) <= _FEW_REPEATS and not any(pattern[i - 1 : i] == ")" for i in repeats) and "(?P=" not in pattern
+    )
+
+
+def _search(matcher: Any, value: str, at: int = 0) -> Any:
+    """The first match from `at` on, None without one."""
+    if len(value) <= _SHORT_VALUE and _is_simple(matcher.pattern):
+        return matcher.search(value, at)
+    search = hash((matcher.pattern, value, at))
+    if search not in _given_up:
+        try:
+            return matcher.search(value, at, timeout=_SEARCH_SECONDS)
+        except TimeoutError:
+            if len(_given_up) >= _MOST_GIVEN_UP:
+                _given_up.clear()
+            _given_up.add(search)
+    text = f"The search for a regular expression in a value of {len(value)} characters takes more than"
+    raise RowError("STATEMENT_TOO_COMPLEX", f"{text} {_SEARCH_SECONDS:g} seconds of computing.")
+
+
 def _matches(matcher: Any, value: str) -> Iterator[Any]:
     """All matches as java.util.regex.Matcher.find gives them: after an empty one the search goes on one character later."""
     at = 0
     while at <= len(value):
-        found = matcher.search(value, at)
+        found = _search(matcher, value, at)
         if found is None:
             return
         yield found
@@ -44,7 +79,7 @@ def _matches(matcher: Any, value: str) -> Iterator[Any]:
 @scalar("rlike")
 def rlike(value: str, pattern: str) -> bool:
     """Whether the pattern is found in the value."""
-    return _pattern("rlike", pattern).search(value) is not None
+    return _search(_pattern("rlike", pattern), value) is not None
 
 
 def _group_index(function: str, found: Any, index: int) -> None:
@@ -60,7 +95,7 @@ def _group_index(function: str, found: Any, index: int) -> None:
 @scalar("regexp_extract")
 def regexp_extract(value: str, pattern: str, index: int) -> str:
     """The group of the first match; empty without a match or where the group took no part."""
-    found = _pattern("regexp_extract", pattern).search(value)
+    found = _search(_pattern("regexp_extract", pattern), value)
     if found is None:
         return ""
     _group_index("regexp_extract", found, index)
@@ -86,14 +121,14 @@ def regexp_count(value: str, pattern: str) -> int:
 @scalar("regexp_substr")
 def regexp_substr(value: str, pattern: str) -> str | None:
     """The first match; NULL if there is none or it is empty."""
-    found = _pattern("regexp_substr", pattern).search(value)
+    found = _search(_pattern("regexp_substr", pattern), value)
     return (found.group() or None) if found else None
 
 
 @scalar("regexp_instr")
 def regexp_instr(value: str, pattern: str, index: int) -> int:
     """Where the first match begins, from 1, in UTF-16 units as Java counts; 0 without one. The group index is not used."""
-    found = _pattern("regexp_instr", pattern).search(value)
+    found = _search(_pattern("regexp_instr", pattern), value)
     return _units(value[: found.start()]) + 1 if found else 0
 
 
@@ -111,7 +146,7 @@ def regexp_replace(value: str, pattern: str, replacement: str, position: int) ->
     head = value[:skip] if value.isascii() else value.encode("utf-16-le")[: 2 * skip].decode("utf-16-le", "replace")
     rest = value[len(head) :]
     parts: list[str] = [head]
-    at = 0
+    size = at = 0
     pieces: list[str | int] | None = None
     for found in _matches(matcher, rest):
         if pieces is None:
@@ -124,7 +159,11 @@ def regexp_replace(value: str, pattern: str, replacement: str, position: int) ->
                     f"'{replacement}' and position = {position}: {error}.",
                 ) from None
         parts.append(rest[at : found.start()])
-        parts.extend(p if isinstance(p, str) else (found.group(p) or "") for p in pieces)
+        inserted = "".join(p if isinstance(p, str) else (found.group(p) or "") for p in pieces)
+        parts.append(inserted)
+        size += len(inserted)
+        if size > MAX_TEXT_BYTES:
+            raise too_long("regexp_replace")
         at = found.end()
     parts.append(rest[at:])
     return "".join(parts)
