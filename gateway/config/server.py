@@ -72,8 +72,8 @@ class Config:
     spool_limit: int = 20 * 1024**3
     public_url: str | None = None
     link_lifetime: float = 4 * 3600.0
-    max_request_body: int = 16 * 1024**2
-    max_statement: int = 1024**2
+    max_request_body: int = 32 * 1024**2
+    max_statement: int = 16 * 1024**2
     drain_timeout: float = 300.0
     slow_statement: float = 10.0
     spark: str | None = None
@@ -187,8 +187,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("spool-limit", _bytes(1024**2), "20GiB", "disk for results that wait to be fetched", "SIZE"),
     Setting("public-url", _origin, None, "scheme and name in links to results, where a proxy stands before it", "URL"),
     Setting("link-lifetime", _seconds(60), "4h", "a link to a part of a result may be followed for this time", "TIME"),
-    Setting("max-request-body", _bytes(1024), "16MiB", "largest HTTP request body", "SIZE"),
-    Setting("max-statement", _bytes(1024), "1MiB", "longest SQL text", "SIZE"),
+    Setting("max-request-body", _bytes(1024), "32MiB", "largest request, over HTTP and TCP", "SIZE"),
+    Setting("max-statement", _bytes(1024), "16MiB", "longest SQL text", "SIZE"),
     Setting("drain-timeout", _seconds(0), "300s", "after SIGTERM, running statements may end within this time", "TIME"),
     Setting("slow-statement", _seconds(0), "10s", "statements that take longer are logged as slow", "TIME"),
     Setting("spark", _master, None, "second engine: local[*], spark://…, yarn, k8s://… or sc://HOST:PORT", "MASTER"),

@@ -94,7 +94,7 @@ class ServiceConfig:
     statement_timeout: float = 3600.0
     session_idle: float = 8 * 3600.0
     operation_idle: float = 20 * 60.0
-    max_statement: int = 1 << 20
+    max_statement: int = 16 << 20
     slow_statement: float = 10.0
     pages: PageLimits = field(default_factory=PageLimits)
 

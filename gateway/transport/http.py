@@ -10,36 +10,27 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from gateway.auth.base import AuthenticationError, Authenticator
 from gateway.observability import METRICS_CONTENT_TYPE, Throttle, counter, log
+from gateway.transport.asgi import Answer, ClientGoneError, Header, Receive, RefusalError, Scope, Send, drain, respond
 from gateway.transport.bodies import SMALL_BODY, Bodies, Room
+from gateway.transport.files import RESULTS, Download, file_answer
 from gateway.transport.lanes import Lane
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Header = tuple[bytes, bytes]
-Answer = bytes | Sequence[bytes | bytearray | memoryview]
-
-# Link -> HTTP status, media type or an error's text, and the file in parts (`protocol.downloads.Downloads.answer`).
-Download = Callable[[str], tuple[int, str, Sequence[bytes | memoryview]]]
 # Method, path, body, name of the caller, User-Agent, origin -> HTTP status and JSON, for paths below `_API`.
 Rest = Callable[[str, str, bytes, str, str, str], tuple[int, bytes]]
 
-BODY_LIMIT = 16 * 1024 * 1024
+BODY_LIMIT = 32 * 1024 * 1024
 THREADS = 512
 _FAILURES_LOGGED = (20, 10.0)  # lines about failed logins, in so many seconds
 _THRIFT = b"application/x-thrift"
 _JSON = b"application/json"
-_RESULTS = "/sql/1.0/results/"
 _API = "/api/2.0/"
-_BYTES = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 _HOST = re.compile(r"[\w.-]+(:\d{1,5})?|\[[0-9a-fA-F:.]+\](:\d{1,5})?", re.ASCII)
 
 
@@ -49,22 +40,6 @@ class Probes:
 
     ready: Callable[[], str | None]
     metrics: Callable[[], bytes]
-
-
-class RefusalError(Exception):
-    """A request that is answered by HTTP alone."""
-
-    def __init__(self, status: int, error_code: str, message: str, *headers: Header, close: bool = False) -> None:
-        super().__init__(message)
-        self.status = status
-        self.error_code = error_code
-        self.message = message
-        self.headers = headers
-        self.close = close
-
-
-class ClientGoneError(Exception):
-    """The connection ended before the request did; there is nobody to answer."""
 
 
 def is_thrift_path(path: str) -> bool:
@@ -141,9 +116,9 @@ class HttpApp:
                 route = "thrift"
                 body = await self._call(scope, receive)
                 status, kind = 200, _THRIFT
-            elif self._download is not None and path.startswith(_RESULTS):
+            elif self._download is not None and path.startswith(RESULTS):
                 route = "results"
-                status, kind, headers, body = await self._file(scope, path.removeprefix(_RESULTS))
+                status, kind, headers, body = await file_answer(self._download, self._waiting, scope)
             elif self._rest is not None and path.startswith(_API):
                 route = "rest"
                 status, kind, body = await self._answer(scope, receive)
@@ -165,7 +140,7 @@ class HttpApp:
         except ClientGoneError:
             return
         counter("http_requests_total", route=route, status=str(status))
-        await _respond(send, status, kind, body, headers)
+        await respond(send, status, kind, body, headers)
 
     # ---------------------------------------------------------------------------------------------------------- Thrift
 
@@ -174,7 +149,7 @@ class HttpApp:
             raise RefusalError(405, "METHOD_NOT_ALLOWED", "Thrift takes POST only.", (b"allow", b"POST"))
         headers, identity = self._identify(scope)
         async with AsyncExitStack() as rooms:
-            body = await self._body(headers.get("content-length"), receive, partial(self._enter, rooms, identity))
+            body = await self._body(headers, receive, partial(self._enter, rooms, identity))
             lane = self._waiting if self._may_wait(body) else self._quick
             origin = self._origin(scope, headers)
             return await lane.run(
@@ -187,7 +162,7 @@ class HttpApp:
         headers, identity = self._identify(scope)
         method, path = scope["method"], scope["path"]
         async with AsyncExitStack() as rooms:
-            body = await self._body(headers.get("content-length"), receive, partial(self._enter, rooms, identity))
+            body = await self._body(headers, receive, partial(self._enter, rooms, identity))
             # A cancel, a close and a look at a status never wait for a statement.
             lane = self._waiting if method == "POST" and path.rstrip("/").endswith("/statements") else self._quick
             origin = self._origin(scope, headers)
@@ -236,31 +211,6 @@ class HttpApp:
         host = headers.get("host", "")
         return self._public_url or (f"{scope['scheme']}://{host}" if _HOST.fullmatch(host) else "")
 
-    # ------------------------------------------------------------------------------------------------------------ links
-
-    async def _file(self, scope: Scope, link: str) -> tuple[int, bytes, tuple[Header, ...], Answer]:
-        """The file of a link: it is all that is needed, whoever comes with it (RFC 9110, section 14 for parts of it)."""
-        if scope["method"] not in ("GET", "HEAD"):
-            raise RefusalError(405, "METHOD_NOT_ALLOWED", "Only GET is served here.", (b"allow", b"GET, HEAD"))
-        assert self._download is not None
-        # One share for all who follow links of an operation: the first characters are its identifier.
-        status, said, parts = await self._waiting.run(link[:21], partial(self._download, link))
-        if status != 200:
-            raise RefusalError(status, "PERMISSION_DENIED" if status == 403 else "RESOURCE_DOES_NOT_EXIST", said)
-        kind = said.encode()
-        headers: tuple[Header, ...] = ((b"accept-ranges", b"bytes"), (b"cache-control", b"no-store"))
-        size = sum(map(len, parts))
-        asked = next((value for name, value in scope["headers"] if name == b"range"), None)
-        wanted = None if asked is None else _range(asked.decode("latin-1"), size)
-        if wanted is None:
-            return 200, kind, headers, parts
-        first, last = wanted
-        if first > last:
-            headers = ((b"content-range", b"bytes */%d" % size),)
-            raise RefusalError(416, "RANGE_NOT_SATISFIABLE", f"The file has {size} bytes.", *headers)
-        headers += ((b"content-range", b"bytes %d-%d/%d" % (first, last, size)),)
-        return 206, kind, headers, memoryview(b"".join(parts))[first : last + 1].tobytes()
-
     async def _enter(self, rooms: AsyncExitStack, caller: str, size: int) -> Room:
         """Room for a body, for as long as `rooms` lasts."""
         try:
@@ -269,12 +219,17 @@ class HttpApp:
             text = "Too many large requests are on their way; send it again."
             raise RefusalError(503, "TEMPORARILY_UNAVAILABLE", text, (b"retry-after", b"1"), close=True) from error
 
-    async def _body(self, declared: str | None, receive: Receive, enter: Callable[[int], Awaitable[Room]]) -> bytes:
+    async def _body(
+        self, headers: Mapping[str, str], receive: Receive, enter: Callable[[int], Awaitable[Room]]
+    ) -> bytes:
         """The body; a large one is read when `enter` has room for what is declared, else for the largest."""
+        declared = headers.get("content-length")
         wanted = self._body_limit
         if declared is not None and declared.isascii() and declared.isdecimal():
             wanted = int(declared[:20])
             if wanted > self._body_limit:
+                if "expect" not in headers:  # else its client sends none before it is told to
+                    await drain(receive, 2 * self._body_limit)
                 raise self._too_large()
         room = await enter(wanted) if declared is not None and wanted > SMALL_BODY else None
         chunks: list[bytes] = []
@@ -288,6 +243,8 @@ class HttpApp:
                     chunk = message.get("body", b"")
                     size += len(chunk)
                     if size > self._body_limit:
+                        chunks.clear()
+                        await drain(receive, 2 * self._body_limit)
                         raise self._too_large()
                     if size > SMALL_BODY and room is None:
                         room = await enter(wanted)
@@ -327,35 +284,3 @@ _PAGES: dict[str, Callable[[HttpApp], tuple[int, bytes, bytes]]] = {
     "/readyz": HttpApp.readyz,
     "/metrics": HttpApp.metrics,
 }
-
-
-def _range(header: str, size: int) -> tuple[int, int] | None:
-    """First and last byte of a Range header; None for what may be ignored: other units, more than one part, nonsense.
-
-    The first is larger than the last if there are no such bytes.
-    """
-    found = _BYTES.fullmatch(header.strip())
-    if found is None:
-        return None
-    first, last = found.groups()
-    if not first:
-        return (max(0, size - int(last)), size - 1) if last else None
-    if last and int(last) < int(first):
-        return None
-    return int(first), min(int(last), size - 1) if last else size - 1
-
-
-async def _respond(send: Send, status: int, kind: bytes, body: Answer, headers: tuple[Header, ...]) -> None:
-    # Nothing is awaited between the head and the first part in which the loop could flush: they leave in one segment.
-    parts = (body,) if isinstance(body, bytes) else body
-    size = str(sum(map(len, parts))).encode()
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [(b"content-type", kind), (b"content-length", size), *headers],
-        }
-    )
-    for part in parts[:-1]:
-        await send({"type": "http.response.body", "body": part, "more_body": True})
-    await send({"type": "http.response.body", "body": parts[-1]})

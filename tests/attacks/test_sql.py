@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.protocol.client import Client, RemoteError
-from tests.attacks.attacker import answer, outcome
+from tests.attacks.attacker import answer, outcome, resident_mib, workers
 from tests.live.gateway import Server
 
 S = "SELECT count(*) AS n FROM range(10) t(a) WHERE "
@@ -70,7 +70,10 @@ REFUSED = {
     "450 CASE": (nested("CASE WHEN a = 1 THEN 1 ELSE ", "0", " END", 450), "STATEMENT_TOO_COMPLEX", "54001"),
     "100 arrays": (nested("array(", "1", ")", 100), "STATEMENT_TOO_COMPLEX", "54001"),
     "100 nested types": (f"SELECT cast(null AS {'array<' * 100}int{'>' * 100})", "STATEMENT_TOO_COMPLEX", "54001"),
-    "2 MiB": (f"SELECT '{'x' * 2_000_000}'", "STATEMENT_TOO_LARGE", "54000"),
+    "17 MiB": (f"SELECT '{'x' * 17_000_000}'", "STATEMENT_TOO_LARGE", "54000"),
+    "8,000,000 tokens": (f"SELECT {'1,' * 8_000_000}1", "STATEMENT_TOO_LARGE", "54000"),
+    "8,000,000 open parentheses": (f"SELECT {'(' * 8_000_000}", "STATEMENT_TOO_LARGE", "54000"),
+    "16,000,000 digits": (f"SELECT {'9' * 16_000_000}", "STATEMENT_TOO_COMPLEX", "54001"),
     "100,000 digits": (f"SELECT {DIGITS}", "STATEMENT_TOO_COMPLEX", "54001"),
     "100,000 digits of a limit": (f"SELECT 1 LIMIT {DIGITS}", "STATEMENT_TOO_COMPLEX", "54001"),
     "100,000 digits of a type": (f"SELECT cast(1 AS decimal({DIGITS}))", "STATEMENT_TOO_COMPLEX", "54001"),
@@ -103,6 +106,27 @@ def test_what_cannot_be_is_a_clear_error(client: Client, name: str) -> None:
     assert condition in str(caught.value)[:200]
     assert caught.value.sqlstate == sqlstate
     assert len(str(caught.value)) < 10_000
+
+
+def test_16_mib_of_a_seed(client: Client, server: Server) -> None:
+    """As dbt sends them: a comment, an INSERT, many rows of texts; within seconds, and within the bounds of a worker."""
+    row = ",\n  (%d, '{}', %d.25)".format("one of the texts that a seed of many rows has in its file, " * 3)
+    rows = (16 << 20) // len(row % (10_000, 10_000)) - 100
+    values = "".join(row % (i, i) for i in range(rows))[1:]
+    client.execute("CREATE TABLE main.default.seed_16 (id INT, t STRING, d DOUBLE)").close()
+    start = time.monotonic()
+    text = (
+        f'/* {{"app": "dbt", "node_id": "seed.shop.texts"}} */\n\n  insert into main.default.seed_16 values{values};\n'
+    )
+    assert 15 << 20 < len(text) < 16 << 20
+    assert answer(client, text)[0]["num_inserted_rows"] == rows
+    assert time.monotonic() - start < 300  # 5 s on a quiet machine
+    assert max(map(resident_mib, [server.process.pid, *workers(server)])) < 2048
+    counted = answer(client, "SELECT count(*) AS n, sum(d - id) AS d, max(length(t)) AS t FROM main.default.seed_16")
+    assert counted == [
+        {"n": rows, "d": rows * 0.25, "t": len("one of the texts that a seed of many rows has in its file, ") * 3}
+    ]
+    client.execute("DROP TABLE main.default.seed_16").close()
 
 
 def test_the_position_is_right_in_a_long_line(client: Client) -> None:

@@ -52,7 +52,7 @@ def still_up(server: Server) -> Iterator[None]:
         (f"{POST}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".encode(), b"400"),
         (f"{POST}Content-Length: -3\r\n\r\n".encode(), b"400"),
         (f"{POST}Content-Length: 99999999999\r\n\r\n".encode(), b"413"),
-        (f"{POST}Transfer-Encoding: chunked\r\n\r\n".encode() + (b"100000\r\n" + b"x" * 2**20 + b"\r\n") * 18, b"413"),
+        (f"{POST}Transfer-Encoding: chunked\r\n\r\n".encode() + (b"100000\r\n" + b"x" * 2**20 + b"\r\n") * 34, b"413"),
         (f"{POST}Content-Length: 1000\r\n\r\nshort".encode(), b""),
     ],
     ids=["garbage", "tls", "two lengths", "length and chunks", "negative", "huge", "endless chunks", "cut"],
@@ -60,6 +60,22 @@ def still_up(server: Server) -> Iterator[None]:
 def test_broken_http(server: Server, data: bytes, status: bytes) -> None:
     received = send(server, data, hang_up=status == b"")
     assert received[9:12] in (status, b"")  # b"": cut before we could read it
+
+
+def test_a_body_that_is_too_large_is_answered_so_that_its_client_can_read_it(server: Server) -> None:
+    """A client that sends all of it before it reads gets the 413, not a broken connection."""
+    size = (32 << 20) + 1_000_000
+    for head in (f"Content-Length: {size}", "Transfer-Encoding: chunked"):
+        with socket.create_connection(address(server), 20) as peer:
+            peer.sendall(f"{POST}{head}\r\n\r\n".encode())
+            body = b"x" * size if "Length" in head else b"%x\r\n" % size + b"x" * size + b"\r\n0\r\n\r\n"
+            peer.sendall(body)
+            received = b""
+            while chunk := peer.recv(65536):
+                received += chunk
+        assert received.startswith(b"HTTP/1.1 413")
+        assert b"REQUEST_TOO_LARGE" in received
+        assert b"exceeds the limit of 33554432 bytes" in received
 
 
 def test_a_body_is_never_taken_for_a_request(server: Server) -> None:

@@ -98,10 +98,7 @@ def test_a_cut_request_does_no_harm(server: Server) -> None:
 
 
 def test_too_large_a_body_is_refused(server: Server) -> None:
-    try:
-        assert status_of(server.thrift_url, b"x" * (17 * 1024 * 1024)) == 413
-    except urllib.error.URLError as error:  # refused while we were still sending
-        assert isinstance(error.reason, (ConnectionResetError, BrokenPipeError))
+    assert status_of(server.thrift_url, b"x" * (33 * 1024 * 1024)) == 413
     assert status_of(server.url + "/readyz") == 200
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from gateway.errors import ResourceError, Span, UserError
-from gateway.sql.read.tokens import END, NUMBER, QUOTED, STRING, span_of_token, syntax_error
+from gateway.sql.read.tokens import END, MOST_TOKENS, NUMBER, QUOTED, STRING, span_of_token, syntax_error
 from gateway.sql.read.tree import mark
 
 N = TypeVar("N", bound=exp.Expr)
@@ -19,12 +19,13 @@ N = TypeVar("N", bound=exp.Expr)
 class Limits:
     """What a statement may cost before it is looked at.
 
-    `text` is in characters; `depth` counts open brackets and CASEs; `chain` is the length of a run of one-level operators
+    `text` is in characters (`max-statement` is asked before); `depth` counts open brackets and CASEs; `chain` is the length of
+    a run of one-level operators
     (``a + b + …``, UNION) other than AND and OR, whose trees are built balanced; `digits` is the length of a number.
     """
 
-    text: int = 1 << 20
-    tokens: int = 1_000_000
+    text: int = 1 << 26
+    tokens: int = MOST_TOKENS
     depth: int = 500
     chain: int = 2_000
     digits: int = 1_000

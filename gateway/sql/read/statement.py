@@ -171,10 +171,7 @@ def _scan(text: str, limits: Limits) -> tuple[list[Token], list[str], UserError 
     if len(text) > limits.text:
         message = f"The statement has {len(text)} characters, the limit is {limits.text}."
         raise ResourceError("STATEMENT_TOO_LARGE", message)
-    tokens, words, error = scan(text)
-    if len(tokens) - 1 > limits.tokens:
-        message = f"The statement has {len(tokens) - 1} tokens, the limit is {limits.tokens}."
-        raise ResourceError("STATEMENT_TOO_LARGE", message)
+    tokens, words, error = scan(text, limits.tokens)
     if len(text) > limits.digits:
         for token in tokens:
             if token.token_type is TokenType.NUMBER and len(token.text) > limits.digits:

@@ -9,16 +9,18 @@ because ``>>`` also closes two type brackets.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from sqlglot.dialects.databricks import Databricks
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenizerCore, TokenType
 
-from gateway.errors import Span, UserError
+from gateway.errors import GatewayError, ResourceError, Span, UserError
 
 # The `word` of a token that is not an unquoted word or a symbol; no word or symbol of SQL looks like these.
 STRING, NUMBER, QUOTED, END = "'", "0", "`", ""
+
+MOST_TOKENS = 1_000_000
 
 _SYMBOLS = ("==", "<=>", "<>", "!=", "<=", ">=", "!<", "!>", "||", "|>", "::", "?::", "->", "=>", ":=")
 _DIGITS = frozenset("0123456789")
@@ -48,14 +50,29 @@ def syntax_error(near: str | None, span: Span | None, hint: str = "") -> UserErr
     return UserError("PARSE_SYNTAX_ERROR", f"Syntax error at or near {where}{': ' + hint if hint else ''}.", span=span)
 
 
+class _Bounded(list[Token]):
+    """A list that refuses to grow beyond a number of tokens."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+
+    def append(self, token: Token) -> None:
+        if len(self) >= self._most:
+            raise ResourceError("STATEMENT_TOO_LARGE", f"The statement has more than {self._most} tokens.")
+        super().append(token)
+
+
 class _Core(TokenizerCore):
     """sqlglot's scanner with Spark's numbers and comments."""
 
+    most = MOST_TOKENS
     breaks: _Breaks
     followers: dict[str, frozenset[str]]  # symbols, and what may follow each within a longer one
 
     def _scan(self, check_semicolon: bool = False) -> None:
         """sqlglot's loop with a short way for most tokens: words, and symbols that are no part of a longer one."""
+        if self.size > self.most:  # else it cannot have as many
+            self.tokens = _Bounded(self.most)
         sql, size, add, types, followers = self.sql, self.size, self.tokens.append, self.single_tokens, self.followers
         breaks = sql.translate(self.breaks)
         at = 0
@@ -238,20 +255,25 @@ class Tokenizer(Databricks.Tokenizer):
 _TOKENIZER: list[Tokenizer] = []
 
 
-def scan(text: str) -> tuple[list[Token], list[str], UserError | None]:
+def scan(text: str, most: int = MOST_TOKENS) -> tuple[list[Token], list[str], UserError | None]:
     """Tokens of `text` with their words, both closed by an end token; the error, if any, that stopped the scan.
 
     The word of an unquoted word is its upper case, of a symbol the symbol, else STRING, NUMBER, QUOTED or END.
+    Raises ResourceError STATEMENT_TOO_LARGE for more than `most` tokens.
     """
     if not _TOKENIZER:
         _TOKENIZER.append(Tokenizer(dialect=Databricks))
-    core: TokenizerCore = _TOKENIZER[0]._core  # noqa: SLF001 (sqlglot's own names)
+    core = cast(_Core, _TOKENIZER[0]._core)  # noqa: SLF001 (sqlglot's own names)
+    core.most = most
     error: UserError | None = None
     try:
         core.tokenize(text)
     except TokenError as e:
         if isinstance(e.__cause__, UserError):
             error = e.__cause__
+        elif isinstance(e.__cause__, GatewayError):
+            core.reset()
+            raise e.__cause__ from None
         else:
             start = core._start  # noqa: SLF001
             error = syntax_error(text[start], Span(start, start + 1), "unclosed quotation")

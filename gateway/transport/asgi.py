@@ -1,0 +1,61 @@
+"""What all HTTP code here shares: names of ASGI types, requests that HTTP alone answers, answers that leave in one segment."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Header = tuple[bytes, bytes]
+Answer = bytes | Sequence[bytes | bytearray | memoryview]
+
+_DRAINED_SECONDS, _SILENT_SECONDS = 10.0, 1.0  # for what follows behind the limit of a body
+
+
+class RefusalError(Exception):
+    """A request that is answered by HTTP alone."""
+
+    def __init__(self, status: int, error_code: str, message: str, *headers: Header, close: bool = False) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error_code = error_code
+        self.message = message
+        self.headers = headers
+        self.close = close
+
+
+class ClientGoneError(Exception):
+    """The connection ended before the request did; there is nobody to answer."""
+
+
+async def drain(receive: Receive, left: int) -> None:
+    """Let a client end what it sends, within bounds: cut while it sends, it would see a broken connection and no answer."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_DRAINED_SECONDS):
+            while left > 0:
+                message = await asyncio.wait_for(receive(), _SILENT_SECONDS)
+                if message["type"] == "http.disconnect":
+                    raise ClientGoneError
+                left -= len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
+
+
+async def respond(send: Send, status: int, kind: bytes, body: Answer, headers: tuple[Header, ...]) -> None:
+    # Nothing is awaited between the head and the first part in which the loop could flush: they leave in one segment.
+    parts = (body,) if isinstance(body, bytes) else body
+    size = str(sum(map(len, parts))).encode()
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(b"content-type", kind), (b"content-length", size), *headers],
+        }
+    )
+    for part in parts[:-1]:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": parts[-1]})
