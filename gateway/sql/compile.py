@@ -12,9 +12,11 @@ from gateway.sql.bind.resolve import Binder, BoundQuery, Node
 from gateway.sql.functions import CATALOGUE
 from gateway.sql.lowering.blocks import Generated, ScanUse
 from gateway.sql.lowering.bounds import Bounds
+from gateway.sql.lowering.constants import computed_first
 from gateway.sql.lowering.existence import rewritten
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.lowering.generate import Generator
+from gateway.sql.lowering.lateral import decorrelated
 from gateway.sql.lowering.pushdown import Hints
 from gateway.sql.lowering.reads import needed_columns
 from gateway.sql.typed import nodes as b
@@ -57,15 +59,16 @@ def bind(
 
 def compile_query(query: BoundQuery, context: Context) -> Compiled:
     """Engine text of a bound query; raises UNSUPPORTED_… for what has no proved form."""
-    given = rel = counted(query.rel)
+    rel = counted(query.rel)
+    constants = computed_first(rel, CATALOGUE)
     if query.ids is not None:
-        rel = rewritten(rel, query.ids)
+        rel = rewritten(decorrelated(rel, query.ids, CATALOGUE) if query.ids.laterals else rel, query.ids)
     needed = needed_columns(rel)
     has_subqueries = query.ids is not None
     lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries))
     generator = Generator(lowering, needed)
     generated = generator.statement(rel)
-    generated.first = generator.first(given)
+    generated.first = generator.first(constants)
     return Compiled(query.schema, generated, Hints(rel, context, has_subqueries), lowering.may_raise)
 
 

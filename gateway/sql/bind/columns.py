@@ -112,7 +112,9 @@ def expanded(binder: Expressions, items: Sequence[Node], scope: Scope) -> list[E
 def star_columns(binder: Expressions, node: exp.Column, scope: Scope) -> list[Expr]:
     """What ``t.*`` or ``struct_column.*`` stands for."""
     parts = [node.args[k].name for k in ("catalog", "db", "table") if node.args.get(k) is not None]
-    columns = scope.qualified(parts)
+    columns: Sequence[Expr] | None = scope.qualified(parts)
+    if columns is None:
+        columns = scope.star_before(parts)
     if columns is not None:
         return list(columns)
     base = scope.resolve(parts, span_of(node))

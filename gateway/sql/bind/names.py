@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
+from gateway.errors import unsupported
 from gateway.sql.bind import literals
 from gateway.sql.typed.catalogue import Catalogue
 from gateway.sql.typed.nodes import (
@@ -36,10 +37,13 @@ class Names:
     def __init__(self, catalogue: Catalogue, time_zone: str) -> None:
         self.catalogue = catalogue
         self.time_zone = time_zone
+        self.outside: dict[int, str | None] = {}  # of columns that a LATERAL subquery may name: their relations' names
         self._in_plan = False  # whether it is printed as in plans: Spark does so below a field of an array's structs
 
     def of(self, expr: Expr) -> str:
         """The name of a select item: `text`, but the column's name for a cast of a plain column."""
+        if isinstance(expr, Col):
+            return expr.name
         if isinstance(expr, Cast) and not expr.implicit and isinstance(expr.arg, Col):
             return expr.arg.name
         if isinstance(expr, Call) and expr.fn == "_null_item":
@@ -51,7 +55,7 @@ class Names:
     def text(self, e: Expr) -> str:
         """The expression as Spark prints it inside a name."""
         if isinstance(e, Col):
-            return e.name
+            return self._outer(e) if e.outer and e.id in self.outside else e.name
         if isinstance(e, Lit):
             return literals.shown(e, self.time_zone)
         if isinstance(e, Call):
@@ -84,6 +88,8 @@ class Names:
         fn = e.fn
         if e.data == ("merged",) and e.shown is not None:
             return e.shown
+        if fn == "_field" and isinstance(e.args[0], Col) and e.args[0].id in self.outside:
+            return f"{self._outer(e.args[0])}.{e.shown} AS {e.shown}"
         if fn == "_field":
             return f"{self._within(e.args[0], False)}.{e.shown}"
         if fn == "_array_field":
@@ -131,6 +137,12 @@ class Names:
             escape = f" ESCAPE '{args[2]}'" if len(args) > 2 and args[2] != "\\" else ""
             return f"{args[0]} LIKE {args[1]}{escape}"
         return f"{e.shown or fn}({', '.join(args)})"
+
+    def _outer(self, e: Col) -> str:
+        relation = self.outside[e.id]
+        if relation is None:
+            raise unsupported(f"An unnamed column over `{e.name}`, whose relation has no alias,")
+        return f"outer({relation}.{e.name})"
 
     def _within(self, e: Expr, in_plan: bool) -> str:
         before, self._in_plan = self._in_plan, in_plan

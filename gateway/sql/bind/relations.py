@@ -142,16 +142,17 @@ class Relations:
     ) -> Scope:
         """The scope of one relation under an alias and column aliases; `mismatch` is the error of a wrong number."""
         columns = rel.columns
+        shown = ".".join(qualifier) if len(qualifier) > 1 else None
         if alias is not None:
-            name = alias.this.name if alias.this is not None else ""
+            shown = name = alias.this.name if alias.this is not None else ""
             qualifier = (name.lower(),)
             given = alias.args.get("columns") or []
             if given:
                 names = renamed([c.name for c in columns], [g.name for g in given], name, span_of(alias), mismatch)
                 columns = tuple(replace(c, name=n) for c, n in zip(columns, names, strict=True))
                 rel.columns = columns
-                return Scope([Source(qualifier, columns)])
-        return Scope([Source(qualifier, columns, self.ids.repeated)])
+                return Scope([Source(qualifier, columns, shown=shown)])
+        return Scope([Source(qualifier, columns, self.ids.repeated, shown)])
 
     def _table(self, node: exp.Table) -> tuple[Rel, tuple[str, ...]]:
         parts = [node.args[k].name for k in ("catalog", "db", "this") if node.args.get(k) is not None]
@@ -386,9 +387,14 @@ class Relations:
         span = span_of(node)
         side, kind = node.args.get("side"), node.args["kind"]
         word = kind.lower() if kind in ("SEMI", "ANTI") else (side or kind).lower()
-        if isinstance(node.this, exp.Lateral):
-            return self._lateral_join(left, scope, node, word, parent)
-        right, right_scope = self.relation(node.this, parent)
+        lateral = isinstance(node.this, exp.Lateral)
+        if lateral:
+            made = self._lateral_function(left, scope, node, word, parent)
+            if made is not None:
+                return made
+            right, right_scope = self._lateral_query(left, scope, node, word, parent)
+        else:
+            right, right_scope = self.relation(node.this, parent)
         on, using = node.args.get("on"), node.args.get("using")
         names = [i.name for i in using] if using else []
         if node.args.get("method") == "NATURAL":
@@ -435,7 +441,7 @@ class Relations:
                 nullable = {c.id: c for c in result.all_columns()}
                 columns = tuple(nullable.get(c.id, c) for c in columns)
         result.outer_refs.update(both.outer_refs)
-        return Join(columns, word, left, right, condition), result
+        return Join(columns, word, left, right, condition, lateral), result
 
     def _using(
         self, names: Sequence[str], left: Scope, right: Scope, word: str, span: Span | None
@@ -476,12 +482,16 @@ class Relations:
             return MergedColumn.of(called(self.expressions, "coalesce", sides, (), None), name)
         return left
 
-    def _lateral_join(self, left: Rel, scope: Scope, node: Node, word: str, parent: Scope | None) -> tuple[Rel, Scope]:
-        inner = node.this.this
-        alias = node.this.args.get("alias")
+    def _lateral_function(
+        self, left: Rel, scope: Scope, node: Node, word: str, parent: Scope | None
+    ) -> tuple[Rel, Scope] | None:
+        """``LATERAL generator(…)`` beside `left`; None for a subquery."""
+        inner, alias = node.this.this, node.this.args.get("alias")
+        if not isinstance(inner, exp.Table):
+            return None
         if node.args.get("on") is not None or word not in ("inner", "cross", "left"):
             raise unsupported("LATERAL with a join condition", span_of(node))
-        if isinstance(inner, exp.Table) and isinstance(inner.this, exp.Anonymous):
+        if isinstance(inner.this, exp.Anonymous):
             scope.parent = parent
             call = self.expressions.bind(inner.this, scope)
             if is_generator(call, self.catalogue):
@@ -490,7 +500,26 @@ class Relations:
                 qualifier = (alias.this.name.lower(),) if alias is not None and alias.this is not None else ()
                 scope.sources.append(Source(qualifier, made.columns[len(left.columns) :]))
                 return made, scope
-        raise unsupported("LATERAL subqueries", span_of(node))
+        raise unsupported("LATERAL with anything but a subquery or a generator", span_of(node))
+
+    def _lateral_query(self, left: Rel, scope: Scope, node: Node, word: str, parent: Scope | None) -> tuple[Rel, Scope]:
+        """``LATERAL (query)``, which may refer to columns of `left`."""
+        if word not in ("inner", "cross", "left"):
+            raise UserError(
+                "INVALID_LATERAL_JOIN_TYPE",
+                f"The {word.upper()} OUTER JOIN with LATERAL correlation is not allowed.",
+                span=span_of(node),
+            )
+        scope.parent, scope.before = parent, True
+        outside = self.names.outside
+        self.names.outside = {c.id: source.shown for source in scope.sources for c in source.columns}
+        right, inner = self.expressions.subquery(node.this.this.this, scope)
+        self.names.outside, scope.before = outside, False
+        known = {c.id for c in left.columns}
+        if any(i not in known for i in inner.outer_refs):
+            raise unsupported("a column of an enclosing query in a LATERAL subquery", span_of(node))
+        self.ids.laterals = True
+        return right, self.aliased(right, node.this.args.get("alias"), ())
 
 
 class MergedColumn:

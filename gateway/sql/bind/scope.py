@@ -40,6 +40,7 @@ class Source:
     qualifier: tuple[str, ...]
     columns: tuple[Col, ...]
     repeated: Container[int] = ()
+    shown: str | None = None  # its name as Spark shows it before a column's, None if that is not known
     _places: Mapping[str, Sequence[int]] | None = None
 
     def named(self, name: str) -> Sequence[Col]:
@@ -80,6 +81,7 @@ class Scope:
     having: bool = False  # HAVING is being bound: a subquery's WHERE may hold aggregates over these columns
     outputs: SelectList | None = None  # ORDER BY or HAVING is being bound: what it sees of the select list
     derived: bool = False  # the edge of a derived table: what lies beyond is known by name only
+    before: bool = False  # a LATERAL subquery is being bound beside these relations: it may name them as a whole
 
     def columns(self) -> list[Expr]:
         """What ``*`` stands for: merged columns first and once, then the rest in order."""
@@ -107,9 +109,14 @@ class Scope:
                 return list(source.columns)
         return None
 
+    def star_before(self, parts: Sequence[str]) -> list[Expr] | None:
+        """Columns that ``a.b.*`` names of the relations before a LATERAL subquery; None if there is none."""
+        found = self.parent.qualified(parts) if self.parent is not None and self.parent.before else None
+        return [self._record(c) for c in found] if found is not None else None
+
     def nullable(self) -> Scope:
         """The scope with every column nullable (the outer side of a join)."""
-        sources = [Source(s.qualifier, tuple(map(_nullable, s.columns)), s.repeated) for s in self.sources]
+        sources = [Source(s.qualifier, tuple(map(_nullable, s.columns)), s.repeated, s.shown) for s in self.sources]
         merged = {n: _nullable(e) for n, e in self.merged.items()}
         return Scope(sources, self.parent, merged, set(self.hidden))
 

@@ -46,6 +46,7 @@ class _Found:
         self.used: set[int] = set()
         self._unsure: set[int] = set()  # read where they may never be needed, too
         self._catalogue = catalogue
+        self._known: dict[int, bool] = {}  # which expressions are constant, by their ids: they outlive this walk
 
     def relation(self, rel: Rel, grouped: bool = False) -> None:
         """What `rel` and the relations below it hold; `grouped` where only distinct rows of it count."""
@@ -171,15 +172,22 @@ class _Found:
 
     def _is_constant(self, expr: Expr) -> bool:
         """Whether Spark takes `expr` for foldable."""
-        return all(
-            isinstance(part, (Lit, Cast, Case)) or (isinstance(part, Call) and self._is_steady(part))
-            for part in nodes(expr)
-        )
+        if isinstance(expr, Lit):
+            return True
+        if not isinstance(expr, (Call, Cast, Case)):
+            return False
+        known = self._known.get(id(expr))
+        if known is None:
+            known = all(map(self._is_constant, children(expr))) and (
+                not isinstance(expr, Call) or self._is_steady(expr)
+            )
+            self._known[id(expr)] = known
+        return known
 
     def _is_steady(self, call: Call) -> bool:
-        row = self._catalogue.get(call.fn)
         if _is_known(call):
             return False
+        row = self._catalogue.get(call.fn)
         return row is not None and row.deterministic and row.kind != "generator" and call.fn not in _TOLD
 
 

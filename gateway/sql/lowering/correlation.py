@@ -7,7 +7,7 @@ Under other conditions the rows of ``o`` are numbered, joined with those of ``s`
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from gateway.sql.typed import nodes as b
@@ -55,7 +55,7 @@ def joined(base: Rel, aggregate: Aggregate, foreign: Set[int], ids: Ids) -> tupl
     """
     if not foreign <= {c.id for c in base.columns} or any(mentions(a, foreign) for a in aggregate.aggs):
         return None
-    pulled = _Pulled(foreign, ids)
+    pulled = Pulled(foreign, ids)
     source = pulled.below(aggregate.input)
     if source is None:
         return None
@@ -63,8 +63,7 @@ def joined(base: Rel, aggregate: Aggregate, foreign: Set[int], ids: Ids) -> tupl
     below = {k.id: k for _, k, _ in pulled.pairs}
     keys = {k.id: Col(k.type, k.nullable, ids.take(), "") for k in below.values()}
     grouped = Aggregate((*keys.values(), *found), source, tuple(below.values()), aggregate.aggs)
-    terms: list[Expr] = [replace(call, args=(keys[k.id], _here(outer))) for call, k, outer in pulled.pairs]
-    terms += [_here(c) for c in pulled.outside]
+    terms = pulled.terms(keys)
     condition = _all(terms) if terms else None
     right = tuple(replace(c, nullable=True) for c in grouped.columns)
     return Join((*base.columns, *right), "left", base, grouped, condition), found
@@ -88,7 +87,7 @@ def numbered(base: Rel, aggregate: Aggregate, foreign: Set[int], ids: Ids) -> tu
     left = b.WindowRel((*base.columns, row), base, (_numbers(),))
     right = Project((*source.columns, there), source, (*source.columns, Lit(BOOLEAN, False, True)))
     columns = (*left.columns, *(replace(c, nullable=True) for c in right.columns))
-    pairs = Join(columns, "left", left, right, _all([_here(t) for t in terms]) if terms else None)
+    pairs = Join(columns, "left", left, right, _all([here(t) for t in terms]) if terms else None)
     matched = Call(BOOLEAN, False, "is not null", (there,))
     aggs = tuple(
         replace(a, where=matched if a.where is None else Call(BOOLEAN, True, "and", (matched, a.where)))
@@ -120,7 +119,7 @@ def reaches(rel: Rel, ids: Set[int]) -> bool:
     return False
 
 
-class _Pulled:
+class Pulled:
     """Equalities with columns of the enclosing query, taken out of filters; the columns inside pass to the top."""
 
     def __init__(self, foreign: Set[int], ids: Ids) -> None:
@@ -146,6 +145,11 @@ class _Pulled:
         if isinstance(rel, Join) and rel.kind in ("inner", "cross", "left", "semi", "anti") and not rel.lateral:
             return self._join(rel)
         return None
+
+    def terms(self, keys: Mapping[int, Col] | None = None) -> list[Expr]:
+        """The conditions of the join that brings rows of both queries together; `keys` has the keys' columns there."""
+        equal = [replace(call, args=(k if keys is None else keys[k.id], here(outer))) for call, k, outer in self.pairs]
+        return [*equal, *(here(c) for c in self.outside)]
 
     def _over(self, rel: Rel, inner: Rel) -> Rel | None:
         keys = self._keys(rel.columns)
@@ -293,8 +297,8 @@ def _groups(t: DataType) -> bool:
     return not is_fractional(t) and t != VOID and not isinstance(t, MapType) and all(map(_groups, t.children()))
 
 
-def _here(e: Expr) -> Expr:
+def here(e: Expr) -> Expr:
     """A reference to the enclosing query, in that query itself."""
     if isinstance(e, Col):
         return replace(e, outer=False)
-    return rebuilt(e, _here)
+    return rebuilt(e, here)

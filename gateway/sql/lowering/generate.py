@@ -8,14 +8,14 @@ block a column is spelled as the block's `env` says (``"t1"."l_tax"``, ``sum("v4
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 from gateway.errors import UnsupportedError
 from gateway.sql.lowering import aggregates, clauses, joins, sources, unnest, windows
 from gateway.sql.lowering.blocks import BlockWriter, Generated, Rule
-from gateway.sql.lowering.constants import computed_first
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.nodes import Rel
+from gateway.sql.typed.nodes import Expr, Rel
 
 
 class Generator(BlockWriter):
@@ -34,12 +34,12 @@ class Generator(BlockWriter):
             text = "WITH " + ", ".join(self.cte_texts) + " " + text
         return Generated(text, self.scans, self.arrays, self.udfs)
 
-    def first(self, rel: Rel) -> str:
-        """What raises among the constants of the bound `rel` that Spark computes before it reads a row."""
+    def first(self, constants: Sequence[Expr]) -> str:
+        """What raises among `constants`, which Spark computes before it reads a row."""
         if not self.lowering.may_raise:
             return ""
         lowered = []
-        for constant in computed_first(rel, self.lowering.catalogue):
+        for constant in constants:
             with contextlib.suppress(UnsupportedError):  # nobody has read it, or the statement would have been refused
                 lowered.append(self.lowering.lower(constant))
         texts = dict.fromkeys(self.expr(e) for e in lowered if self.lowering.raises(e))

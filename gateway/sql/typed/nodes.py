@@ -444,7 +444,8 @@ class Ids:
         default_factory=dict
     )  # columns that are an earlier one of their relation once more
     qualifiers: dict[int, tuple[str, ...]] = field(default_factory=dict)  # of outputs that are columns of FROM
-    subqueries: bool = False  # whether an expression of the statement holds one
+    subqueries: bool = False  # whether an expression of the statement holds one, or FROM a lateral one
+    laterals: bool = False  # whether FROM holds a lateral subquery
 
     def take(self) -> int:
         self.next += 1

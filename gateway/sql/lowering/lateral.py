@@ -1,0 +1,232 @@
+"""LATERAL subqueries as joins: what a subquery in FROM computes for each row of the relations before it.
+
+Projections and filters at its top become those of a join with the relation below them. What stands below is asked once for all
+rows: an aggregate without GROUP BY as a correlated one (`correlation.joined`), all else by the equalities in its filters. A
+form that neither takes is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gateway.errors import unsupported
+from gateway.sql.lowering.correlation import Pulled, here, joined, mentions, numbered, over_nothing, reaches
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.catalogue import Catalogue
+from gateway.sql.typed.nodes import Call, Case, Col, Expr, Filter, Ids, Join, Limit, Lit, Project, Rel, Sort, Subquery
+from gateway.sql.typed.walk import conjuncts_of, expressions_of, inputs_of, is_global, nodes, rebuilt
+from gateway.sqltypes import BOOLEAN, INT
+
+_FORM = "a LATERAL subquery of this form"
+
+
+def decorrelated(rel: Rel, ids: Ids, catalogue: Catalogue) -> Rel:
+    """`rel` without lateral joins; changes it in place. Raises UNSUPPORTED_FEATURE."""
+    return _Laterals(ids, catalogue).without(rel)
+
+
+@dataclass(slots=True)
+class _Peeled:
+    """The relation below a subquery's projections and filters, and these over its columns."""
+
+    base: Rel
+    values: tuple[Expr, ...]
+    conditions: list[Expr]
+
+    def over(self, known: dict[int, Expr]) -> None:
+        """Put expressions in the place of the base's columns."""
+        self.values = tuple(_substituted(v, known) for v in self.values)
+        self.conditions = [_substituted(c, known) for c in self.conditions]
+
+
+class _Laterals:
+    def __init__(self, ids: Ids, catalogue: Catalogue) -> None:
+        self._ids = ids
+        self._catalogue = catalogue
+        self._seen: set[int] = set()
+
+    def without(self, rel: Rel) -> Rel:
+        if id(rel) in self._seen:
+            return rel
+        self._seen.add(id(rel))
+        for e in expressions_of(rel):
+            for part in nodes(e):
+                if isinstance(part, Subquery):
+                    part.plan = self.without(part.plan)
+        if isinstance(rel, Join):
+            rel.left, rel.right = self.without(rel.left), self.without(rel.right)
+            return self._joined(rel) if rel.lateral else rel
+        if isinstance(rel, b.SetOp):
+            rel.inputs = tuple(map(self.without, rel.inputs))
+        elif isinstance(rel, b.CteRef):
+            rel.cte.plan = self.without(rel.cte.plan)
+        elif (inner := getattr(rel, "input", None)) is not None:
+            rel.input = self.without(inner)  # type: ignore[attr-defined]
+        return rel
+
+    def _joined(self, join: Join) -> Rel:
+        """The lateral `join` as a plain one."""
+        self._check(join.right)
+        right = join.columns[len(join.left.columns) :]
+        foreign = {c.id for c in join.left.columns}
+        if not reaches(join.right, foreign):
+            join.lateral = False
+            return join
+        peeled = _peeled(join.right, foreign)
+        own = dict(zip([c.id for c in join.right.columns], peeled.values, strict=True))
+        if join.condition is not None:
+            peeled.conditions += [_substituted(c, own) for c in conjuncts_of(join.condition)]
+        if isinstance(peeled.base, b.OneRow):
+            base: Rel = join.left
+        elif isinstance(peeled.base, (b.Generate, b.SetOp)):
+            if join.kind == "left":
+                raise unsupported(_FORM)
+            base = (
+                self._generated(join, peeled)
+                if isinstance(peeled.base, b.Generate)
+                else self._of_branches(join, peeled)
+            )
+        elif is_global(peeled.base) and reaches(peeled.base, foreign):
+            base = self._aggregated(join, peeled, foreign)
+        else:
+            return self._beside(join, peeled, foreign, right)
+        conditions = [here(c) for c in peeled.conditions]
+        values: Sequence[Expr] = [here(v) for v in peeled.values]
+        if conditions and join.kind == "left":
+            values = [Case(c.type, True, ((_all(conditions), v),), None) for c, v in zip(right, values, strict=True)]
+        elif conditions:
+            base = Filter(base.columns, base, _all(conditions))
+        return Project(join.columns, base, (*join.left.columns, *values))
+
+    def _check(self, rel: Rel) -> None:
+        """Spark takes nothing that differs from call to call."""
+        stack = [rel]
+        while stack:
+            below = stack.pop()
+            stack += inputs_of(below)
+            for part in (n for e in expressions_of(below) for n in nodes(e)):
+                row = self._catalogue.get(part.fn) if isinstance(part, Call) else None
+                if row is not None and not row.deterministic:
+                    raise unsupported(f"`{row.name}` in a LATERAL subquery")
+
+    def _generated(self, join: Join, peeled: _Peeled) -> Rel:
+        """The left side with the rows that a generator makes of each row."""
+        made = peeled.base
+        if not isinstance(made, b.Generate) or not isinstance(made.input, b.OneRow):
+            raise unsupported(_FORM)
+        generator = here(made.generator)
+        assert isinstance(generator, Call)
+        return b.Generate((*join.left.columns, *made.columns), join.left, generator, made.outer)
+
+    def _of_branches(self, join: Join, peeled: _Peeled) -> Rel:
+        """The left side once for each row of a UNION ALL of single rows, whose number chooses their values."""
+        union = peeled.base
+        assert isinstance(union, b.SetOp)
+        foreign = {c.id for c in join.left.columns}
+        sides = [_peeled(side, foreign) for side in union.inputs]
+        if union.kind != "union" or not union.all or not all(isinstance(side.base, b.OneRow) for side in sides):
+            raise unsupported(_FORM)
+        number = Col(INT, False, self._ids.take(), "")
+        rows = b.Values((number,), tuple((Lit(INT, False, i),) for i in range(len(sides))))
+        chosen = [Call(BOOLEAN, False, "=", (number, Lit(INT, False, i))) for i in range(len(sides))]
+        known: dict[int, Expr] = {}
+        for place, column in enumerate(union.columns):
+            whens = tuple((c, side.values[place]) for c, side in zip(chosen, sides, strict=True))
+            known[column.id] = Case(column.type, column.nullable, whens, None)
+        peeled.over(known)
+        if any(side.conditions for side in sides):
+            true = Lit(BOOLEAN, False, True)
+            kept = tuple((c, _all(side.conditions or [true])) for c, side in zip(chosen, sides, strict=True))
+            peeled.conditions.insert(0, Case(BOOLEAN, True, kept, None))
+        return Join((*join.left.columns, number), "cross", join.left, rows, None)
+
+    def _aggregated(self, join: Join, peeled: _Peeled, foreign: set[int]) -> Rel:
+        """The left side with the values of the subquery's one row."""
+        aggregate = peeled.base
+        assert isinstance(aggregate, b.Aggregate)
+        made = joined(join.left, aggregate, foreign, self._ids) or numbered(join.left, aggregate, foreign, self._ids)
+        if made is None:
+            raise unsupported(_FORM)
+        base, found = made
+        known: dict[int, Expr] = {}
+        for column, agg, value in zip(aggregate.columns, aggregate.aggs, found, strict=True):
+            whole = over_nothing(agg, value)
+            if whole is None:
+                raise unsupported(f"`{agg.shown or agg.fn}` in a correlated subquery", agg.span)
+            known[column.id] = whole
+        peeled.over(known)
+        return base
+
+    def _beside(self, join: Join, peeled: _Peeled, foreign: set[int], right: Sequence[Col]) -> Rel:
+        """A join with all rows of the subquery's base, under the conditions that it has for each row of the left side."""
+        pulled = Pulled(foreign, self._ids)
+        source = pulled.below(peeled.base)
+        if source is None:
+            raise unsupported(_FORM)
+        there = Col(BOOLEAN, False, self._ids.take(), "")
+        marked = Project((*source.columns, there), source, (*source.columns, Lit(BOOLEAN, False, True)))
+        conditions = [here(c) for c in (*pulled.terms(), *peeled.conditions)]
+        values: list[Expr] = [here(v) for v in peeled.values]
+        outer = join.kind == "left"
+        if outer:  # of a row that nothing was found for, all is NULL
+            matched = Call(BOOLEAN, False, "is not null", (replace(there, nullable=True),))
+            values = [
+                v if isinstance(v, Col) and v.id not in foreign else Case(c.type, True, ((matched, v),), None)
+                for c, v in zip(right, values, strict=True)
+            ]
+        columns = tuple(replace(c, nullable=True) for c in marked.columns) if outer else marked.columns
+        kind = "left" if outer else "inner" if conditions else "cross"
+        made = Join((*join.left.columns, *columns), kind, join.left, marked, _all(conditions) if conditions else None)
+        return Project(join.columns, made, (*join.left.columns, *values))
+
+
+def _peeled(rel: Rel, foreign: set[int]) -> _Peeled:
+    found = _Peeled(rel, rel.columns, [])
+    while True:
+        below = found.base
+        if isinstance(below, Project) and not any(map(_has_subquery, below.exprs)):
+            if _is_grouped(below.input) and any(mentions(e, foreign) for e in below.exprs):
+                raise unsupported(
+                    "a column of an enclosing query beside an aggregate"
+                )  # Spark knows them in filters only
+            found.over(dict(zip([c.id for c in below.columns], below.exprs, strict=True)))
+        elif isinstance(below, Filter):
+            terms = conjuncts_of(below.condition)
+            found.conditions += [t for t in terms if not _has_subquery(t)]
+            kept = [t for t in terms if _has_subquery(t)]
+            if kept:
+                found.base = Filter(below.columns, below.input, _all(kept))
+                return found
+        elif isinstance(below, Limit) and not below.offset and _is_row(below.input):
+            if below.limit == 0:
+                found.conditions.append(Lit(BOOLEAN, False, False))
+        elif not isinstance(below, Sort):
+            return found
+        found.base = below.input
+
+
+def _is_grouped(rel: Rel) -> bool:
+    """Whether it is an aggregate, maybe below its HAVING."""
+    while isinstance(rel, Filter):
+        rel = rel.input
+    return isinstance(rel, b.Aggregate)
+
+
+def _is_row(rel: Rel) -> bool:
+    """Whether it has one row at most."""
+    while isinstance(rel, (Project, Filter, Sort)):
+        rel = rel.input
+    return isinstance(rel, b.OneRow) or is_global(rel)
+
+
+def _has_subquery(e: Expr) -> bool:
+    return any(isinstance(n, Subquery) for n in nodes(e))
+
+
+def _substituted(e: Expr, known: dict[int, Expr]) -> Expr:
+    return known.get(e.id, e) if isinstance(e, Col) else rebuilt(e, lambda child: _substituted(child, known))
+
+
+def _all(terms: Sequence[Expr]) -> Expr:
+    return terms[0] if len(terms) == 1 else Call(BOOLEAN, any(t.nullable for t in terms), "and", tuple(terms))
