@@ -40,6 +40,8 @@ _READ_ONLY = (
     c.ShowViews,
     c.ShowColumns,
     c.ShowFunctions,
+    c.ShowListed,
+    c.ShowKeys,
     c.ShowTblProperties,
     c.ShowCreateTable,
     c.DescribeTable,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.catalog.base import Catalog
@@ -26,6 +27,8 @@ from gateway.sqltypes import (
     StructType,
     struct,
 )
+
+Match = Callable[[str], bool]
 
 _TABLE_COLUMNS = (
     "TABLE_CAT",
@@ -167,25 +170,78 @@ def _columns_of(rows: list[tuple[Any, ...]], width: int) -> list[list[Any]]:
     return [[row[i] for row in rows] for i in range(width)]
 
 
-def _found(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Iterator[tuple[Catalog, str, str, bool]]:
-    """Tables and views, with whether they are views."""
-    schema, table = jdbc(call.schema), jdbc(call.table)
-    for catalog in _chosen(call, catalogs):
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A table or view by its place; it need not be one that can be opened."""
+
+    catalog: Catalog
+    schema: str
+    name: str
+    is_view: bool
+
+    @property
+    def kind(self) -> str:
+        return "VIEW" if self.is_view else "TABLE"
+
+    def opened(self) -> Any:
+        """The table or view itself; None if it was dropped meanwhile. Raises GatewayError."""
+        return (self.catalog.view if self.is_view else self.catalog.table)(self.schema, self.name)
+
+
+def found(catalogs: Iterable[Catalog], schema: Match, table: Match) -> Iterator[Listed]:
+    """Tables and views whose schemas and names match."""
+    for catalog in catalogs:
         for s in catalog.schemas():
             if schema(s):
                 tables = ((t, False) for t in catalog.tables(s) + catalog.other_tables(s))
                 for name, is_view in sorted([*tables, *((v, True) for v in catalog.views(s))]):
                     if table(name):
-                        yield catalog, s, name, is_view
+                        yield Listed(catalog, s, name, is_view)
+
+
+def comment_of(table: Listed) -> str:
+    """A table's comment; a table that cannot be opened is still listed."""
+    try:
+        opened = table.opened()
+    except GatewayError:
+        return ""
+    return (opened.comment or "") if opened is not None else ""
+
+
+def found_columns(
+    catalogs: Iterable[Catalog], schema: Match, table: Match
+) -> Iterator[tuple[Listed, int, StructField]]:
+    """The columns of `found`, with their places from 0. Raises the error of a table that was meant alone."""
+    tables = list(found(catalogs, schema, table))
+    for one in tables:
+        try:
+            opened = one.opened()
+        except GatewayError:
+            if len(tables) == 1:
+                raise
+            continue  # one of many: it is listed, asking for it alone tells what is wrong
+        if opened is not None:
+            for position, field in enumerate(opened.schema.fields):
+                yield one, position, field
+
+
+def measures(data_type: DataType) -> tuple[int | None, int | None, int | None]:
+    """Size, digits behind the point and radix as JDBC tells them."""
+    row = data_type.row
+    if isinstance(data_type, DecimalType):
+        return data_type.precision, data_type.scale, row.radix
+    if isinstance(data_type, CharType):
+        return data_type.length, row.digits, row.radix
+    return row.size, row.digits, row.radix
 
 
 def _tables(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
     wanted = {t.upper() for t in call.table_types}
-    rows: list[tuple[Any, ...]] = []
-    for catalog, schema, name, is_view in _found(call, catalogs):
-        kind = "VIEW" if is_view else "TABLE"
-        if not wanted or kind in wanted:
-            rows.append((catalog.name, schema, name, kind, _comment(catalog, schema, name, is_view), *[None] * 5))
+    rows: list[tuple[Any, ...]] = [
+        (table.catalog.name, table.schema, table.name, table.kind, comment_of(table), *[None] * 5)
+        for table in found(_chosen(call, catalogs), jdbc(call.schema), jdbc(call.table))
+        if not wanted or table.kind in wanted
+    ]
     if not wanted or "VIEW" in wanted:
         match = jdbc(call.table)
         if call.catalog is None and jdbc(call.schema)(""):
@@ -194,56 +250,29 @@ def _tables(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
     return rows_of("GET_TABLES", _named(*_TABLE_COLUMNS), _columns_of(rows, len(_TABLE_COLUMNS)))
 
 
-def _opened(catalog: Catalog, schema: str, name: str, is_view: bool) -> Any:
-    return catalog.view(schema, name) if is_view else catalog.table(schema, name)
-
-
-def _comment(catalog: Catalog, schema: str, name: str, is_view: bool) -> str:
-    """A table's comment; a table that cannot be opened is still listed."""
-    try:
-        found = _opened(catalog, schema, name, is_view)
-    except GatewayError:
-        return ""
-    return (found.comment or "") if found is not None else ""
-
-
 def _columns(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
     match = jdbc(call.column)
-    rows: list[tuple[Any, ...]] = []
-    tables = list(_found(call, catalogs))
-    for catalog, schema, table, is_view in tables:
-        try:
-            found = _opened(catalog, schema, table, is_view)
-        except GatewayError:
-            if len(tables) == 1:
-                raise
-            continue  # one of many: GetTables lists it, asking for it alone tells what is wrong
-        if found is None:
-            continue  # dropped meanwhile
-        for position, f in enumerate(found.schema.fields):
-            if match(f.name):
-                rows.append(_column_row(catalog.name, schema, table, position, f))
+    rows = [
+        _column_row(table, position, field)
+        for table, position, field in found_columns(_chosen(call, catalogs), jdbc(call.schema), jdbc(call.table))
+        if match(field.name)
+    ]
     return rows_of("GET_COLUMNS", _typed(_COLUMN_COLUMNS), _columns_of(rows, len(_COLUMN_COLUMNS)))
 
 
-def _column_row(catalog: str, schema: str, table: str, position: int, f: StructField) -> tuple[Any, ...]:
-    row = f.type.row
-    size, digits = row.size, row.digits
-    if isinstance(f.type, DecimalType):
-        size, digits = f.type.precision, f.type.scale
-    elif isinstance(f.type, CharType):
-        size = f.type.length
+def _column_row(table: Listed, position: int, f: StructField) -> tuple[Any, ...]:
+    size, digits, radix = measures(f.type)
     return (
-        catalog,
-        schema,
-        table,
+        table.catalog.name,
+        table.schema,
+        table.name,
         f.name,
-        row.jdbc,
+        f.type.row.jdbc,
         f.type.sql,
         size,
         None,
         digits,
-        row.radix,
+        radix,
         1 if f.nullable else 0,
         f.comment or "",
         None,

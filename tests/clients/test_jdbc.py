@@ -57,6 +57,8 @@ DRIVERS = [
     Driver.databricks("3.2.1", _NEW),
     Driver.databricks("3.3.3", _NEW),
     Driver.databricks("3.4.5", _NEW),
+    Driver.databricks("3.3.3", "UseThriftClient=0;EnableTelemetry=0"),
+    Driver.databricks("3.4.5", "UseThriftClient=0;EnableTelemetry=0"),
     Driver.databricks("3.4.5", f"{_NEW};EnableDirectResults=0"),
     Driver.databricks("3.4.5", f"{_NEW};EnableArrow=0"),
     Driver.hive("4.0.1"),

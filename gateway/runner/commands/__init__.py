@@ -8,7 +8,7 @@ from typing import Any
 from gateway.engine.base import Emit, Statement
 from gateway.errors import unsupported
 from gateway.runner.answer import Answer
-from gateway.runner.commands import describe, explain, functions, schemas, session, show, tables, views
+from gateway.runner.commands import describe, explain, functions, listed, schemas, session, show, tables, views
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
 
@@ -25,6 +25,8 @@ _RULES: dict[type, Rule] = {
     c.ShowViews: show.show_views,
     c.ShowColumns: show.show_columns,
     c.ShowFunctions: show.show_functions,
+    c.ShowListed: listed.show_listed,
+    c.ShowKeys: listed.show_keys,
     c.ShowTblProperties: show.show_properties,
     c.DescribeTable: describe.describe_table,
     c.DescribeQuery: describe.describe_query,

@@ -121,6 +121,28 @@ class ShowFunctions:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowListed:
+    """SHOW TABLES | COLUMNS | FUNCTIONS IN CATALOG name [SCHEMA LIKE p] [TABLE LIKE p] [LIKE p]; TABLES also IN ALL CATALOGS.
+
+    What drivers send in the place of metadata calls (databricks-jdbc, databricks-sql-connector with use_sea).
+    """
+
+    kind: str
+    catalog: Name | None = None
+    schema: str | None = None
+    table: str | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowKeys:
+    """SHOW [FOREIGN] KEYS IN CATALOG catalog IN SCHEMA schema IN TABLE table."""
+
+    table: Name
+    foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ShowTblProperties:
     """SHOW TBLPROPERTIES table [(key)]."""
 
@@ -264,7 +286,8 @@ class Insert:
 
 Command = (
     Query | UseCatalog | UseSchema | SetConf | SetTimeZone | Reset
-    | ShowCatalogs | ShowSchemas | ShowTables | ShowViews | ShowColumns | ShowFunctions | ShowTblProperties
+    | ShowCatalogs | ShowSchemas | ShowTables | ShowViews | ShowColumns | ShowFunctions | ShowListed | ShowKeys
+    | ShowTblProperties
     | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
     | ShowCreateTable | CreateView | AlterView | DropView | DropFunction
     | CreateSchema | DropSchema | CreateTable | DropTable | Insert

@@ -24,6 +24,8 @@ from gateway.sql.read.command_nodes import (
     ShowColumns,
     ShowCreateTable,
     ShowFunctions,
+    ShowKeys,
+    ShowListed,
     ShowSchemas,
     ShowTables,
     ShowTblProperties,
@@ -193,7 +195,11 @@ class CommandParser(DefinitionParser):
         self.advance()
         word = self.word
         result: Command
-        if word == "CATALOGS":
+        if self._is_listed():
+            result = self._listed()
+        elif word == "KEYS" or (word == "FOREIGN" and self.peek() == "KEYS"):
+            result = self._keys()
+        elif word == "CATALOGS":
             self.advance()
             result = ShowCatalogs(self._pattern())
         elif word in _SCHEMAS_WORDS:
@@ -226,6 +232,34 @@ class CommandParser(DefinitionParser):
             self._refuse()
         self._end()
         return result
+
+    def _is_listed(self) -> bool:
+        if self.word not in ("TABLES", "COLUMNS", "FUNCTIONS") or self.peek() != "IN":
+            return False
+        if self.peek(2) == "CATALOG":
+            return self.is_name(3) and self.peek(3) != "LIKE"  # else a schema of that name
+        return self.word == "TABLES" and self.peek(2) == "ALL" and self.peek(3) == "CATALOGS"
+
+    def _listed(self) -> ShowListed:
+        kind = self.word.lower()
+        everywhere = self.peek(2) == "ALL"
+        self.advance(4 if everywhere else 3)
+        catalog = None if everywhere else self._name(1)
+        schema = self.string() if self.match("SCHEMA", "LIKE") else None
+        table = self.string() if kind == "columns" and self.match("TABLE", "LIKE") else None
+        return ShowListed(kind, catalog, schema, table, self._pattern())
+
+    def _keys(self) -> ShowKeys:
+        foreign = self.word == "FOREIGN"
+        self.advance(2 if foreign else 1)
+        parts: list[str] = []
+        start = self.index
+        for word in ("CATALOG", "SCHEMA", "TABLE"):
+            self.expect("IN")
+            self.expect(word)
+            start = self.index if word == "TABLE" else start
+            parts.append(str(self._name(1).parts[0]))
+        return ShowKeys(Name(tuple(parts), self.span(start)), foreign)
 
     def _functions(self, scope: str) -> ShowFunctions:
         self.advance(1 if self.word == "FUNCTIONS" else 2)
