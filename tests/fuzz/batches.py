@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
 from gateway.sql.functions import CATALOGUE
 from tests.fuzz.expressions import Expressions
-from tests.fuzz.machine import Machine
+from tests.fuzz.machine import Judgement, Machine
 from tests.fuzz.outcome import Outcome
 from tests.fuzz.scope import Column, Scope, values_relation
 from tests.fuzz.signatures import learnt
@@ -17,7 +18,10 @@ from tests.fuzz.values import ZONES
 
 SIZE = 36
 _GENERATORS = 5  # in a batch: Spark takes one of them in a SELECT
-_RAISING = 4  # of a batch's expressions that raise, so many are put to Spark: each needs a statement of its own
+_RAISING = 12  # of a batch's expressions that raise, so many are put to Spark: each needs a statement of its own
+_SELDOM = 0.5  # of a batch are calls of functions that were called too seldom so far
+_TRIES = 60
+_FEW = 4  # are asked one by one sooner than halved
 _LISTS = frozenset(
     {"collect_list", "collect_set", "array_agg", "first", "last", "first_value", "last_value", "any_value"}
 )
@@ -50,14 +54,17 @@ def _spaced(text: str) -> str:
     return "".join(c if c.isalnum() or c == "_" else " " for c in text)
 
 
-def make(seed: int, number: int) -> Batch:
-    """The batch of that number: its functions follow each other, so that all have their turn."""
+def make(seed: int, number: int, seldom: Sequence[str] = ()) -> Batch:
+    """The batch of that number: its functions follow each other, so that all have their turn, `seldom` ones more often."""
     random = Random(f"{seed} expressions {number}")
     rows = random.choice((1, 1, 1, 2, 3))
     scope = Scope([], rows, edge=random.choice((0.0, 0.1, 0.2, 0.5)), nothing=random.choice((0.0, 0.1, 0.3)))
     zone = random.choice(ZONES) if random.random() < 0.6 else "UTC"
     maker = Expressions(random, scope, edge=random.choice((0.0, 0.05, 0.2)))
     wanted = "generator" if number % 15 == 14 else "aggregate" if number % 5 == 4 else "scalar"
+    if seldom and random.random() < _SELDOM:
+        wanted = _beside(random.choice(seldom))
+    rest = [n for n in seldom if _beside(n) == wanted]
     names = sorted(n for n in learnt().calls if CATALOGUE[n].kind == wanted)
     Random(f"{seed} {wanted} {number * SIZE // len(names)}").shuffle(names)
     at = number * SIZE
@@ -65,7 +72,10 @@ def make(seed: int, number: int) -> Batch:
     for i in range(_GENERATORS if wanted == "generator" else SIZE):
         maker.used = set()
         depth = random.choice((1, 1, 2, 2, 3))
-        if wanted == "scalar" and random.random() < 0.25:
+        if rest and random.random() < _SELDOM:
+            label = random.choice(rest)
+            tree = _of(maker, label, depth)
+        elif wanted == "scalar" and random.random() < 0.25:
             tree, label = maker.any(depth + 1), ""
         elif wanted == "aggregate" and random.random() < 0.04:
             tree, label = maker.ranked(), ""
@@ -77,6 +87,25 @@ def make(seed: int, number: int) -> Batch:
     return Batch(tuple(scope.columns), rows, zone, cases, single=wanted == "generator")
 
 
+def _beside(name: str) -> str:
+    """The kind of functions beside which one may stand in a SELECT."""
+    kind = CATALOGUE[name].kind
+    return kind if kind in ("aggregate", "generator") else "scalar"
+
+
+def _of(maker: Expressions, name: str, depth: int) -> Tree:
+    """An expression with a function or an operator; operators come as they do in expressions of any form."""
+    if name in learnt().calls:
+        return maker.call(name, depth)
+    tree = maker.windowed(name) if CATALOGUE[name].kind == "window" else maker.any(depth + 1)
+    for _ in range(_TRIES):
+        if name in maker.used:
+            break
+        maker.used = set()
+        tree = maker.ranked() if CATALOGUE[name].kind == "aggregate" else maker.any(depth + 1)
+    return tree
+
+
 def _case(tree: Tree, scope: Scope, zone: str, used: frozenset[str], label: str, seed: str) -> Case:
     source = relation(scope, [tree])
     labels = {label, *(("unordered lists",) if used & _LISTS else ())} - {""}
@@ -84,12 +113,20 @@ def _case(tree: Tree, scope: Scope, zone: str, used: frozenset[str], label: str,
     return case("expressions", text, zone=zone, functions=used, labels=frozenset(labels), seed=seed)
 
 
-def run(machine: Machine, batch: Batch, random: Random) -> None:
-    """Judge all expressions of a batch."""
+def step(machine: Machine, seed: int, number: int) -> Judgement:
+    """Ask about the batch of that number."""
+    return asked(machine, make(seed, number, machine.tally.seldom()), Random(f"{seed} raised {number}"))
+
+
+def asked(machine: Machine, batch: Batch, random: Random) -> Judgement:
+    """Ask the embedded engine about all expressions of a batch."""
+    return functools.partial(_judge, machine, batch, [machine.embedded.ask(one) for _, one in batch.cases], random)
+
+
+def _judge(machine: Machine, batch: Batch, told: Sequence[Outcome], random: Random) -> None:
     answered: list[tuple[Tree, Case, Outcome]] = []
     raised: list[tuple[Case, Outcome]] = []
-    for tree, one in batch.cases:
-        ours = machine.embedded.ask(one)
+    for (tree, one), ours in zip(batch.cases, told, strict=True):
         if ours.kind == "refused":
             machine.refused(one, ours)
         elif ours.kind == "error":
@@ -98,19 +135,23 @@ def run(machine: Machine, batch: Batch, random: Random) -> None:
             answered.append((tree, one, ours))
     _judge_answered(machine, batch, answered)
     random.shuffle(raised)
-    for one, ours in raised[:_RAISING]:
-        machine.settle(one, machine.spark.ask(one), ours)
+    _judge_each(machine, raised[:_RAISING])
     for one, _ in raised[_RAISING:]:
         machine.tally.count(one.kind, "not asked")
+
+
+def _judge_each(machine: Machine, members: Sequence[tuple[Case, Outcome]]) -> None:
+    """Ask Spark about each member in a statement of its own."""
+    for (one, ours), told in zip(members, machine.spark.ask_all([one for one, _ in members]), strict=True):
+        machine.settle(one, told, ours)
 
 
 def _judge_answered(machine: Machine, batch: Batch, members: list[tuple[Tree, Case, Outcome]]) -> None:
     """Ask Spark about all members at once; where it raises, about the halves."""
     if not members:
         return
-    if len(members) == 1 or batch.single:
-        for _, one, ours in members:
-            machine.settle(one, machine.spark.ask(one), ours)
+    if len(members) <= _FEW or batch.single:
+        _judge_each(machine, [(one, ours) for _, one, ours in members])
         return
     told = machine.spark.ask(batch.whole([tree for tree, _, _ in members]))
     if told.kind == "answer" and len(told.columns) == len(members):

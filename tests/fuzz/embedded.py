@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -36,9 +37,14 @@ class Embedded:
         self._seconds = seconds
         self._process: BaseProcess | None = None
         self._pipe: Connection | None = None
+        self._one_at_a_time = threading.Lock()  # what is made smaller, and what is asked ahead of Spark
 
     def ask(self, case: Case) -> Outcome:
         """The answer to the case's last statement, or the first failure of one before it."""
+        with self._one_at_a_time:
+            return self._asked(case)
+
+    def _asked(self, case: Case) -> Outcome:
         pipe = self._pipe or self._started()
         try:
             pipe.send(case)
@@ -48,11 +54,15 @@ class Embedded:
             outcome = Outcome("refused", condition="TOO_SLOW", message=f"too slow: more than {self._seconds:.0f} s")
         except (EOFError, ConnectionError) as error:
             outcome = Outcome("error", condition=f"CRASH {type(error).__name__}", message="the process has ended")
-        self.close()
+        self._end()
         return outcome
 
     def close(self) -> None:
         """End the process, if there is one."""
+        with self._one_at_a_time:
+            self._end()
+
+    def _end(self) -> None:
         if self._pipe is not None:
             self._pipe.close()
         if self._process is not None:
@@ -66,7 +76,7 @@ class Embedded:
         self._process.start()
         theirs.close()
         if not self._pipe.poll(_STARTING_SECONDS):
-            self.close()
+            self._end()
             raise TimeoutError("The embedded engine does not start.")
         self._pipe.recv()
         return self._pipe

@@ -49,6 +49,9 @@ ANYTHING = frozenset(
     }
 )
 _SHOUTED = 0.03  # of references are written in capitals, which are the same name
+_WINDOWS = {"percent_rank": "double", "cume_dist": "double"} | dict.fromkeys(
+    ("rank", "dense_rank", "row_number", "ntile"), "int"
+)
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 _CASTS = (*TYPES, "decimal(10,0)", "decimal(3,1)", "string", "string")
 
@@ -346,6 +349,24 @@ class Expressions:
             value,
             f"{way})",
         )
+
+    def windowed(self, name: str) -> Tree:
+        """A window function over rows in the order of their values: those that it does not tell apart are the same."""
+        self._use(name)
+        random = self.random
+        type_ = random.choice(("int", "string", "double", "date"))
+        value, count = self.leaf(type_), random.choice(("1", "2", "3"))
+        step = optional(f", {count}", optional(", ", expr(type_, self.literal(type_))))
+        inside = {
+            "ntile": Tree((count,)),
+            "nth_value": Tree((value, f", {count}")),
+            "lag": Tree((value, step)),
+            "lead": Tree((value, step)),
+        }
+        keys = listed((value, self.leaf(random.choice(("int", "string", "date")))))
+        way = random.choice(("", " DESC", " NULLS LAST"))
+        given = inside.get(name, Tree(()))
+        return expr(_WINDOWS.get(name, type_), f"{name}(", given, ") OVER (ORDER BY ", keys, f"{way})")
 
     def lambda_(self, depth: int) -> Tree:
         """A higher-order function whose body is an expression over its parameters and the columns."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections import Counter
@@ -26,6 +27,10 @@ def _print(text: str) -> None:
     print(text, flush=True)
 
 
+#: What is left to do for a case, once the embedded engine has answered: ask Spark, judge.
+Judgement = Callable[[], None]
+
+
 class Engine(Protocol):
     """What answers a case."""
 
@@ -39,6 +44,10 @@ class Oracle(Engine, Protocol):
 
     def ask(self, case: Case, *, compiled: bool = False) -> Outcome:
         """The outcome of its last statement, with generated code or without."""
+        ...
+
+    def ask_all(self, cases: Sequence[Case]) -> list[Outcome]:
+        """The outcomes of cases of one statement and of one time zone."""
         ...
 
 
@@ -55,9 +64,12 @@ class Machine:
     tables: Sequence[Table] = ()
     _alike: Counter[str] = field(default_factory=Counter)
 
-    def judge(self, one: Case) -> None:
-        """Ask both engines about a case and keep what they say."""
-        ours = self.embedded.ask(one)
+    def asked(self, one: Case) -> Judgement:
+        """Ask the embedded engine about a case."""
+        return functools.partial(self.judge, one, self.embedded.ask(one))
+
+    def judge(self, one: Case, ours: Outcome) -> None:
+        """Ask Spark about what the embedded engine has answered, and keep what they say."""
         if ours.kind == "refused":
             self.refused(one, ours)
             return

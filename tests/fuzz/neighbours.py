@@ -13,7 +13,7 @@ from random import Random
 from gateway.sql.functions import CATALOGUE, SPARK_ONLY
 from tests.conformance.shared import ROOT, shared_folder
 from tests.fuzz import brackets
-from tests.fuzz.machine import Machine
+from tests.fuzz.machine import Judgement, Machine
 from tests.fuzz.signatures import UNSTEADY, learnt
 from tests.fuzz.tree import Case, Tree, case
 from tests.fuzz.values import ATOMIC, EDGES, EVERYDAY, TYPES, ZONES
@@ -278,13 +278,16 @@ def make(seed: int, number: int) -> Case:
     return case("neighbours", *start.before, tree, zone=zone, functions=functions, seed=f"{seed}/{number}")
 
 
-def step(machine: Machine, seed: int, number: int) -> None:
-    """Judge a neighbour of that number: the first that is answered here, since changes at random often make no sense."""
-    one = make(seed, number)
-    for more in range(_ATTEMPTS):
-        ours = machine.embedded.ask(one)
-        if ours.kind == "answer" and not _words(one.statements[-1]) & _SKIPPED:
-            break
-        one = make(seed, number + (more + 1) * _APART)
-    if not _words(one.statements[-1]) & _SKIPPED:
-        machine.judge(one)
+def step(machine: Machine, seed: int, number: int) -> Judgement:
+    """Ask about a neighbour of that number: the first that is answered here, since changes at random often make no sense."""
+    for more in range(_ATTEMPTS + 1):
+        one = make(seed, number + more * _APART)
+        if not _words(one.statements[-1]) & _SKIPPED:
+            ours = machine.embedded.ask(one)
+            if ours.kind == "answer" or more == _ATTEMPTS:
+                return functools.partial(machine.judge, one, ours)
+    return _nothing
+
+
+def _nothing() -> None:
+    """Nothing was asked."""

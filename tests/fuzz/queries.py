@@ -8,7 +8,7 @@ from random import Random
 from gateway.jobs import Parameter
 from tests.fuzz.expressions import Expressions
 from tests.fuzz.grouping import Grouping, random_order
-from tests.fuzz.machine import Machine
+from tests.fuzz.machine import Judgement, Machine
 from tests.fuzz.relations import Relations, Table
 from tests.fuzz.scope import Column, Scope
 from tests.fuzz.tree import Case, Tree, case, expr, listed, optional, query
@@ -319,6 +319,6 @@ def make(seed: int, number: int, tables: Sequence[Table] = ()) -> Case:
     )
 
 
-def step(machine: Machine, seed: int, number: int) -> None:
-    """Judge the statement of that number."""
-    machine.judge(make(seed, number))
+def step(machine: Machine, seed: int, number: int) -> Judgement:
+    """Ask about the statement of that number."""
+    return machine.asked(make(seed, number))

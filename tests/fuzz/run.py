@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from random import Random
 
 from tests.conformance.shared import ROOT
 from tests.fuzz import batches, neighbours, queries, sessions, tables
 from tests.fuzz.embedded import Embedded
-from tests.fuzz.machine import Machine
+from tests.fuzz.machine import Judgement, Machine
 from tests.fuzz.spark import Spark
 from tests.fuzz.tally import Tally
 from tests.live.spark import missing
 
 _KEPT = ROOT / ".bench" / "fuzz"
 _SAVED_SECONDS = 30.0
+_AHEAD = 4
 
-Step = Callable[[Machine, int, int], None]
-
-
-def _expressions(machine: Machine, seed: int, number: int) -> None:
-    batches.run(machine, batches.make(seed, number), Random(f"{seed} raised {number}"))
-
-
-#: One step of each kind: a batch of expressions, else one case.
+Step = Callable[[Machine, int, int], Judgement]
+#: One step of each kind: a batch of expressions, else one case. It asks the embedded engine, and leaves Spark to what it gives.
 STEPS: dict[str, Step] = {
-    "expressions": _expressions,
+    "expressions": batches.step,
     "queries": queries.step,
     "sessions": sessions.step,
     "neighbours": neighbours.step,
@@ -44,19 +41,34 @@ def run(machine: Machine, kinds: tuple[str, ...], statements: int, seconds: floa
     """Steps of the kinds in turn, until one of the bounds is reached; counts are kept in a file as they grow."""
     begun, before = time.monotonic(), machine.tally.seconds
     first, saved = machine.tally.statements, time.monotonic()
-    turns = [kind for kind in kinds for _ in range(_TURNS[kind])]
-    while True:
-        for kind in turns:
-            machine.tally.seconds = before + time.monotonic() - begun
-            if machine.tally.statements - first >= statements or time.monotonic() - begun >= seconds:
-                if kept is not None:
-                    machine.tally.save(kept)
-                return
-            STEPS[kind](machine, machine.tally.seed, machine.tally.next[kind])
-            machine.tally.next[kind] += 1
+    tally = machine.tally
+    with closing(_ahead(machine, kinds)) as steps:
+        for kind, judgement in steps:
+            judgement()
+            tally.next[kind] += 1
+            tally.seconds = before + time.monotonic() - begun
+            if tally.statements - first >= statements or time.monotonic() - begun >= seconds:
+                break
             if kept is not None and time.monotonic() - saved > _SAVED_SECONDS:
-                machine.tally.save(kept)
+                tally.save(kept)
                 saved = time.monotonic()
+    if kept is not None:
+        tally.save(kept)
+
+
+def _ahead(machine: Machine, kinds: tuple[str, ...]) -> Generator[tuple[str, Judgement]]:
+    """Steps without end: the embedded engine is asked about the next ones while Spark is about the last."""
+    numbers = {kind: machine.tally.next[kind] for kind in kinds}
+    turns = itertools.cycle([kind for kind in kinds for _ in range(_TURNS[kind])])
+    waiting: deque[tuple[str, Future[Judgement]]] = deque()
+    with ThreadPoolExecutor(1) as asking:
+        while True:
+            while len(waiting) < _AHEAD:
+                kind = next(turns)
+                waiting.append((kind, asking.submit(STEPS[kind], machine, machine.tally.seed, numbers[kind])))
+                numbers[kind] += 1
+            kind, judgement = waiting.popleft()
+            yield kind, judgement.result()
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from tests.fuzz.machine import Machine
+from tests.fuzz.machine import Judgement, Machine
 from tests.fuzz.queries import Queries
 from tests.fuzz.relations import DOMAIN, SIGNED_ZERO, STRANGE, Table
 from tests.fuzz.tree import Case, Tree, case, listed
@@ -80,6 +80,6 @@ def _value(random: Random, type_: str) -> str:
     return random.choice(DOMAIN[type_])
 
 
-def step(machine: Machine, seed: int, number: int) -> None:
-    """Judge the session of that number."""
-    machine.judge(make(seed, number, machine.tables))
+def step(machine: Machine, seed: int, number: int) -> Judgement:
+    """Ask about the session of that number."""
+    return machine.asked(make(seed, number, machine.tables))

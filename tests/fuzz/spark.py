@@ -1,24 +1,20 @@
-"""Spark in a JVM of our own, the oracle: a session per case, whole-stage code generation off unless it is asked for."""
+"""Spark in a JVM of our own, the oracle: a session for all cases, whole-stage code generation off unless it is asked for."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
 import json
-import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from gateway.delta.schema import parse_schema, struct_of
-from gateway.engine.spark import rows as spark_rows
 from gateway.engine.spark import session as spark_session
 from gateway.engine.spark import setup
-from gateway.engine.spark.errors import as_gateway_error
+from gateway.errors import GatewayError
 from gateway.jobs import Parameter
-from gateway.sqltypes import StructType
-from tests.conformance.session import Result
 from tests.fuzz.embedded import columns_of
 from tests.fuzz.outcome import Outcome
 from tests.fuzz.tree import Case
@@ -31,20 +27,24 @@ QUICK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.ui.enabled": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-_LONGEST_SECONDS = 20.0
+_ZONE = "spark.sql.session.timeZone"
+_ORACLE = Path(__file__).with_name("Oracle.java")
 #: The types that parameters have here, as Python values that Spark takes for them.
 _PYTHON: dict[str, Callable[[str], Any]] = {"INT": int, "STRING": str, "DATE": datetime.date.fromisoformat}
 
 
 class Spark:
-    """Sessions of a Spark that runs in this process."""
+    """A Spark that this process has started. Cases share a session: what they leave in it is taken away."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
+        self._oracle = _oracle(root)
+        self._interpreted = _session(root, INTERPRETED)
+        self._compiled = _session(root, COMPILED)
 
     @classmethod
     @contextlib.contextmanager
@@ -64,55 +64,56 @@ class Spark:
 
     def ask(self, case: Case, *, compiled: bool = False) -> Outcome:
         """The answer to the case's last statement, or the first failure of one before it."""
-        spark = self._root.newSession()
-        spark.conf.set("spark.sql.session.timeZone", case.zone)
-        for key, value in (COMPILED if compiled else INTERPRETED).items():
-            spark.conf.set(key, value)
-        statements = case.statements
-        for text in statements[:-1]:
-            before = self._one(spark, text)
-            if before.kind != "answer":
-                return before
-        return self._one(spark, statements[-1], case.parameters)
+        session = self._compiled if compiled else self._interpreted
+        session.conf().set(_ZONE, case.zone)
+        told = self._oracle.inOrder(session, case.statements, _arguments(case.parameters))
+        if len(case.statements) > 1:
+            session.sessionState().catalog().clearTempTables()
+        return _outcome(json.loads(told)[-1])
 
-    @contextlib.contextmanager
-    def _bounded(self) -> Iterator[None]:
-        """Cancels what takes too long, which is then an error like others."""
-        watch = threading.Timer(_LONGEST_SECONDS, self._root.sparkContext.cancelAllJobs)
-        watch.daemon = True
-        watch.start()
-        try:
-            yield
-        finally:
-            watch.cancel()
-
-    def _one(self, spark: Any, text: str, parameters: Iterable[Parameter] = ()) -> Outcome:
-        try:
-            frame = spark.sql(text, args=_arguments(tuple(parameters)))
-            schema: StructType = struct_of(parse_schema(json.loads(frame._jdf.schema().json())))
-            with self._bounded():
-                found = Result(schema, list(_batches(frame, schema)))
-            return Outcome("answer", columns_of(schema), found.rows())
-        except Exception as error:
-            told = as_gateway_error(error, text, lambda at: at, lambda name: name)
-            if told.condition == "WORKER_LOST":
-                raise
-            return Outcome("error", condition=told.condition, message=told.message)
+    def ask_all(self, cases: Sequence[Case]) -> list[Outcome]:
+        """The answers to cases of one statement without parameters and of one time zone: a single call of the JVM."""
+        if not cases:
+            return []
+        self._interpreted.conf().set(_ZONE, cases[0].zone)
+        return [_outcome(t) for t in json.loads(self._oracle.each(self._interpreted, [c.statements[0] for c in cases]))]
 
 
-def _batches(frame: Any, schema: StructType) -> Iterator[Any]:
-    if not schema.fields:
-        frame.collect()
-        return
-    for batch in spark_rows._positional(frame, schema).toArrow().to_batches():
-        yield spark_rows._as_ours(batch, schema)
+def _oracle(root: Any) -> Any:
+    """The class that answers inside of the JVM."""
+    gateway = root.sparkContext._gateway
+    jvm = gateway.jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    compiler.cook(_ORACLE.read_text(encoding="utf-8"))
+    made = compiler.getClassLoader().loadClass("fuzz.Oracle").getDeclaredConstructor(gateway.new_array(jvm.Class, 0))
+    return made.newInstance(gateway.new_array(jvm.Object, 0))
+
+
+def _session(root: Any, settings: dict[str, str]) -> Any:
+    session = root.newSession()._jsparkSession
+    for key, value in settings.items():
+        session.conf().set(key, value)
+    return session
+
+
+def _outcome(told: dict[str, Any]) -> Outcome:
+    if "condition" in told:
+        return Outcome("error", condition=told["condition"], message=told["message"])
+    try:
+        schema = struct_of(parse_schema(told["schema"]))
+    except GatewayError as error:  # a type that the gateway has none for
+        return Outcome("error", condition=error.condition, message=error.message)
+    return Outcome("answer", columns_of(schema), told["rows"])
 
 
 def _arguments(parameters: tuple[Parameter, ...]) -> Any:
-    """Values as Python has them, by name or by position."""
+    """Values as Spark's literals, by name or by position."""
+    from pyspark.sql.functions import lit
+
     if not parameters:
         return None
-    values = [None if p.value is None else _PYTHON[p.type](p.value) for p in parameters]
+    values = [lit(None if p.value is None else _PYTHON[p.type](p.value))._jc for p in parameters]
     if parameters[0].name is None:
         return values
     return {str(p.name): v for p, v in zip(parameters, values, strict=True)}

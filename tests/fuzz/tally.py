@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter
 from dataclasses import dataclass, field
@@ -37,6 +38,10 @@ class Tally:
         if verdict not in ("refused", "not asked"):
             self.hits.update(functions)
 
+    def seldom(self) -> list[str]:
+        """Functions that were hit less often than they should be."""
+        return [n for n in hittable() if self.hits[n] < _ENOUGH]
+
     @property
     def statements(self) -> int:
         """How many statements were judged."""
@@ -57,7 +62,7 @@ class Tally:
         few = sorted((self.hits[n], n) for n in names if self.hits[n] < _ENOUGH)
         lines.append(
             f"functions: {len(names)}, hit at least {min((self.hits[n] for n in names), default=0)} times; "
-            f"{len(few)} under {_ENOUGH}: "
+            f"{len(names) - len(few)} at {_ENOUGH} or more, {len(few)} under it: "
             + ", ".join(f"{n} {c}" for c, n in few[:_SHOWN])
             + (" …" if len(few) > _SHOWN else "")
         )
@@ -80,6 +85,7 @@ class Tally:
         return cls(verdicts=verdicts, **values)
 
 
+@functools.cache
 def hittable() -> list[str]:
     """Functions of the catalogue that users may write, that are run here, and that say the same each time."""
     return sorted(

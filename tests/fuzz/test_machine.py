@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -161,6 +161,9 @@ class _Faulty:
             told.rows = [[f"{v}!" if isinstance(v, str) else v for v in row] for row in told.rows]
         return told
 
+    def ask_all(self, cases: Sequence[Case]) -> list[Outcome]:
+        return [self.ask(one) for one in cases]
+
 
 def _machine(embedded: Embedded, word: str, folder: Path) -> Machine:
     machine = Machine(embedded, _Faulty(embedded, word), Tally(seed=1), folder / "found.jsonl", tell=lambda text: None)
@@ -199,7 +202,7 @@ def test_bisection_reaches_each_expression(embedded: Embedded, tmp_path: Path) -
     machine = _machine(embedded, "", tmp_path)
     machine.spark = Raising(embedded, "initcap(")
     batch = next(b for b in (batches.make(1, n) for n in range(40)) if _answered(embedded, b, "initcap("))
-    batches.run(machine, batch, Random(0))
+    batches.asked(machine, batch, Random(0))()
     found = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
     assert {record["difference"] for record in found} == {"answered"}
     assert machine.tally.verdicts["expressions"]["same"] > batches.SIZE / 3
