@@ -1,11 +1,12 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz lint format map lock thrift check-thrift clean
+.PHONY: demo test test-only test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map lock thrift check-thrift clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+STATES ?= .bench/fuzz/state.json
 SPARK ?=
 PYTEST_WORKERS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
@@ -84,6 +85,15 @@ conformance-spark: $(VENV)/.jars
 # Random statements on the embedded engine and on a Spark of its own; ARGS="--statements N --seconds N --seed N": docs/fuzzing.md.
 fuzz: $(VENV)/.jars
 	$(BIN)/python -m tests.fuzz.run $(ARGS)
+
+# The same, of a fixed seed and number: nothing may differ. Without Java or the jars it is skipped, and says why.
+fuzz-slice: $(VENV)/.spark
+	-@$(MAKE) --no-print-directory $(VENV)/.jars
+	$(BIN)/python -m tests.fuzz.run --slice
+
+# The table of docs/fuzzing.md, out of files that --resume keeps: STATES="file file".
+fuzz-table: $(VENV)/.dev
+	$(BIN)/python -m tests.fuzz.table $(STATES)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check

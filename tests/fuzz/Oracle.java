@@ -99,7 +99,7 @@ public final class Oracle {
 
     private static void failure(Throwable error, StringBuilder out) {
         String condition = null;
-        String message = String.valueOf(error.getMessage());
+        String message = String.valueOf(error.getMessage()).trim();
         Throwable cause = error;
         for (int i = 0; i < LONGEST_CHAIN && cause != null; i++, cause = cause.getCause()) {
             if (cause instanceof OutOfMemoryError || String.valueOf(cause.getMessage()).contains("OutOfMemoryError")) {
@@ -108,7 +108,7 @@ public final class Oracle {
             }
             if (condition == null && cause instanceof SparkThrowable && ((SparkThrowable) cause).getCondition() != null) {
                 condition = ((SparkThrowable) cause).getCondition();
-                message = String.valueOf(cause.getMessage());
+                message = String.valueOf(cause.getMessage()).trim();
             }
         }
         if (condition == null && message.contains("cancelled")) {
@@ -117,7 +117,7 @@ public final class Oracle {
         out.append("{\"condition\":");
         quoted(condition == null ? "INTERNAL_ERROR" : condition, out);
         out.append(",\"message\":");
-        quoted(condition == null ? error.toString() : message, out);
+        quoted((condition == null ? error.toString() : message).split("\n")[0], out);
         out.append("}");
     }
 

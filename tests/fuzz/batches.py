@@ -13,6 +13,7 @@ from tests.fuzz.machine import Judgement, Machine
 from tests.fuzz.outcome import Outcome
 from tests.fuzz.scope import Column, Scope, values_relation
 from tests.fuzz.signatures import learnt
+from tests.fuzz.tally import seldom
 from tests.fuzz.tree import Case, Tree, case, listed, query
 from tests.fuzz.values import ZONES
 
@@ -54,17 +55,17 @@ def _spaced(text: str) -> str:
     return "".join(c if c.isalnum() or c == "_" else " " for c in text)
 
 
-def make(seed: int, number: int, seldom: Sequence[str] = ()) -> Batch:
-    """The batch of that number: its functions follow each other, so that all have their turn, `seldom` ones more often."""
+def make(seed: int, number: int, few: Sequence[str] = ()) -> Batch:
+    """The batch of that number: its functions follow each other, so that all have their turn, those of `few` more often."""
     random = Random(f"{seed} expressions {number}")
     rows = random.choice((1, 1, 1, 2, 3))
     scope = Scope([], rows, edge=random.choice((0.0, 0.1, 0.2, 0.5)), nothing=random.choice((0.0, 0.1, 0.3)))
     zone = random.choice(ZONES) if random.random() < 0.6 else "UTC"
     maker = Expressions(random, scope, edge=random.choice((0.0, 0.05, 0.2)))
     wanted = "generator" if number % 15 == 14 else "aggregate" if number % 5 == 4 else "scalar"
-    if seldom and random.random() < _SELDOM:
-        wanted = _beside(random.choice(seldom))
-    rest = [n for n in seldom if _beside(n) == wanted]
+    if few and random.random() < _SELDOM:
+        wanted = _beside(random.choice(few))
+    rest = [n for n in few if _beside(n) == wanted]
     names = sorted(n for n in learnt().calls if CATALOGUE[n].kind == wanted)
     Random(f"{seed} {wanted} {number * SIZE // len(names)}").shuffle(names)
     at = number * SIZE
@@ -115,12 +116,15 @@ def _case(tree: Tree, scope: Scope, zone: str, used: frozenset[str], label: str,
 
 def step(machine: Machine, seed: int, number: int) -> Judgement:
     """Ask about the batch of that number."""
-    return asked(machine, make(seed, number, machine.tally.seldom()), Random(f"{seed} raised {number}"))
+    return asked(machine, make(seed, number, seldom(machine.called)), Random(f"{seed} raised {number}"))
 
 
 def asked(machine: Machine, batch: Batch, random: Random) -> Judgement:
     """Ask the embedded engine about all expressions of a batch."""
-    return functools.partial(_judge, machine, batch, [machine.embedded.ask(one) for _, one in batch.cases], random)
+    told = [machine.embedded.ask(one) for _, one in batch.cases]
+    for (_, one), ours in zip(batch.cases, told, strict=True):
+        machine.called.update(one.functions if ours.kind != "refused" else ())
+    return functools.partial(_judge, machine, batch, told, random)
 
 
 def _judge(machine: Machine, batch: Batch, told: Sequence[Outcome], random: Random) -> None:

@@ -62,7 +62,12 @@ class Machine:
     tell: Callable[[str], None] = _print
     budget: int = 80
     tables: Sequence[Table] = ()
+    #: How often functions were called so far, by what has not been judged yet too: the same with the same seed.
+    called: Counter[str] = field(init=False)
     _alike: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.called = Counter(self.tally.hits)
 
     def asked(self, one: Case) -> Judgement:
         """Ask the embedded engine about a case."""

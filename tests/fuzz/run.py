@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
+import os
 import sys
 import tempfile
 import time
-from collections import deque
-from collections.abc import Callable, Generator
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -33,12 +35,20 @@ STEPS: dict[str, Step] = {
     "sessions": sessions.step,
     "neighbours": neighbours.step,
 }
+#: Steps of each kind, and their seed, that must show no difference; without the corpora, so that they are the same everywhere.
+SLICE = {"expressions": 30, "queries": 120, "neighbours": 90, "sessions": 15}
+SLICE_SEED = 1
 #: How many steps of each kind follow each other.
 _TURNS = {"expressions": 2, "queries": 8, "neighbours": 8, "sessions": 1}
 
 
-def run(machine: Machine, kinds: tuple[str, ...], statements: int, seconds: float, kept: Path | None) -> None:
-    """Steps of the kinds in turn, until one of the bounds is reached; counts are kept in a file as they grow."""
+def endless(kinds: Sequence[str]) -> Iterator[str]:
+    """The kinds in turn, for ever."""
+    return itertools.cycle([kind for kind in kinds for _ in range(_TURNS[kind])])
+
+
+def run(machine: Machine, kinds: Iterable[str], statements: int, seconds: float, kept: Path | None) -> None:
+    """A step of each of the kinds, until one of the bounds is reached; counts are kept in a file as they grow."""
     begun, before = time.monotonic(), machine.tally.seconds
     first, saved = machine.tally.statements, time.monotonic()
     tally = machine.tally
@@ -56,19 +66,19 @@ def run(machine: Machine, kinds: tuple[str, ...], statements: int, seconds: floa
         tally.save(kept)
 
 
-def _ahead(machine: Machine, kinds: tuple[str, ...]) -> Generator[tuple[str, Judgement]]:
-    """Steps without end: the embedded engine is asked about the next ones while Spark is about the last."""
-    numbers = {kind: machine.tally.next[kind] for kind in kinds}
-    turns = itertools.cycle([kind for kind in kinds for _ in range(_TURNS[kind])])
+def _ahead(machine: Machine, kinds: Iterable[str]) -> Generator[tuple[str, Judgement]]:
+    """Steps that the embedded engine has answered: it is asked about the next ones while Spark is about the last."""
+    numbers = Counter(machine.tally.next)
     waiting: deque[tuple[str, Future[Judgement]]] = deque()
     with ThreadPoolExecutor(1) as asking:
-        while True:
-            while len(waiting) < _AHEAD:
-                kind = next(turns)
-                waiting.append((kind, asking.submit(STEPS[kind], machine, machine.tally.seed, numbers[kind])))
-                numbers[kind] += 1
-            kind, judgement = waiting.popleft()
-            yield kind, judgement.result()
+        for kind in kinds:
+            waiting.append((kind, asking.submit(STEPS[kind], machine, machine.tally.seed, numbers[kind])))
+            numbers[kind] += 1
+            if len(waiting) > _AHEAD:
+                first, judgement = waiting.popleft()
+                yield first, judgement.result()
+        for last, judgement in waiting:
+            yield last, judgement.result()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -83,22 +93,31 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--resume", type=Path, help="go on with the counts and numbers of this file, and keep them there"
     )
+    parser.add_argument(
+        "--slice", action="store_true", help="the statements that must show no difference; no other bounds"
+    )
     parser.add_argument("--found", type=Path, default=_KEPT / "found.jsonl", help="where differences are appended")
     given = parser.parse_args(arguments)
     reason = missing()
     if reason is not None:
-        print(f"No Spark here: {reason}", file=sys.stderr)
-        return 2
+        print(f"No Spark here{', the slice is skipped' * given.slice}: {reason}", file=sys.stderr)
+        return 0 if given.slice else 2
     kept: Path | None = given.resume
     kinds = tuple(given.kind or STEPS)
     tally = Tally.load(kept) if kept is not None and kept.exists() else Tally(seed=given.seed)
+    turns, statements, seconds = endless(kinds), given.statements, given.seconds
+    if given.slice:
+        os.environ["GATEWAY_SHARED"] = os.devnull
+        kept, kinds, tally = None, tuple(SLICE), Tally(seed=SLICE_SEED)
+        turns = iter([kind for kind, steps in SLICE.items() for _ in range(steps)])
+        statements, seconds = sys.maxsize, math.inf
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         stored = tables.unpacked(Path(folder)) if "sessions" in kinds else None
         embedded = Embedded(Path(folder) / "embedded", (stored,) if stored is not None else ())
         with closing(embedded), Spark.opened(Path(folder) / "spark") as spark:
             machine = Machine(embedded, spark, tally, given.found)
             machine.tables = tables.readable(stored, embedded, tally.seed) if stored is not None else ()
-            run(machine, kinds, given.statements, given.seconds, kept)
+            run(machine, turns, statements, seconds, kept)
     print(tally.report())
     return 1 if tally.verdicts and any(c["difference"] for c in tally.verdicts.values()) else 0
 

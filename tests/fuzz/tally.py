@@ -15,7 +15,7 @@ from tests.fuzz.signatures import NOT_RUN, UNSTEADY
 #: What may be said of a statement: Spark agrees with the answer or the error, we refuse, they differ, or an exception holds.
 #: `not asked`: we raise, and Spark was asked about others of the batch that do.
 VERDICTS = ("same", "both raise", "not asked", "refused", "difference", "excused")
-_ENOUGH = 200
+ENOUGH = 200
 _SHOWN = 60
 
 
@@ -32,15 +32,23 @@ class Tally:
     hits: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
+    def __add__(self, other: Tally) -> Tally:
+        """The counts of both."""
+        kinds = {*self.verdicts, *other.verdicts}
+        return Tally(
+            verdicts={k: self.verdicts.get(k, Counter()) + other.verdicts.get(k, Counter()) for k in kinds},
+            differences=self.differences + other.differences,
+            excused=self.excused + other.excused,
+            refusals=self.refusals + other.refusals,
+            hits=self.hits + other.hits,
+            seconds=self.seconds + other.seconds,
+        )
+
     def count(self, kind: str, verdict: str, functions: frozenset[str] = frozenset()) -> None:
         """One statement; functions count as hit where both engines were asked."""
         self.verdicts.setdefault(kind, Counter())[verdict] += 1
         if verdict not in ("refused", "not asked"):
             self.hits.update(functions)
-
-    def seldom(self) -> list[str]:
-        """Functions that were hit less often than they should be."""
-        return [n for n in hittable() if self.hits[n] < _ENOUGH]
 
     @property
     def statements(self) -> int:
@@ -59,10 +67,10 @@ class Tally:
         lines.append("excused: " + (", ".join(f"{n} {k}" for k, n in self.excused.most_common()) or "none"))
         lines.append("refused most: " + ", ".join(f"{n} {k}" for k, n in self.refusals.most_common(12)))
         names = hittable()
-        few = sorted((self.hits[n], n) for n in names if self.hits[n] < _ENOUGH)
+        few = sorted((self.hits[n], n) for n in seldom(self.hits))
         lines.append(
             f"functions: {len(names)}, hit at least {min((self.hits[n] for n in names), default=0)} times; "
-            f"{len(names) - len(few)} at {_ENOUGH} or more, {len(few)} under it: "
+            f"{len(names) - len(few)} at {ENOUGH} or more, {len(few)} under it: "
             + ", ".join(f"{n} {c}" for c, n in few[:_SHOWN])
             + (" …" if len(few) > _SHOWN else "")
         )
@@ -83,6 +91,11 @@ class Tally:
         verdicts = {kind: Counter(found) for kind, found in kept.pop("verdicts").items()}
         values: dict[str, Any] = {name: Counter(v) if isinstance(v, dict) else v for name, v in kept.items()}
         return cls(verdicts=verdicts, **values)
+
+
+def seldom(hits: Counter[str]) -> list[str]:
+    """Functions that were hit less often than they should be."""
+    return [n for n in hittable() if hits[n] < ENOUGH]
 
 
 @functools.cache

@@ -19,9 +19,10 @@ from tests.fuzz.compare import compare
 from tests.fuzz.embedded import Embedded
 from tests.fuzz.machine import Machine
 from tests.fuzz.outcome import Outcome
-from tests.fuzz.run import run
+from tests.fuzz.run import endless, run
 from tests.fuzz.shrink import shrink
 from tests.fuzz.signatures import learnt
+from tests.fuzz.table import table, write
 from tests.fuzz.tally import Tally
 from tests.fuzz.tree import Case, Tree, case, expr, listed, optional, query
 
@@ -126,6 +127,23 @@ def test_the_order_of_sort_keys_counts() -> None:
     assert compare(ordered, zeros, replace(zeros, rows=zeros.rows[::-1])) is None
 
 
+def test_counts_become_a_table(tmp_path: Path) -> None:
+    first, second = Tally(seed=3), Tally(seed=4)
+    for verdict in ("same", "same", "refused"):
+        first.count("queries", verdict, frozenset({"abs"}))
+    second.count("queries", "difference")
+    second.differences["rows"] += 1
+    second.hits["abs"] = 198
+    document = tmp_path / "document.md"
+    document.write_text("before\n<!-- counts -->\nold\n<!-- end of counts -->\nafter\n")
+    write(document, table([first, second]))
+    lines = document.read_text().splitlines()
+    assert "| queries | 4 | 2 | 0 | 0 | 1 | 0 | 1 |" in lines
+    assert any("Seeds 3, 4. Differences: 1 rows. 1 of " in line for line in lines)
+    assert "old" not in lines
+    assert (lines[0], lines[-1]) == ("before", "after")
+
+
 # --------------------------------------------------------------------------------------------------------------- shrinking
 
 
@@ -173,7 +191,7 @@ def _machine(embedded: Embedded, word: str, folder: Path) -> Machine:
 
 def test_a_planted_fault_is_found_and_made_small(embedded: Embedded, tmp_path: Path) -> None:
     machine = _machine(embedded, "coalesce(", tmp_path)
-    run(machine, ("expressions",), 500, 120, tmp_path / "state.json")
+    run(machine, endless(["expressions"]), 500, 120, tmp_path / "state.json")
     found: list[dict[str, Any]] = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
     assert found
     assert {record["difference"] for record in found} == {"rows"}
@@ -187,7 +205,7 @@ def test_a_planted_fault_is_found_and_made_small(embedded: Embedded, tmp_path: P
 
 def test_no_fault_no_finding(embedded: Embedded, tmp_path: Path) -> None:
     machine = _machine(embedded, "no such word", tmp_path)
-    run(machine, ("queries", "neighbours", "expressions"), 60, 120, None)
+    run(machine, endless(["queries", "neighbours", "expressions"]), 60, 120, None)
     assert not (tmp_path / "found.jsonl").exists()
     assert not machine.tally.differences
 

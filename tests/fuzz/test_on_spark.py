@@ -10,7 +10,7 @@ import pytest
 from tests.fuzz.compare import compare
 from tests.fuzz.embedded import Embedded
 from tests.fuzz.machine import Machine
-from tests.fuzz.run import STEPS, run
+from tests.fuzz.run import STEPS, endless, run
 from tests.fuzz.spark import Spark
 from tests.fuzz.tally import Tally
 from tests.fuzz.tree import case
@@ -45,7 +45,7 @@ def test_both_say_the_same(spark: Any, tmp_path: Path, statements: tuple[str, ..
 def test_a_slice(spark: Any, tmp_path: Path) -> None:
     machine = Machine(Embedded(tmp_path / "embedded"), Spark(spark), Tally(seed=20), tmp_path / "found.jsonl")
     machine.budget = 10
-    run(machine, tuple(STEPS), 150, 120, None)
+    run(machine, endless(tuple(STEPS)), 150, 120, None)
     found = machine.tally.verdicts
     assert set(found) == set(STEPS)
     total = sum(counts.total() for counts in found.values())
