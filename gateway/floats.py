@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Sizes = np.ndarray[Any, np.dtype[np.floating[Any]]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def float_text(value: float, bits: int) -> str:
@@ -92,3 +98,68 @@ def java_text(value: float, digits: str) -> str:
             mantissa, _, power = pair.partition("e")
             return f"{head}{mantissa}E{int(power)}"
     return f"{head}{shown[0]}.{shown[1:] or '0'}E{point - 1}"
+
+
+def _has_own_digits(sizes: Sizes, bits: int) -> Mask:
+    """Of which values Java may print other digits than the shortest."""
+    plain = (sizes >= 1e-3) & (sizes < 1e7)
+    found: Mask = ~plain & ((sizes >= 2.0**bits) | (np.frexp(sizes)[0] == 0.5)) & np.isfinite(sizes)
+    return found
+
+
+def doubles_of_floats(array: pa.FloatArray) -> pa.DoubleArray:
+    """FLOAT values as the doubles that their texts name: 0.1 for 0.1f."""
+    if array.null_count == len(array):
+        return array.cast(pa.float64())
+    shortest = array.cast(pa.string()).cast(pa.float64())
+    own = _has_own_digits(np.abs(pc.fill_null(array, pa.scalar(1.0, array.type)).to_numpy(zero_copy_only=False)), 24)
+    if not own.any():
+        return shortest
+    mask = pa.array(own)
+    return pc.replace_with_mask(shortest, mask, float_texts(array.filter(mask)).cast(pa.float64()))
+
+
+def float_texts(array: pa.Array) -> pa.StringArray:
+    """FLOAT or DOUBLE values as Java prints them: Arrow's shortest texts, put into Java's form; NULLs stay NULL."""
+    bits = 53 if array.type == pa.float64() else 24
+    texts = array.cast(pa.string())
+    values = (pc.fill_null(array, pa.scalar(1.0, array.type)) if array.null_count else array).to_numpy(
+        zero_copy_only=False
+    )
+    sizes = np.abs(values)
+    with np.errstate(invalid="ignore"):
+        plain = (sizes >= 1e-3) & (sizes < 1e7)
+        # the old algorithm's own digits, and single ones, which Java pads by the next digit
+        odd = _has_own_digits(sizes, bits) | (~plain & (~np.isfinite(values) | (sizes == 0)))
+    shown = pc.if_else(pc.match_substring(texts, "."), texts, pc.binary_join_element_wise(texts, ".0", ""))
+    if plain.all():
+        return shown
+    result = pc.if_else(pa.array(plain), shown, _scientific(texts))
+    short = ~plain & ~odd & np.asarray(pc.match_substring_regex(texts, "^-?0*[.]?0*[1-9]0*(e.*)?$").fill_null(False))
+    rows = np.flatnonzero((odd | short) & np.asarray(array.is_valid()))
+    if not len(rows):
+        return result
+    patched = pa.array([float_text(float(values[i]), bits) for i in rows], pa.string())
+    where = np.zeros(len(array), dtype=np.bool_)
+    where[rows] = True
+    return pc.replace_with_mask(result, pa.array(where), patched)
+
+
+def _scientific(texts: pa.Array) -> pa.Array:
+    """Arrow's texts of numbers that Java prints with an exponent: ``12345678.9``, ``0.00012``, ``1.5e-7``."""
+    sign = pc.if_else(pc.starts_with(texts, "-"), "-", "")
+    bare = pc.utf8_ltrim(texts, "-")
+    power = pc.find_substring(bare, "e")
+    marked = pc.greater_equal(power, 0)
+    body = pc.if_else(marked, pc.replace_substring_regex(bare, "e.*$", ""), bare)
+    given = pc.if_else(marked, pc.replace_substring_regex(bare, "^[^e]*e[+]?", ""), "0").cast(pa.int32())
+    point = pc.find_substring(body, ".")
+    whole = pc.if_else(pc.less(point, 0), pc.utf8_length(body), point)
+    figures = pc.replace_substring(body, ".", "")
+    significant = pc.utf8_ltrim(figures, "0")
+    leading = pc.subtract(pc.utf8_length(figures), pc.utf8_length(significant))
+    exponent = pc.add(given, pc.subtract(pc.subtract(whole, leading), 1))
+    rest = pc.utf8_rtrim(pc.utf8_slice_codeunits(significant, 1), "0")
+    rest = pc.if_else(pc.equal(rest, ""), "0", rest)
+    first = pc.utf8_slice_codeunits(significant, 0, 1)
+    return pc.binary_join_element_wise(sign, first, ".", rest, "E", exponent.cast(pa.string()), "")

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.errors import ServerError
+from gateway.floats import doubles_of_floats
 from gateway.results.arrow_types import plain
 from gateway.results.display import wire_text
-from gateway.results.numerals import shortest_double
 from gateway.sqltypes import FLOAT, DataType, Slot, StructType
 
 _SLICE_ROWS = 131_072
@@ -93,7 +93,7 @@ def _slices(array: pa.Array) -> Iterator[pa.Array]:
 def _elements(array: pa.Array, data_type: DataType, slot: Slot, time_zone: str) -> bytes:
     if slot in _FIXED:
         if data_type == FLOAT:
-            array = shortest_double(array)
+            array = doubles_of_floats(array)
         if array.null_count:
             array = array.fill_null(False if slot is Slot.BOOL else 0)
         return array.to_numpy(zero_copy_only=False).astype(_FIXED[slot]).tobytes()  # type: ignore[no-any-return]

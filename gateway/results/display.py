@@ -23,8 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.errors import UnsupportedError
+from gateway.floats import float_texts
 from gateway.results.arrow_types import list_parts, plain
-from gateway.results.numerals import decimal_text, float_text
+from gateway.results.numerals import decimal_text
 from gateway.results.temporal import date_text, interval_display, interval_literal, timestamp_text
 from gateway.sqltypes import (
     ArrayType,
@@ -84,7 +85,7 @@ def _scalar_text(values: pa.Array, data_type: DataType, zone: str, style: _Style
     if name in ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT"):
         return values.cast(pa.string())
     if name in ("FLOAT", "DOUBLE"):
-        return float_text(values)
+        return float_texts(values)
     if isinstance(data_type, DecimalType):
         return decimal_text(values)
     if name == "BINARY":

@@ -29,7 +29,7 @@ from gateway.engine.functions.cast_numbers import (
     timestamp_array,
     with_nulls,
 )
-from gateway.floats import float_text
+from gateway.floats import float_texts
 from gateway.instants import (
     BLANKS,
     MICROS_PER_DAY,
@@ -276,50 +276,6 @@ def reader(target: DataType, zone: Zone) -> Callable[[pa.Array], Converted] | No
 # ------------------------------------------------------------------------------------------------------------ printing
 
 
-def print_fractional(array: pa.Array) -> pa.Array:
-    """Java's Double.toString and Float.toString: arrow's shortest texts, put into Java's form."""
-    bits = 53 if array.type == pa.float64() else 24
-    texts = array.cast(pa.string())
-    values = (pc.fill_null(array, 1.0) if array.null_count else array).to_numpy(zero_copy_only=False)
-    sizes = np.abs(values)
-    with np.errstate(invalid="ignore"):
-        plain = (sizes >= 1e-3) & (sizes < 1e7)
-        # the old algorithm's own digits, and single ones, which Java pads by the next digit
-        odd = ~plain & ((sizes >= 2.0**bits) | (np.frexp(sizes)[0] == 0.5) | ~np.isfinite(values) | (sizes == 0))
-    shown = pc.if_else(pc.match_substring(texts, "."), texts, pc.binary_join_element_wise(texts, ".0", ""))
-    if plain.all():
-        return shown
-    result = pc.if_else(pa.array(plain), shown, _scientific(texts))
-    short = ~plain & ~odd & np.asarray(pc.match_substring_regex(texts, "^-?0*[.]?0*[1-9]0*(e.*)?$").fill_null(False))
-    rows = np.flatnonzero((odd | short) & ~nulls(array))
-    if not len(rows):
-        return result
-    patched = pa.array([float_text(float(values[i]), bits) for i in rows], pa.string())
-    where = np.zeros(len(array), dtype=np.bool_)
-    where[rows] = True
-    return pc.replace_with_mask(result, pa.array(where), patched)
-
-
-def _scientific(texts: pa.Array) -> pa.Array:
-    """Arrow's texts of numbers that Java prints with an exponent: ``12345678.9``, ``0.00012``, ``1.5e-7``."""
-    sign = pc.if_else(pc.starts_with(texts, "-"), "-", "")
-    bare = pc.utf8_ltrim(texts, "-")
-    power = pc.find_substring(bare, "e")
-    marked = pc.greater_equal(power, 0)
-    body = pc.if_else(marked, pc.replace_substring_regex(bare, "e.*$", ""), bare)
-    given = pc.if_else(marked, pc.replace_substring_regex(bare, "^[^e]*e[+]?", ""), "0").cast(pa.int32())
-    point = pc.find_substring(body, ".")
-    whole = pc.if_else(pc.less(point, 0), pc.utf8_length(body), point)
-    figures = pc.replace_substring(body, ".", "")
-    significant = pc.utf8_ltrim(figures, "0")
-    leading = pc.subtract(pc.utf8_length(figures), pc.utf8_length(significant))
-    exponent = pc.add(given, pc.subtract(pc.subtract(whole, leading), 1))
-    rest = pc.utf8_rtrim(pc.utf8_slice_codeunits(significant, 1), "0")
-    rest = pc.if_else(pc.equal(rest, ""), "0", rest)
-    first = pc.utf8_slice_codeunits(significant, 0, 1)
-    return pc.binary_join_element_wise(sign, first, ".", rest, "E", exponent.cast(pa.string()), "")
-
-
 def print_decimal(array: pa.Array) -> pa.Array:
     """Plain digits with the type's scale, never an exponent."""
     texts = array.cast(pa.string())
@@ -373,7 +329,7 @@ def printer(source: DataType, zone: Zone) -> Callable[[pa.Array], Converted] | N
     if isinstance(source, DecimalType):
         return lambda a: Converted(print_decimal(a))
     if is_fractional(source):
-        return lambda a: Converted(print_fractional(a))
+        return lambda a: Converted(float_texts(a))
     if source == DATE:
         return lambda a: Converted(print_date(a))
     if source in (TIMESTAMP, TIMESTAMP_NTZ):

@@ -6,7 +6,6 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -16,6 +15,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from gateway import sqltypes as t
 from gateway.errors import GatewayError, UserError
+from gateway.floats import float_text
 from gateway.results import columnar
 from gateway.results.arrow_types import sql_type_of
 from gateway.results.columnar import ColumnPayload, encode
@@ -47,7 +47,7 @@ def thrift_payload(values: list[Any], kind: t.DataType, zone: str) -> ColumnPayl
         if slot is Slot.STRING:
             shown = reference.text(value, kind, zone, wire=True) or ""
         elif kind == t.FLOAT and value is not None:
-            shown = float(np.format_float_scientific(np.float32(value), unique=True))
+            shown = float(float_text(value, 24))
         elif value is None:
             shown = {Slot.BOOL: False, Slot.DOUBLE: 0.0, Slot.BINARY: b""}.get(slot, 0)
         _WRITERS[slot](protocol, shown)

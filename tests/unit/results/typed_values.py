@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from gateway import sqltypes as t
+from gateway.floats import float_text
 
 UNTIMED = settings(deadline=None)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -113,18 +114,8 @@ def array_of(kind: t.DataType, values: list[Any]) -> pa.Array:
 
 
 def java_number(value: float, kind: type[np.floating]) -> str:
-    """`Double.toString` / `Float.toString` by numpy's shortest digits."""
-    number = kind(value)
-    if np.isnan(number):
-        return "NaN"
-    if np.isinf(number):
-        return "Infinity" if number > 0 else "-Infinity"
-    if number == 0 or kind(1e-3) <= abs(number) < kind(1e7):
-        return np.format_float_positional(number, unique=True, trim="0")
-    mantissa, exponent = np.format_float_scientific(number, unique=True, trim="0").split("e")
-    smallest = {"5.0E-324": "4.9E-324"} if kind is np.float64 else {"1.0E-45": "1.4E-45"}
-    text = f"{mantissa}E{int(exponent)}"
-    return text[: text.startswith("-")] + smallest.get(text.lstrip("-"), text.lstrip("-"))
+    """`Double.toString` / `Float.toString`, one by one."""
+    return float_text(float(kind(value)), 53 if kind is np.float64 else 24)
 
 
 def timestamp(micros: int, zone: str | None) -> str:
