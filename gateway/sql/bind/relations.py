@@ -142,7 +142,7 @@ class Relations:
     ) -> Scope:
         """The scope of one relation under an alias and column aliases; `mismatch` is the error of a wrong number."""
         columns = rel.columns
-        shown = ".".join(qualifier) if len(qualifier) > 1 else None
+        shown = None  # with a table's own name Spark shows its catalog's, which is called otherwise there
         if alias is not None:
             shown = name = alias.this.name if alias.this is not None else ""
             qualifier = (name.lower(),)
