@@ -13,6 +13,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 Answer = bytes | Sequence[bytes | bytearray | memoryview]
 
+# What a request's scope tells the server below: who was let in, and how long the answer is.
+CALLER, ANSWER_BYTES = "gateway.caller", "gateway.answer_bytes"
 _DRAINED_SECONDS, _SILENT_SECONDS = 10.0, 1.0  # for what follows behind the limit of a body
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from gateway.transport.asgi import Answer, Header, RefusalError, Scope
+from gateway.transport.asgi import CALLER, Answer, Header, RefusalError, Scope
 from gateway.transport.lanes import Lane
 
 # Link -> HTTP status, media type or an error's text, and the file in parts (`protocol.downloads.Downloads.answer`).
@@ -29,6 +29,7 @@ async def file_answer(download: Download, lane: Lane, scope: Scope) -> tuple[int
     status, said, parts = await lane.run(link[:_IDENTIFIER], partial(download, link))
     if status != 200:
         raise RefusalError(status, "PERMISSION_DENIED" if status == 403 else "RESOURCE_DOES_NOT_EXIST", said)
+    scope[CALLER] = link[:_IDENTIFIER]
     headers: tuple[Header, ...] = ((b"accept-ranges", b"bytes"), (b"cache-control", b"no-store"))
     size = sum(map(len, parts))
     asked = next((value for name, value in scope["headers"] if name == b"range"), None)

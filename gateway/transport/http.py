@@ -17,7 +17,19 @@ from functools import partial
 
 from gateway.auth.base import AuthenticationError, Authenticator
 from gateway.observability import METRICS_CONTENT_TYPE, Throttle, counter, log
-from gateway.transport.asgi import Answer, ClientGoneError, Header, Receive, RefusalError, Scope, Send, drain, respond
+from gateway.transport.asgi import (
+    ANSWER_BYTES,
+    CALLER,
+    Answer,
+    ClientGoneError,
+    Header,
+    Receive,
+    RefusalError,
+    Scope,
+    Send,
+    drain,
+    respond,
+)
 from gateway.transport.bodies import SMALL_BODY, Bodies, Room
 from gateway.transport.files import RESULTS, Download, file_answer
 from gateway.transport.lanes import Lane
@@ -140,6 +152,7 @@ class HttpApp:
         except ClientGoneError:
             return
         counter("http_requests_total", route=route, status=str(status))
+        scope[ANSWER_BYTES] = len(body) if isinstance(body, bytes) else sum(map(len, body))
         await respond(send, status, kind, body, headers)
 
     # ---------------------------------------------------------------------------------------------------------- Thrift
@@ -204,6 +217,7 @@ class HttpApp:
             raise RefusalError(
                 415, "UNSUPPORTED_MEDIA_TYPE", f"Content-Encoding {encoding[:40]!r} is not accepted.", close=True
             )
+        scope[CALLER] = identity.name
         return headers, identity.name
 
     def _origin(self, scope: Scope, headers: Mapping[str, str]) -> str:

@@ -12,18 +12,23 @@ import errno
 import logging
 import socket
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
 
 from gateway.errors import ConfigError, ServerError
 from gateway.observability import Throttle, gauge, log
 from gateway.transport import strangers
+from gateway.transport.asgi import ANSWER_BYTES, CALLER
 from gateway.transport.door import Door
 from gateway.transport.strangers import Tongue
 from gateway.transport.tls import HttpsDoor
+from gateway.transport.unsent import Answer, Unsent
 
 MAX_HEAD_BYTES = 128 * 1024
 MAX_CONNECTIONS = 4096
@@ -64,13 +69,18 @@ def address_of(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+# By server the connections without a request on which nobody was let in yet, the one that has been so for longest first.
+_strangers: WeakKeyDictionary[ServerState, OrderedDict[BoundedProtocol, None]] = WeakKeyDictionary()
+_unsent: Unsent[BoundedProtocol] = Unsent()
+
+
 class _TooMuchError(Exception):
     """Makes the parser call a request bad."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol with limits: on the bytes of a request's head, on the time that it takes to arrive, and on how
-    many connections there are.
+    """uvicorn's HTTP protocol with limits: on the bytes of a request's head, on the time that it takes to arrive, on answers
+    that are not taken, and on how many connections there are. Of too many, those go first on which nobody was let in.
 
     A request that offers another protocol is answered without it, and its connection then closed: the parser reads no more
     from it. With a body, which the parser would leave unread, it is refused.
@@ -84,12 +94,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._strangers = _strangers.setdefault(self.server_state, OrderedDict())
         if len(self.connections) > MAX_CONNECTIONS:
-            self._cut(f"more than {MAX_CONNECTIONS} are open")
-        else:
-            self._expect_head()
+            victim = next(iter(self._strangers), self)
+            self._strangers.pop(victim, None)
+            victim.cut(f"more than {MAX_CONNECTIONS} are open")
+            if victim is self:
+                return
+        self._strangers[self] = None
+        self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._strangers.pop(self, None)
+        _unsent.end(self)
         self._stop_timer()
         self._hang_up()
         super().connection_lost(exc)
@@ -109,6 +126,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head_bytes = None
         self._stop_timer()
+        self._strangers.pop(self, None)
         upgrades = self.parser.should_upgrade()
         if upgrades and (self.parser.get_method() == b"CONNECT" or any(name in _BODY for name, _ in self.headers)):
             raise _TooMuchError("a body with an upgrade")
@@ -137,6 +155,25 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_bytes is not None or self.cycle is None or self.cycle.response_complete:
             self._expect_head()
 
+    def on_response_complete(self) -> None:
+        if not self.flow.write_paused:
+            _unsent.end(self)
+        if not any(CALLER in cycle.scope for cycle in self._cycles()):
+            self._strangers[self] = None
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        sent = (c.scope for c in self._cycles() if ANSWER_BYTES in c.scope and not c.response_complete)
+        scope: dict[str, Any] = dict(next(sent, {}))
+        _unsent.begin(self, Answer(scope.get(CALLER, ""), scope.get(ANSWER_BYTES, 0), self.loop.time()))
+        self.loop.call_soon(cut_unsent)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self.cycle is None or self.cycle.response_complete:
+            _unsent.end(self)
+
     def send_400_response(self, msg: str) -> None:
         super().send_400_response(msg)
         self._hang_up()
@@ -161,9 +198,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _hang_up(self) -> None:
         """Requests that are still being answered have nobody to write to; of those in a row the parser knows the last."""
-        for cycle in (*self._unanswered, self.cycle):
-            if cycle is not None:
-                cycle.disconnected = True
+        for cycle in self._cycles():
+            cycle.disconnected = True
+
+    def _cycles(self) -> list[RequestResponseCycle]:
+        """Requests that were not all answered when the last one began, and the last one."""
+        return [cycle for cycle in (*self._unanswered, self.cycle) if cycle is not None]
 
     def _charge(self, size: int) -> None:
         """Count bytes of a head. What this raises within the parser is a bad request."""
@@ -176,14 +216,15 @@ class BoundedProtocol(HttpToolsProtocol):
         """A request has to be there by a certain time."""
         if self._head_timer is None:
             reason = f"no request came within {HEAD_SECONDS:g} seconds"
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._cut, reason)
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self.cut, reason)
 
     def _stop_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _cut(self, reason: str) -> None:
+    def cut(self, reason: str) -> None:
+        """End the connection at once."""
         peer = f"{self.client[0]}:{self.client[1]}" if self.client else None
         held = _CUTS.ask()
         if held is not None:
@@ -192,6 +233,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _unsupported_upgrade_warning(self) -> None:
         """Nothing: the request was answered or refused."""
+
+
+def cut_unsent() -> None:
+    """Cut the connections whose answers hold too much memory."""
+    for each in _unsent.overdue(asyncio.get_running_loop().time()):
+        each.cut("its answer was not taken")
 
 
 class _Forward(logging.Handler):
@@ -334,3 +381,4 @@ async def _measure_lag() -> None:
         due = loop.time() + _LAG_SECONDS
         await asyncio.sleep(_LAG_SECONDS)
         gauge("event_loop_lag_seconds", max(0.0, loop.time() - due))
+        cut_unsent()

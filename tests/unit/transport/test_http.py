@@ -25,8 +25,10 @@ from gateway.protocol.handler import VERBS, ThriftHandler, may_wait
 from gateway.sqltypes import BIGINT, INT, STRING, StructField, decimal
 from gateway.sqltypes import struct as struct_of
 from gateway.thrift_gen.TCLIService import ttypes
+from gateway.transport import server as server_module
 from gateway.transport.http import HttpApp, Probes, is_thrift_path
-from gateway.transport.server import HttpServer, bind
+from gateway.transport.server import BoundedProtocol, HttpServer, bind
+from gateway.transport.unsent import Unsent
 from tests.unit.protocol.fake import FakeService, Script
 
 PATH = "/sql/1.0/warehouses/test"
@@ -452,7 +454,7 @@ def test_more_connections_than_the_limit_are_cut(
     server: HttpServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("gateway.transport.server.MAX_CONNECTIONS", len(server._server.server_state.connections) + 2)
-    request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    request = post(OPEN)
     with Raw(server) as first, Raw(server) as second:
         for raw in (first, second):
             raw.send(request)
@@ -761,3 +763,64 @@ def test_room_is_given_in_order_and_back(roomy: HttpServer) -> None:
             raw.send(b"x" * 30_000)
             assert raw.answer()[2] == b"ann:100000"
         assert [a.result(10)[2] for a in answers] == [b"ann:90000"] * 8
+
+
+# ------------------------------------------------------------------------------------- connections and answers in excess
+
+
+def closed(raw: Raw) -> bool:
+    """Whether the server has closed a connection on which nothing was sent."""
+    raw.socket.settimeout(0.05)
+    try:
+        return raw.socket.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def test_too_many_connections_cost_strangers_theirs(guarded: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 10)
+    friend = Raw(guarded)
+    friend.send(post(OPEN, PATH, "Authorization: Bearer secret-token"))
+    assert friend.answer()[0] == 200
+    strangers = [Raw(guarded) for _ in range(9)]
+    for raw in strangers[:3]:  # these move behind those that say nothing
+        raw.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert raw.answer()[0] == 200
+    more = [Raw(guarded) for _ in range(7)]
+    time.sleep(0.2)
+    assert [closed(raw) for raw in strangers] == [True, False, False] + [True] * 6
+    more[-1].socket.settimeout(10)
+    for raw in (friend, more[-1]):
+        raw.socket.settimeout(10)
+        raw.send(post(OPEN, PATH, "Authorization: Bearer secret-token"))
+        assert raw.answer()[0] == 200
+    for raw in (friend, *strangers, *more):
+        raw.socket.close()
+
+
+def test_answers_that_are_not_taken_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    unsent: Unsent[BoundedProtocol] = Unsent(40 << 20)
+    monkeypatch.setattr(server_module, "_unsent", unsent)
+    parts = [b"x" * (4 << 20)] * 2
+    app = HttpApp(lambda body, identity, client: parts, AllowAll(), Probes(lambda: None, lambda: b""), threads=4)
+    server = HttpServer(app, "127.0.0.1", 0)
+    server.start()
+    try:
+        slow = []
+        for _ in range(20):  # of 8 MiB each; 10 are twice a share
+            raw = Raw(server)
+            raw.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.send(post(b"x", PATH, as_user("mallory")))
+            slow.append(raw)
+        time.sleep(0.5)
+        assert unsent._held["mallory"] <= 80 << 20
+        assert len(ask(server, post(b"x", PATH, as_user("ann")))[2]) == 8 << 20
+        for raw in slow:
+            raw.socket.close()
+        time.sleep(0.5)
+        assert not unsent._held
+    finally:
+        server.stop(1.0)
+        app.close()
