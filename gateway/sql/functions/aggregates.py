@@ -389,12 +389,7 @@ def _bind_listagg(function: Function, site: Site) -> Expr:
         args = (*args, bound.null(BINARY if binary else STRING))
     args = (args[0], folded(args[1]))
     if not isinstance(args[1], Lit):
-        raise UserError(
-            "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
-            f'Cannot resolve "{site.shown}" due to data type mismatch: the input delimiter should be a foldable '
-            f'expression of type "{args[1].type.sql}".',
-            span=site.span_of(1),
-        )
+        raise site.not_constant(1, "delimiter", f' of type "{args[1].type.sql}"')
     return make(function, site, args, args[0].type, True)
 
 

@@ -135,12 +135,7 @@ def _shares(site: Site, index: int) -> tuple[tuple[float, ...], bool]:
     for item in items:
         item = folded(item)
         if not isinstance(item, Lit):
-            raise UserError(
-                "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
-                f'Cannot resolve "{site.shown}" due to data type mismatch: the input percentage should be a foldable '
-                "expression.",
-                span=site.span_of(index),
-            )
+            raise site.not_constant(index, "percentage")
         if not isinstance(item.value, (int, float, Decimal)) or isinstance(item.value, bool):
             if item.value is None:
                 raise UserError(

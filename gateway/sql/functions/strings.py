@@ -28,7 +28,7 @@ from gateway.sql.functions.lowerings import (
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, param
 from gateway.sql.typed.coerce import coerced, least_common_of, least_common_type
-from gateway.sql.typed.nodes import Call, Expr, Lit
+from gateway.sql.typed.nodes import Call, Col, Expr, Lit
 from gateway.sql.typed.walk import has_columns
 from gateway.sqltypes import BIGINT, BINARY, BOOLEAN, INT, STRING, VOID, ArrayType, DataType, is_nested
 
@@ -256,9 +256,8 @@ def _position(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     rest = bound.fn("substr", STRING, source, wide)
     found = bound.fn("strpos", INT, rest, needle)
     shifted = bound.op("-", INT, bound.op("+", INT, found, start), integer(1))
-    return bound.case(
+    result: Expr = bound.case(
         INT,
-        (bound.is_null(start), integer(0)),  # one after the other, as Spark evaluates them
         (bound.is_null(needle), bound.null(INT)),
         (bound.is_null(source), bound.null(INT)),
         (less_than(start, integer(1)), integer(0)),
@@ -266,6 +265,11 @@ def _position(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
         (equals(found, integer(0)), integer(0)),
         otherwise=engine_cast(shifted, INT),
     )
+    # Spark evaluates the start and the part, in this order, even where the text is NULL.
+    seen = [a for a in (start, needle) if not isinstance(a, (Lit, Col))]
+    if seen:
+        result = bound.udf("last", INT, *seen, result)
+    return bound.case(INT, (bound.is_null(start), integer(0)), otherwise=result)
 
 
 def _instr(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -375,12 +379,7 @@ def _bind_mask(function: Function, site: Site) -> Expr:
     for i, given in enumerate(args[1:], 1):
         arg = folded(given)
         if not isinstance(arg, Lit):
-            raise UserError(
-                "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
-                f'Cannot resolve "{site.shown}" due to data type mismatch: the input of parameter {i + 1} should be a '
-                "foldable expression.",
-                span=site.span_of(i),
-            )
+            raise site.not_constant(i, f"of parameter {i + 1}")
         if arg.value is not None and len(arg.value) != 1:
             raise UserError(
                 "DATATYPE_MISMATCH.INPUT_SIZE_NOT_ONE",

@@ -27,13 +27,17 @@ _FORWARD = frozenset((
     "regexp_extract", "regexp_extract_all", "regexp_instr", "regexp_replace", "regexp_substr", "repeat", "replace", "right",
     "sequence", "sha2", "shiftleft", "shiftright", "shiftrightunsigned", "slice", "split", "split_part", "startswith",
     "str_to_map", "substr", "substring", "substring_index", "timestampadd", "timestampdiff", "to_date", "to_timestamp",
-    "to_utc_timestamp", "translate", "try_add", "try_element_at", "try_multiply", "try_subtract", "try_to_timestamp",
-    "unix_timestamp", "width_bucket",
+    "to_timestamp_ltz", "to_timestamp_ntz", "to_unix_timestamp", "to_utc_timestamp", "translate", "try_add", "try_element_at",
+    "try_make_timestamp", "try_make_timestamp_ltz", "try_make_timestamp_ntz", "try_multiply", "try_subtract", "try_to_date",
+    "try_to_timestamp", "unix_timestamp", "width_bucket",
 ))
 # A divisor before what is divided, a count before what is repeated; trim(characters FROM text) begins with the text.
 _BACKWARD = frozenset((
     "/", "%", "div", "pmod", "try_divide", "try_mod", "trunc", "array_repeat", "trim", "ltrim", "rtrim",
 ))
+
+# Only a NULL in the first operand spares the others.
+_BY_FIRST = frozenset(("format_string", "printf"))
 
 # Their result is NULL only where an operand is: to know one, it is enough to know what they are made of.
 _NULL_BY_OPERAND = frozenset((
@@ -51,9 +55,15 @@ _ONCE = frozenset((
 # fmt: on
 
 
-def operands(call: Call) -> Sequence[int]:
-    """The operands in Spark's order, each evaluated only where none before it is NULL; empty if all are evaluated anyway."""
+def operands(call: Call, raising: Sequence[int]) -> Sequence[int]:
+    """The operands in Spark's order, each evaluated only where none before it is NULL; empty if all are evaluated anyway.
+
+    Args:
+        raising: those that may raise; of the others nobody sees whether they are evaluated.
+    """
     fn, args = call.fn, call.args
+    if fn in _BY_FIRST:
+        return (0, *(k for k in raising[-1:] if k))
     if fn in _FORWARD or (fn == "concat" and isinstance(call.type, ArrayType)):
         return range(len(args))
     if fn in _BACKWARD:

@@ -236,8 +236,9 @@ class Lowering:
 
     def _spared(self, call: Call, args: tuple[Expr, ...], result: Expr) -> Expr:
         """`result`, computed only where no operand before the last raising one is NULL: Spark would not evaluate that one."""
-        order = operands(call)
-        last = max((k for k in range(1, len(order)) if self.raises(args[order[k]])), default=0)
+        raising = [k for k, a in enumerate(args) if self.raises(a)]
+        order = operands(call, raising)
+        last = max((k for k in range(1, len(order)) if order[k] in raising), default=0)
         guards: dict[int, Expr] = {}
         for place in order[:last]:
             known = self._known(call.args[place], args[place])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from gateway.errors import Span, UnsupportedError, UserError
+from gateway.errors import GatewayError, Span, UnsupportedError, UserError
 from gateway.sql.typed.coerce import Accepts, coerced, implicit_type, least_common_of
 from gateway.sql.typed.nodes import Agg, Call, Expr, Lambda, Lit, SortKey
 from gateway.sql.typed.walk import has_columns
@@ -116,16 +116,20 @@ class Site:
         arg = self.args[index]
         if isinstance(arg, Lit):
             return arg.value
-        if not has_columns(arg):
-            raise UnsupportedError(
+        raise self.not_constant(index, f"of parameter {index + 1}")
+
+    def not_constant(self, index: int, what: str, of_type: str = "") -> GatewayError:
+        """NON_FOLDABLE_INPUT for an argument that has columns; what Spark would fold, and we cannot, is refused."""
+        if not has_columns(self.args[index]):
+            return UnsupportedError(
                 "UNSUPPORTED_FEATURE",
                 f"An expression as parameter {index + 1} of `{self.shown}`, which must be constant, is not supported.",
                 span=self.span_of(index),
             )
-        raise UserError(
+        return UserError(
             "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
-            f'Cannot resolve "{self.shown}" due to data type mismatch: the input of parameter {index + 1} should be a '
-            "foldable expression.",
+            f'Cannot resolve "{self.shown}" due to data type mismatch: the input {what} should be a foldable '
+            f"expression{of_type}.",
             span=self.span_of(index),
         )
 

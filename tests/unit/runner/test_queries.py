@@ -35,6 +35,9 @@ REFUSED: dict[str, str] = {
     "SELECT s.* EXCEPT (b) FROM VALUES (named_struct('a', 1, 'b', 2)) AS t(s)": "EXCEPT of a struct's fields",
     "SELECT CURRENT_PATH": "`current_path`",
     "SELECT lag(v, 1 + 1) OVER (ORDER BY v) FROM VALUES (1),(2) AS t(v)": "parameter 2 of `lag`",
+    "SELECT mask('a', 'Q', array_max(array('a', 'b')), 'd')": "parameter 3 of `mask`, which must be constant",
+    "SELECT listagg(c, array_max(array(',', '+'))) FROM VALUES ('a') AS t(c)": "parameter 2 of `listagg`",
+    "SELECT percentile(c, array_max(array(0.5, 0.1))) FROM VALUES (1) AS t(c)": "parameter 2 of `percentile`",
     # Spark can't resolve the first two and answers the third with the windows of the rows that are left
     "SELECT explode(array(1, 2)) AS x HAVING x > 1 ORDER BY x": "ORDER BY beside a generator and HAVING",
     "SELECT a, explode(array(1)) AS x FROM VALUES (1) AS t(a) GROUP BY ROLLUP (a) HAVING a IS NULL": "grouping sets",

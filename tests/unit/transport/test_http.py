@@ -804,7 +804,9 @@ def test_answers_that_are_not_taken_are_cut(monkeypatch: pytest.MonkeyPatch) -> 
     unsent: Unsent[BoundedProtocol] = Unsent(40 << 20)
     monkeypatch.setattr(server_module, "_unsent", unsent)
     parts = [b"x" * (4 << 20)] * 2
-    app = HttpApp(lambda body, identity, client, origin: parts, AllowAll(), Probes(lambda: None, lambda: b""), threads=4)
+    app = HttpApp(
+        lambda body, identity, client, origin: parts, AllowAll(), Probes(lambda: None, lambda: b""), threads=4
+    )
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()
     try:
