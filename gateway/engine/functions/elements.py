@@ -106,11 +106,11 @@ def array_element_at(spec: UdfSpec) -> Kernel:
         if ((at == -(2**31)) & ~void).any():
             # releases of Spark disagree: NULL, an overflow
             raise RowError("UNSUPPORTED_FEATURE", "The index -2147483648 is not supported.")
-        # Spark looks at the bounds first
-        if not is_try and outside.any():
-            row = int(np.argmax(outside))
+        bad = zero if is_try else zero | outside
+        row = int(np.argmax(bad)) if bad.any() else -1  # the first one is told
+        if row >= 0 and outside[row]:
             raise _index_error("INVALID_ARRAY_INDEX_IN_ELEMENT_AT", int(at[row]), int(lists.lengths[row]))
-        if zero.any():
+        if row >= 0:
             raise RowError(
                 "INVALID_INDEX_OF_ZERO",
                 "The index 0 is invalid. An index shall be either < 0 or > 0 (the first element has index 1).",

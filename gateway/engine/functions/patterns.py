@@ -38,6 +38,7 @@ _QUARTERS = ("1st quarter", "2nd quarter", "3rd quarter", "4th quarter")
 _MOST = {"F": 1, "y": 6, "M": 4, "L": 4, "d": 2, "D": 3, "E": 4, "a": 1, "h": 2, "H": 2, "k": 2, "K": 2, "m": 2, "s": 2, "S": 9,
          "q": 4, "Q": 4, "G": 4, "V": 2, "O": 4, "X": 5, "x": 5, "Z": 5, "z": 4}  # fmt: skip
 _WEEK_BASED = "YWwuec"
+_ILLEGAL = "ABnNp"
 _CONFIG = "spark.sql.legacy.timeParserPolicy"
 
 Token = tuple[str, int]  # a letter and how often it stands there; ("", 0) never occurs
@@ -71,6 +72,7 @@ def _unrecognized(pattern: str) -> RowError:
 @lru_cache(maxsize=256)
 def parts_of(pattern: str) -> tuple[Part, ...]:
     """The pattern as literals and (letter, count) pairs; letters that Spark refuses raise its errors."""
+    _check_letters(pattern)
     parts: list[Part] = []
     at = 0
     while at < len(pattern):
@@ -79,7 +81,7 @@ def parts_of(pattern: str) -> tuple[Part, ...]:
             end, text = at + 1, ""
             while True:
                 if end >= len(pattern):
-                    raise _unrecognized(pattern)
+                    raise _invalid(pattern, "WITH_SUGGESTION", _GUIDE)
                 if pattern[end] == "'":
                     if pattern[end + 1 : end + 2] != "'":
                         break
@@ -104,20 +106,31 @@ def parts_of(pattern: str) -> tuple[Part, ...]:
     return tuple(parts)
 
 
+def _check_letters(pattern: str) -> None:
+    """The letters that Spark looks for between quotes before it reads the pattern."""
+    parts = pattern.split("'")[::2]
+    if "[" in "".join(parts):  # Spark tells of these otherwise; they are refused
+        return
+    for part in parts:
+        for letter in part:
+            if letter in _WEEK_BASED:
+                raise RowError(
+                    "INCONSISTENT_BEHAVIOR_CROSS_VERSION.DATETIME_WEEK_BASED_PATTERN",
+                    "You may get a different result due to the upgrading to Spark >= 3.0: All week-based patterns are "
+                    f"unsupported since Spark 3.0, detected week-based character: {letter}. Please use the SQL function "
+                    "EXTRACT instead.",
+                )
+        for letter in part:
+            if letter in _ILLEGAL:
+                raise _invalid(
+                    pattern,
+                    "ILLEGAL_CHARACTER",
+                    f"Illegal pattern character found in datetime pattern: {letter}. Please provide legal character.",
+                )
+
+
 def _checked(letter: str, count: int, pattern: str) -> Token:
-    if letter in _WEEK_BASED:
-        raise RowError(
-            "INCONSISTENT_BEHAVIOR_CROSS_VERSION.DATETIME_WEEK_BASED_PATTERN",
-            "You may get a different result due to the upgrading to Spark >= 3.0: All week-based patterns are unsupported "
-            f"since Spark 3.0, detected week-based character: {letter}. Please use the SQL function EXTRACT instead.",
-        )
     most = _MOST.get(letter)
-    if letter in "ABnNp":
-        raise _invalid(
-            pattern,
-            "ILLEGAL_CHARACTER",
-            f"Illegal pattern character found in datetime pattern: {letter}. Please provide legal character.",
-        )
     if letter == "F" and count > 1:
         raise _unrecognized(pattern)
     if most is None or (letter == "V" and count != 2) or (letter == "O" and count not in (1, 4)):

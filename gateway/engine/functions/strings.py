@@ -80,8 +80,16 @@ def sql_substring(value: Any, position: int, length: int) -> Any:
 
 @scalar("binary_substring")
 def binary_substring(value: bytes, position: int, length: int) -> bytes:
-    """substring on bytes."""
-    return bytes(sql_substring(value, position, length))
+    """substring on bytes, with Java's int overflow at the ends: Arrays.copyOfRange then fills up with zeros."""
+    count = len(value)
+    start = position - 1 if position > 0 else (count + position if position < 0 else 0)
+    end = count if _wrapped(count - start) < length else _wrapped(start + length)
+    start = max(start, 0)
+    if position > count or start >= end:
+        return b""
+    if end - count > MAX_PADDED:
+        raise RowError("RESOURCE_EXHAUSTED", f"A value is padded to more than {MAX_PADDED} bytes.")
+    return value[start:end].ljust(end - start, b"\0")
 
 
 @scalar("binary_lpad")
@@ -109,8 +117,9 @@ def _fill(value: bytes, length: int, pad: bytes) -> bytes:
 def overlay(value: Any, piece: Any, position: int, length: int) -> Any:
     """overlay(input PLACING piece FROM position FOR length) with Java's int overflow at the ends."""
     covered = length if length >= 0 else len(piece)
-    head = sql_substring(value, 1, _wrapped(position - 1))
-    return head + piece + sql_substring(value, _wrapped(position + covered), _INT_MAX)
+    cut = binary_substring if isinstance(value, bytes) else sql_substring
+    head = cut(value, 1, _wrapped(position - 1))
+    return head + piece + cut(value, _wrapped(position + covered), _INT_MAX)
 
 
 def _wrapped(value: int) -> int:
