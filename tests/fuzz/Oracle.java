@@ -99,6 +99,7 @@ public final class Oracle {
 
     private static void failure(Throwable error, StringBuilder out) {
         String condition = null;
+        String state = null;
         String message = String.valueOf(error.getMessage()).trim();
         Throwable cause = error;
         for (int i = 0; i < LONGEST_CHAIN && cause != null; i++, cause = cause.getCause()) {
@@ -108,6 +109,7 @@ public final class Oracle {
             }
             if (condition == null && cause instanceof SparkThrowable && ((SparkThrowable) cause).getCondition() != null) {
                 condition = ((SparkThrowable) cause).getCondition();
+                state = ((SparkThrowable) cause).getSqlState();
                 message = String.valueOf(cause.getMessage()).trim();
             }
         }
@@ -116,6 +118,8 @@ public final class Oracle {
         }
         out.append("{\"condition\":");
         quoted(condition == null ? "INTERNAL_ERROR" : condition, out);
+        out.append(",\"sqlstate\":");
+        quoted(state == null ? "" : state, out);
         out.append(",\"message\":");
         quoted((condition == null ? error.toString() : message).split("\n")[0], out);
         out.append("}");

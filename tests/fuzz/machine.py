@@ -181,7 +181,7 @@ def probe(one: Case, spark: Outcome, oracle: Engine) -> dict[str, Any] | None:
         return None
     sql = one.statements[0]
     if spark.kind != "answer":
-        return {"sql": sql, "condition": spark.condition}
+        return {"sql": sql, "condition": spark.condition, "sqlstate": spark.sqlstate}
     names = [f"c{i}" for i in range(len(spark.columns))]
     texts = ", ".join(f"CAST({n} AS STRING)" for n in names)
     shown = oracle.ask(case(one.kind, query(f"SELECT {texts} FROM ({sql}) AS q({', '.join(names)})")))

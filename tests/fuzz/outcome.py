@@ -17,6 +17,7 @@ class Outcome:
     rows: list[list[Any]] = field(default_factory=list)
     condition: str = ""
     message: str = ""
+    sqlstate: str = ""
 
     def __str__(self) -> str:
         if self.kind != "answer":

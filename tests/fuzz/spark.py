@@ -99,7 +99,7 @@ def _session(root: Any, settings: dict[str, str]) -> Any:
 
 def _outcome(told: dict[str, Any]) -> Outcome:
     if "condition" in told:
-        return Outcome("error", condition=told["condition"], message=told["message"])
+        return Outcome("error", condition=told["condition"], message=told["message"], sqlstate=told["sqlstate"])
     try:
         schema = struct_of(parse_schema(told["schema"]))
     except GatewayError as error:  # a type that the gateway has none for
