@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 
 import pytest
+from databricks.sql.exc import Error
 
 from tests.live.spark import Sql
 from tests.unit.runner.commands.test_assignment import DATA
@@ -32,7 +33,7 @@ def pairs() -> list[dict[str, str]]:
 def outcome(sql: Sql, text: str) -> str:
     try:
         sql.auto(text)
-    except Exception as error:  # noqa: BLE001 - what the driver raises is told
+    except Error as error:
         found = re.search(r"\[([A-Z0-9_.]+)\]", str(error))
         return found[1] if found else str(error)
     return "ok"

@@ -317,7 +317,7 @@ def _writer(t: DataType, zone_name: str) -> Callable[[Any], str]:
     if is_integral(t):
         return str
     if isinstance(t, DecimalType):
-        return lambda v: f"{v:f}"
+        return str  # as BigDecimal's text: with an exponent where more than five zeros stand behind the point
     if t.name in ("DOUBLE", "FLOAT"):
         text = java_double if t.name == "DOUBLE" else java_float
         return lambda v: text(v) if math.isfinite(v) else quoted(text(v))

@@ -13,7 +13,7 @@ from gateway.sql.bind.generated import Generators
 from gateway.sql.bind.relations import Relations
 from gateway.sql.bind.scope import Scope
 from gateway.sql.read.tree import span_of
-from gateway.sql.typed.catalogue import is_generator
+from gateway.sql.typed.catalogue import is_generator, is_steady
 from gateway.sql.typed.nodes import Agg, Call, Col, Expr, Lit, Window
 from gateway.sql.typed.walk import children
 
@@ -61,9 +61,12 @@ class SelectItems:
                     if name in scope.lateral:
                         scope.ambiguous_lateral.add(name)
                     scope.lateral[name] = item.expr
+                    if not is_steady(item.expr, self.binder.catalogue):
+                        scope.unsteady_lateral.add(name)
             items += found
         scope.lateral = {}
         scope.ambiguous_lateral = set()
+        scope.unsteady_lateral = set()
         return items
 
     def _refuse_generated(self, tree: Node, error: UserError) -> None:

@@ -75,6 +75,7 @@ class Scope:
     outer_refs: dict[int, Col] = field(default_factory=dict)
     lateral: dict[str, Expr] = field(default_factory=dict)  # earlier select items by alias
     ambiguous_lateral: set[str] = field(default_factory=set)
+    unsteady_lateral: set[str] = field(default_factory=set)  # of items that differ from call to call
     overrides: dict[str, Expr] = field(default_factory=dict)  # output aliases that win (QUALIFY)
     fallbacks: dict[str, Expr] = field(default_factory=dict)  # output aliases that lose (GROUP BY)
     lambdas: dict[str, Expr] = field(default_factory=dict)
@@ -140,6 +141,8 @@ class Scope:
                         f"Lateral column alias `{parts[0]}` is ambiguous and has several matches.",
                         span=span,
                     )
+                if aliases is self.lateral and name in self.unsteady_lateral:
+                    raise unsupported(f"`{parts[0]}`, an alias of what differs from call to call,", span)
                 return fields_of(aliases[name], parts[1:], span)
         if self.parent is not None:
             outer = self.parent.resolve(parts, span)

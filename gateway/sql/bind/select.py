@@ -21,7 +21,7 @@ from gateway.sql.bind.sorting import sort_key
 from gateway.sql.functions.operators import has_map
 from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.tree import span_of
-from gateway.sql.typed.catalogue import is_generator
+from gateway.sql.typed.catalogue import is_generator, is_steady
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import (
     Agg,
@@ -266,6 +266,7 @@ class SelectBinder:
                 found = self.expressions.condition(having.this, scope, "HAVING")
                 lost = outputs.lost(found, keys) - outputs.retried
                 if not lost:
+                    self._refuse_unsteady(found, [i.expr for i in items if key(i.expr) not in keys], having)
                     return found
                 outputs.retried |= lost
         finally:
@@ -295,9 +296,17 @@ class SelectBinder:
         """An expression of HAVING, QUALIFY or ORDER BY: output names win over input columns."""
         scope.overrides = aliases
         try:
-            return self.expressions.condition(tree, scope, clause) if clause else self.expressions.bind(tree, scope)
+            found = self.expressions.condition(tree, scope, clause) if clause else self.expressions.bind(tree, scope)
         finally:
             scope.overrides = {}
+        self._refuse_unsteady(found, list(aliases.values()), tree)
+        return found
+
+    def _refuse_unsteady(self, found: Expr, items: Sequence[Expr], node: Node) -> None:
+        """UnsupportedError for an item, named in another clause, that would be computed there once more, as another value."""
+        unsteady = {id(e) for e in items if not is_steady(e, self.binder.catalogue)}
+        if unsteady and any(id(part) in unsteady for part in nodes(found)):
+            raise unsupported("a name of what differs from call to call", span_of(node))
 
     @staticmethod
     def _refuse_shadowed(column: exp.Column, scope: Scope, aliases: dict[str, Expr]) -> None:

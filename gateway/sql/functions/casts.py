@@ -136,11 +136,11 @@ def _native(source: DataType, target: DataType, context: Context) -> bool | None
         if target in (DOUBLE, STRING, BOOLEAN) or (target == FLOAT and source in (TINYINT, SMALLINT)):
             return False
         if isinstance(target, DecimalType):
-            return not _holds(decimal_for(source), target)
+            return _rescaled(decimal_for(source), target)
         return None
     if isinstance(source, DecimalType):
         if isinstance(target, DecimalType):
-            return not _holds(source, target)
+            return _rescaled(source, target)
         if target == DOUBLE and source.precision <= 15:
             return False
         return None
@@ -155,6 +155,13 @@ def _native(source: DataType, target: DataType, context: Context) -> bool | None
     if source in (TIMESTAMP, TIMESTAMP_NTZ) and target == DATE:
         return False if source == TIMESTAMP_NTZ or instants.known_zone(context.time_zone) == instants.UTC else None
     return None
+
+
+def _rescaled(source: DecimalType, target: DecimalType) -> bool | None:
+    """Whether the engine's cast can fail; None where that may be the multiplication, of which it tells no condition."""
+    if source.precision - source.scale + target.scale > 38:
+        return None
+    return not _holds(source, target)
 
 
 def _holds(source: DecimalType, target: DecimalType) -> bool:

@@ -50,7 +50,8 @@ SURROUNDINGS: dict[str, tuple[DataType, Callable[[Context], Any]]] = {
 }
 
 ROWS: tuple[Function, ...] = (
-    *(_row(name, *found) for name, found in SURROUNDINGS.items()),
+    *(_row(name, *found) for name, found in SURROUNDINGS.items() if name != "curdate"),
+    _shown("curdate", "current_date", *SURROUNDINGS["curdate"]),
     _shown("current_database", "current_schema", STRING, lambda c: c.schema),
     Function("input_file_name", returns=STRING, nullable="never", deterministic=False),
 )

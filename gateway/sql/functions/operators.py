@@ -96,6 +96,9 @@ def bind_binary(symbol: str, left: Expr, right: Expr, span: Span | None, precisi
     return _arithmetic(symbol, left, right, span, precision_loss)
 
 
+_ORDERINGS = frozenset(("<", "<=", ">", ">="))
+
+
 def comparison(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
     """A comparison: both sides in their least common type."""
     common = comparable_type(left.type, right.type)
@@ -107,6 +110,8 @@ def comparison(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
         )
     decimals = _literals_as_decimals(left, right)
     args = (coerced(left, common), coerced(right, common))
+    if decimals and symbol in _ORDERINGS and isinstance(left, Lit) and isinstance(right, Lit):
+        return Call(BOOLEAN, False, symbol, args, span=span)  # which Spark makes one of integers
     nullable = symbol != "<=>" and _nullable(left, right, *decimals, *args)
     return Call(BOOLEAN, nullable, symbol, args, span=span)
 
@@ -201,7 +206,9 @@ def add_to_datetime(symbol: str, moment: Expr, amount: Expr, span: Span | None) 
         return Call(DATE, nullable, "date_add" if symbol == "+" else "date_sub", (moment, amount), span=span)
     if t == DATE and at == DAY:
         days = Call(INT, amount.nullable, "extractansiintervaldays", (amount,), span=span)
-        return Call(DATE, nullable, "date_add" if symbol == "+" else "date_sub", (moment, days), span=span)
+        if symbol == "-":
+            days = Call(INT, days.nullable, "negative", (days,), "-", span=span)
+        return Call(DATE, nullable, "date_add", (moment, days), span=span)
     if t == DATE and not at.is_year_month:
         moment, t = coerced(moment, TIMESTAMP), TIMESTAMP
     step = amount if symbol == "+" else Call(at, amount.nullable, "_interval_neg", (amount,), "-", span=span)

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from gateway.errors import UnsupportedError
+from gateway.errors import UnsupportedError, unsupported
 from gateway.instants import MICROS_PER_DAY
 from gateway.sql.functions.casts import fold_cast, lower_cast
 from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
 from gateway.sql.lowering.bounds import Bounds
 from gateway.sql.lowering.evaluation import filtered_first, is_shallow, null_by, operands
-from gateway.sql.typed.catalogue import BOUNDED, Catalogue, Context, Function
+from gateway.sql.typed.catalogue import BOUNDED, Catalogue, Context, Function, is_steady
 from gateway.sql.typed.nodes import (
     Agg,
     Bound,
@@ -60,6 +60,7 @@ from gateway.sqltypes import (
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _ONE = Lit(INT, False, 1)
 _ZERO = Lit(INT, False, 0)
+_TWICE = frozenset({"between", "nullif", "nullifzero", "decode"})  # look at their first operand more than once
 _GUARD = 60  # nodes of an operand that is written once more, as its own guard
 
 
@@ -174,6 +175,8 @@ class Lowering:
         return (replace(key, expr=checked), *keys[1:])
 
     def _call(self, call: Call) -> Expr:
+        if call.fn in _TWICE and not is_steady(call.args[0], self.catalogue):
+            raise unsupported(f"`{call.fn}` of what differs from call to call", call.span)
         if call.fn in ("and", "or", "between"):
             if call.fn == "between":
                 return self.connective("and", [self.lower(a) for a in call.args])

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from gateway.errors import unsupported
 from gateway.sql.lowering.correlation import Pulled, here, joined, mentions, numbered, over_nothing, reaches
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.catalogue import Catalogue
+from gateway.sql.typed.catalogue import Catalogue, is_steady
 from gateway.sql.typed.nodes import Call, Case, Col, Expr, Filter, Ids, Join, Limit, Lit, Project, Rel, Sort, Subquery
-from gateway.sql.typed.walk import conjuncts_of, expressions_of, inputs_of, is_global, nodes, rebuilt
+from gateway.sql.typed.walk import all_expressions, conjuncts_of, expressions_of, is_global, nodes, rebuilt
 from gateway.sqltypes import BOOLEAN, INT
 
 _FORM = "a LATERAL subquery of this form"
@@ -101,14 +101,8 @@ class _Laterals:
 
     def _check(self, rel: Rel) -> None:
         """Spark takes nothing that differs from call to call."""
-        stack = [rel]
-        while stack:
-            below = stack.pop()
-            stack += inputs_of(below)
-            for part in (n for e in expressions_of(below) for n in nodes(e)):
-                row = self._catalogue.get(part.fn) if isinstance(part, Call) else None
-                if row is not None and not row.deterministic:
-                    raise unsupported(f"`{row.name}` in a LATERAL subquery")
+        if not all(is_steady(e, self._catalogue) for e in all_expressions(rel)):
+            raise unsupported("a LATERAL subquery that differs from call to call")
 
     def _generated(self, join: Join, peeled: _Peeled) -> Rel:
         """The left side with the rows that a generator makes of each row."""

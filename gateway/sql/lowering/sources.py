@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from gateway.errors import unsupported
 from gateway.sql.lowering.blocks import ArraySource, Block, BlockWriter, ScanUse
 from gateway.sql.lowering.constant_rows import batch_of
 from gateway.sql.lowering.engine_text import quoted
 from gateway.sql.typed import nodes as b
+from gateway.sql.typed.catalogue import is_steady
+from gateway.sql.typed.walk import all_expressions
 
 
 def one_row(writer: BlockWriter, rel: b.OneRow) -> Block:
@@ -59,6 +62,8 @@ def cte_ref(writer: BlockWriter, rel: b.CteRef) -> Block:
         writer.envs = envs
         writer.cte_texts.append(f"{name} AS ({text})")
         writer.ctes[rel.cte.id] = name
+    elif not all(is_steady(e, writer.lowering.catalogue) for e in all_expressions(rel.cte.plan)):
+        raise unsupported("a common table expression that differs from call to call, used more than once,")
     alias = writer.alias("r")
     names = {}
     for column, source in zip(rel.columns, rel.cte.plan.columns, strict=True):

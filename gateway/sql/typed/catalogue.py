@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 from gateway.errors import GatewayError, Span, UnsupportedError, UserError
 from gateway.sql.typed.coerce import Accepts, coerced, implicit_type, least_common_of
 from gateway.sql.typed.nodes import Agg, Call, Expr, Lambda, Lit, SortKey
-from gateway.sql.typed.walk import has_columns
+from gateway.sql.typed.walk import has_columns, nodes
 from gateway.sqltypes import VOID, DataType
 
 #: In `Agg.data`: statistics say that no sum of the group's values can overflow.
@@ -295,6 +295,15 @@ def is_generator(expr: Expr, catalogue: Catalogue) -> TypeGuard[Call]:
         return False
     row = catalogue.get(expr.fn)
     return row is not None and row.kind == "generator"
+
+
+def is_steady(expr: Expr, catalogue: Catalogue) -> bool:
+    """Whether `expr` has the same value each time that it is computed for a row; subqueries' plans are not looked at."""
+    for part in nodes(expr):
+        row = catalogue.get(part.fn) if isinstance(part, Call) else None
+        if row is not None and not row.deterministic:
+            return False
+    return True
 
 
 def catalogue(*groups: Sequence[Function]) -> dict[str, Function]:

@@ -196,6 +196,24 @@ def expressions_of(rel: Rel) -> Sequence[Expr]:
     return rule(rel) if rule is not None else ()
 
 
+def all_expressions(rel: Rel) -> list[Expr]:
+    """The expressions of `rel` and of all relations below it, those of common table expressions and subqueries included."""
+    found: list[Expr] = []
+    stack, seen = [rel], set()
+    while stack:
+        below = stack.pop()
+        if id(below) in seen:
+            continue
+        seen.add(id(below))
+        own = expressions_of(below)
+        found += own
+        stack += inputs_of(below)
+        stack += [part.plan for e in own for part in nodes(e) if isinstance(part, Subquery)]
+        if isinstance(below, b.CteRef):
+            stack.append(below.cte.plan)
+    return found
+
+
 _EXPRESSIONS: dict[type, Callable[[Any], Sequence[Expr]]] = {
     b.Project: lambda rel: rel.exprs,
     b.Filter: lambda rel: (rel.condition,),

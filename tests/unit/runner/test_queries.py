@@ -27,6 +27,13 @@ REFUSED: dict[str, str] = {
     "SELECT window.start, count(*) FROM VALUES (TIMESTAMP'2024-01-01 00:00:10') AS t(ts) GROUP BY window(ts, '1 minute')": (
         "`window`"
     ),
+    # each name would be computed once more, as another value
+    "SELECT r = s AS e FROM (SELECT rand() AS r, r AS s)": "an alias of what differs from call to call",
+    "WITH a AS (SELECT uuid() AS u) SELECT (SELECT u FROM a) = (SELECT u FROM a)": "used more than once",
+    "SELECT rand() AS r, id FROM range(9) GROUP BY id HAVING r < 0.5": "a name of what differs from call to call",
+    "SELECT rand() AS r FROM range(9) QUALIFY r < row_number() OVER (ORDER BY id)": "a name of what differs",
+    "SELECT rand() BETWEEN 0 AND 1": "`between` of what differs from call to call",
+    "SELECT * FROM range(3) t, LATERAL (SELECT t.id + rand() AS r)": "a LATERAL subquery that differs",
     "SELECT (WITH u AS (SELECT id) SELECT 1) FROM range(1)": "a column of an enclosing query, inside a derived table",
     "SELECT col + 1 AS col2, explode(array(1, 2, 3)) AS col": "an item's name inside or beside a generator",
     "SELECT array(1, 2, 3) AS arr, explode(arr) AS col, count(*)": "an item's name inside or beside a generator",
