@@ -7,7 +7,7 @@ overlap takes the earlier offset, as in `java.time`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -94,10 +94,14 @@ def days_of(year: int, month: int, day: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A time zone: a region (`region` is its IANA name) or a fixed `offset` in microseconds east of UTC."""
+    """A time zone: a region (`region` is its IANA name) or a fixed `offset` in microseconds east of UTC.
+
+    `id` is what Java calls a fixed offset; offsets with different ids are equal.
+    """
 
     region: str | None
     offset: int = 0
+    id: str = field(default="UTC", compare=False)
 
     @property
     def arrow(self) -> str | None:
@@ -142,19 +146,25 @@ def _offset(text: str) -> int | None:
     return -total if text[0] == "-" else total
 
 
+def _offset_id(offset: int) -> str:
+    """An offset other than zero as Java writes it: ``+01:00``, ``-01:02:03``."""
+    seconds = abs(offset) // MICROS_PER_SECOND
+    text = f"{'-' if offset < 0 else '+'}{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
+    return f"{text}:{seconds % 60:02d}" if seconds % 60 else text
+
+
 @lru_cache(maxsize=512)
 def zone_of(name: str) -> Zone | None:
     """The zone of a Java zone id (region, short id, ``Z``, ``UTC+1``, ``+01:00`` …); None for an unknown one."""
     name = _SHORT_IDS.get(name, name)
     if name in ("Z", "UTC", "GMT", "UT", "Etc/UTC", "Etc/GMT"):
-        return UTC
-    if name[:1] in ("+", "-"):
-        offset = _offset(name)
-        return None if offset is None else Zone(None, offset)
-    for prefix in ("UTC", "GMT", "UT"):
+        return Zone(None, 0, name)
+    for prefix in ("", "UTC", "GMT", "UT"):
         if name.startswith(prefix) and name[len(prefix) : len(prefix) + 1] in ("+", "-"):
             offset = _offset(name[len(prefix) :])
-            return None if offset is None else Zone(None, offset)
+            if offset is None:
+                return None
+            return Zone(None, offset, prefix + _offset_id(offset) if offset else prefix or "Z")
     if len(name) < 2 or not name.isascii() or name.lower().startswith(("posix", "right", "local", "factory")):
         return None
     try:

@@ -18,6 +18,7 @@ from gateway.config.values import parse_bool, parse_int
 from gateway.errors import UnsupportedError, UserError
 
 TIMEZONE = "timezone"
+DEFAULT_ZONE = "Etc/UTC"  # what Databricks calls UTC
 ANSI_MODE = "ansi_mode"
 STATEMENT_TIMEOUT = "statement_timeout"
 USE_CACHED_RESULT = "use_cached_result"
@@ -73,75 +74,61 @@ def _text(text: str) -> str:
     return text
 
 
-# Java's short zone names with a fixed meaning (java.time.ZoneId.SHORT_IDS), as Spark resolves them.
-_SHORT_ZONES: Mapping[str, str] = {
-    "ACT": "Australia/Darwin",
-    "AET": "Australia/Sydney",
-    "AGT": "America/Argentina/Buenos_Aires",
-    "ART": "Africa/Cairo",
-    "AST": "America/Anchorage",
-    "BET": "America/Sao_Paulo",
-    "BST": "Asia/Dhaka",
-    "CAT": "Africa/Harare",
-    "CNT": "America/St_Johns",
-    "CST": "America/Chicago",
-    "CTT": "Asia/Shanghai",
-    "EAT": "Africa/Addis_Ababa",
-    "ECT": "Europe/Paris",
-    "IET": "America/Indiana/Indianapolis",
-    "IST": "Asia/Kolkata",
-    "JST": "Asia/Tokyo",
-    "MIT": "Pacific/Apia",
-    "NET": "Asia/Yerevan",
-    "NST": "Pacific/Auckland",
-    "PLT": "Asia/Karachi",
-    "PNT": "America/Phoenix",
-    "PRT": "America/Puerto_Rico",
-    "PST": "America/Los_Angeles",
-    "SST": "Pacific/Guadalcanal",
-    "VST": "Asia/Ho_Chi_Minh",
-    "EST": "-05:00",
-    "MST": "-07:00",
-    "HST": "-10:00",
-}
+# Java's short zone names (java.time.ZoneId.SHORT_IDS), which Spark takes.
+_SHORT_ZONES = frozenset(
+    {
+        *(
+            "ACT",
+            "AET",
+            "AGT",
+            "ART",
+            "AST",
+            "BET",
+            "BST",
+            "CAT",
+            "CNT",
+            "CST",
+            "CTT",
+            "EAT",
+            "ECT",
+            "EST",
+            "HST",
+            "IET",
+        ),
+        *("IST", "JST", "MIT", "MST", "NET", "NST", "PLT", "PNT", "PRT", "PST", "SST", "VST"),
+    }
+)
+_NOT_JAVAS = frozenset({"Factory", "localtime"})
 
 
-def _offset(text: str) -> str | None:
-    """`+h`, `+hh`, `+hhmm`, `+h:mm`, `+hh:mm[:ss]` as `+hh:mm[:ss]`; None if it is no offset within 18 hours."""
+def _is_offset(text: str) -> bool:
+    """Whether a text is `+h`, `+hh`, `+hhmm`, `+h:mm` or `+hh:mm[:ss]`, within 18 hours."""
     sign, digits = text[:1], text[1:]
     if sign not in ("+", "-"):
-        return None
+        return False
     parts = digits.split(":") if ":" in digits else [digits[i : i + 2] for i in range(0, len(digits), 2)]
     if not digits or not all(p.isascii() and p.isdigit() and len(p) <= 2 for p in parts) or len(parts) > 3:
-        return None
+        return False
     if ":" not in digits and len(digits) % 2 and len(digits) > 1:
-        return None
-    if any(len(p) != 2 for p in parts[2:]):
-        return None
+        return False
+    if len(parts) == 3 and any(len(p) != 2 for p in parts[1:]):
+        return False
     hours, minutes, seconds = (int(p) for p in [*parts, "0", "0"][:3])
-    if minutes > 59 or seconds > 59 or timedelta(hours=hours, minutes=minutes, seconds=seconds) > timedelta(hours=18):
-        return None
-    if not (hours or minutes or seconds):
-        return "UTC"
-    return f"{sign}{hours:02}:{minutes:02}" + (f":{seconds:02}" if seconds else "")
+    span = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    return minutes <= 59 and seconds <= 59 and span <= timedelta(hours=18)
 
 
 def normalise_zone(text: str) -> str:
-    """A zone id as Java spells it, in a form that zoneinfo and Arrow know: a region, `UTC`, or `+hh:mm`. ValueError."""
-    zone = text.strip()
+    """A zone id of Java's, as it is spelled: sessions tell it by its own name. ValueError for one that nobody knows."""
+    zone = name = text.strip()
     if zone in ("Z", "UTC", "GMT", "UT"):
-        return "UTC"
+        return name
     for prefix in ("UTC", "GMT", "UT"):
         if zone.startswith((prefix + "+", prefix + "-")):
             zone = zone[len(prefix) :]
             break
-    offset = _offset(zone)
-    if offset is not None:
-        return offset
-    if zone in _SHORT_ZONES:
-        return _SHORT_ZONES[zone]
-    if zone in zoneinfo.available_timezones():
-        return zone
+    if _is_offset(zone) or zone in _SHORT_ZONES or zone in zoneinfo.available_timezones() - _NOT_JAVAS:
+        return name
     raise ValueError(f"cannot resolve the given timezone '{text}'")
 
 
@@ -156,7 +143,7 @@ _sparks = partial(_fixed, on_spark=True)
 SESSION_SETTINGS: tuple[SessionSetting, ...] = (
     SessionSetting(
         TIMEZONE,
-        "UTC",
+        DEFAULT_ZONE,
         normalise_zone,
         "zone of timestamp texts and of current_date",
         ("spark.sql.session.timeZone", "time_zone"),

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import time
 
-from gateway.config.session import GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS, TIMEZONE
+from gateway.config.session import (
+    DEFAULT_ZONE,
+    GROUP_BY_ALIASES,
+    GROUP_BY_ORDINAL,
+    ORDER_BY_ORDINAL,
+    PRECISION_LOSS,
+    TIMEZONE,
+)
 from gateway.jobs import SessionState
 from gateway.sql.typed.catalogue import Clock, Context
 
@@ -13,7 +20,7 @@ _FLAGS = (GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS)
 
 def context_of(session: SessionState) -> Context:
     """The context of a statement that starts now."""
-    zone = session.settings.get(TIMEZONE) or "UTC"
+    zone = session.settings.get(TIMEZONE) or DEFAULT_ZONE
     return Context(
         Clock(time.time_ns() // 1000, zone),
         session.catalog,

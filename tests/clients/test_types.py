@@ -172,3 +172,15 @@ def test_session_time_zone(connect: Any) -> None:
         row = cursor.fetchone()
         assert row[0] == "UTC"
         assert row[1].astimezone(UTC) == dt.datetime(2024, 7, 1, 12, tzinfo=UTC)
+
+
+def test_the_zone_of_a_session_that_set_none(connect: Any) -> None:
+    """Named as Databricks names it, also in the types of Arrow results."""
+    with connect().cursor() as cursor:
+        cursor.execute(
+            "SELECT current_timezone() AS z, TIMESTAMP'2024-07-01 12:00:00' AS t, date_format(t, 'VV z') AS v"
+        )
+        table = cursor.fetchall_arrow()
+        assert table.column("z").to_pylist() == ["Etc/UTC"]
+        assert table.column("v").to_pylist() == ["Etc/UTC UTC"]
+        assert str(table.schema.field("t").type) == "timestamp[us, tz=Etc/UTC]"

@@ -227,7 +227,7 @@ class _Clock:
         if letter == "V":
             return pa.array([zone_text(self.zone)] * len(self.days), pa.string())
         if letter == "z":
-            if self.zone != UTC:
+            if self.zone != UTC or self.zone.id not in ("UTC", "Etc/UTC"):
                 raise _refused("z")
             return pa.array(["UTC" if count < 4 else "Coordinated Universal Time"] * len(self.days), pa.string())
         return self._offset(letter, count)
@@ -253,9 +253,7 @@ class _Clock:
 
 def zone_text(zone: Zone) -> str:
     """The zone's id as Java prints it."""
-    if zone.region is not None:
-        return zone.region
-    return "UTC" if zone.offset == 0 else offset_text(zone.offset // MICROS_PER_SECOND, "x", 5)
+    return zone.region if zone.region is not None else zone.id
 
 
 def offset_text(seconds: int, letter: str, count: int) -> str:

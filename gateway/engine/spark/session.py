@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gateway.config.session import DEFAULT_ZONE
 from gateway.engine.spark.masters import find, has_executors, is_local, reach
 from gateway.errors import ConfigError
 
@@ -74,7 +75,7 @@ def settings(
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.sql.warehouse.dir": f"file:{scratch / 'warehouse'}",
         "spark.local.dir": str(scratch / "local"),
-        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.session.timeZone": DEFAULT_ZONE,
         "spark.sql.shuffle.partitions": "4",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.scheduler.mode": "FAIR",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.config.session import (
+    DEFAULT_ZONE,
     SESSION_SETTINGS,
     find_setting,
     is_tuning,
@@ -95,7 +96,7 @@ def set_zone(command: c.SetTimeZone, job: Statement, env: Environment, runner: Q
         zone = f"{'-' if literal.value < 0 else '+'}{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
         zone += f":{seconds % 60:02d}" if seconds % 60 else ""
     else:
-        zone = command.zone if command.zone is not None else "UTC"
+        zone = command.zone if command.zone is not None else DEFAULT_ZONE
     known = normalise_setting(_ZONE_KEY, zone)
     assert known is not None
     return rows_of(

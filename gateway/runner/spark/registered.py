@@ -10,6 +10,7 @@ from typing import Any
 from gateway.catalog.base import Catalog, TableName
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.config.session import (
+    DEFAULT_ZONE,
     TIMEZONE,
     is_honoured,
 )
@@ -34,7 +35,7 @@ from gateway.sql.spark.respell import Head, Respelt, database
 from gateway.sql.typed.coerce import can_upcast, nullable_inside, plain
 from gateway.sqltypes import StructField, StructType, struct
 
-_DEFAULTS = {key: "UTC" if key == TIMEZONE else "true" for key in SPARK_SETTINGS}
+_DEFAULTS = {key: DEFAULT_ZONE if key == TIMEZONE else "true" for key in SPARK_SETTINGS}
 # (statement, catalog, schema, head, whether names are spelt out) -> the text that is kept, for Spark
 Respell = Callable[[Read, str, str, Head | None, bool], Respelt]
 

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from gateway.config.session import (
+    DEFAULT_ZONE,
     GROUP_BY_ALIASES,
     GROUP_BY_ORDINAL,
     ORDER_BY_ORDINAL,
@@ -54,7 +55,7 @@ def kept_settings(job: Statement) -> dict[str, str]:
 @contextlib.contextmanager
 def as_made(slot: SparkSessionSlot, job: Statement, view: TempView) -> Iterator[None]:
     """The settings that a view was made under, which Spark's views keep."""
-    zone = settings_of(job).get(SPARK_SETTINGS[TIMEZONE], "UTC")
+    zone = settings_of(job).get(SPARK_SETTINGS[TIMEZONE], DEFAULT_ZONE)
     current, made = honoured_by_spark(job.session.settings), dict(view.settings)
     changed = [key for key in sorted(current.keys() | made.keys()) if current.get(key) != made.get(key)]
     for key in changed:

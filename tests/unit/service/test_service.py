@@ -97,7 +97,7 @@ def refused(call: Callable[[], object], kind: type[GatewayError] = GatewayError)
 
 def test_a_session_starts_where_it_was_asked_to(house: House) -> None:
     info = house.open()
-    assert (info.catalog, info.schema, info.time_zone, info.protocol) == ("main", "default", "UTC", 0xA507)
+    assert (info.catalog, info.schema, info.time_zone, info.protocol) == ("main", "default", "Etc/UTC", 0xA507)
     info = house.open(catalog="SPARK", schema="no_such_schema")
     assert (info.catalog, info.schema) == ("main", "no_such_schema")
     info = house.open(settings={"use:database": "sales", "use:catalog": "samples"})
