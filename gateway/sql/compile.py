@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gateway.delta.predicates import Predicate
 from gateway.jobs import TempView
+from gateway.sql.bind.parameters import Given
 from gateway.sql.bind.relations import Tables
 from gateway.sql.bind.resolve import Binder, BoundQuery, Node
 from gateway.sql.functions import CATALOGUE
@@ -50,7 +51,7 @@ def bind(
     context: Context,
     tables: Tables,
     views: Mapping[str, TempView],
-    parameters: dict[int | str, Lit],
+    parameters: dict[int | str, Given],
 ) -> tuple[BoundQuery, Binder]:
     """The bound query; raises Spark's analysis errors."""
     binder = Binder(CATALOGUE, context, tables, views, parameters)

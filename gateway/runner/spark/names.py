@@ -16,11 +16,11 @@ from gateway.engine.base import Statement
 from gateway.errors import UserError, unsupported
 from gateway.runner import objects
 from gateway.runner.tables import StatementTables
+from gateway.sql.bind.parameters import Given
 from gateway.sql.functions.names import SPARK_NAMES
 from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.spark.respell import SPARK_CATALOG, Head, Mention, Naming, Respelt, database, names_back, respell
-from gateway.sql.typed.nodes import Lit
 
 _GLOB = frozenset("*?[]{}")
 
@@ -42,7 +42,7 @@ class Names:
         statement: Read,
         catalog: str,
         schema: str,
-        parameters: dict[int | str, Lit] | None = None,
+        parameters: dict[int | str, Given] | None = None,
         views: frozenset[str] = frozenset(),
         head: Head | None = None,
         pins: bool = True,

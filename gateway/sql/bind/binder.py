@@ -9,10 +9,11 @@ from sqlglot import exp
 
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql.bind.casts import cast_to
+from gateway.sql.bind.parameters import Given
 from gateway.sql.bind.scope import Scope
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context, is_generator
-from gateway.sql.typed.nodes import Call, Expr, Ids, Lit, Rel
+from gateway.sql.typed.nodes import Call, Expr, Ids, Rel
 from gateway.sqltypes import BOOLEAN, DataType
 
 Node = exp.Expr
@@ -43,7 +44,7 @@ class Expressions:
         context: Context,
         ids: Ids,
         queries: Queries,
-        parameters: dict[int | str, Lit],
+        parameters: dict[int | str, Given],
     ) -> None:
         self.rules = rules
         self.catalogue = catalogue

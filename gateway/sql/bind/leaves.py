@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from gateway.errors import UserError
+from gateway.errors import Span, UserError
 from gateway.sql.bind import literals
 from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.parameters import Given
 from gateway.sql.bind.scope import Scope
+from gateway.sql.bind.sites import called
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.nodes import Expr, Lit
 from gateway.sqltypes import BOOLEAN, STRING, VOID
@@ -40,8 +42,8 @@ def interval(binder: Expressions, node: Node, scope: Scope) -> Expr:
 def placeholder(binder: Expressions, node: Node, scope: Scope) -> Expr:
     span = span_of(node)
     key: int | str = node.this.lower() if node.this else (span.start if span else -1)
-    literal = binder.parameters.get(key)
-    if literal is None:
+    given = binder.parameters.get(key)
+    if given is None:
         name = node.this or "?"
         raise UserError(
             "UNBOUND_SQL_PARAMETER",
@@ -49,4 +51,11 @@ def placeholder(binder: Expressions, node: Node, scope: Scope) -> Expr:
             "either a SQL literal or collection constructor functions.",
             span=span,
         )
-    return literal
+    return _given(binder, given, span)
+
+
+def _given(binder: Expressions, given: Given, span: Span | None) -> Expr:
+    if isinstance(given, Lit):
+        return given
+    items = tuple(_given(binder, item, span) for item in given.items)
+    return called(binder, given.function, items, (span,) * len(items), span)

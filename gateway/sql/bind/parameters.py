@@ -1,8 +1,9 @@
-"""Bound parameters as literals: the text that a client sent, read as its declared type says."""
+"""Bound parameters as literals and collections of them: the text that a client sent, read as its declared type says."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 import numpy as np
@@ -17,22 +18,42 @@ from gateway.sql.typed.nodes import Lit
 from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, STRING, VOID, DecimalType, decimal
 
 
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """An ARRAY or MAP: a call of the function that makes it, whose items meet in a common type as they do there."""
+
+    function: str
+    items: tuple[Lit | Collection, ...]
+
+
+Given = Lit | Collection
+_MAKERS = {"ARRAY": "array", "MAP": "map"}
+
+
 def bound_parameters(
     markers: Sequence[Marker], parameters: Sequence[Parameter], context: Context
-) -> dict[int | str, Lit]:
-    """Literals by marker: named ones under their lower-cased name, ``?`` under its offset in the text.
+) -> dict[int | str, Given]:
+    """Values by marker: named ones under their lower-cased name, ``?`` under its offset in the text.
 
     Extra parameters are fine; a marker without one is reported where it is used.
     """
-    literals: dict[int | str, Lit] = {}
+    given: dict[int | str, Given] = {}
     positional = [p for p in parameters if not p.name]
     for parameter in parameters:
         if parameter.name:
-            literals[parameter.name.lower()] = literal_of(parameter, context)
+            given[parameter.name.lower()] = given_by(parameter, context)
     questions = [m for m in markers if m.name is None]
     for marker, parameter in zip(questions, positional, strict=False):
-        literals[marker.span.start] = literal_of(parameter, context)
-    return literals
+        given[marker.span.start] = given_by(parameter, context)
+    return given
+
+
+def given_by(parameter: Parameter, context: Context) -> Given:
+    """What a parameter stands for."""
+    maker = _MAKERS.get(parameter.type.strip().upper())
+    if maker is None or parameter.arguments is None:
+        return literal_of(parameter, context)
+    return Collection(maker, tuple(given_by(item, context) for item in parameter.arguments))
 
 
 def literal_of(parameter: Parameter, context: Context) -> Lit:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
@@ -84,9 +86,12 @@ def like_many(binder: Expressions, name: str, node: Node, patterns: Node, scope:
     """LIKE ANY and LIKE ALL, `negated` where NOT stands before LIKE."""
     every = isinstance(patterns, exp.All)
     terms = [_like(binder, name, node.this, p, None, node, scope) for p in patterns.this.expressions]
+    constants = all(isinstance(t, Call) and isinstance(t.args[1], Lit) for t in terms)
     if negated:
         terms = [Call(BOOLEAN, t.nullable, "not", (t,)) for t in terms]
     word = "and" if every else "or"
+    if not constants:  # to Spark's parser this is no LIKE ANY
+        return reduce(lambda a, b: Call(BOOLEAN, a.nullable or b.nullable, word, (a, b), span=span_of(node)), terms)
     shown = ("notlike" if negated else "like") + ("all" if every else "any")
     if len(terms) == 1:
         terms.append(terms[0])

@@ -13,6 +13,7 @@ from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.expressions import RULES
 from gateway.sql.bind.names import Names
 from gateway.sql.bind.organization import limited, ordered
+from gateway.sql.bind.parameters import Given
 from gateway.sql.bind.relations import Relations, Tables, renamed
 from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.select import SelectBinder
@@ -20,7 +21,7 @@ from gateway.sql.functions.operators import has_map
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context
 from gateway.sql.typed.coerce import coerced, comparable_type
-from gateway.sql.typed.nodes import Col, Cte, Ids, Lit, Project, Rel, SetOp
+from gateway.sql.typed.nodes import Col, Cte, Ids, Project, Rel, SetOp
 from gateway.sqltypes import DataType, StructField, StructType, struct
 
 Node = exp.Expr
@@ -44,7 +45,7 @@ class Binder(Relations):
         context: Context,
         tables: Tables,
         views: Mapping[str, TempView],
-        parameters: dict[int | str, Lit],
+        parameters: dict[int | str, Given],
         ids: Ids | None = None,
         view_stack: tuple[str, ...] = (),
         visible: frozenset[str] | None = None,

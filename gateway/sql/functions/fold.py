@@ -20,6 +20,7 @@ from gateway.sqltypes import (
     DATE,
     INT,
     SMALLINT,
+    STRING,
     TIMESTAMP_NTZ,
     TINYINT,
     DataType,
@@ -160,6 +161,10 @@ def from_civil(year: int, month: int, day: int) -> int:
     return era * 146_097 + yoe * 365 + yoe // 4 - yoe // 100 + doy - 719_468
 
 
+def _joined(t: DataType, values: list[Any]) -> Any:
+    return "".join(values) if t == STRING and all(isinstance(v, str) for v in values) else None
+
+
 _RULES: dict[str, Callable[[DataType, list[Any]], Any]] = {
     "+": _arithmetic(lambda a, b: a + b),
     "-": _arithmetic(lambda a, b: a - b),
@@ -167,6 +172,7 @@ _RULES: dict[str, Callable[[DataType, list[Any]], Any]] = {
     "negative": _negative,
     "positive": lambda t, values: values[0],
     "_interval_neg": lambda t, values: -values[0],
+    "concat": _joined,
     "date_add": _days,
     "date_sub": _minus_days,
     "extractansiintervaldays": _whole_days,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway.errors import Span, UserError, unsupported
+from gateway.sql.functions.fold import fold
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, param
 from gateway.sql.typed.coerce import (
@@ -497,8 +498,8 @@ def _lower_grouping_bit(call: Call, args: tuple[Expr, ...], ctx: Context) -> Exp
 def _bind_like(function: Function, site: Site) -> Expr:
     row = Function(function.name, (param("string"), param("string"), param("string")), optional=1)
     args = coerce_args(row, site)
-    pattern = args[1]
-    if isinstance(pattern, Lit) and isinstance(pattern.value, str):
+    pattern = fold(args[1], site.context)
+    if pattern is not None and isinstance(pattern.value, str):
         escape = args[2].value if len(args) > 2 and isinstance(args[2], Lit) else "\\"
         _check_pattern(pattern.value, escape, site)
     return Call(BOOLEAN, any(a.nullable for a in args), function.name, args, site.shown, span=site.span)
@@ -527,9 +528,9 @@ def _check_pattern(pattern: str, escape: str, site: Site) -> None:
 
 
 def _lower_like(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
-    pattern = args[1]
+    pattern = fold(call.args[1], ctx)
     symbol = call.fn.upper()
-    if not isinstance(pattern, Lit):
+    if pattern is None:
         raise unsupported(f"{symbol} with a pattern that is not a constant", call.span)
     if pattern.value is None:
         return b.null(BOOLEAN)

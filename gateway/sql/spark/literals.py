@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from gateway.errors import unsupported
 from gateway.sql.bind import literals
+from gateway.sql.bind.parameters import Given
 from gateway.sql.typed.nodes import Lit
 from gateway.sqltypes import (
     BIGINT,
@@ -66,6 +67,13 @@ def spark_literal(literal: Lit) -> str:
     if isinstance(type_, IntervalType):
         return literals.interval_display(value, type_)
     raise unsupported(f"a value of type {type_.sql} in a statement for Spark")
+
+
+def spark_given(given: Given) -> str:
+    """Text that Spark reads as the value of a parameter. Raises as `spark_literal`."""
+    if isinstance(given, Lit):
+        return spark_literal(given)
+    return f"{given.function}({', '.join(map(spark_given, given.items))})"
 
 
 def spark_value(scalar: pa.Scalar, type_: DataType) -> str:

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from sqlglot.tokenizer_core import Token
 
 from gateway.errors import Span, UserError, unsupported
+from gateway.sql.bind.parameters import Given
 from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.statement import Kind, Statement
 from gateway.sql.read.tokens import END, QUOTED, is_name, span_of_token
 from gateway.sql.spark.allowed import check_allowed
-from gateway.sql.spark.literals import quoted_text, spark_literal
+from gateway.sql.spark.literals import quoted_text, spark_given
 from gateway.sql.spark.made_table import TABLE_FORMATS
-from gateway.sql.typed.nodes import Lit
 
 SPARK_CATALOG = "spark_catalog"
 MAIN = "main"
@@ -157,7 +157,7 @@ def names_back(text: str, catalogs: Sequence[str]) -> str:
 
 
 def respell(
-    statement: Statement, naming: Naming, parameters: Mapping[int | str, Lit], head: Head | None = None
+    statement: Statement, naming: Naming, parameters: Mapping[int | str, Given], head: Head | None = None
 ) -> Respelt:
     """The statement for Spark, its beginning replaced by `head`.
 
@@ -169,11 +169,11 @@ def respell(
     edits: list[tuple[Span, str]] = []
     for marker in statement.markers:
         key: int | str = marker.span.start if marker.name is None else marker.name.lower()
-        literal = parameters.get(key)
-        if literal is None:
+        given = parameters.get(key)
+        if given is None:
             shown = "?" if marker.name is None else f":{marker.name}"
             raise UserError("UNBOUND_SQL_PARAMETER", f"Found the unbound parameter: {shown}.", span=marker.span)
-        edits.append((marker.span, spark_literal(literal)))
+        edits.append((marker.span, spark_given(given)))
     mentions: list[Mention] = []
     paths = []
     calls = []
