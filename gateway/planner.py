@@ -85,6 +85,7 @@ _CERTAIN: dict[str, str] = {
     "RECURSIVE_VIEW": "views are the gateway's",
     "VIEW_EXCEED_MAX_NESTED_DEPTH": "views are the gateway's",
 }
+_CHANGES = frozenset({"INSERT", "DELETE", "UPDATE", "MERGE"})
 # What a statement may have read, and how long it may have run, for its error to be confirmed.
 _CONFIRMED_BYTES = 64 << 20
 _CONFIRMED_SECONDS = 5.0
@@ -201,12 +202,12 @@ def handed_over(statement: Statement, error: UnsupportedError, engine: str) -> H
 
 
 def confirmed(statement: Statement, error: UserError, engine: str, size: int, seconds: float) -> Handover | None:
-    """Spark, to confirm the error of a query or an INSERT, which has read `size` bytes and run for `seconds`.
+    """Spark, to confirm the error of a query or a change of rows, which has read `size` bytes and run for `seconds`.
 
     None for an error that is certain, and for what would cost Spark much.
     """
     words = statement.words
-    if engine != "auto" or not (statement.kind is Kind.QUERY or words[0] == "INSERT"):
+    if engine != "auto" or not (statement.kind is Kind.QUERY or words[0] in _CHANGES):
         return None
     condition = error.condition.partition(".")[0]
     certain = condition in _CERTAIN and not (condition == "TABLE_OR_VIEW_NOT_FOUND" and "WITH" in words)

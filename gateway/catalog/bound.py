@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.catalog.base import AsOf, TableName
@@ -66,6 +66,20 @@ def bind(name: TableName, root: str, as_of: AsOf | None, within: Within | None =
     """The Delta table in the folder `root` under `name`, newest or as of `as_of`; see `delta.table.open_snapshot`."""
     moment = as_of or AsOf()
     return DeltaBoundTable(name, open_snapshot(root, moment.version, moment.timestamp_us, within))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTable(DeltaBoundTable):
+    """A table that a statement reads in order to change it: what its scans leave files out by is kept in `read`."""
+
+    read: list[tuple[Predicate, ...]] = field(default_factory=list)
+
+    def scan(
+        self, columns: Sequence[str], predicates: Sequence[Predicate], *, floats_compared: bool = True
+    ) -> ScanPlan:
+        """See `delta.scan.plan_scan`."""
+        self.read.append(tuple(predicates))
+        return plan_scan(self.snapshot, columns, predicates, floats_compared=floats_compared)
 
 
 @dataclass(frozen=True, slots=True)

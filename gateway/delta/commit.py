@@ -39,13 +39,16 @@ def protocol_action(protocol: Protocol) -> Action:
     return {"protocol": spec}
 
 
-def info_action(operation: str, parameters: Mapping[str, str], metrics: Mapping[str, int], blind: bool) -> Action:
-    """commitInfo as Spark writes it: what DESCRIBE HISTORY shows."""
+def info_action(
+    operation: str, parameters: Mapping[str, str], metrics: Mapping[str, int], blind: bool, read: int | None = None
+) -> Action:
+    """commitInfo as Spark writes it: what DESCRIBE HISTORY shows. `read` is the version that was read."""
     return {
         "commitInfo": {
             "timestamp": now_ms(),
             "operation": operation,
             "operationParameters": dict(parameters),
+            **({} if read is None else {"readVersion": read}),
             "operationMetrics": {k: str(v) for k, v in metrics.items()},
             "isolationLevel": "Serializable",
             "isBlindAppend": blind,

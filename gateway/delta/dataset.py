@@ -26,6 +26,8 @@ from gateway.delta.containment import Within, source
 from gateway.delta.schema import Column, holds_char
 from gateway.errors import GatewayError, ServerError, UnsupportedError
 
+#: The name "in files" of a column that is in none: a row's number in its file, rows of deletion vectors counted.
+POSITION = "\0position"
 _BATCH_ROWS = 32_768
 _FRAGMENTS = 4
 
@@ -121,6 +123,7 @@ def _read_file(
             raise ServerError("FAILED_READ_FILE", f"The deletion vector of {file.path} is longer than the file.")
         for count, batch in _batches(parquet, indices):
             live = None if file.live is None else _live(file.live, start, count)
+            positions = np.arange(start, start + count, dtype=np.int64)
             start += count
             rows = count if live is None else int(live.sum())
             arrays = []
@@ -128,6 +131,8 @@ def _read_file(
                 at = found.get(column.name)
                 if column.name in file.constants:
                     array = pa.repeat(file.constants[column.name], rows)
+                elif column.physical == POSITION:
+                    array = pa.array(positions if live is None else positions[live])
                 elif at is None or batch is None:
                     array = pa.nulls(rows, field.type)
                 else:

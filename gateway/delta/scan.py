@@ -26,7 +26,7 @@ from datafusion import functions
 from gateway import sqltypes as t
 from gateway.delta import plan_message, pruning
 from gateway.delta.containment import Within, check_folders, check_still_there, look, source
-from gateway.delta.dataset import DataFile, FileDataset, is_read_alike, padded
+from gateway.delta.dataset import POSITION, DataFile, FileDataset, is_read_alike, padded
 from gateway.delta.predicates import Predicate
 from gateway.delta.schema import Column, holds_char
 from gateway.delta.table import Files, Snapshot
@@ -322,6 +322,8 @@ def _reader(
     with_vectors = sum(i in files.deleted for i in kept) if files.deleted else 0
     if with_vectors == len(kept):
         return DATASET, "deletion vectors"
+    if any(c.physical == POSITION for c in wanted):
+        return DATASET, "rows are counted"
     if snapshot.mapping == "id":
         return DATASET, "columns are found by field id"
     if any(c.type == t.VOID or _holds_void(c.type) for c in stored):

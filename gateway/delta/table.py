@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,6 +63,25 @@ class Files:
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    def only(self, rows: Sequence[int]) -> Files:
+        """Some of the files."""
+        at = pa.array(rows, pa.int64())
+
+        def taken(statistics: pa.StructArray | None) -> pa.StructArray | None:
+            return None if statistics is None else statistics.take(at)
+
+        return Files(
+            paths=[self.paths[i] for i in rows],
+            logged=[self.logged[i] for i in rows],
+            sizes=self.sizes[np.asarray(rows, dtype=np.int64)],
+            num_records=self.num_records.take(at),
+            null_count=taken(self.null_count),
+            minimum=taken(self.minimum),
+            maximum=taken(self.maximum),
+            partitions={name: values.take(at) for name, values in self.partitions.items()},
+            deleted={new: self.deleted[old] for new, old in enumerate(rows) if old in self.deleted},
+        )
 
     @cached_property
     def live_rows(self) -> npt.NDArray[np.int64]:

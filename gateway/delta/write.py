@@ -30,7 +30,7 @@ from gateway.delta.schema import CHAR_VARCHAR, Column, UnreadableType, holds_cha
 from gateway.delta.table import Snapshot, forget, open_snapshot
 from gateway.errors import ServerError, UnsupportedError, UserError, full_disk_told
 
-_ATTEMPTS = 30
+ATTEMPTS = 30
 STAGING = ".creating-"
 # What Parquet's readers in Spark do not accept in names without column mapping.
 _FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
@@ -73,7 +73,7 @@ class WriteResult:
 
 
 @contextmanager
-def _storage_errors(path: str) -> Iterator[None]:
+def storage_errors(path: str) -> Iterator[None]:
     """Failures of the disk (full, read-only, no permission) as one error that names the table."""
     try:
         with full_disk_told("Cannot write the Delta table", path):
@@ -104,7 +104,7 @@ def create_table(
     if batches is not None:
         schema = _nullable(schema)  # as CREATE TABLE AS SELECT does in Spark
     columns = _partition_columns(schema, partition_by)
-    with _storage_errors(path):
+    with storage_errors(path):
         return _create_table(path, schema, columns, dict(properties or {}), comment, batches, replace)
 
 
@@ -157,7 +157,7 @@ def append(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
     check_own(path)
     snapshot = open_snapshot(path)
     check_snapshot_writable(snapshot)
-    with _storage_errors(path), DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
+    with storage_errors(path), DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
         for batch in batches:
             writer.write(batch)
         adds = writer.finish()
@@ -174,7 +174,7 @@ def overwrite(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
     check_own(path)
     snapshot = open_snapshot(path)
     check_snapshot_writable(snapshot, removes=True)
-    with _storage_errors(path), DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
+    with storage_errors(path), DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
         for batch in batches:
             writer.write(batch)
         adds = writer.finish()
@@ -182,9 +182,9 @@ def overwrite(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
         info = commit.info_action("WRITE", parameters, _metrics(writer), False)
         version = snapshot.version + 1
         try:
-            commit.publish(path, version, [info, *_removes(snapshot), *adds])
+            commit.publish(path, version, [info, *removes_of(snapshot), *adds])
         except (FileExistsError, FileNotFoundError) as error:
-            raise _conflict(path) from error
+            raise conflict(path) from error
     commit.checkpoint_if_due(path, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
@@ -275,7 +275,7 @@ def _move_in(folder: str, path: str, replace: bool) -> None:
         os.rename(folder, path)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            raise (_conflict(path) if replace else _exists(path)) from error
+            raise (conflict(path) if replace else _exists(path)) from error
         raise
 
 
@@ -287,15 +287,15 @@ def _publish_replace(
         head.append(commit.protocol_action(_with_ntz(old.protocol)))
     version = old.version + 1
     try:
-        commit.publish(path, version, [*head, metadata, *_removes(old), *adds])
+        commit.publish(path, version, [*head, metadata, *removes_of(old), *adds])
     except (FileExistsError, FileNotFoundError) as error:
-        raise _conflict(path) from error
+        raise conflict(path) from error
     return version
 
 
 def _publish_append(path: str, snapshot: Snapshot, actions: list[Action]) -> int:
     seen = snapshot
-    for _ in range(_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         version = seen.version + 1
         try:
             commit.publish(path, version, actions)
@@ -303,13 +303,13 @@ def _publish_append(path: str, snapshot: Snapshot, actions: list[Action]) -> int
         except FileExistsError:
             seen = open_snapshot(path)
         except FileNotFoundError as error:
-            raise _conflict(path) from error
-        if _shape(seen) != _shape(snapshot):
+            raise conflict(path) from error
+        if shape_of(seen) != shape_of(snapshot):
             break
-    raise _conflict(path)
+    raise conflict(path)
 
 
-def _shape(snapshot: Snapshot) -> Any:
+def shape_of(snapshot: Snapshot) -> Any:
     """All that files written for one version must agree with in another."""
     metadata = tuple(json.dumps(c.metadata, sort_keys=True, default=str) for c in snapshot.columns)
     return (
@@ -322,9 +322,10 @@ def _shape(snapshot: Snapshot) -> Any:
     )
 
 
-def _removes(snapshot: Snapshot) -> list[Action]:
+def removes_of(snapshot: Snapshot, rows: Sequence[int] | None = None) -> list[Action]:
+    """Actions that take files of a snapshot, by default all, out of the table."""
     now = commit.now_ms()
-    files = snapshot.files
+    files = snapshot.files if rows is None else snapshot.files.only(rows)
     texts: dict[str, list[str | None]] = {
         name: [partitions.value_text(v, snapshot.by_name[name].type) for v in values]
         for name, values in files.partitions.items()
@@ -353,7 +354,8 @@ def _exists(path: str) -> UserError:
     return UserError("TABLE_OR_VIEW_ALREADY_EXISTS", text)
 
 
-def _conflict(path: str) -> UserError:
+def conflict(path: str) -> UserError:
+    """WRITE_CONFLICT."""
     text = f"Another writer changed the Delta table {path} at the same time. Send the statement again."
     return UserError("WRITE_CONFLICT", text, retryable=True)
 

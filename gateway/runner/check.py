@@ -180,7 +180,7 @@ def _check_one(command: Any, job: Statement, env: Environment, runner: Runner) -
     if isinstance(command, c.Query):
         decision = _planned(command, env, runner)
         return decision.engine, decision.reason, ()
-    if isinstance(command, (*_WITHOUT_TRACE, c.Insert)):
+    if isinstance(command, (*_WITHOUT_TRACE, c.Insert, c.Delete, c.Update)):
         try:
             answer = commands.run(command, job, env, runner, _Nowhere(stop_at_write=True))
         except _AboutToWriteError as stopped:

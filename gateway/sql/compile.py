@@ -24,7 +24,7 @@ from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.coerce import coerced
 from gateway.sql.typed.nodes import Expr, Lit, Project, Rel
-from gateway.sqltypes import StructType
+from gateway.sqltypes import StructField, StructType, struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,15 @@ def bind(
     parameters: dict[int | str, Given],
 ) -> tuple[BoundQuery, Binder]:
     """The bound query; raises Spark's analysis errors."""
-    binder = Binder(CATALOGUE, context, tables, views, parameters)
+    binder = binder_of(context, tables, views, parameters)
     return binder.statement(tree), binder
+
+
+def binder_of(
+    context: Context, tables: Tables, views: Mapping[str, TempView], parameters: dict[int | str, Given]
+) -> Binder:
+    """What binds the names and expressions of one query."""
+    return Binder(CATALOGUE, context, tables, views, parameters)
 
 
 def compile_query(query: BoundQuery, context: Context) -> Compiled:
@@ -85,6 +92,12 @@ def stored(query: BoundQuery, binder: Binder, schema: StructType) -> BoundQuery:
     """`query` with its columns cast to those of `schema` by position."""
     exprs = [coerced(c, f.type) for c, f in zip(query.rel.columns, schema.fields, strict=True)]
     return projected(query, binder, exprs, schema)
+
+
+def queried(rel: Rel, binder: Binder) -> BoundQuery:
+    """A relation that a command has put together as a query of its own."""
+    fields = (StructField(c.name, c.type, c.nullable) for c in rel.columns)
+    return BoundQuery(rel, struct(*fields), binder.ids if binder.ids.subqueries else None)
 
 
 def counted(rel: Rel) -> Rel:

@@ -8,7 +8,18 @@ from typing import Any
 from gateway.engine.base import Emit, Statement
 from gateway.errors import unsupported
 from gateway.runner.answer import Answer
-from gateway.runner.commands import describe, explain, functions, listed, schemas, session, show, tables, views
+from gateway.runner.commands import (
+    changes,
+    describe,
+    explain,
+    functions,
+    listed,
+    schemas,
+    session,
+    show,
+    tables,
+    views,
+)
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
 
@@ -43,6 +54,8 @@ _RULES: dict[type, Rule] = {
     c.CreateTable: tables.create_table,
     c.DropTable: tables.drop_table,
     c.Insert: tables.insert,
+    c.Delete: changes.delete,
+    c.Update: changes.update,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gateway.engine.base import Emit, HandedOverError, Statement
 from gateway.planner import described
 from gateway.runner.answer import Answer, rows_of
+from gateway.runner.commands import changes
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
 from gateway.sqltypes import STRING, StructField, struct
@@ -26,6 +27,9 @@ def explain(command: c.Explain, job: Statement, env: Environment, runner: Querie
         tree = inner.query.tree
     elif isinstance(inner, c.Query):
         tree = inner.tree
+    elif isinstance(inner, (c.Delete, c.Update)):
+        decision = changes.planned(inner, env, runner)
+        return rows_of("EXPLAIN", _PLAN, [[f"{described(decision)}\n\n{runner.engine.explain(decision.query)}"]])
     else:
         return rows_of("EXPLAIN", _PLAN, [["Engine: gateway\nReason: answered without an engine"]])
     try:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
-
-from gateway.catalog.base import Catalog, TableName
-from gateway.catalog.objects import StoredTable, StoredView
+from gateway.catalog.base import Catalog
+from gateway.catalog.objects import StoredTable
 from gateway.delta import write
-from gateway.engine.base import Emit, Execution, Planned, SessionChange, Statement
-from gateway.errors import CanceledError, Span, UnsupportedError, UserError, unsupported
-from gateway.planner import Plan, plan
+from gateway.engine.base import Emit, Planned, SessionChange, Statement
+from gateway.errors import Span, UnsupportedError, UserError, unsupported
+from gateway.planner import plan
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done, rows_of
+from gateway.runner.commands.targets import announced_rows, quoted, written_table
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import INSERTED
@@ -70,18 +69,10 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     write.check_creatable(path, schema_, as_select=True, **options)
     decision = plan(compile_query(stored(query, binder, schema_), env.context))
     runner.check_size(decision, env, command.name.span)
-    rows = _rows("CREATE_TABLE_AS_SELECT", decision, runner, emit)
+    rows = announced_rows("CREATE_TABLE_AS_SELECT", decision, INSERTED, runner, emit)
     result = write.create_table(path, schema_, batches=rows, comment=command.comment, **options)
     # Databricks shows the columns without a row here; connector tests rely on it.
     return _written("CREATE_TABLE_AS_SELECT", result, [])
-
-
-def _rows(word: str, decision: Plan, runner: Queries, emit: Emit) -> Iterator[pa.RecordBatch]:
-    """The rows of a planned query, for a writer; what is wrong with the plan is told before the statement is announced."""
-    execution = runner.engine.run(decision.query)
-    execution.start()
-    emit(Planned(word, decision.engine, decision.reason, INSERTED, writes=True, is_query=True))
-    return _batches(execution, emit)
 
 
 def _written(word: str, result: write.WriteResult, counts: list[int]) -> Answer:
@@ -93,18 +84,6 @@ def _written(word: str, result: write.WriteResult, counts: list[int]) -> Answer:
         announced=True,
         facts={"version": result.version, "files_written": result.files, "bytes_written": result.bytes},
     )
-
-
-def _batches(execution: Execution, emit: Emit) -> Iterator[pa.RecordBatch]:
-    """The rows of a query, for a writer; stops when the statement is cancelled."""
-    batches = execution.batches()
-    try:
-        for batch in batches:
-            if emit.cancelled:
-                raise CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
-            yield batch
-    finally:
-        batches.close()
 
 
 def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -132,34 +111,22 @@ def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Q
 
 def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """INSERT INTO … VALUES / SELECT, with ANSI store assignment."""
-    if is_view(command.table, env):
-        raise objects.expects_table("INSERT", str(command.table), command.table.span)
-    table = env.tables.find(command.table.parts, None, command.table.span)
-    if isinstance(table, StoredView):
-        raise objects.expects_table("INSERT", str(table.name), command.table.span)
-    if isinstance(table, StoredTable):
-        raise table.refused().at(command.table.span)
-    catalog = env.tables.catalog_of(table.name.catalog)
-    objects.check_writable(catalog, "no rows can be inserted", command.table.span)
+    table = written_table(command.table, env, "INSERT", "no rows can be inserted")
     try:
         query, binder = runner.bind(command.query.tree, env)
     except UserError as error:
         if error.condition.startswith("UNRESOLVED_COLUMN") and "name `default` cannot" in error.message.lower():
             raise unsupported("DEFAULT as a value", error.span) from None
         raise
-    aligned, casts = _aligned(command, table.schema, query, binder, _quoted(table.name))
+    aligned, casts = _aligned(command, table.schema, query, binder, quoted(table))
     try:
         decision = plan(compile_query(aligned, env.context))
         runner.check_size(decision, env, command.table.span)
         write.check_appendable(table.location)
-        result = write.append(table.location, _rows("INSERT", decision, runner, emit))
+        result = write.append(table.location, announced_rows("INSERT", decision, INSERTED, runner, emit))
     except UserError as error:
         raise overflown(error, casts) from None
     return _written("INSERT", result, [result.rows])
-
-
-def _quoted(name: TableName) -> str:
-    return f"`{name.catalog}`.`{name.schema}`.`{name.table}`"
 
 
 def _aligned(

@@ -284,11 +284,63 @@ class Insert:
     by_name: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """column = value; `value` None for DEFAULT."""
+
+    column: Name
+    value: exp.Expr | None = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """DELETE FROM name [alias] [WHERE condition]."""
+
+    table: Name
+    alias: str | None = None
+    condition: exp.Expr | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """UPDATE name [alias] SET assignments [WHERE condition]."""
+
+    table: Name
+    alias: str | None
+    assignments: tuple[Assignment, ...]
+    condition: exp.Expr | None = field(default=None, compare=False)
+
+
+MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE = "matched", "not matched", "not matched by source"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause:
+    """WHEN `kind` [AND condition] THEN `action` (update, delete, insert); `assignments` None for ``*``."""
+
+    kind: str
+    action: str
+    condition: exp.Expr | None = field(compare=False)
+    assignments: tuple[Assignment, ...] | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """MERGE INTO name [alias] USING source ON condition clauses."""
+
+    table: Name
+    alias: str | None
+    source: exp.Expr = field(compare=False)
+    condition: exp.Expr = field(compare=False)
+    clauses: tuple[MergeClause, ...]
+
+
 Command = (
     Query | UseCatalog | UseSchema | SetConf | SetTimeZone | Reset
     | ShowCatalogs | ShowSchemas | ShowTables | ShowViews | ShowColumns | ShowFunctions | ShowListed | ShowKeys
     | ShowTblProperties
     | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
     | ShowCreateTable | CreateView | AlterView | DropView | DropFunction
-    | CreateSchema | DropSchema | CreateTable | DropTable | Insert
+    | CreateSchema | DropSchema | CreateTable | DropTable | Insert | Delete | Update | Merge
 )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import Token
 
 from gateway.errors import UserError, unsupported
+from gateway.sql.read.changes import ChangeParser
 from gateway.sql.read.command_nodes import (
     Command,
     DescribeCatalog,
@@ -82,7 +83,7 @@ def _behind(tokens: list[Token], words: list[str], index: int, text: str, limits
     return Statement(kind_of(words, tokens), keywords_of(words), tokens, words, rest, limits)
 
 
-class CommandParser(DefinitionParser):
+class CommandParser(DefinitionParser, ChangeParser):
     """One statement of any kind."""
 
     def command(self, kind: Kind, keywords: tuple[str, ...]) -> Command:
@@ -101,6 +102,9 @@ class CommandParser(DefinitionParser):
             "DROP": self._drop,
             "ALTER": self._alter,
             "INSERT": self._insert,
+            "DELETE": self._delete,
+            "UPDATE": self._update,
+            "MERGE": self._merge,
         }.get(self.word)
         if rule is None:
             self._refuse(keywords)

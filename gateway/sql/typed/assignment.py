@@ -107,7 +107,7 @@ class _Walk:
         )
 
 
-def overflown(error: UserError, casts: list[Assigned]) -> UserError:
+def overflown(error: UserError, casts: list[Assigned], condition: str = "CAST_OVERFLOW_IN_TABLE_INSERT") -> UserError:
     """An overflow in a cast to a column's type as Spark calls it; every other error as it is.
 
     A cast of the same types that the user wrote cannot be told apart, and is as right.
@@ -118,7 +118,7 @@ def overflown(error: UserError, casts: list[Assigned]) -> UserError:
     source, target = found[0].shown
     names = " or ".join(dict.fromkeys(f"`{cast.column}`" for cast in found))
     return UserError(
-        "CAST_OVERFLOW_IN_TABLE_INSERT",
+        condition,
         f'Fail to assign a value of "{source.sql}" type to the "{target.sql}" type column or variable {names} due to an '
         "overflow. Use `try_cast` on the input value to tolerate overflow and return NULL instead.",
         span=error.span,

@@ -1,0 +1,163 @@
+"""Changing rows of Delta tables by rewriting the files that hold them: what is read, what is replaced, who was faster.
+
+Conflicts as Delta's, at its isolation level Serializable: a commit of another writer is overtaken if it neither changed the
+table's shape nor took away nor added a file that this change has read, or would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from gateway.delta import commit
+from gateway.delta.commit import Action
+from gateway.delta.datafiles import DataFileWriter
+from gateway.delta.dataset import POSITION
+from gateway.delta.predicates import Predicate
+from gateway.delta.pruning import Mask, prune
+from gateway.delta.schema import Column
+from gateway.delta.table import Snapshot, open_snapshot
+from gateway.delta.write import (
+    ATTEMPTS,
+    WriteResult,
+    check_own,
+    check_snapshot_writable,
+    conflict,
+    removes_of,
+    shape_of,
+    storage_errors,
+)
+from gateway.errors import UserError
+from gateway.sqltypes import BIGINT
+
+#: What each scan of a change has left files out by; no predicates: it has read them all.
+Reads = Sequence[Sequence[Predicate]]
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What a change has done to files, for its metrics."""
+
+    removed_files: int
+    removed_bytes: int
+    added_files: int
+    added_bytes: int
+    added_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a commit says of itself: `metrics` are told what became of the files."""
+
+    operation: str
+    parameters: dict[str, str]
+    metrics: Callable[[Replaced], dict[str, int]]
+
+
+def check_changeable(snapshot: Snapshot) -> None:
+    """Raise what keeps rows of a table from being changed: features that are not written here, appendOnly, links."""
+    check_own(snapshot.root)
+    check_snapshot_writable(snapshot, removes=True)
+
+
+def replace_files(
+    snapshot: Snapshot, removed: Sequence[int], batches: Iterable[pa.RecordBatch], change: Change, reads: Reads
+) -> WriteResult:
+    """Put the rows of `batches` in the place of some files of `snapshot`, in one commit.
+
+    Raises UserError DELTA_CONCURRENT_…, DELTA_METADATA_CHANGED, DELTA_PROTOCOL_CHANGED where another writer was faster.
+    """
+    root = snapshot.root
+    with storage_errors(root), DataFileWriter(root, snapshot.schema, snapshot.partition_columns) as writer:
+        for batch in batches:
+            writer.write(batch)
+        adds = writer.finish()
+        size = int(snapshot.files.sizes[np.asarray(removed, dtype=np.int64)].sum())
+        metrics = change.metrics(Replaced(len(removed), size, writer.files, writer.bytes, writer.rows))
+        info = commit.info_action(change.operation, change.parameters, metrics, False, snapshot.version)
+        version = _publish(snapshot, [info, *removes_of(snapshot, removed), *adds], reads)
+    commit.checkpoint_if_due(root, version, snapshot.properties)
+    return WriteResult(version, writer.rows, writer.files, writer.bytes)
+
+
+def _publish(snapshot: Snapshot, actions: list[Action], reads: Reads) -> int:
+    seen = snapshot
+    for _ in range(ATTEMPTS):
+        try:
+            commit.publish(snapshot.root, seen.version + 1, actions)
+            return seen.version + 1
+        except FileExistsError:
+            seen = open_snapshot(snapshot.root)
+        except FileNotFoundError as error:
+            raise conflict(snapshot.root) from error
+        _check_overtaken(snapshot, seen, reads)
+    raise conflict(snapshot.root)
+
+
+def _check_overtaken(snapshot: Snapshot, newer: Snapshot, reads: Reads) -> None:
+    if newer.protocol != snapshot.protocol:
+        raise _lost("DELTA_PROTOCOL_CHANGED", snapshot, "The protocol of the table was changed")
+    if shape_of(newer) != shape_of(snapshot):
+        raise _lost("DELTA_METADATA_CHANGED", snapshot, "The metadata of the table was changed")
+    there, now = set(snapshot.files.logged), set(newer.files.logged)
+    read = _read(snapshot, reads)
+    if any(wanted and path not in now for path, wanted in zip(snapshot.files.logged, read, strict=True)):
+        raise _lost("DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT", snapshot, "Files that were read were removed")
+    would_read = _read(newer, reads)
+    if any(wanted and path not in there for path, wanted in zip(newer.files.logged, would_read, strict=True)):
+        raise _lost("DELTA_CONCURRENT_APPEND.WITHOUT_HINT", snapshot, "Rows that should have been read were added")
+
+
+def _read(snapshot: Snapshot, reads: Reads) -> Mask:
+    mask = np.zeros(len(snapshot.files), dtype=bool)
+    for predicates in reads:
+        mask |= prune(snapshot, predicates)
+    return mask
+
+
+def _lost(condition: str, snapshot: Snapshot, what: str) -> UserError:
+    text = f"{what} by another writer of the Delta table {snapshot.root} at the same time. Send the statement again."
+    return UserError(condition, text, sqlstate="2D521", retryable=True)
+
+
+# ---- tables as a change reads them
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A snapshot with two more columns, by their names: the number of each row's file, and the row's number in it."""
+
+    snapshot: Snapshot
+    file: str
+    position: str
+
+
+def marked(snapshot: Snapshot) -> Marked:
+    """The snapshot with columns that tell where each row is. They cost nothing unless they are read."""
+    taken = {c.name.lower() for c in snapshot.columns}
+    file, position = _free("file", taken), _free("position", taken)
+    numbers = pa.array(range(len(snapshot.files)), pa.int64())
+    more = (Column(file, file, None, BIGINT, nullable=False), Column(position, POSITION, None, BIGINT, nullable=False))
+    files = replace(snapshot.files, partitions={**snapshot.files.partitions, file: numbers})
+    widened = replace(
+        snapshot,
+        columns=(*snapshot.columns, *more),
+        partition_columns=(*snapshot.partition_columns, file),
+        files=files,
+        notes={},
+    )
+    return Marked(widened, file, position)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name = f"_{name}"
+    return name
+
+
+def only_files(snapshot: Snapshot, rows: Sequence[int]) -> Snapshot:
+    """The snapshot with some of its files."""
+    return replace(snapshot, files=snapshot.files.only(rows), notes={})

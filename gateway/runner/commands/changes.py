@@ -1,0 +1,288 @@
+"""DELETE and UPDATE: which files hold rows that the condition takes, and these files written anew."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from gateway.catalog.bound import DeltaBoundTable, ReadTable
+from gateway.delta.rewrite import Change, Marked, Replaced, check_changeable, marked, only_files, replace_files
+from gateway.delta.table import Snapshot
+from gateway.delta.write import WriteResult
+from gateway.engine.base import Emit, Planned, Statement
+from gateway.errors import Span, UserError
+from gateway.planner import Plan, plan
+from gateway.runner.answer import Answer, rows_of
+from gateway.runner.commands.targets import announced_rows, batches_of, quoted, written_table
+from gateway.runner.environment import Environment, Queries
+from gateway.runner.written import WRITES
+from gateway.sql.bind.changes import ChangeBinder, Target, chosen
+from gateway.sql.compile import binder_of, compile_query, queried
+from gateway.sql.read import command_nodes as c
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.assignment import Assigned, overflown
+from gateway.sqltypes import BIGINT, BOOLEAN, INT
+
+Condition = Any  # a parsed expression, or None
+Build = Callable[[ChangeBinder, Target], b.Rel]
+_OVERFLOW = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+
+
+@dataclass(slots=True)
+class Changing:
+    """One statement that changes rows: the table at the version that it reads, and how its queries are made."""
+
+    word: str
+    table: DeltaBoundTable
+    alias: str | None
+    span: Span
+    env: Environment
+    runner: Queries
+    casts: list[Assigned] = field(default_factory=list)
+    reads: ReadTable | None = None
+    marked: Marked = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.marked = marked(self.table.snapshot)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.table.snapshot
+
+    def query(self, build: Build, files: Sequence[int] | None = None) -> Plan:
+        """The plan of a query over the table's files, or some of them."""
+        snapshot = self.marked.snapshot if files is None else only_files(self.marked.snapshot, files)
+        table = ReadTable(self.table.name, snapshot)
+        binder = binder_of(self.env.context, self.env.tables, self.env.session.views, self.env.parameters)
+        changes = ChangeBinder(binder, quoted(self.table), self.word)
+        rel = build(changes, changes.target(table, self.alias))
+        self.casts = changes.casts
+        decision = plan(compile_query(queried(rel, binder), self.env.context))
+        if files is None:
+            self.reads = table
+        return decision
+
+    def check(self, build: Build) -> None:
+        """Refuse what a query would say, and raise what its constants do, before anything is read."""
+        decision = self.query(build, [])
+        if decision.query.first:
+            execution = self.runner.engine.run(decision.query)
+            execution.start()
+            execution.close()
+
+    def announced(self, build: Build, emit: Emit) -> tuple[Plan, Iterator[pa.RecordBatch]]:
+        """The rows of a query over all files that may matter, after the statement was announced."""
+        decision = self.query(build)
+        self.runner.check_size(decision, self.env, self.span)
+        return decision, announced_rows(self.word, decision, WRITES[self.word], self.runner, emit)
+
+    def rewritten(
+        self, removed: Sequence[int], build: Build, files: Sequence[int], change: Change, emit: Emit
+    ) -> WriteResult:
+        """Commit what a query over some files gives in the place of those that are `removed`."""
+        assert self.reads is not None
+        rows: Iterator[pa.RecordBatch] = iter(())
+        if files:
+            execution = self.runner.engine.run(self.query(build, files).query)
+            execution.start()
+            rows = batches_of(execution, emit)
+        return replace_files(self.snapshot, removed, rows, change, self.reads.read)
+
+    def told(self, error: UserError) -> UserError:
+        """An overflow on the way into a column as Spark calls it."""
+        return overflown(error, self.casts, _OVERFLOW)
+
+
+def changing(command: c.Delete | c.Update | c.Merge, word: str, env: Environment, runner: Queries) -> Changing:
+    """The table of a change, which may be changed. Raises what keeps it from that."""
+    table = written_table(command.table, env, word, "no rows can be changed")
+    check_changeable(table.snapshot)
+    return Changing(word, table, command.alias, command.table.span, env, runner)
+
+
+def planned(command: c.Delete | c.Update, env: Environment, runner: Queries) -> Plan:
+    """How the rows are found that a statement changes. Raises what the statement would, but for what rows say."""
+    one = changing(command, "DELETE" if isinstance(command, c.Delete) else "UPDATE", env, runner)
+    one.check(_kept(command.condition) if isinstance(command, c.Delete) else _updated(command))
+    return one.query(_matches(command.condition))
+
+
+# ---- DELETE
+
+
+def delete(command: c.Delete, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """DELETE FROM."""
+    one = changing(command, "DELETE", env, runner)
+    started = time.monotonic()
+    build = _matches(command.condition)
+    try:
+        one.check(_kept(command.condition))
+        found = _whole(one, command, emit)
+        if found is None:
+            _, rows = one.announced(build, emit)
+            found = _counts(rows)
+        if not found:
+            return _answer("DELETE", 0, None)
+        live = one.snapshot.files.live_rows
+        partly = [i for i, count in found.items() if live[i] != count]
+        clock = _Clock(started)
+        change = Change(
+            "DELETE", {"predicate": _shown(command.condition, one, "true")}, _deleted(sum(found.values()), clock)
+        )
+        result = one.rewritten(sorted(found), _kept(command.condition), partly, change, emit)
+    except UserError as error:
+        raise one.told(error) from None
+    return _answer("DELETE", sum(found.values()), result)
+
+
+def _whole(one: Changing, command: c.Delete, emit: Emit) -> dict[int, int] | None:
+    """All files with their rows, where everything is deleted and the log knows how much that is."""
+    live = one.snapshot.files.live_rows
+    if command.condition is not None or (live < 0).any():
+        return None
+    one.reads = ReadTable(one.table.name, one.snapshot, [()])
+    emit(Planned("DELETE", "gateway", "all files leave the table unread", WRITES["DELETE"], writes=True))
+    return {i: int(count) for i, count in enumerate(live)}
+
+
+def _matches(condition: Condition) -> Build:
+    """Files and how many rows of each the condition takes."""
+
+    def build(changes: ChangeBinder, target: Target) -> b.Rel:
+        found = changes.condition(condition, target.scope)
+        rel = b.Filter(target.scan.columns, target.scan, found)
+        ids = changes.ids
+        columns = (b.Col(BIGINT, False, ids.take(), "file"), b.Col(BIGINT, False, ids.take(), "rows"))
+        count = b.Agg(BIGINT, False, "count", (b.lit(1, INT),))
+        return b.Aggregate(columns, rel, (target.file,), (count,))
+
+    return build
+
+
+def _kept(condition: Condition) -> Build:
+    """The rows that the condition does not take: for which it is false or NULL."""
+
+    def build(changes: ChangeBinder, target: Target) -> b.Rel:
+        found = changes.condition(condition, target.scope)
+        stays = chosen(b.lit(True, BOOLEAN), (found, b.lit(False, BOOLEAN)))
+        rel = b.Filter(target.scan.columns, target.scan, stays)
+        return projection(changes, rel, target, target.columns)
+
+    return build
+
+
+def projection(changes: ChangeBinder, rel: b.Rel, target: Target, exprs: Sequence[b.Expr]) -> b.Rel:
+    """The table's columns with other values."""
+    pairs = zip(target.columns, exprs, strict=True)
+    columns = tuple(b.Col(old.type, e.nullable, changes.ids.take(), old.name) for old, e in pairs)
+    return b.Project(columns, rel, tuple(exprs))
+
+
+def _counts(rows: Iterator[pa.RecordBatch]) -> dict[int, int]:
+    return {
+        file: count
+        for batch in rows
+        for file, count in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+    }
+
+
+# ---- UPDATE
+
+
+def update(command: c.Update, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """UPDATE … SET."""
+    one = changing(command, "UPDATE", env, runner)
+    started = time.monotonic()
+    build = _updated(command)
+    try:
+        one.check(build)
+        one.check(_updated(replace(command, condition=None)))  # constants fail although no row takes them
+        _, rows = one.announced(_matches(command.condition), emit)
+        found = _counts(rows)
+        if not found:
+            return _answer("UPDATE", 0, None)
+        files = sorted(found)
+        change = Change(
+            "UPDATE",
+            {"predicate": _shown(command.condition, one, "")},
+            _updated_metrics(sum(found.values()), _Clock(started)),
+        )
+        result = one.rewritten(files, build, files, change, emit)
+    except UserError as error:
+        raise one.told(error) from None
+    return _answer("UPDATE", sum(found.values()), result)
+
+
+def _updated(command: c.Update) -> Build:
+    def build(changes: ChangeBinder, target: Target) -> b.Rel:
+        schema = target.scan.table.schema
+        given = changes.assignments(command.assignments, target.scope, schema)
+        condition = changes.condition(command.condition, target.scope)
+        exprs: list[b.Expr] = []
+        for column, f in zip(target.columns, schema.fields, strict=False):
+            new = given.get(f.name)
+            exprs.append(column if new is None else chosen(column, (condition, changes.value(new, f, target.scope))))
+        return projection(changes, target.scan, target, exprs)
+
+    return build
+
+
+# ---- what is told
+
+
+class _Clock:
+    """How long a statement has looked for rows, and how long it has taken in all."""
+
+    def __init__(self, started: float) -> None:
+        self._started = started
+        self._scanned = time.monotonic()
+
+    def metrics(self) -> dict[str, int]:
+        now = time.monotonic()
+        times = {"executionTimeMs": now - self._started, "scanTimeMs": self._scanned - self._started}
+        return {k: round(v * 1000) for k, v in (times | {"rewriteTimeMs": now - self._scanned}).items()}
+
+
+def _files(done: Replaced) -> dict[str, int]:
+    return {
+        "numRemovedFiles": done.removed_files,
+        "numRemovedBytes": done.removed_bytes,
+        "numAddedFiles": done.added_files,
+        "numAddedBytes": done.added_bytes,
+        "numAddedChangeFiles": 0,
+        "numDeletionVectorsAdded": 0,
+        "numDeletionVectorsUpdated": 0,
+        "numDeletionVectorsRemoved": 0,
+    }
+
+
+def _deleted(count: int, clock: _Clock) -> Callable[[Replaced], dict[str, int]]:
+    return lambda done: _files(done) | clock.metrics() | {"numDeletedRows": count, "numCopiedRows": done.added_rows}
+
+
+def _updated_metrics(count: int, clock: _Clock) -> Callable[[Replaced], dict[str, int]]:
+    return lambda done: (
+        _files(done) | clock.metrics() | {"numUpdatedRows": count, "numCopiedRows": done.added_rows - count}
+    )
+
+
+def _shown(condition: Condition, one: Changing, nothing: str) -> str:
+    """The condition as the history shows it: a list of one text."""
+    if condition is None:
+        return json.dumps([nothing] if nothing else [])
+    binder = binder_of(one.env.context, one.env.tables, one.env.session.views, one.env.parameters)
+    changes = ChangeBinder(binder, "", one.word)
+    target = changes.target(ReadTable(one.table.name, one.marked.snapshot), one.alias)
+    return json.dumps([binder.names.text(changes.condition(condition, target.scope))], ensure_ascii=False)
+
+
+def _answer(word: str, count: int, result: WriteResult | None) -> Answer:
+    facts = {} if result is None else {
+        "version": result.version, "files_written": result.files, "bytes_written": result.bytes
+    }  # fmt: skip
+    return rows_of(word, WRITES[word], [[count]], modified_rows=count, announced=True, facts=facts)

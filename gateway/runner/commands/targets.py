@@ -1,0 +1,70 @@
+"""What a statement writes to, and the rows that it writes: the same for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from gateway.catalog.bound import DeltaBoundTable
+from gateway.catalog.objects import StoredTable, StoredView
+from gateway.engine.base import Emit, Execution, Planned
+from gateway.errors import CanceledError, UserError, unsupported
+from gateway.planner import Plan
+from gateway.runner import objects
+from gateway.runner.commands.views import is_view
+from gateway.runner.environment import Environment, Queries
+from gateway.sql.read import command_nodes as c
+from gateway.sqltypes import StructType
+
+
+def written_table(name: c.Name, env: Environment, word: str, what: str) -> DeltaBoundTable:
+    """The Delta table that a statement writes to; `word` is its first, `what` could be "no rows can be inserted".
+
+    Raises UserError EXPECT_TABLE_NOT_VIEW, PERMISSION_DENIED and TABLE_OR_VIEW_NOT_FOUND; UnsupportedError for other formats.
+    """
+    if is_view(name, env):
+        if word != "INSERT":
+            raise unsupported(f"{word} through a temporary view", name.span)
+        raise objects.expects_table(word, str(name), name.span)
+    if len(name.parts) == 2 and name.parts[0].lower() in ("delta", "parquet") and "/" in name.parts[1]:
+        raise unsupported("writing to a path", name.span)
+    table = env.tables.find(name.parts, None, name.span)
+    if isinstance(table, StoredView):
+        if word != "INSERT":
+            text = f"{word} destination only supports Delta sources."
+            raise UserError("DELTA_UNSUPPORTED_SOURCE", text, sqlstate="0AKDD", span=name.span)
+        raise objects.expects_table(word, str(table.name), name.span)
+    if isinstance(table, StoredTable):
+        raise table.refused().at(name.span)
+    objects.check_writable(env.tables.catalog_of(table.name.catalog), what, name.span)
+    assert isinstance(table, DeltaBoundTable)
+    return table
+
+
+def quoted(table: DeltaBoundTable) -> str:
+    """The table's whole name, as errors show it."""
+    name = table.name
+    return f"`{name.catalog}`.`{name.schema}`.`{name.table}`"
+
+
+def announced_rows(
+    word: str, decision: Plan, shape: StructType, runner: Queries, emit: Emit
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a planned query; what is wrong with the plan is told before the statement is announced as a write."""
+    execution = runner.engine.run(decision.query)
+    execution.start()
+    emit(Planned(word, decision.engine, decision.reason, shape, writes=True, is_query=True))
+    return batches_of(execution, emit)
+
+
+def batches_of(execution: Execution, emit: Emit) -> Iterator[pa.RecordBatch]:
+    """The rows of a query that runs; stops when the statement is cancelled."""
+    batches = execution.batches()
+    try:
+        for batch in batches:
+            if emit.cancelled:
+                raise CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
+            yield batch
+    finally:
+        batches.close()

@@ -1,0 +1,135 @@
+"""Changes of a table's rows: the conditions and values of DELETE, UPDATE and MERGE, bound over the table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from gateway.errors import Span, UserError, unsupported
+from gateway.sql.bind.resolve import Binder
+from gateway.sql.bind.scope import Scope, Source
+from gateway.sql.read.command_nodes import Assignment, Name
+from gateway.sql.read.tree import span_of
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.assignment import Assigned, assigned
+from gateway.sql.typed.catalogue import is_generator
+from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.walk import contains
+from gateway.sqltypes import BOOLEAN, StructField, StructType
+
+Bind = Callable[[], b.Expr]
+
+
+@dataclass(slots=True)
+class Target:
+    """The changed table in one query: its scan, the columns that names may mean, and those that say where a row is."""
+
+    scan: b.Scan
+    columns: tuple[b.Col, ...]
+    file: b.Col
+    position: b.Col
+    scope: Scope
+
+
+class ChangeBinder:
+    """Binds what one query of a change reads; `shown` is the table's name, `what` the statement's first word."""
+
+    def __init__(self, binder: Binder, shown: str, what: str) -> None:
+        self.binder = binder
+        self.ids = binder.ids
+        self.shown = shown
+        self.what = what
+        self.casts: list[Assigned] = []
+
+    def target(self, table: Any, alias: str | None) -> Target:
+        """The table with its two marks, which are its last columns and which nobody can name."""
+        name = table.name
+        scan = self.binder.scan(table, name.table)
+        qualifier = (alias.lower(),) if alias else (name.catalog.lower(), name.schema.lower(), name.table.lower())
+        *columns, file, position = scan.columns
+        scope = Scope([Source(qualifier, tuple(columns))])
+        return Target(scan, tuple(columns), file, position, scope)
+
+    def condition(self, tree: exp.Expr | None, scope: Scope, clause: str = "WHERE") -> b.Expr:
+        """A condition; TRUE where none is written."""
+        if tree is None:
+            return b.lit(True, BOOLEAN)
+        return self._plain(tree, lambda: self.binder.expressions.condition(tree, scope, clause), True)
+
+    def value(self, given: Assignment, column: StructField, scope: Scope) -> b.Expr:
+        """The value that a column takes, cast as storing does."""
+        tree = given.value
+        if tree is None:
+            return b.null(column.type)
+        found = self._plain(tree, lambda: self.binder.expressions.bind(tree, scope), False)
+        return self.stored(found, column, span_of(tree))
+
+    def stored(self, found: b.Expr, column: StructField, span: Span | None) -> b.Expr:
+        """A value cast to the type of the column that takes it."""
+        self.casts += assigned(found.type, column, self.shown, True, span)
+        return coerced(found, column.type)
+
+    def _plain(self, tree: exp.Expr, bind: Bind, is_condition: bool) -> b.Expr:
+        """An expression that Delta takes in a change: no subquery, no function that is not deterministic, no aggregate."""
+        expressions, span = self.binder.expressions, span_of(tree)
+        expressions.random, subqueries, self.ids.subqueries = False, self.ids.subqueries, False
+        found = bind()
+        if self.ids.subqueries:
+            if is_condition:
+                text = f"Subqueries are not supported in the {self.what}."
+                raise UserError("DELTA_UNSUPPORTED_SUBQUERY", text, sqlstate="0AKDC", span=span)
+            raise unsupported(f"a subquery in a value of {self.what}", span)
+        self.ids.subqueries = subqueries
+        if expressions.random:
+            raise self._random(span)
+        if contains(found, b.Agg) or contains(found, b.Window) or is_generator(found, self.binder.catalogue):
+            text = "A query operator contains one or more unsupported expressions."
+            raise UserError("UNSUPPORTED_EXPR_FOR_OPERATOR", text, span=span)
+        return found
+
+    def _random(self, span: Span | None) -> UserError:
+        if self.what == "MERGE":
+            text = "Non-deterministic functions are not supported in a MERGE operation."
+            return UserError("DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED", text, sqlstate="0AKDC", span=span)
+        text = "The operator expects a deterministic expression."
+        return UserError("INVALID_NON_DETERMINISTIC_EXPRESSIONS", text, sqlstate="42K0E", span=span)
+
+    # ---- assignments
+
+    def assignments(self, given: Sequence[Assignment], scope: Scope, table: StructType) -> dict[str, Assignment]:
+        """The assignments by the names of the table's columns that they are to. Raises DELTA_CONFLICT_SET_COLUMN."""
+        found: dict[str, Assignment] = {}
+        for one in given:
+            name = self._column(one.column, scope)
+            if name in found:
+                shown = ", ".join(f"`{name}`" for _ in range(2))
+                text = f"There is a conflict from these SET columns: [{shown}]."
+                raise UserError("DELTA_CONFLICT_SET_COLUMN", text, sqlstate="42701", span=one.column.span)
+            found[name] = one
+        by_name = {f.name.lower(): f.name for f in table.fields}
+        return {by_name[name]: one for name, one in found.items()}
+
+    def _column(self, name: Name, scope: Scope) -> str:
+        found = scope.local(name.parts, name.span)
+        if found is None:
+            raise scope.missing(name.parts, name.span)
+        if not isinstance(found, b.Col):
+            raise unsupported("setting a field of a struct", name.span)
+        return found.name.lower()
+
+
+def chosen(default: b.Expr, *choices: tuple[b.Expr, b.Expr]) -> b.Expr:
+    """The value of the first condition that holds, else the default; constant conditions leave no CASE."""
+    whens: list[tuple[b.Expr, b.Expr]] = []
+    for condition, value in choices:
+        if isinstance(condition, b.Lit) and condition.value is True:
+            default = value
+            break
+        whens.append((condition, value))
+    if not whens:
+        return default
+    nullable = default.nullable or any(value.nullable for _, value in whens)
+    return b.Case(default.type, nullable, tuple(whens), default)

@@ -1,0 +1,157 @@
+"""DELETE, UPDATE and MERGE: statements that change rows of a table."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from gateway.errors import UserError, unsupported
+from gateway.sql.read import allowed
+from gateway.sql.read.command_nodes import (
+    MATCHED,
+    NOT_MATCHED,
+    NOT_MATCHED_BY_SOURCE,
+    Assignment,
+    Delete,
+    Merge,
+    MergeClause,
+    Name,
+    Update,
+)
+from gateway.sql.read.command_rules import CommandRules
+from gateway.sql.read.cursor import STRICT
+from gateway.sql.read.tokens import END
+
+_NO_ALIAS = STRICT | {"SET", "WHERE", "USING", "ON"}
+_OMITTED = {
+    MATCHED: ("NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION", "MATCHED"),
+    NOT_MATCHED: ("NON_LAST_NOT_MATCHED_BY_TARGET_CLAUSE_OMIT_CONDITION", "NOT MATCHED [BY TARGET]"),
+    NOT_MATCHED_BY_SOURCE: ("NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION", "NOT MATCHED BY SOURCE"),
+}
+
+
+class ChangeParser(CommandRules):
+    """The changes."""
+
+    def _delete(self) -> Delete:
+        self.advance()
+        self.expect("FROM")
+        table, alias = self._changed_table()
+        condition = self._checked_expression() if self.match("WHERE") else None
+        self._end()
+        return Delete(table, alias, condition)
+
+    def _update(self) -> Update:
+        self.advance()
+        table, alias = self._changed_table()
+        self.expect("SET")
+        assignments = self._assignments()
+        condition = self._checked_expression() if self.match("WHERE") else None
+        self._end()
+        return Update(table, alias, assignments, condition)
+
+    def _merge(self) -> Merge:
+        self.advance()
+        if self.word == "WITH" and self.peek() == "SCHEMA":
+            raise unsupported("MERGE WITH SCHEMA EVOLUTION", self.span(self.index))
+        self.expect("INTO")
+        table, alias = self._changed_table()
+        self.expect("USING")
+        source = self.primary_relation()
+        allowed.check(source)
+        self.expect("ON")
+        condition = self._checked_expression()
+        clauses: list[MergeClause] = []
+        while self.word == "WHEN":
+            clauses.append(self._merge_clause())
+        if not clauses:
+            text = "There must be at least one WHEN clause in a MERGE statement."
+            raise UserError("MERGE_WITHOUT_WHEN", text, sqlstate="42601", span=self.span(0))
+        self._end()
+        for kind, (error, shown) in _OMITTED.items():
+            of_kind = [clause for clause in clauses if clause.kind == kind]
+            if any(clause.condition is None for clause in of_kind[:-1]):
+                text = (
+                    f"When there are more than one {shown} clauses in a MERGE statement, only the last {shown} clause can "
+                    "omit the condition."
+                )
+                raise UserError(error, text, sqlstate="42613", span=self.span(0))
+        return Merge(table, alias, source, condition, tuple(clauses))
+
+    def _merge_clause(self) -> MergeClause:
+        start = self.index
+        self.expect("WHEN")
+        kind = MATCHED
+        if self.match("NOT"):
+            self.expect("MATCHED")
+            kind = NOT_MATCHED
+            if self.match("BY", "SOURCE"):
+                kind = NOT_MATCHED_BY_SOURCE
+            else:
+                self.match("BY", "TARGET")
+        else:
+            self.expect("MATCHED")
+        condition = self._checked_expression() if self.match("AND") else None
+        self.expect("THEN")
+        if kind == NOT_MATCHED:
+            return self._insert_clause(condition, start)
+        if self.match("DELETE"):
+            return MergeClause(kind, "delete", condition, (), self.span(start))
+        self.expect("UPDATE", "SET")
+        if self.word == "*" and kind == MATCHED:
+            self.advance()
+            return MergeClause(kind, "update", condition, None, self.span(start))
+        return MergeClause(kind, "update", condition, self._assignments(), self.span(start))
+
+    def _insert_clause(self, condition: exp.Expr | None, start: int) -> MergeClause:
+        self.expect("INSERT")
+        if self.match("*"):
+            return MergeClause(NOT_MATCHED, "insert", condition, None, self.span(start))
+        self.expect("(")
+        names: list[Name] = []
+        while not names or self.match(","):
+            names.append(self._name(8))
+        self.expect(")")
+        at = self.index
+        self.expect("VALUES", "(")
+        values: list[exp.Expr | None] = []
+        while not values or self.match(","):
+            values.append(self._assigned_value())
+        self.expect(")")
+        if len(values) != len(names):
+            text = "The number of inserted values cannot match the fields."
+            raise UserError("MERGE_INSERT_VALUE_COUNT_MISMATCH", text, sqlstate="21S01", span=self.span(at))
+        pairs = zip(names, values, strict=True)
+        assignments = tuple(Assignment(name, value) for name, value in pairs)
+        return MergeClause(NOT_MATCHED, "insert", condition, assignments, self.span(start))
+
+    def _changed_table(self) -> tuple[Name, str | None]:
+        if self.word == "(":
+            self.fail()
+        table = self._name()
+        alias = None
+        if self.match("AS") or (self.is_name() and self.word not in _NO_ALIAS):
+            alias = self.identifier().name
+            if self.word == "(":
+                text = "Column aliases are not allowed in the target of a change."
+                raise UserError("COLUMN_ALIASES_NOT_ALLOWED", text, sqlstate="42601", span=self.span(self.index))
+        return table, alias
+
+    def _assignments(self) -> tuple[Assignment, ...]:
+        found: list[Assignment] = []
+        while not found or self.match(","):
+            column = self._name(8)
+            self.expect("=")
+            found.append(Assignment(column, self._assigned_value()))
+        return tuple(found)
+
+    def _assigned_value(self) -> exp.Expr | None:
+        """A value; None for DEFAULT."""
+        if self.word == "DEFAULT" and self.peek() in (",", ")", "WHERE", "WHEN", END):
+            self.advance()
+            return None
+        return self._checked_expression()
+
+    def _checked_expression(self) -> exp.Expr:
+        tree: exp.Expr = self.expression()
+        allowed.check(tree)
+        return tree

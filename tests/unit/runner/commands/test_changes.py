@@ -1,0 +1,228 @@
+"""DELETE and UPDATE: the rows that stay, what the log says of it, what is refused before anything is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from gateway.delta import commit, log
+from gateway.errors import UnsupportedError, UserError
+from tests.unit.runner.session import Session, refused
+
+_COUNT = [("num_affected_rows", "bigint", True)]
+
+
+def _folder(session: Session, table: str = "t") -> Path:
+    return Path(session.runner.catalogs["main"].table_location("shop", table))
+
+
+def _actions(session: Session, table: str = "t") -> list[dict[str, Any]]:
+    """The newest commit."""
+    folder = str(_folder(session, table))
+    return log.actions(folder, log.commit_versions(folder)[-1])
+
+
+def _info(session: Session) -> dict[str, Any]:
+    return next(a["commitInfo"] for a in _actions(session) if "commitInfo" in a)
+
+
+def _versions(session: Session) -> int:
+    return len(log.commit_versions(str(_folder(session))))
+
+
+def _read_elsewhere(session: Session, table: str = "t") -> list[tuple[Any, ...]]:
+    """The rows as another reader of Delta tables sees them."""
+    found = DeltaTable(str(_folder(session, table))).to_pyarrow_table()
+    return sorted(zip(*(c.to_pylist() for c in found.columns), strict=True), key=repr)
+
+
+@pytest.fixture
+def table(session: Session) -> Session:
+    """``t`` with two files of three rows."""
+    session.run("CREATE TABLE t (id INT, s STRING, d DOUBLE)")
+    session.run("INSERT INTO t VALUES (1, 'a', 1.5), (2, NULL, 2.5), (3, 'c', double('NaN'))")
+    session.run("INSERT INTO t VALUES (11, 'k', 1.5), (12, 'l', NULL), (13, 'm', 3.5)")
+    return session
+
+
+def test_a_delete_rewrites_only_the_file_with_the_row(table: Session) -> None:
+    result = table.run("DELETE FROM t WHERE id = 2")
+    assert (result.rows, result.columns) == ([(1,)], _COUNT)
+    assert result.finished.modified_rows == 1
+    actions = _actions(table)
+    assert [next(iter(a)) for a in actions] == ["commitInfo", "remove", "add"]
+    assert json.loads(actions[2]["add"]["stats"])["numRecords"] == 2
+    info = actions[0]["commitInfo"]
+    assert (info["operation"], info["operationParameters"]) == ("DELETE", {"predicate": '["(id = 2)"]'})
+    metrics = info["operationMetrics"]
+    assert (metrics["numDeletedRows"], metrics["numCopiedRows"]) == ("1", "2")
+    assert (metrics["numRemovedFiles"], metrics["numAddedFiles"]) == ("1", "1")
+    assert info["readVersion"] == 2
+    assert table.rows("SELECT id FROM t ORDER BY id") == [(1,), (3,), (11,), (12,), (13,)]
+    assert [row[0] for row in _read_elsewhere(table)] == [1, 11, 12, 13, 3]
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        ("s <> 'a'", [1, 2]),  # NULL is not taken
+        ("NOT (s = 'a')", [1, 2]),
+        ("s IS NULL", [1, 3, 11, 12, 13]),
+        ("d > 2.6", [1, 2, 11, 12]),  # NaN is the greatest
+        ("d = double('NaN')", [1, 2, 11, 12, 13]),
+        ("id BETWEEN 2 AND 12", [1, 13]),
+        ("t.id % 2 = 1 AND main.shop.t.s LIKE '_'", [2, 12]),
+        ("true", []),
+    ],
+)
+def test_a_delete_takes_the_rows_for_which_its_condition_is_true(
+    table: Session, condition: str, left: list[int]
+) -> None:
+    gone = table.rows(f"DELETE FROM t WHERE {condition}")
+    assert gone == [(6 - len(left),)]
+    assert table.rows("SELECT id FROM t ORDER BY id") == [(i,) for i in left]
+    assert sorted(row[0] for row in _read_elsewhere(table)) == left
+
+
+def test_whole_files_leave_the_table_unread(table: Session) -> None:
+    table.run("DELETE FROM t WHERE id < 10")
+    assert [next(iter(a)) for a in _actions(table)] == ["commitInfo", "remove"]
+    for file in _folder(table).glob("*.parquet"):
+        file.unlink()
+    assert table.rows("DELETE FROM t") == [(3,)]
+    assert _info(table)["operationParameters"] == {"predicate": '["true"]'}
+    assert table.rows("SELECT count(*) FROM t") == [(0,)]
+
+
+def test_nothing_to_change_is_no_commit(table: Session) -> None:
+    before = _versions(table)
+    assert table.rows("DELETE FROM t WHERE id = 5") == [(0,)]
+    assert table.rows("UPDATE t SET s = 'x' WHERE id = 5") == [(0,)]
+    assert _versions(table) == before
+
+
+def test_an_update_changes_what_its_condition_takes(table: Session) -> None:
+    result = table.run("UPDATE t AS x SET x.s = upper(concat(s, x.id)), d = id WHERE id IN (1, 2)")
+    assert (result.rows, result.columns) == ([(2,)], _COUNT)
+    assert table.rows("SELECT id, s, d FROM t WHERE id < 3 ORDER BY id") == [(1, "A1", 1.0), (2, None, 2.0)]
+    assert table.rows("SELECT s, d FROM t WHERE id = 11") == [("k", 1.5)]
+    metrics = _info(table)["operationMetrics"]
+    assert (metrics["numUpdatedRows"], metrics["numCopiedRows"]) == ("2", "1")
+    assert _info(table)["operationParameters"] == {"predicate": '["(id IN (1, 2))"]'}
+
+
+def test_values_of_an_update_are_those_before_it(table: Session) -> None:
+    table.run("CREATE TABLE pair (a INT, b INT)")
+    table.run("INSERT INTO pair VALUES (1, 2)")
+    table.run("UPDATE pair SET a = b, b = a")
+    assert table.rows("SELECT * FROM pair") == [(2, 1)]
+
+
+def test_rows_move_to_their_new_partition(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT, p STRING) PARTITIONED BY (p)")
+    session.run("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)")
+    session.run("UPDATE t SET p = 'c d' WHERE id = 1 OR p IS NULL")
+    assert _read_elsewhere(session) == [(1, "c d"), (2, "b"), (3, "c d")]
+    removed = [a["remove"]["partitionValues"]["p"] for a in _actions(session) if "remove" in a]
+    assert sorted(removed, key=repr) == ["a", None] or sorted(removed, key=repr) == [None, "a"]
+    assert session.rows("DELETE FROM t WHERE p = 'c d'") == [(2,)]
+    assert session.rows("SELECT id, p FROM t") == [(2, "b")]
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("DELETE FROM t WHERE nope = 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("DELETE FROM t WHERE id IN (SELECT 1)", "DELTA_UNSUPPORTED_SUBQUERY"),
+        ("DELETE FROM t WHERE rand() < 0.5", "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
+        ("DELETE FROM t WHERE count(*) > 1", "UNSUPPORTED_EXPR_FOR_OPERATOR"),
+        ("DELETE FROM t WHERE 1 / (id - 1) > 0", "DIVIDE_BY_ZERO"),
+        ("DELETE FROM nope", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("UPDATE t SET nope = 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("UPDATE t SET s = 'a', t.S = 'b'", "DELTA_CONFLICT_SET_COLUMN"),
+        ("UPDATE t SET id = 'abc' WHERE id = 77", "CAST_INVALID_INPUT"),
+        ("UPDATE t SET id = 99999999999", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
+        ("UPDATE t SET id = id + 99999999999 WHERE id = 13", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
+        ("UPDATE t SET s = rand()", "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
+        ("UPDATE t x SET s = 'a' WHERE t.id = 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("UPDATE t SET s = (SELECT 'x')", "UNSUPPORTED_FEATURE"),
+        ("DELETE FROM t WHERE id", "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"),
+        ("UPDATE t SET id = array(1)", "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"),
+        ("DELETE FROM t VERSION AS OF 1 WHERE id = 1", "PARSE_SYNTAX_ERROR"),
+        ("DELETE t WHERE id = 1", "PARSE_SYNTAX_ERROR"),
+        ("UPDATE t SET id = 1 WHERE", "PARSE_SYNTAX_ERROR"),
+    ],
+)
+def test_what_is_wrong_leaves_the_table_as_it_was(table: Session, statement: str, condition: str) -> None:
+    before = _versions(table), sorted(_folder(table).iterdir())
+    assert refused(table, statement).condition == condition
+    assert (_versions(table), sorted(_folder(table).iterdir())) == before
+
+
+def test_views_and_tables_that_are_only_read_are_not_changed(table: Session) -> None:
+    table.run("CREATE VIEW v AS SELECT * FROM t")
+    assert refused(table, "DELETE FROM v").condition == "DELTA_UNSUPPORTED_SOURCE"
+    assert refused(table, "DELETE FROM samples.nyctaxi.trips").condition == "PERMISSION_DENIED"
+
+
+def test_tables_that_ask_more_of_their_writers_are_refused_by_name(table: Session) -> None:
+    table.run("CREATE TABLE kept (id INT) TBLPROPERTIES ('delta.appendOnly' = 'true')")
+    table.run("INSERT INTO kept VALUES (1)")
+    assert refused(table, "DELETE FROM kept").condition == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+    assert refused(table, "UPDATE kept SET id = 2").condition == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+    DeltaTable(str(_folder(table))).alter.add_constraint({"positive": "id > 0"})
+    error = refused(table, "UPDATE t SET id = -1")
+    assert isinstance(error, UnsupportedError)
+    assert "delta.constraints.positive" in error.message or "checkConstraints" in error.message
+
+
+def test_not_null_columns_take_no_null(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT NOT NULL, s STRING)")
+    session.run("INSERT INTO t VALUES (1, 'a')")
+    assert refused(session, "UPDATE t SET id = NULL").condition == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+    assert session.rows("SELECT * FROM t") == [(1, "a")]
+    assert len(list(_folder(session).glob("*.parquet"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "condition"),
+    [
+        ("INSERT INTO t VALUES (2, 'late', 0.0)", "DELTA_CONCURRENT_APPEND.WITHOUT_HINT"),
+        ("DELETE FROM t WHERE id = 1", "DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT"),
+        ("INSERT INTO t VALUES (500, 'far', 0.0)", None),
+        ("DELETE FROM t WHERE id = 13", None),
+    ],
+)
+def test_another_writer_is_overtaken_where_that_is_right(
+    table: Session, monkeypatch: pytest.MonkeyPatch, meanwhile: str, condition: str | None
+) -> None:
+    publish = commit.publish
+    asked: list[str] = []
+
+    def late(root: str, version: int, actions: Any) -> None:
+        if not asked:
+            asked.append(meanwhile)
+            table.run(meanwhile)
+        publish(root, version, actions)
+
+    monkeypatch.setattr(commit, "publish", late)
+    if condition is None:
+        assert table.rows("UPDATE t SET s = 'mine' WHERE id = 2") == [(1,)]
+        assert table.rows("SELECT s FROM t WHERE id = 2") == [("mine",)]
+        assert table.rows("SELECT count(*) FROM t") == [(7,) if "INSERT" in meanwhile else (5,)]
+    else:
+        with pytest.raises(UserError) as caught:
+            table.run("UPDATE t SET s = 'mine' WHERE id = 2")
+        assert (caught.value.condition, caught.value.sqlstate, caught.value.retryable) == (condition, "2D521", True)
+        assert table.rows("SELECT count(*) FROM t WHERE s = 'mine'") == [(0,)]
+
+
+def test_explain_says_how_rows_are_found(table: Session) -> None:
+    ((text,),) = table.rows("EXPLAIN DELETE FROM t WHERE id = 2")
+    assert text.startswith("Engine: datafusion")
+    assert "files 1 of 2" in text
+    assert table.rows("SELECT count(*) FROM t") == [(6,)]
