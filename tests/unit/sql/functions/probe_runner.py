@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gateway.config.session import TIMEZONE
 from gateway.engine.base import Planned, SessionState, Statement
 from gateway.errors import GatewayError
 from gateway.runner import make_runner
@@ -67,7 +68,7 @@ class Probes:
     def run(self, sql: str, zone: str = "UTC") -> Outcome:
         """The outcome of one statement."""
         emit = _Collector()
-        session = SessionState("main", "default", "root", {"spark.sql.session.timeZone": zone})
+        session = SessionState("main", "default", "root", {TIMEZONE: zone})
         try:
             self.runner.run(Statement("probe", sql, session), emit)
         except GatewayError as error:

@@ -16,6 +16,7 @@ from gateway.errors import GatewayError
 from gateway.instants import known_zone
 from gateway.runner import Runner, make_runner
 from gateway.sqltypes import STRING, StructType
+from tests.unit.sql.functions.probe_runner import Probes
 
 ZONE = "America/Los_Angeles"
 LINES = (Path(__file__).parents[3] / "data" / "los-angeles-probes.jsonl").read_text().splitlines()
@@ -78,3 +79,9 @@ def test_values_types_and_nullability_are_sparks(runner: Runner, probe: dict[str
     types, rows = answer(runner, probe["sql"])
     assert types == probe["types"]
     assert rows == probe["rows"]
+
+
+def test_zones_of_one_offset_keep_their_names_in_one_process(tmp_path: Path) -> None:
+    runner = Probes(tmp_path)
+    for zone in ("Etc/UTC", "UTC", "GMT", "Etc/UTC", "UTC"):
+        assert runner.run("SELECT date_format(TIMESTAMP'2024-02-09 03:04:05', 'VV') AS z", zone).rows == [[zone]]
