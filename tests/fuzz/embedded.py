@@ -93,12 +93,13 @@ def _answer(pipe: Connection, folder: Path, allow_paths: Sequence[Path]) -> None
             return
         session = Session(runner, case.zone)
         *before, last = case.statements
-        outcomes = (_one(session, text) for text in before)
+        outcomes = (answered(session, text) for text in before)
         failed = next((o for o in outcomes if o.kind != "answer"), None)
-        pipe.send(failed or _one(session, last, case.parameters))
+        pipe.send(failed or answered(session, last, case.parameters))
 
 
-def _one(session: Session, text: str, parameters: Sequence[Parameter] = ()) -> Outcome:
+def answered(session: Session, text: str, parameters: Sequence[Parameter] = ()) -> Outcome:
+    """What a session says to a statement."""
     try:
         result = session.execute(text, parameters)
         return Outcome("answer", columns_of(result.schema), result.rows())

@@ -8,6 +8,8 @@ Ways: without pruning, by the other reader, on one partition and on many, with l
 from __future__ import annotations
 
 import argparse
+import functools
+import re
 import sys
 import tempfile
 import time
@@ -30,13 +32,19 @@ from gateway.sql.read.command_nodes import Query as QueryCommand
 from gateway.sql.read.commands import parse_command
 from gateway.sql.read.statement import read_statement
 from tests.conformance.session import Result, Session, open_runner
+from tests.fuzz import stored
 from tests.fuzz.compare import same_multiset
+from tests.fuzz.embedded import answered
 from tests.fuzz.expressions import Expressions
 from tests.fuzz.queries import Queries
 from tests.fuzz.relations import Table
 from tests.fuzz.scope import Column, Scope
+from tests.fuzz.tables import readable, unpacked
 
 Rows = list[list[Any]]
+_TRIES = 8
+OF_OTHERS = "tables of others"
+_M1 = re.compile(r"\bm1\b")
 _SMALL = 4 << 20  # bytes of memory with which nothing large stays in it
 
 
@@ -90,8 +98,17 @@ NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 _FILES = tuple(tuple(file.splitlines()) for file in _ROWS.strip().split("\n\n"))
 
 
-def make_tables(session: Session) -> tuple[Table, ...]:
-    """`m1` of several files, `m2` of two, and `m3` in partitions, with the same columns."""
+#: Copies of `m1` by how they are stored.
+COPIES = {
+    "m4": {"mapped": True, "deleting": False},
+    "m5": {"mapped": False, "deleting": True},
+    "m6": {"mapped": True, "deleting": True},
+}
+_JOINED = (("m1", "m2"), ("m1", "m3"), ("m3", "m2"), ("m3", "m3"), ("m4", "m2"), ("m5", "m6"), ("m6", "m3"))
+
+
+def make_tables(session: Session, folder: Path) -> tuple[Table, ...]:
+    """`m1` of several files, `m2` of two, `m3` in partitions, and the copies of `m1`, with the same columns."""
     text = ", ".join(f"{name} {type_.upper()}" for name, type_ in COLUMNS)
     for name, files, clause in (
         ("m1", _FILES, ""),
@@ -105,7 +122,10 @@ def make_tables(session: Session) -> tuple[Table, ...]:
             names = ", ".join(f"c{i}" for i in range(len(COLUMNS)))
             values = ", ".join(f"({row})" for row in rows)
             session.execute(f"INSERT INTO {name} SELECT {cells} FROM VALUES {values} AS v({names})")
-    return tuple(Table(name, COLUMNS) for name in ("m1", "m2", "m3"))
+    made = next(log.parent for log in folder.rglob("_delta_log") if log.parent.name == "m1")
+    for name, how in COPIES.items():
+        stored.copy(made, made.with_name(name), **how)
+    return tuple(Table(name, COLUMNS) for name in ("m1", "m2", "m3", *COPIES))
 
 
 # ----------------------------------------------------------------------------------------------------------------- ways
@@ -174,6 +194,7 @@ class Checks:
 
     session: Session
     tables: tuple[Table, ...]
+    others: tuple[Table, ...] = ()
     counts: Counter[str] = field(default_factory=Counter)
     found: list[Disagreement] = field(default_factory=list)
 
@@ -213,7 +234,7 @@ class Checks:
         name, _ = random.choice(COLUMNS)
         word = random.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
         both = [*one, *(Column(f"b.{n}", t) for n, t in COLUMNS)]
-        left, right = random.choice((("m1", "m2"), ("m1", "m3"), ("m3", "m2"), ("m3", "m3")))
+        left, right = random.choice(_JOINED)
         return f"{left} AS a {word} {right} AS b ON a.{name} = b.{name}", both
 
     def predicate(self, random: Random, columns: list[Column]) -> str:
@@ -322,7 +343,10 @@ def _distinct(checks: Checks, random: Random) -> Disagreement | None:
 
 
 def _another_way(checks: Checks, random: Random) -> Disagreement | None:
-    text, _ = _query(checks, random)
+    return _ways(checks, _query(checks, random)[0], random)
+
+
+def _ways(checks: Checks, text: str, random: Random) -> Disagreement | None:
     rows = checks.rows(text)
     for name in random.sample(tuple(WAYS), 2):
         try:
@@ -333,6 +357,28 @@ def _another_way(checks: Checks, random: Random) -> Disagreement | None:
         if found is not None:
             return found
     return None
+
+
+def _stored_otherwise(checks: Checks, random: Random) -> Disagreement | None:
+    columns = [Column(f"a.{n}", t) for n, t in COLUMNS]
+    plain = f"SELECT * FROM m1 AS a WHERE {checks.predicate(random, columns)}"
+    texts = (_query(checks, random)[0] for _ in range(_TRIES))
+    text = next((t for t in texts if _M1.search(t)), plain)
+    other = _M1.sub(random.choice(tuple(COPIES)), text)
+    return checks.same((text, checks.rows(text)), (other, checks.rows(other)))
+
+
+def _of_others(checks: Checks, random: Random) -> Disagreement | None:
+    if not checks.others:
+        raise RefusedError("no tables of others")
+    table = random.choice(checks.others)
+    columns = [Column(f"a.{name}", type_) for name, type_ in table.columns]
+    p = checks.predicate(random, columns)
+    whole = f"SELECT {random.choice(columns).text} AS c0 FROM {table.text} AS a"
+    parts = [f"{whole} WHERE {test}" for test in (f"({p})", f"NOT ({p})", f"({p}) IS NULL")]
+    apart = [row for part in parts for row in checks.rows(part)]
+    found = checks.same((whole, checks.rows(whole)), (" / ".join(parts), apart))
+    return found or _ways(checks, parts[0], random)
 
 
 def _run(session: Session, text: str, way: Callable[[Runner, Compiled], Iterator[Any]]) -> tuple[Any, list[Any]]:
@@ -372,13 +418,22 @@ RELATIONS: dict[str, Callable[[Checks, Random], Disagreement | None]] = {
     "LIMIT is a part": _limited,
     "DISTINCT is GROUP BY": _distinct,
     "run another way": _another_way,
+    "stored another way": _stored_otherwise,
+    OF_OTHERS: _of_others,
 }
 
 
-def run(folder: Path, seed: int, statements: int, seconds: float) -> Checks:
+def opened(folder: Path, seed: int, others: bool) -> Checks:
+    """A session with its tables in `folder`; with `others`, those of the archive beside the checkout too."""
+    archive = unpacked(folder / "others") if others else None
+    session = Session(open_runner(folder, (archive,) if archive is not None else ()))
+    found = readable(archive, functools.partial(answered, session), seed) if archive is not None else []
+    return Checks(session, make_tables(session, folder / "warehouse"), tuple(found))
+
+
+def run(folder: Path, seed: int, statements: int, seconds: float, others: bool = False) -> Checks:
     """Check relations with tables in `folder`, until one of the bounds is reached."""
-    session = Session(open_runner(folder))
-    checks = Checks(session, make_tables(session))
+    checks = opened(folder, seed, others)
     begun = time.monotonic()
     for number in range(statements):
         if time.monotonic() - begun >= seconds:
@@ -395,7 +450,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="what they are made from")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="metamorphic-") as folder:
-        checks = run(Path(folder), given.seed, given.statements, given.seconds)
+        checks = run(Path(folder), given.seed, given.statements, given.seconds, others=True)
+    if not checks.others:
+        print(f"{OF_OTHERS:>24}: skipped, for the archive of tables is not beside the checkout")
     for name, count in sorted(checks.counts.items()):
         print(f"{count:7} {name}")
     for disagreement in checks.found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import math
 import os
@@ -19,9 +20,10 @@ from tests.conformance.shared import ROOT
 from tests.fuzz import batches, neighbours, queries, sessions, tables
 from tests.fuzz.embedded import Embedded
 from tests.fuzz.machine import Judgement, Machine
+from tests.fuzz.outcome import Outcome
 from tests.fuzz.spark import Spark
 from tests.fuzz.tally import Tally
-from tests.live.spark import missing
+from tests.fuzz.tree import case, query
 
 _KEPT = ROOT / ".bench" / "fuzz"
 _SAVED_SECONDS = 30.0
@@ -81,6 +83,10 @@ def _ahead(machine: Machine, kinds: Iterable[str]) -> Generator[tuple[str, Judge
             yield last, judgement.result()
 
 
+def _asked(embedded: Embedded, text: str) -> Outcome:
+    return embedded.ask(case("sessions", query(text)))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command; 1 if something differs that is no soft difference."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.run", description=__doc__)
@@ -116,7 +122,8 @@ def main(arguments: list[str] | None = None) -> int:
         embedded = Embedded(Path(folder) / "embedded", (stored,) if stored is not None else ())
         with closing(embedded), Spark.opened(Path(folder) / "spark") as spark:
             machine = Machine(embedded, spark, tally, given.found)
-            machine.tables = tables.readable(stored, embedded, tally.seed) if stored is not None else ()
+            if stored is not None:
+                machine.tables = tables.readable(stored, functools.partial(_asked, embedded), tally.seed)
             run(machine, turns, statements, seconds, kept)
     print(tally.report())
     return 1 if tally.verdicts and any(c["difference"] for c in tally.verdicts.values()) else 0
