@@ -24,12 +24,13 @@ import pyarrow.parquet as pq
 from gateway import sqltypes as t
 from gateway.delta.containment import Within, source
 from gateway.delta.schema import Column, holds_char
-from gateway.errors import GatewayError, ServerError, UnsupportedError
+from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError
 
 #: The name "in files" of a column that is in none: a row's number in its file, rows of deletion vectors counted.
 POSITION = "\0position"
 _BATCH_ROWS = 32_768
 _FRAGMENTS = 4
+_MOST_TEXT = 2**31 - 2  # bytes of an array
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def _read_file(
             for column, field in zip(columns, schema, strict=True):
                 at = found.get(column.name)
                 if column.name in file.constants:
-                    array = pa.repeat(file.constants[column.name], rows)
+                    array = _repeated(file.constants[column.name], rows, column)
                 elif column.physical == POSITION:
                     array = pa.array(positions if live is None else positions[live])
                 elif at is None or batch is None:
@@ -147,6 +148,15 @@ def _read_file(
                 arrays.append(array)
             # from_struct_array keeps the row count of a batch without columns.
             yield _batch(arrays, schema, rows)
+
+
+def _repeated(value: pa.Scalar, rows: int, column: Column) -> pa.Array:
+    """A partition's value for each row; Arrow's own offsets would wrap around."""
+    held = value.as_buffer() if isinstance(value, pa.BinaryScalar) else None
+    if held is not None and held.size * rows > _MOST_TEXT:
+        text = f"A value of the partition column {column.name} has {held.size} bytes, too many for {rows} rows."
+        raise ResourceError("RESOURCE_EXHAUSTED", text)
+    return pa.repeat(value, rows)
 
 
 def _holds_text(arrow: pa.DataType) -> bool:

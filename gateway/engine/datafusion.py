@@ -30,6 +30,7 @@ _READERS: Mapping[str, type[GatewayError]] = {
     "DELTA_FILE_NOT_FOUND": ServerError,
     "PATH_NOT_ALLOWED": UserError,
     "UNSUPPORTED_DATATYPE": UnsupportedError,
+    "RESOURCE_EXHAUSTED": ResourceError,
 }
 _LONG_SECONDS = 0.2  # reading a plan's metrics takes milliseconds, and what spills takes longer than this
 _SETTINGS = {
@@ -368,7 +369,7 @@ _UNPLANNED = (
 
 # What the engine says of data files; the last one of those whose columns are of other types than the table's.
 _UNREADABLE = ("Parquet", "No such file", "Object Store error", "NotFound", "(physical data type)")
-_TOO_LONG = ("offset overflow", "string size overflow", "capacity overflow")
+_TOO_LONG = ("offset overflow", "Offset overflow", "string size overflow", "capacity overflow")
 
 
 def engine_error(error: BaseException) -> GatewayError:

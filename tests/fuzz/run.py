@@ -24,6 +24,7 @@ from tests.fuzz.outcome import Outcome
 from tests.fuzz.spark import Spark
 from tests.fuzz.tally import Tally
 from tests.fuzz.tree import case, query
+from tests.live.spark import missing
 
 _KEPT = ROOT / ".bench" / "fuzz"
 _SAVED_SECONDS = 30.0
