@@ -499,8 +499,15 @@ def _bind_like(function: Function, site: Site) -> Expr:
     row = Function(function.name, (param("string"), param("string"), param("string")), optional=1)
     args = coerce_args(row, site)
     pattern = fold(args[1], site.context)
+    escape = args[2].value if len(args) > 2 and isinstance(args[2], Lit) else "\\"
+    if isinstance(escape, str) and len(escape) != 1:
+        raise UserError(
+            "INVALID_ESCAPE_CHAR",
+            f"`EscapeChar` should be a string literal of length one, but got '{escape}'.",
+            sqlstate="42604",
+            span=site.span,
+        )
     if pattern is not None and isinstance(pattern.value, str):
-        escape = args[2].value if len(args) > 2 and isinstance(args[2], Lit) else "\\"
         _check_pattern(pattern.value, escape, site)
     return Call(BOOLEAN, any(a.nullable for a in args), function.name, args, site.shown, span=site.span)
 
