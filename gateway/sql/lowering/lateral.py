@@ -79,16 +79,16 @@ class _Laterals:
             peeled.conditions += [_substituted(c, own) for c in conjuncts_of(join.condition)]
         if isinstance(peeled.base, b.OneRow):
             base: Rel = join.left
-        elif isinstance(peeled.base, (b.Generate, b.SetOp)):
-            if join.kind == "left":
-                raise unsupported(_FORM)
-            base = (
-                self._generated(join, peeled)
-                if isinstance(peeled.base, b.Generate)
-                else self._of_branches(join, peeled)
-            )
-        elif is_global(peeled.base) and reaches(peeled.base, foreign):
-            base = self._aggregated(join, peeled, foreign)
+        elif not reaches(peeled.base, foreign):
+            return self._beside(join, peeled, foreign, right)
+        elif isinstance(peeled.base, (b.Generate, b.SetOp)) and join.kind == "left":
+            raise unsupported(_FORM)
+        elif isinstance(peeled.base, b.Generate):
+            base = self._generated(join, peeled.base)
+        elif isinstance(peeled.base, b.SetOp):
+            base = self._of_branches(join, peeled, peeled.base)
+        elif isinstance(peeled.base, b.Aggregate) and is_global(peeled.base):
+            base = self._aggregated(join, peeled, peeled.base, foreign)
         else:
             return self._beside(join, peeled, foreign, right)
         conditions = [here(c) for c in peeled.conditions]
@@ -104,19 +104,16 @@ class _Laterals:
         if not all(is_steady(e, self._catalogue) for e in all_expressions(rel)):
             raise unsupported("a LATERAL subquery that differs from call to call")
 
-    def _generated(self, join: Join, peeled: _Peeled) -> Rel:
+    def _generated(self, join: Join, made: b.Generate) -> Rel:
         """The left side with the rows that a generator makes of each row."""
-        made = peeled.base
-        if not isinstance(made, b.Generate) or not isinstance(made.input, b.OneRow):
+        if not isinstance(made.input, b.OneRow):
             raise unsupported(_FORM)
         generator = here(made.generator)
         assert isinstance(generator, Call)
         return b.Generate((*join.left.columns, *made.columns), join.left, generator, made.outer)
 
-    def _of_branches(self, join: Join, peeled: _Peeled) -> Rel:
+    def _of_branches(self, join: Join, peeled: _Peeled, union: b.SetOp) -> Rel:
         """The left side once for each row of a UNION ALL of single rows, whose number chooses their values."""
-        union = peeled.base
-        assert isinstance(union, b.SetOp)
         foreign = {c.id for c in join.left.columns}
         sides = [_peeled(side, foreign) for side in union.inputs]
         if union.kind != "union" or not union.all or not all(isinstance(side.base, b.OneRow) for side in sides):
@@ -135,10 +132,8 @@ class _Laterals:
             peeled.conditions.insert(0, Case(BOOLEAN, True, kept, None))
         return Join((*join.left.columns, number), "cross", join.left, rows, None)
 
-    def _aggregated(self, join: Join, peeled: _Peeled, foreign: set[int]) -> Rel:
+    def _aggregated(self, join: Join, peeled: _Peeled, aggregate: b.Aggregate, foreign: set[int]) -> Rel:
         """The left side with the values of the subquery's one row."""
-        aggregate = peeled.base
-        assert isinstance(aggregate, b.Aggregate)
         made = joined(join.left, aggregate, foreign, self._ids) or numbered(join.left, aggregate, foreign, self._ids)
         if made is None:
             raise unsupported(_FORM)
@@ -181,9 +176,8 @@ def _peeled(rel: Rel, foreign: set[int]) -> _Peeled:
         below = found.base
         if isinstance(below, Project) and not any(map(_has_subquery, below.exprs)):
             if _is_grouped(below.input) and any(mentions(e, foreign) for e in below.exprs):
-                raise unsupported(
-                    "a column of an enclosing query beside an aggregate"
-                )  # Spark knows them in filters only
+                # Spark knows them in filters only
+                raise unsupported("a column of an enclosing query beside an aggregate")
             found.over(dict(zip([c.id for c in below.columns], below.exprs, strict=True)))
         elif isinstance(below, Filter):
             terms = conjuncts_of(below.condition)
