@@ -767,6 +767,23 @@ struct TRenewDelegationTokenResp {
   1: required TStatus status
 }
 
+struct TGetQueryIdReq {
+  1: required TOperationHandle operationHandle
+}
+
+struct TGetQueryIdResp {
+  1: required string queryId
+}
+
+struct TSetClientInfoReq {
+  1: required TSessionHandle sessionHandle
+  2: optional map<string, string> configuration
+}
+
+struct TSetClientInfoResp {
+  1: required TStatus status
+}
+
 struct TProgressUpdateResp {
   1: required list<string> headerNames
   2: required list<list<string>> rows
@@ -798,4 +815,6 @@ service TCLIService {
   TGetDelegationTokenResp GetDelegationToken(1: TGetDelegationTokenReq req)
   TCancelDelegationTokenResp CancelDelegationToken(1: TCancelDelegationTokenReq req)
   TRenewDelegationTokenResp RenewDelegationToken(1: TRenewDelegationTokenReq req)
+  TGetQueryIdResp GetQueryId(1: TGetQueryIdReq req)
+  TSetClientInfoResp SetClientInfo(1: TSetClientInfoReq req)
 }

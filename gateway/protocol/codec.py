@@ -39,6 +39,8 @@ METHODS: tuple[str, ...] = (
     "GetDelegationToken",
     "CancelDelegationToken",
     "RenewDelegationToken",
+    "GetQueryId",
+    "SetClientInfo",
 )
 
 _VERSION = 0x80010000

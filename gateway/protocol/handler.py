@@ -40,6 +40,7 @@ from gateway.service.api import (
     Service,
     State,
 )
+from gateway.service.session import text_of
 from gateway.thrift_gen.TCLIService import ttypes
 
 LINK_PATH = "/sql/1.0/results/"
@@ -288,11 +289,12 @@ class ThriftHandler:
         )
 
     def fetch_results(self, caller: Caller, request: Any) -> Any:
-        """FetchResults: a page of rows, or (fetchType 1) of the operation's log, which is always empty."""
+        """FetchResults: a page of rows, or (fetchType 1) of lines of the operation's log."""
         operation = convert.operation_from(request.operationHandle)
         if request.fetchType == _LOG_ROWS:
-            self._service.operation_status(caller.principal, operation, 0.0)
-            return ttypes.TFetchResultsResp(status=convert.success(), hasMoreRows=False, results=pages.no_log())
+            first = orientation.asked(request.orientation, request.startRowOffset) is Orientation.FIRST
+            lines = self._service.log_lines(caller.principal, operation, self._rows(request.maxRows), first)
+            return ttypes.TFetchResultsResp(status=convert.success(), hasMoreRows=False, results=pages.log_page(lines))
         page = self._service.fetch(
             caller.principal,
             operation,
@@ -315,6 +317,23 @@ class ThriftHandler:
         """CancelOperation."""
         self._service.cancel(caller.principal, convert.operation_from(request.operationHandle))
         return ttypes.TCancelOperationResp(status=convert.success())
+
+    def query_id(self, caller: Caller, request: Any) -> Any:
+        """GetQueryId: the statement's id, as the log has it. Its answer has no status: "" for a handle that is none."""
+        try:
+            handle = convert.operation_from(request.operationHandle)
+            self._service.operation_status(caller.principal, handle, 0.0)
+        except GatewayError:
+            return ttypes.TGetQueryIdResp(queryId="")
+        return ttypes.TGetQueryIdResp(queryId=text_of(handle))
+
+    def set_client_info(self, caller: Caller, request: Any) -> Any:
+        """SetClientInfo: what JDBC programs tell of themselves, for the log."""
+        session = convert.session_from(request.sessionHandle)
+        self._service.session_info(caller.principal, session)
+        told = {str(k)[:100]: str(v)[:200] for k, v in list((request.configuration or {}).items())[:20]}
+        log("client info", session_id=text_of(session), user=caller.principal.name, info=told or None)
+        return ttypes.TSetClientInfoResp(status=convert.success())
 
     def close_operation(self, caller: Caller, request: Any) -> Any:
         """CloseOperation; closing what is closed succeeds."""
@@ -350,6 +369,8 @@ VERBS: dict[str, Verb] = {
     "FetchResults": ThriftHandler.fetch_results,
     "CancelOperation": ThriftHandler.cancel_operation,
     "CloseOperation": ThriftHandler.close_operation,
+    "GetQueryId": ThriftHandler.query_id,
+    "SetClientInfo": ThriftHandler.set_client_info,
 }
 
 
@@ -357,7 +378,7 @@ VERBS: dict[str, Verb] = {
 _AT_ONCE = frozenset(
     {
         *("OpenSession", "CloseSession", "GetInfo", "GetOperationStatus"),
-        *("CancelOperation", "CloseOperation"),
+        *("CancelOperation", "CloseOperation", "GetQueryId", "SetClientInfo"),
     }
 )
 

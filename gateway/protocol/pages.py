@@ -179,7 +179,7 @@ def _columns(payloads: Sequence[columnar.ColumnPayload]) -> list[Any]:
     ]
 
 
-def no_log() -> Any:
-    """TRowSet of an empty operation log: one column of text without rows, as beeline and impyla read it."""
-    column = ttypes.TColumn(stringVal=ttypes.TStringColumn(values=[], nulls=b""))
+def log_page(lines: Sequence[str]) -> Any:
+    """TRowSet of lines of an operation's log: one column of text, as beeline and impyla read it."""
+    column = ttypes.TColumn(stringVal=ttypes.TStringColumn(values=list(lines), nulls=b""))
     return ttypes.TRowSet(startRowOffset=0, rows=[], columns=[column])

@@ -237,6 +237,9 @@ class Service(Protocol):
         """A page; waits until at least one row is there or the result has ended. A repeated fetch of the same
         rows gives the same."""
 
+    def log_lines(self, principal: Principal, operation: Handle, most: int, first: bool) -> Sequence[str]:
+        """What was told of the operation since the last call, or from the `first` line on; at most so many lines."""
+
     def cancel(self, principal: Principal, operation: Handle) -> None: ...
 
     def close_operation(self, principal: Principal, operation: Handle) -> None:

@@ -30,6 +30,7 @@ from gateway.results.spool import Spool
 from gateway.service import holdings
 from gateway.service.admission import Place
 from gateway.service.api import OperationStatus, Orientation, Outcome, Page, ResultMetadata, ResultOptions, State
+from gateway.service.operation_log import OperationLog
 from gateway.service.session import Session, new_handle, text_of
 from gateway.sqltypes import StructType
 
@@ -136,6 +137,7 @@ class Operation:
         self.handover: Handover | None = None
         self.finished: Finished | None = None
         self.progress = Progress(None, "")
+        self.log = OperationLog()
         now = clock()
         self.times = Times(accepted=now)
         self.timeout = timeout
@@ -166,6 +168,7 @@ class Operation:
         with self._changed:
             if self.state is State.INITIALIZED:
                 self._move(State.PENDING)
+                self.log.add(f"Statement {self.id} waits for a slot")
 
     def begin(self) -> Job | None:
         """It has a slot: the job to run, or None if it has ended meanwhile."""
@@ -176,6 +179,8 @@ class Operation:
             self._time_zone = self.purpose.time_zone(job)
             self._move(State.RUNNING)
             self.times.admitted = self._clock()
+            waited = self.times.admitted - self.times.accepted
+            self.log.add(f"Statement {self.id} runs, after {waited:.3f} s in the queue")
             return job
 
     def attach(self, run: Run) -> None:
@@ -194,6 +199,7 @@ class Operation:
             waited = self.state in (State.INITIALIZED, State.PENDING)
             if self.state in ENDS or not self._move(state, error):
                 return False
+            self.log.add(f"{state.value}: {error.message}", "WARN")
             if self._writes:
                 error.message = f"{error.message.rstrip('.')}; its write may or may not have been committed."
             run = self._run
@@ -295,6 +301,7 @@ class Operation:
         elif isinstance(event, Progress):
             self._resume()
             self.progress = event
+            self.log.add(_progress_line(event))
         elif isinstance(event, Waiting):
             self._wait_for_engine(event)
         elif isinstance(event, Writing):
@@ -327,6 +334,9 @@ class Operation:
             self.progress = Progress(None, event.text)
             self.handover = event.handover
             self._move(State.PENDING)
+            if event.handover is not None:
+                self.log.add(f"Goes to {event.handover.engine}: {event.handover.reason}")
+            self.log.add(event.text)
         self._listener.stopped(self)
 
     def _resume(self) -> None:
@@ -340,6 +350,7 @@ class Operation:
             if self.state in ENDS:
                 return
             self._writes |= planned.writes
+            self.log.add(f"{planned.statement_type} on {planned.engine}: {planned.reason}")
             changed = self.planned is not None and _shape(self.planned.schema) != _shape(planned.schema)
             if self.planned is not None:  # the shape that clients were told stays, whoever delivers it
                 self.planned = replace(planned, schema=self.planned.schema)
@@ -372,6 +383,7 @@ class Operation:
                 self.finished = finished
                 self._spool.end()
                 self._move(State.FINISHED)
+                self.log.add(self._end_line(finished))
         if failure is not None:
             self._fail(failure)
         else:
@@ -380,9 +392,17 @@ class Operation:
     def _fail(self, error: GatewayError) -> None:
         with self._changed:
             moved = self.state not in ENDS and self._move(State.ERROR, error)
+            if moved:
+                self.log.add(error.text(), "ERROR")
         if moved:
             self._free()
             self._listener.ended(self)
+
+    def _end_line(self, finished: Finished) -> str:
+        seconds = self._clock() - self.times.accepted
+        if finished.modified_rows is not None:
+            return f"{finished.modified_rows} rows written in {seconds:.3f} s"
+        return f"{self.rows} rows in {seconds:.3f} s"
 
     # ---------------------------------------------------------------------------------------------------------- result
 
@@ -540,6 +560,12 @@ class Operation:
 
 def _nothing_to_do(statement_id: str) -> Job:
     raise ServerError("INTERNAL_ERROR", f"The statement {statement_id} has ended and cannot be started.")
+
+
+def _progress_line(progress: Progress) -> str:
+    if progress.fraction is None:
+        return progress.text
+    return f"{progress.text or 'Done'}: {progress.fraction:.0%}"
 
 
 def _closed() -> GatewayError:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -369,6 +369,10 @@ class GatewayService:
         page = found.piece(start_row, rows)
         self._touch(found)
         return page
+
+    def log_lines(self, principal: Principal, operation: Handle, most: int, first: bool) -> Sequence[str]:
+        """See `api.Service`."""
+        return self._operation(principal, operation).log.read(most, first=first)
 
     def cancel(self, principal: Principal, operation: Handle) -> None:
         """See `api.Service`. Without effect on an operation that has ended or is closed."""

@@ -81,6 +81,26 @@ def test_our_own_client(tcp_server: Server, user: str | None) -> None:
             client.execute("SELECT x", arrow=False)
 
 
+def test_the_log_of_an_operation(tcp_server: Server) -> None:
+    """What beeline prints while it waits: the queue, the engine with its reason, the end."""
+    connection = pyhive(tcp_server, auth="NONE", username="me")
+    cursor = connection.cursor()
+    cursor.execute("SELECT * FROM samples.tpch.region", async_=True)
+    lines: list[str] = []
+    end = time.monotonic() + 20
+    while not any("5 rows in" in line for line in lines) and time.monotonic() < end:
+        lines += cursor.fetch_logs()
+    assert [line for line in lines if "s in the queue" in line]
+    assert [line for line in lines if line.startswith("INFO  : SELECT on datafusion: ")]
+    assert lines[-1].startswith("INFO  : 5 rows in ")
+    assert len(set(lines)) == len(lines), "no line twice"
+    cursor.execute("SELECT assert_true(false)", async_=True)
+    while cursor.poll().operationState != 5 and time.monotonic() < end:  # ERROR_STATE
+        time.sleep(0.05)
+    assert [line for line in cursor.fetch_logs() if line.startswith("ERROR : [USER_RAISED_EXCEPTION]")]
+    connection.close()
+
+
 def test_kerberos_is_refused_in_words_that_the_client_shows(tcp_server: Server) -> None:
     from gateway.transport.sasl import Status, message
     from tests.attacks.test_tcp import send

@@ -15,6 +15,9 @@ _FIELD = re.compile(
     r"(0x[0-9A-F]+|\d+):\s*(?:required |optional )?((?:list|map|set)<[^{;]*?>|\w+)\s+(\w+)\s*(?:=[^;\n]*)?(?=;|\s|$)"
 )
 
+# Calls of Hive 3 and 4 that Databricks does not have.
+HIVES = {"TGetQueryIdReq", "TGetQueryIdResp", "TSetClientInfoReq", "TSetClientInfoResp"}
+
 
 def fields_of(text: str) -> dict[tuple[str, int], tuple[str, str]]:
     """(struct, field id) -> (type, name) of an IDL."""
@@ -41,7 +44,7 @@ def test_idl_has_every_known_field(shared: Path) -> None:
     assert listing is not None
     known = fields_of(listing[1])
     assert len(known) > 300
-    assert fields_of(IDL.read_text()) == known
+    assert {k: v for k, v in fields_of(IDL.read_text()).items() if k[0] not in HIVES} == known
 
 
 def test_generated_classes_have_the_fields_of_the_idl() -> None:
@@ -56,7 +59,7 @@ def test_generated_classes_have_the_fields_of_the_idl() -> None:
 def test_methods_are_those_of_the_service() -> None:
     declared = {name for name in vars(TCLIService.Iface) if not name.startswith("_")}
     assert declared == set(METHODS)
-    assert len(METHODS) == 21
+    assert len(METHODS) == 23
 
 
 def test_package_does_not_collide_with_other_clients() -> None:

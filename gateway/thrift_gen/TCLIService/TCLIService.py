@@ -188,6 +188,22 @@ class Iface(object):
         """
         pass
 
+    def GetQueryId(self, req):
+        """
+        Parameters:
+         - req
+
+        """
+        pass
+
+    def SetClientInfo(self, req):
+        """
+        Parameters:
+         - req
+
+        """
+        pass
+
 
 class Client(Iface):
     def __init__(self, iprot, oprot=None):
@@ -868,6 +884,70 @@ class Client(Iface):
             return result.success
         raise TApplicationException(TApplicationException.MISSING_RESULT, "RenewDelegationToken failed: unknown result")
 
+    def GetQueryId(self, req):
+        """
+        Parameters:
+         - req
+
+        """
+        self.send_GetQueryId(req)
+        return self.recv_GetQueryId()
+
+    def send_GetQueryId(self, req):
+        self._oprot.writeMessageBegin('GetQueryId', TMessageType.CALL, self._seqid)
+        args = GetQueryId_args()
+        args.req = req
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_GetQueryId(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = GetQueryId_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "GetQueryId failed: unknown result")
+
+    def SetClientInfo(self, req):
+        """
+        Parameters:
+         - req
+
+        """
+        self.send_SetClientInfo(req)
+        return self.recv_SetClientInfo()
+
+    def send_SetClientInfo(self, req):
+        self._oprot.writeMessageBegin('SetClientInfo', TMessageType.CALL, self._seqid)
+        args = SetClientInfo_args()
+        args.req = req
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_SetClientInfo(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = SetClientInfo_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "SetClientInfo failed: unknown result")
+
 
 class Processor(Iface, TProcessor):
     def __init__(self, handler):
@@ -894,6 +974,8 @@ class Processor(Iface, TProcessor):
         self._processMap["GetDelegationToken"] = Processor.process_GetDelegationToken
         self._processMap["CancelDelegationToken"] = Processor.process_CancelDelegationToken
         self._processMap["RenewDelegationToken"] = Processor.process_RenewDelegationToken
+        self._processMap["GetQueryId"] = Processor.process_GetQueryId
+        self._processMap["SetClientInfo"] = Processor.process_SetClientInfo
         self._on_message_begin = None
 
     def on_message_begin(self, func):
@@ -1395,6 +1477,52 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("RenewDelegationToken", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_GetQueryId(self, seqid, iprot, oprot):
+        args = GetQueryId_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = GetQueryId_result()
+        try:
+            result.success = self._handler.GetQueryId(args.req)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("GetQueryId", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_SetClientInfo(self, seqid, iprot, oprot):
+        args = SetClientInfo_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = SetClientInfo_result()
+        try:
+            result.success = self._handler.SetClientInfo(args.req)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("SetClientInfo", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -2260,6 +2388,88 @@ class RenewDelegationToken_result(TBase):
 all_structs.append(RenewDelegationToken_result)
 RenewDelegationToken_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [TRenewDelegationTokenResp, None], None, ),  # 0
+)
+
+
+class GetQueryId_args(TBase):
+    """
+    Attributes:
+     - req
+
+    """
+
+    __slots__ = (
+        'req',
+    )
+
+
+    def __init__(self, req=None,):
+        self.req = req
+all_structs.append(GetQueryId_args)
+GetQueryId_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'req', [TGetQueryIdReq, None], None, ),  # 1
+)
+
+
+class GetQueryId_result(TBase):
+    """
+    Attributes:
+     - success
+
+    """
+
+    __slots__ = (
+        'success',
+    )
+
+
+    def __init__(self, success=None,):
+        self.success = success
+all_structs.append(GetQueryId_result)
+GetQueryId_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [TGetQueryIdResp, None], None, ),  # 0
+)
+
+
+class SetClientInfo_args(TBase):
+    """
+    Attributes:
+     - req
+
+    """
+
+    __slots__ = (
+        'req',
+    )
+
+
+    def __init__(self, req=None,):
+        self.req = req
+all_structs.append(SetClientInfo_args)
+SetClientInfo_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'req', [TSetClientInfoReq, None], None, ),  # 1
+)
+
+
+class SetClientInfo_result(TBase):
+    """
+    Attributes:
+     - success
+
+    """
+
+    __slots__ = (
+        'success',
+    )
+
+
+    def __init__(self, success=None,):
+        self.success = success
+all_structs.append(SetClientInfo_result)
+SetClientInfo_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [TSetClientInfoResp, None], None, ),  # 0
 )
 fix_spec(all_structs)
 del all_structs

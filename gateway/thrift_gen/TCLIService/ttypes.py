@@ -2632,6 +2632,73 @@ class TRenewDelegationTokenResp(TBase):
         self.status = status
 
 
+class TGetQueryIdReq(TBase):
+    """
+    Attributes:
+     - operationHandle
+
+    """
+
+    __slots__ = (
+        'operationHandle',
+    )
+
+
+    def __init__(self, operationHandle=None,):
+        self.operationHandle = operationHandle
+
+
+class TGetQueryIdResp(TBase):
+    """
+    Attributes:
+     - queryId
+
+    """
+
+    __slots__ = (
+        'queryId',
+    )
+
+
+    def __init__(self, queryId=None,):
+        self.queryId = queryId
+
+
+class TSetClientInfoReq(TBase):
+    """
+    Attributes:
+     - sessionHandle
+     - configuration
+
+    """
+
+    __slots__ = (
+        'sessionHandle',
+        'configuration',
+    )
+
+
+    def __init__(self, sessionHandle=None, configuration=None,):
+        self.sessionHandle = sessionHandle
+        self.configuration = configuration
+
+
+class TSetClientInfoResp(TBase):
+    """
+    Attributes:
+     - status
+
+    """
+
+    __slots__ = (
+        'status',
+    )
+
+
+    def __init__(self, status=None,):
+        self.status = status
+
+
 class TProgressUpdateResp(TBase):
     """
     Attributes:
@@ -44464,6 +44531,27 @@ TRenewDelegationTokenReq.thrift_spec = (
 )
 all_structs.append(TRenewDelegationTokenResp)
 TRenewDelegationTokenResp.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'status', [TStatus, None], None, ),  # 1
+)
+all_structs.append(TGetQueryIdReq)
+TGetQueryIdReq.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'operationHandle', [TOperationHandle, None], None, ),  # 1
+)
+all_structs.append(TGetQueryIdResp)
+TGetQueryIdResp.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'queryId', 'UTF8', None, ),  # 1
+)
+all_structs.append(TSetClientInfoReq)
+TSetClientInfoReq.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'sessionHandle', [TSessionHandle, None], None, ),  # 1
+    (2, TType.MAP, 'configuration', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 2
+)
+all_structs.append(TSetClientInfoResp)
+TSetClientInfoResp.thrift_spec = (
     None,  # 0
     (1, TType.STRUCT, 'status', [TStatus, None], None, ),  # 1
 )

@@ -365,7 +365,8 @@ class Run:
         if answer.status.statusCode != STATUS.SUCCESS_STATUS:
             must(operation.closed, "no log of an open operation:", answer.status)
         else:
-            must([c.stringVal.values for c in answer.results.columns] == [[]], "a log")
+            (column,) = answer.results.columns
+            must(all(line[5:8] == " : " for line in column.stringVal.values), "a log:", column.stringVal.values)
             must(answer.hasMoreRows is False, "more of a log")
 
     def _cancel(self, operation: Operation) -> None:

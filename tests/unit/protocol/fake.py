@@ -177,6 +177,10 @@ class FakeService:
         more = found.position < found.batch.num_rows
         return Page(start, [Rows(batch)] if batch.num_rows else [], more, found.metadata)
 
+    def log_lines(self, principal: Principal, operation: Handle, most: int, first: bool) -> Sequence[str]:
+        found = self._operation(principal, operation)
+        return ["INFO  : first", "INFO  : second"][:most] if first or not found.position else []
+
     def cancel(self, principal: Principal, operation: Handle) -> None:
         found = self._operation(principal, operation)
         found.status = replace(

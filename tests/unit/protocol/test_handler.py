@@ -2,6 +2,7 @@
 
 import random
 import struct as binary
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -576,13 +577,26 @@ def test_page_without_row_count(wire: Wire, asked: int | None) -> None:
     assert len(ints(wire.fetch(handle, asked).results.columns[0])) == 10  # type: ignore[arg-type]
 
 
-def test_log_is_an_empty_column(wire: Wire) -> None:
+def test_log_is_a_column_of_lines(wire: Wire) -> None:
     handle = wire.execute("SELECT", direct=False).operationHandle
     page = wire.fetch(handle, fetchType=1)
-    assert page.results.columns[0].stringVal.values == []
+    assert page.results.columns[0].stringVal.values == ["INFO  : first", "INFO  : second"]
+    assert page.hasMoreRows is False
     assert len(ints(wire.fetch(handle).results.columns[0])) == 10, "the log moves no cursor"
     unknown = ttypes.TOperationHandle(operationId=ttypes.THandleIdentifier(guid=b"x" * 16, secret=b"x" * 16))
     assert wire.fetch(unknown, fetchType=1).status.statusCode == STATUS.INVALID_HANDLE_STATUS
+
+
+def test_query_ids_and_client_info(wire: Wire) -> None:
+    handle = wire.execute("SELECT", direct=False).operationHandle
+    known = wire.call("GetQueryId", ttypes.TGetQueryIdReq(operationHandle=handle))
+    assert known.queryId == str(uuid.UUID(bytes=handle.operationId.guid))
+    unknown = ttypes.TOperationHandle(operationId=ttypes.THandleIdentifier(guid=b"x" * 16, secret=b"x" * 16))
+    assert wire.call("GetQueryId", ttypes.TGetQueryIdReq(operationHandle=unknown)).queryId == ""
+    told = ttypes.TSetClientInfoReq(sessionHandle=wire.session, configuration={"ApplicationName": "x" * 5000})
+    assert wire.call("SetClientInfo", told).status.statusCode == STATUS.SUCCESS_STATUS
+    told.sessionHandle = None
+    assert wire.call("SetClientInfo", told).status.statusCode == STATUS.INVALID_HANDLE_STATUS
 
 
 def test_result_metadata_call(wire: Wire) -> None:
