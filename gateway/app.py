@@ -20,6 +20,7 @@ from typing import Any
 
 from gateway import observability
 from gateway.auth.authenticators import AllowAll, StaticTokens, read_tokens
+from gateway.auth.issued import IssuedTokens
 from gateway.config import Config, check_pins, normalise_setting
 from gateway.engine import spill
 from gateway.engine.base import Handler
@@ -139,9 +140,10 @@ class Gateway:
             check_spark(config)
             prepare_folders(config)
             _raise_file_limit()
-            authenticator: AllowAll | StaticTokens = AllowAll()
+            known: AllowAll | StaticTokens = AllowAll()
             if config.auth == "token" and config.token_file is not None:
-                authenticator = read_tokens(config.token_file)
+                known = read_tokens(config.token_file)
+            authenticator = IssuedTokens(known)
         except BaseException:
             if self._first is not None:
                 self._first.end()
@@ -186,7 +188,7 @@ class Gateway:
             pid=os.getpid(),
         )
 
-    def _assemble(self, authenticator: AllowAll | StaticTokens) -> None:
+    def _assemble(self, authenticator: IssuedTokens) -> None:
         """Service and transport, imported while the first engine process starts on another core."""
         from gateway.protocol.downloads import Downloads
         from gateway.protocol.handler import HandlerOptions, ThriftHandler, may_wait
@@ -227,6 +229,7 @@ class Gateway:
             rest=RestApi(StatementApi(self._service, signer)).answer,
             public_url=config.public_url,
             may_wait=may_wait,
+            issuer=authenticator,
             body_limit=config.max_request_body,
         )
         self._doors = open_doors(config, handler, authenticator, may_wait, budget)

@@ -20,7 +20,7 @@ from gateway.errors import ConfigError
 ANONYMOUS = "anonymous"
 _HEX_DIGITS = frozenset("0123456789abcdef")
 # The user name of HTTP Basic that says "the password is a token" (Databricks JDBC and ODBC).
-_TOKEN_USER = "token"
+TOKEN_USER = "token"
 
 
 def basic_credentials(authorization: str) -> tuple[str, str] | None:
@@ -33,7 +33,8 @@ def basic_credentials(authorization: str) -> tuple[str, str] | None:
     return (user, password) if colon else None
 
 
-def _scheme(headers: Mapping[str, str]) -> str:
+def scheme_of(headers: Mapping[str, str]) -> str:
+    """The scheme of the Authorization header in lower case, "" without one."""
     scheme, space, _ = headers.get("authorization", "").partition(" ")
     scheme = scheme.lower()
     # Databricks JDBC 2.x leaves out the space behind `Basic`.
@@ -45,9 +46,9 @@ class AllowAll:
 
     def authenticate(self, headers: Mapping[str, str]) -> Identity:
         """See `Authenticator`; never refuses."""
-        if _scheme(headers) == "basic":
+        if scheme_of(headers) == "basic":
             credentials = basic_credentials(headers["authorization"])
-            if credentials and credentials[0] and credentials[0] != _TOKEN_USER:
+            if credentials and credentials[0] and credentials[0] != TOKEN_USER:
                 return Identity(credentials[0])
         return Identity(ANONYMOUS)
 
@@ -64,7 +65,7 @@ class StaticTokens:
 
     def authenticate(self, headers: Mapping[str, str]) -> Identity:
         """See `Authenticator`."""
-        scheme = _scheme(headers)
+        scheme = scheme_of(headers)
         user: str | None = None
         if scheme == "bearer":
             token = headers["authorization"].partition(" ")[2].strip()
@@ -76,7 +77,7 @@ class StaticTokens:
         else:
             raise AuthenticationError("other" if scheme else "none", "A token is required.")
         name = self._owner(token) if token else None
-        if name is None or (user not in (None, _TOKEN_USER) and user != name):
+        if name is None or (user not in (None, TOKEN_USER) and user != name):
             raise AuthenticationError(scheme, "The token is not valid.")
         return Identity(name)
 

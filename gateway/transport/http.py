@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway.auth.base import AuthenticationError, Authenticator
+from gateway.auth.issued import IssuedTokens
 from gateway.observability import METRICS_CONTENT_TYPE, Throttle, counter, log
+from gateway.transport import oidc
 from gateway.transport.asgi import (
     ANSWER_BYTES,
     CALLER,
@@ -39,6 +41,7 @@ Rest = Callable[[str, str, bytes, str, str, str], tuple[int, bytes]]
 
 BODY_LIMIT = 32 * 1024 * 1024
 THREADS = 512
+_FORM_SECONDS = 20.0
 _FAILURES_LOGGED = (20, 10.0)  # lines about failed logins, in so many seconds
 _THRIFT = b"application/x-thrift"
 _JSON = b"application/json"
@@ -74,6 +77,7 @@ class HttpApp:
         rest: method, path, body, name of the caller, User-Agent, origin -> status and JSON (`rest.routes.RestApi`).
         public_url: scheme and name that links begin with, where it is not those of the request.
         may_wait: whether a call may be held up by a statement, from its body.
+        issuer: gives short-lived tokens to whom `authenticator` knows; without it there is no OAuth.
         threads: how many calls of either kind may be in flight; one caller has half of them at most.
         body_limit: bytes of a request body.
         body_seconds: how long a body may take to arrive.
@@ -90,6 +94,7 @@ class HttpApp:
         rest: Rest | None = None,
         public_url: str | None = None,
         may_wait: Callable[[bytes], bool] = lambda body: True,
+        issuer: IssuedTokens | None = None,
         threads: int = THREADS,
         body_limit: int = BODY_LIMIT,
         body_seconds: float = 120.0,
@@ -107,6 +112,7 @@ class HttpApp:
         self._bodies = Bodies(body_limit)
         self._failures = Throttle(*_FAILURES_LOGGED)
         self._may_wait = may_wait
+        self._issuer = issuer
         self._waiting = Lane("statement", threads, max(1, threads // 2))
         self._quick = Lane("call", threads, max(1, threads // 2))
 
@@ -134,6 +140,9 @@ class HttpApp:
             elif self._rest is not None and path.startswith(_API):
                 route = "rest"
                 status, kind, body = await self._answer(scope, receive)
+            elif self._issuer is not None and path in (oidc.DISCOVERY, oidc.TOKEN):
+                route, kind, headers = "oidc", _JSON, ((b"cache-control", b"no-store"),)
+                status, body = await self._oidc(self._issuer, scope, receive)
             else:
                 name = "/" + "/".join(part for part in path.split("/") if part)
                 page = _PAGES.get(name)
@@ -193,18 +202,7 @@ class HttpApp:
         try:
             identity = self._authenticator.authenticate(headers)
         except AuthenticationError as error:
-            counter("auth_failures_total", mech=error.mechanism)
-            held = self._failures.ask()
-            if held is not None:
-                client = scope.get("client") or ("", 0)
-                log(
-                    "login failed",
-                    "warning",
-                    address=client[0],
-                    mech=error.mechanism,
-                    reason=error.message,
-                    unlogged=held,
-                )
+            self._failed_login(scope, error)
             raise RefusalError(
                 401,
                 "UNAUTHENTICATED",
@@ -219,6 +217,52 @@ class HttpApp:
             )
         scope[CALLER] = identity.name
         return headers, identity.name
+
+    def _failed_login(self, scope: Scope, error: AuthenticationError) -> None:
+        counter("auth_failures_total", mech=error.mechanism)
+        held = self._failures.ask()
+        if held is not None:
+            client = scope.get("client") or ("", 0)
+            log(
+                "login failed",
+                "warning",
+                address=client[0],
+                mech=error.mechanism,
+                reason=error.message,
+                unlogged=held,
+            )
+
+    async def _oidc(self, issuer: IssuedTokens, scope: Scope, receive: Receive) -> tuple[int, bytes]:
+        """Status and body of a page of OAuth."""
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        if scope["path"] == oidc.DISCOVERY:
+            return 200, oidc.discovery(self._origin(scope, headers))
+        if scope["method"] != "POST":
+            raise RefusalError(405, "METHOD_NOT_ALLOWED", "Tokens are given for POST only.", (b"allow", b"POST"))
+        form = await self._form(receive)
+        try:
+            return 200, oidc.grant(issuer, headers, form)
+        except oidc.GrantError as error:
+            if error.cause is not None:
+                self._failed_login(scope, error.cause)
+            return error.status, error.body
+
+    async def _form(self, receive: Receive) -> bytes:
+        """A small body of somebody who has not said yet who they are."""
+        form = b""
+        try:
+            async with asyncio.timeout(_FORM_SECONDS):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientGoneError
+                    form += message.get("body", b"")
+                    if len(form) > oidc.FORM_LIMIT:
+                        raise RefusalError(413, "REQUEST_TOO_LARGE", "The form is too large.", close=True)
+                    if not message.get("more_body", False):
+                        return form
+        except TimeoutError as error:
+            raise RefusalError(408, "REQUEST_TIMEOUT", "The request took too long to arrive.", close=True) from error
 
     def _origin(self, scope: Scope, headers: Mapping[str, str]) -> str:
         """How this client reaches the server; "" where it does not say so."""

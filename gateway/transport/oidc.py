@@ -1,0 +1,73 @@
+"""OAuth for machines: where its endpoints are, and access tokens for a client id and secret (grant `client_credentials`).
+
+The id is the name of a token's holder, or `token`, and the secret the token; they come as HTTP Basic or as fields of the form.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, unquote_plus
+
+from gateway.auth.authenticators import basic_credentials, scheme_of
+from gateway.auth.base import AuthenticationError
+from gateway.auth.issued import LIFETIME_SECONDS, IssuedTokens
+
+DISCOVERY = "/oidc/.well-known/oauth-authorization-server"
+TOKEN = "/oidc/v1/token"
+FORM_LIMIT = 16 * 1024
+_SCOPE = "all-apis"
+
+
+class GrantError(Exception):
+    """A refusal in OAuth's words; `cause` is set where the credentials are at fault."""
+
+    def __init__(self, status: int, error: str, text: str, cause: AuthenticationError | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.body = json.dumps({"error": error, "error_description": text}).encode()
+        self.cause = cause
+
+
+def discovery(origin: str) -> bytes:
+    """The endpoints of a server that its client calls `origin` (``https://host:port``)."""
+    return json.dumps(
+        {
+            "issuer": f"{origin}/oidc",
+            "authorization_endpoint": f"{origin}/oidc/v1/authorize",
+            "token_endpoint": origin + TOKEN,
+            "grant_types_supported": ["client_credentials"],
+            "response_types_supported": ["token"],
+            "scopes_supported": [_SCOPE],
+            "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+        }
+    ).encode()
+
+
+def grant(tokens: IssuedTokens, headers: Mapping[str, str], form: bytes) -> bytes:
+    """The answer to a request for a token. Raises GrantError."""
+    try:
+        fields = dict(parse_qsl(form.decode(), keep_blank_values=True, max_num_fields=20))
+    except (UnicodeDecodeError, ValueError) as error:
+        raise GrantError(400, "invalid_request", "The form is malformed.") from error
+    kind = fields.get("grant_type", "")
+    if kind != "client_credentials":
+        raise GrantError(400, "unsupported_grant_type", "The only grant here is client_credentials.")
+    try:
+        token = tokens.issue({"authorization": _basic(headers, fields)})
+    except AuthenticationError as error:
+        raise GrantError(401, "invalid_client", error.message, error) from error
+    answer = {"access_token": token, "token_type": "Bearer", "expires_in": LIFETIME_SECONDS, "scope": _SCOPE}
+    return json.dumps(answer).encode()
+
+
+def _basic(headers: Mapping[str, str], fields: Mapping[str, str]) -> str:
+    """Client id and secret as HTTP Basic of a token's holder; in a header, OAuth has both encoded like fields of a form."""
+    if scheme_of(headers) == "basic":
+        user, secret = map(unquote_plus, basic_credentials(headers["authorization"]) or ("", ""))
+    else:
+        user, secret = fields.get("client_id", ""), fields.get("client_secret", "")
+    if not user or not secret:
+        raise GrantError(401, "invalid_client", "Client id and secret are required.")
+    return "Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode()

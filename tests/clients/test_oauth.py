@@ -1,0 +1,89 @@
+"""OAuth for machines, as drivers go about it: discovery, a token for id and secret, calls with that token."""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gateway.auth.authenticators import token_line
+from gateway.protocol.client import Client
+from tests.attacks.attacker import send
+from tests.live.gateway import Server, connect_to, start_server
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A gateway with one token."""
+    folder = tmp_path_factory.mktemp("oauth")
+    (folder / "tokens").write_text(token_line("robot", "dapi-secret") + "\n")
+    running = start_server(folder, "--auth", "token", "--token-file", str(folder / "tokens"))
+    yield running
+    assert running.stop() == 0
+
+
+def ask(url: str, fields: dict[str, str] | None = None, **headers: str) -> tuple[int, dict[str, Any]]:
+    """Status and body of a GET, or of a POST of a form."""
+    data = urllib.parse.urlencode(fields).encode() if fields is not None else None
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=20) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+GRANT = {"grant_type": "client_credentials", "scope": "all-apis"}
+
+
+def test_from_discovery_to_a_query(guarded: Server) -> None:
+    status, found = ask(guarded.url + "/oidc/.well-known/oauth-authorization-server")
+    assert status == 200
+    assert found["token_endpoint"] == guarded.url + "/oidc/v1/token"
+    assert found["issuer"] == guarded.url + "/oidc"
+    credentials = base64.b64encode(b"robot:dapi-secret").decode()
+    for fields, headers in (
+        (GRANT, {"Authorization": f"Basic {credentials}"}),
+        ({**GRANT, "client_id": "robot", "client_secret": "dapi-secret"}, {}),
+    ):
+        status, given = ask(found["token_endpoint"], fields, **headers)
+        assert (status, given["token_type"], given["expires_in"]) == (200, "Bearer", 3600)
+        with connect_to(guarded, access_token=given["access_token"]) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT current_user()")
+            assert cursor.fetchall()[0][0] == "robot"
+        with Client(guarded.thrift_url, user="token", password=given["access_token"]).open() as client:
+            assert client.execute("SELECT 1").table().num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "error"),
+    [
+        ({**GRANT, "client_id": "robot", "client_secret": "wrong"}, 401, "invalid_client"),
+        ({**GRANT, "client_id": "other", "client_secret": "dapi-secret"}, 401, "invalid_client"),
+        (GRANT, 401, "invalid_client"),
+        ({"client_id": "robot", "client_secret": "dapi-secret"}, 400, "unsupported_grant_type"),
+        ({"grant_type": "authorization_code", "code": "x"}, 400, "unsupported_grant_type"),
+        ({f"f{i}": "" for i in range(100)}, 400, "invalid_request"),
+    ],
+)
+def test_refusals_are_in_oauths_words(guarded: Server, fields: dict[str, str], status: int, error: str) -> None:
+    assert [
+        ask(guarded.url + "/oidc/v1/token", fields)[0],
+        ask(guarded.url + "/oidc/v1/token", fields)[1]["error"],
+    ] == [
+        status,
+        error,
+    ]
+    assert "dapi-secret" not in guarded.log.read_text()
+
+
+def test_large_forms_are_not_read(guarded: Server) -> None:
+    head = b"POST /oidc/v1/token HTTP/1.1\r\nHost: x\r\nContent-Length: 30000000\r\n\r\n"
+    assert send(guarded, head + b"x" * 100_000)[9:12] in (b"413", b"")
+    assert ask(guarded.url + "/oidc/v1/token", GRANT)[0] == 401
+    assert ask(guarded.url + "/oidc/v1/token")[0] == 405

@@ -1,0 +1,72 @@
+"""Tokens for an hour open what the token behind them opens, to its holder, until they end; nothing else passes for one."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from gateway.auth.authenticators import AllowAll, StaticTokens, token_line
+from gateway.auth.base import AuthenticationError
+from gateway.auth.issued import LIFETIME_SECONDS, IssuedTokens
+
+
+class Clock:
+    """A clock that is moved by hand."""
+
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    return {"authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def tokens(clock: Clock) -> IssuedTokens:
+    lines = [token_line(name, f"dapi-{name}").split(":") for name in ("ann", "bob")]
+    return IssuedTokens(StaticTokens((name, digest) for name, digest in lines), clock)
+
+
+def test_a_token_belongs_to_its_holder_for_an_hour(tokens: IssuedTokens, clock: Clock) -> None:
+    for headers in (basic("ann", "dapi-ann"), basic("token", "dapi-ann")):
+        token = tokens.issue(headers)
+        assert tokens.authenticate(bearer(token)).name == "ann"
+        assert tokens.authenticate(basic("token", token)).name == "ann"
+        assert tokens.authenticate(basic("ann", token)).name == "ann"
+        with pytest.raises(AuthenticationError):
+            tokens.authenticate(basic("bob", token))
+    clock.now += LIFETIME_SECONDS - 1
+    assert tokens.authenticate(bearer(token)).name == "ann"
+    clock.now += 2
+    with pytest.raises(AuthenticationError, match="The token is not valid"):
+        tokens.authenticate(bearer(token))
+    with pytest.raises(AuthenticationError):
+        tokens.issue(basic("token", token))
+
+
+@pytest.mark.parametrize("headers", [{}, basic("ann", "dapi-bob"), basic("ann", ""), bearer("dapi-ann")])
+def test_who_is_unknown_gets_none(tokens: IssuedTokens, headers: dict[str, str]) -> None:
+    with pytest.raises(AuthenticationError):
+        tokens.issue(headers)
+
+
+def test_nothing_else_passes_for_one(tokens: IssuedTokens, clock: Clock) -> None:
+    token = tokens.issue(basic("ann", "dapi-ann"))
+    other = IssuedTokens(AllowAll(), clock).issue(basic("ann", "x"))
+    flipped = [token[:i] + ("A" if token[i] != "A" else "B") + token[i + 1 :] for i in range(len(token))]
+    for forged in (*flipped, other, token[:-1], token + "A", "gwat_", "gwat_" + "A" * 100, token + "é"):
+        with pytest.raises(AuthenticationError):
+            tokens.authenticate(bearer(forged))
+    assert tokens.authenticate(bearer("dapi-ann")).name == "ann"
