@@ -1,15 +1,15 @@
 """Access tokens for an hour, as OAuth's client credentials give them: whoever shows a name and a long-lived token gets one.
 
-They are signed, not kept: with a key that this process makes for itself, so they end with it. One of them opens what the
-token behind it opens.
+They are JSON web tokens, since databricks-jdbc reads in them how long they hold; signed, not kept: with a key that this process
+makes for itself, so they end with it. One of them opens what the token behind it opens.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
+import json
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -18,8 +18,14 @@ from gateway.auth.authenticators import TOKEN_USER, basic_credentials, scheme_of
 from gateway.auth.base import AuthenticationError, Authenticator, Identity
 
 LIFETIME_SECONDS = 3600
-_PREFIX = "gwat_"
-_MAC_BYTES = 32
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+# The only header that is taken: what a token says of its algorithm decides nothing.
+_HEADER = _encoded(b'{"alg":"HS256","typ":"JWT"}') + "."
 
 
 class IssuedTokens:
@@ -35,13 +41,17 @@ class IssuedTokens:
         self._clock = clock
         self._key = secrets.token_bytes(32)
 
-    def issue(self, headers: Mapping[str, str]) -> str:
-        """A token for whom these headers, with HTTP Basic, belong to. Raises AuthenticationError."""
+    def issue(self, headers: Mapping[str, str], issuer: str) -> str:
+        """A token for whom these headers, with HTTP Basic, belong to. Raises AuthenticationError.
+
+        `issuer` is the server as the client calls it: the Python connector would exchange the token of another one.
+        """
         if scheme_of(headers) != "basic":
             raise AuthenticationError("other", "Client id and secret are required.")
-        name = self._behind.authenticate(headers).name
-        payload = int(self._clock() + LIFETIME_SECONDS).to_bytes(8, "big") + name.encode()
-        return _PREFIX + base64.urlsafe_b64encode(self._mac(payload) + payload).decode().rstrip("=")
+        name, now = self._behind.authenticate(headers).name, int(self._clock())
+        claims = {"iss": issuer, "sub": name, "iat": now, "exp": now + LIFETIME_SECONDS, "scope": "all-apis"}
+        text = _HEADER + _encoded(json.dumps(claims).encode())
+        return f"{text}.{self._signature(text)}"
 
     def authenticate(self, headers: Mapping[str, str]) -> Identity:
         """See `Authenticator`."""
@@ -50,7 +60,7 @@ class IssuedTokens:
             token = headers["authorization"].partition(" ")[2].strip()
         elif scheme == "basic":
             user, token = basic_credentials(headers["authorization"]) or (None, "")
-        if not token.startswith(_PREFIX):
+        if not token.startswith(_HEADER):
             return self._behind.authenticate(headers)
         name = self._holder(token)
         if name is None or user not in (None, TOKEN_USER, name):
@@ -59,17 +69,12 @@ class IssuedTokens:
 
     def _holder(self, token: str) -> str | None:
         """Whom a token was issued to, if it was and still holds."""
-        text = token[len(_PREFIX) :]
-        try:
-            data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        except (binascii.Error, ValueError):
+        text, _, signature = token.rpartition(".")
+        if not hmac.compare_digest(signature.encode(), self._signature(text).encode()):
             return None
-        if base64.urlsafe_b64encode(data).decode().rstrip("=") != text:  # bits that mean nothing
-            return None
-        mac, payload = data[:_MAC_BYTES], data[_MAC_BYTES:]
-        if not hmac.compare_digest(mac, self._mac(payload)) or len(payload) < 8:
-            return None
-        return payload[8:].decode() if int.from_bytes(payload[:8], "big") > self._clock() else None
+        payload = text.removeprefix(_HEADER)  # ours, so it is what `issue` has written
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        return str(claims["sub"]) if claims["exp"] > self._clock() else None
 
-    def _mac(self, payload: bytes) -> bytes:
-        return hmac.digest(self._key, payload, hashlib.sha256)
+    def _signature(self, text: str) -> str:
+        return _encoded(hmac.digest(self._key, text.encode(), hashlib.sha256))

@@ -235,13 +235,14 @@ class HttpApp:
     async def _oidc(self, issuer: IssuedTokens, scope: Scope, receive: Receive) -> tuple[int, bytes]:
         """Status and body of a page of OAuth."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        origin = self._origin(scope, headers)
         if scope["path"] == oidc.DISCOVERY:
-            return 200, oidc.discovery(self._origin(scope, headers))
+            return 200, oidc.discovery(origin)
         if scope["method"] != "POST":
             raise RefusalError(405, "METHOD_NOT_ALLOWED", "Tokens are given for POST only.", (b"allow", b"POST"))
         form = await self._form(receive)
         try:
-            return 200, oidc.grant(issuer, headers, form)
+            return 200, oidc.grant(issuer, headers, form, origin)
         except oidc.GrantError as error:
             if error.cause is not None:
                 self._failed_login(scope, error.cause)
@@ -249,7 +250,7 @@ class HttpApp:
 
     async def _form(self, receive: Receive) -> bytes:
         """A small body of somebody who has not said yet who they are."""
-        form = b""
+        form = bytearray()
         try:
             async with asyncio.timeout(_FORM_SECONDS):
                 while True:
@@ -260,7 +261,7 @@ class HttpApp:
                     if len(form) > oidc.FORM_LIMIT:
                         raise RefusalError(413, "REQUEST_TOO_LARGE", "The form is too large.", close=True)
                     if not message.get("more_body", False):
-                        return form
+                        return bytes(form)
         except TimeoutError as error:
             raise RefusalError(408, "REQUEST_TIMEOUT", "The request took too long to arrive.", close=True) from error
 

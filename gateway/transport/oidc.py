@@ -30,11 +30,16 @@ class GrantError(Exception):
         self.cause = cause
 
 
+def issuer_of(origin: str) -> str:
+    """What a server calls itself in OAuth."""
+    return f"{origin}/oidc"
+
+
 def discovery(origin: str) -> bytes:
     """The endpoints of a server that its client calls `origin` (``https://host:port``)."""
     return json.dumps(
         {
-            "issuer": f"{origin}/oidc",
+            "issuer": issuer_of(origin),
             "authorization_endpoint": f"{origin}/oidc/v1/authorize",
             "token_endpoint": origin + TOKEN,
             "grant_types_supported": ["client_credentials"],
@@ -45,7 +50,7 @@ def discovery(origin: str) -> bytes:
     ).encode()
 
 
-def grant(tokens: IssuedTokens, headers: Mapping[str, str], form: bytes) -> bytes:
+def grant(tokens: IssuedTokens, headers: Mapping[str, str], form: bytes, origin: str) -> bytes:
     """The answer to a request for a token. Raises GrantError."""
     try:
         fields = dict(parse_qsl(form.decode(), keep_blank_values=True, max_num_fields=20))
@@ -55,7 +60,7 @@ def grant(tokens: IssuedTokens, headers: Mapping[str, str], form: bytes) -> byte
     if kind != "client_credentials":
         raise GrantError(400, "unsupported_grant_type", "The only grant here is client_credentials.")
     try:
-        token = tokens.issue({"authorization": _basic(headers, fields)})
+        token = tokens.issue({"authorization": _basic(headers, fields)}, issuer_of(origin))
     except AuthenticationError as error:
         raise GrantError(401, "invalid_client", error.message, error) from error
     answer = {"access_token": token, "token_type": "Bearer", "expires_in": LIFETIME_SECONDS, "scope": _SCOPE}

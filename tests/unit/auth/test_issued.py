@@ -41,7 +41,7 @@ def tokens(clock: Clock) -> IssuedTokens:
 
 def test_a_token_belongs_to_its_holder_for_an_hour(tokens: IssuedTokens, clock: Clock) -> None:
     for headers in (basic("ann", "dapi-ann"), basic("token", "dapi-ann")):
-        token = tokens.issue(headers)
+        token = tokens.issue(headers, "https://x/oidc")
         assert tokens.authenticate(bearer(token)).name == "ann"
         assert tokens.authenticate(basic("token", token)).name == "ann"
         assert tokens.authenticate(basic("ann", token)).name == "ann"
@@ -53,20 +53,29 @@ def test_a_token_belongs_to_its_holder_for_an_hour(tokens: IssuedTokens, clock: 
     with pytest.raises(AuthenticationError, match="The token is not valid"):
         tokens.authenticate(bearer(token))
     with pytest.raises(AuthenticationError):
-        tokens.issue(basic("token", token))
+        tokens.issue(basic("token", token), "https://x/oidc")
 
 
 @pytest.mark.parametrize("headers", [{}, basic("ann", "dapi-bob"), basic("ann", ""), bearer("dapi-ann")])
 def test_who_is_unknown_gets_none(tokens: IssuedTokens, headers: dict[str, str]) -> None:
     with pytest.raises(AuthenticationError):
-        tokens.issue(headers)
+        tokens.issue(headers, "https://x/oidc")
 
 
 def test_nothing_else_passes_for_one(tokens: IssuedTokens, clock: Clock) -> None:
-    token = tokens.issue(basic("ann", "dapi-ann"))
-    other = IssuedTokens(AllowAll(), clock).issue(basic("ann", "x"))
+    token = tokens.issue(basic("ann", "dapi-ann"), "https://x/oidc")
+    other = IssuedTokens(AllowAll(), clock).issue(basic("ann", "x"), "https://x/oidc")
     flipped = [token[:i] + ("A" if token[i] != "A" else "B") + token[i + 1 :] for i in range(len(token))]
-    for forged in (*flipped, other, token[:-1], token + "A", "gwat_", "gwat_" + "A" * 100, token + "é"):
+    header, payload, signature = token.split(".")
+    none = base64.urlsafe_b64encode(b'{"alg":"none","typ":"JWT"}').decode().rstrip("=")
+    unsigned = (
+        f"{header}.{payload}.",
+        f"{header}.{payload}",
+        f"{none}.{payload}.",
+        f"{none}.{payload}.{signature}",
+        "...",
+    )
+    for forged in (*flipped, other, token[:-1], token + "A", *unsigned, token + "é", ""):
         with pytest.raises(AuthenticationError):
             tokens.authenticate(bearer(forged))
     assert tokens.authenticate(bearer("dapi-ann")).name == "ann"
