@@ -118,3 +118,13 @@ def test_samples_are_read_only(cursor: Any) -> None:
 
 def test_names_ignore_case(cursor: Any) -> None:
     assert first_column(cursor, "SELECT R_NAME FROM Samples.TPCH.Region WHERE r_RegionKey = 2") == ["ASIA"]
+
+
+def test_the_version_that_databricks_clients_ask_for(cursor: Any) -> None:
+    """ADBC and ibis read it at connect, as a struct."""
+    cursor.execute("SELECT current_version() AS v, current_version().dbsql_version AS s")
+    row = cursor.fetchone()
+    assert list(row.v) == ["dbr_version", "dbsql_version", "u_build_hash", "r_build_hash"]
+    assert row.v["dbsql_version"] == row.s == "2026.10"
+    with pytest.raises(Exception, match="CREATE VOLUME is not supported"):
+        cursor.execute("CREATE VOLUME IF NOT EXISTS main.default.v COMMENT 'x'")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gateway import instants
+from gateway import __version__, instants
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower
 from gateway.sql.typed.nodes import Call, Expr
-from gateway.sqltypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
+from gateway.sqltypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, StructField, struct
 
 SPARK_VERSION = "4.2.0"
 
@@ -49,9 +49,27 @@ SURROUNDINGS: dict[str, tuple[DataType, Callable[[Context], Any]]] = {
     "version": (STRING, lambda c: SPARK_VERSION),
 }
 
+#: What clients of Databricks read as the product's version (ADBC, ibis), by field; Spark has no such function.
+_VERSIONS: dict[str, str | None] = {
+    "dbr_version": None,
+    "dbsql_version": "2026.10",
+    "u_build_hash": f"delta-sql-gateway-{__version__}",
+    "r_build_hash": None,
+}
+_VERSION_TYPE = struct(*(StructField(name, STRING) for name in _VERSIONS))
+
+
+def _lower_version(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    members: list[Expr] = []
+    for name, value in _VERSIONS.items():
+        members += [bound.lit(name, STRING), bound.null(STRING) if value is None else bound.lit(value, STRING)]
+    return bound.fn("named_struct", call.type, *members, nullable=False)
+
+
 ROWS: tuple[Function, ...] = (
     *(_row(name, *found) for name, found in SURROUNDINGS.items() if name != "curdate"),
     _shown("curdate", "current_date", *SURROUNDINGS["curdate"]),
     _shown("current_database", "current_schema", STRING, lambda c: c.schema),
+    Function("current_version", returns=_VERSION_TYPE, nullable="never", lower=_lower_version),
     Function("input_file_name", returns=STRING, nullable="never", deterministic=False),
 )
