@@ -17,6 +17,7 @@ from gateway.engine.base import Event, HandedOverError, Planned, SessionChange, 
 from gateway.errors import GatewayError, Span, UnsupportedError, line_and_column, unsupported
 from gateway.planner import Plan, asked_for, handed_over, honoured_there, uses_definitions
 from gateway.runner import commands
+from gateway.runner.commands.explain import change_planned
 from gateway.runner.definitions import declared, needed, temporary_view
 from gateway.runner.environment import Environment
 from gateway.runner.handler import Runner
@@ -180,7 +181,10 @@ def _check_one(command: Any, job: Statement, env: Environment, runner: Runner) -
     if isinstance(command, c.Query):
         decision = _planned(command, env, runner)
         return decision.engine, decision.reason, ()
-    if isinstance(command, (*_WITHOUT_TRACE, c.Insert, c.Delete, c.Update)):
+    if isinstance(command, (c.Delete, c.Update, c.Merge)):
+        decision = change_planned(command, env, runner)
+        return decision.engine, decision.reason, ()
+    if isinstance(command, (*_WITHOUT_TRACE, c.Insert)):
         try:
             answer = commands.run(command, job, env, runner, _Nowhere(stop_at_write=True))
         except _AboutToWriteError as stopped:

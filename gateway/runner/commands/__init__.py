@@ -14,6 +14,7 @@ from gateway.runner.commands import (
     explain,
     functions,
     listed,
+    merges,
     schemas,
     session,
     show,
@@ -56,6 +57,7 @@ _RULES: dict[type, Rule] = {
     c.Insert: tables.insert,
     c.Delete: changes.delete,
     c.Update: changes.update,
+    c.Merge: merges.merge,
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from gateway.catalog.bound import DeltaBoundTable, ReadTable
+from gateway.delta.predicates import Predicate
 from gateway.delta.rewrite import Change, Marked, Replaced, check_changeable, marked, only_files, replace_files
 from gateway.delta.table import Snapshot
 from gateway.delta.write import WriteResult
@@ -22,6 +23,7 @@ from gateway.runner.commands.targets import announced_rows, batches_of, quoted, 
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import WRITES
 from gateway.sql.bind.changes import ChangeBinder, Target, chosen
+from gateway.sql.bind.resolve import Binder
 from gateway.sql.compile import binder_of, compile_query, queried
 from gateway.sql.read import command_nodes as c
 from gateway.sql.typed import nodes as b
@@ -44,7 +46,7 @@ class Changing:
     env: Environment
     runner: Queries
     casts: list[Assigned] = field(default_factory=list)
-    reads: ReadTable | None = None
+    reads: list[tuple[Predicate, ...]] = field(default_factory=list)  # what scans of all files left some out by
     marked: Marked = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,17 +56,24 @@ class Changing:
     def snapshot(self) -> Snapshot:
         return self.table.snapshot
 
+    def read_table(self, files: Sequence[int] | None = None) -> ReadTable:
+        """The table with its marks, all of it or some of its files."""
+        snapshot = self.marked.snapshot if files is None else only_files(self.marked.snapshot, files)
+        return ReadTable(self.table.name, snapshot)
+
+    def binder(self) -> Binder:
+        """What binds one query."""
+        return binder_of(self.env.context, self.env.tables, self.env.session.views, self.env.parameters)
+
     def query(self, build: Build, files: Sequence[int] | None = None) -> Plan:
         """The plan of a query over the table's files, or some of them."""
-        snapshot = self.marked.snapshot if files is None else only_files(self.marked.snapshot, files)
-        table = ReadTable(self.table.name, snapshot)
-        binder = binder_of(self.env.context, self.env.tables, self.env.session.views, self.env.parameters)
+        table, binder = self.read_table(files), self.binder()
         changes = ChangeBinder(binder, quoted(self.table), self.word)
         rel = build(changes, changes.target(table, self.alias))
         self.casts = changes.casts
         decision = plan(compile_query(queried(rel, binder), self.env.context))
         if files is None:
-            self.reads = table
+            self.reads += table.read
         return decision
 
     def check(self, build: Build) -> None:
@@ -81,17 +90,15 @@ class Changing:
         self.runner.check_size(decision, self.env, self.span)
         return decision, announced_rows(self.word, decision, WRITES[self.word], self.runner, emit)
 
-    def rewritten(
-        self, removed: Sequence[int], build: Build, files: Sequence[int], change: Change, emit: Emit
-    ) -> WriteResult:
-        """Commit what a query over some files gives in the place of those that are `removed`."""
-        assert self.reads is not None
-        rows: Iterator[pa.RecordBatch] = iter(())
-        if files:
-            execution = self.runner.engine.run(self.query(build, files).query)
-            execution.start()
-            rows = batches_of(execution, emit)
-        return replace_files(self.snapshot, removed, rows, change, self.reads.read)
+    def rows(self, build: Build, emit: Emit, files: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
+        """What a query over the table's files, or some of them, gives."""
+        return self.started(self.query(build, files), emit)
+
+    def started(self, decision: Plan, emit: Emit) -> Iterator[pa.RecordBatch]:
+        """What a planned query gives."""
+        execution = self.runner.engine.run(decision.query)
+        execution.start()
+        return batches_of(execution, emit)
 
     def told(self, error: UserError) -> UserError:
         """An overflow on the way into a column as Spark calls it."""
@@ -130,11 +137,12 @@ def delete(command: c.Delete, job: Statement, env: Environment, runner: Queries,
             return _answer("DELETE", 0, None)
         live = one.snapshot.files.live_rows
         partly = [i for i, count in found.items() if live[i] != count]
-        clock = _Clock(started)
+        clock = Clock(started)
         change = Change(
             "DELETE", {"predicate": _shown(command.condition, one, "true")}, _deleted(sum(found.values()), clock)
         )
-        result = one.rewritten(sorted(found), _kept(command.condition), partly, change, emit)
+        rows = one.rows(_kept(command.condition), emit, partly) if partly else iter(())
+        result = replace_files(one.snapshot, sorted(found), rows, change, one.reads)
     except UserError as error:
         raise one.told(error) from None
     return _answer("DELETE", sum(found.values()), result)
@@ -145,7 +153,7 @@ def _whole(one: Changing, command: c.Delete, emit: Emit) -> dict[int, int] | Non
     live = one.snapshot.files.live_rows
     if command.condition is not None or (live < 0).any():
         return None
-    one.reads = ReadTable(one.table.name, one.snapshot, [()])
+    one.reads = [()]
     emit(Planned("DELETE", "gateway", "all files leave the table unread", WRITES["DELETE"], writes=True))
     return {i: int(count) for i, count in enumerate(live)}
 
@@ -210,9 +218,9 @@ def update(command: c.Update, job: Statement, env: Environment, runner: Queries,
         change = Change(
             "UPDATE",
             {"predicate": _shown(command.condition, one, "")},
-            _updated_metrics(sum(found.values()), _Clock(started)),
+            _updated_metrics(sum(found.values()), Clock(started)),
         )
-        result = one.rewritten(files, build, files, change, emit)
+        result = replace_files(one.snapshot, files, one.rows(build, emit, files), change, one.reads)
     except UserError as error:
         raise one.told(error) from None
     return _answer("UPDATE", sum(found.values()), result)
@@ -235,7 +243,7 @@ def _updated(command: c.Update) -> Build:
 # ---- what is told
 
 
-class _Clock:
+class Clock:
     """How long a statement has looked for rows, and how long it has taken in all."""
 
     def __init__(self, started: float) -> None:
@@ -261,11 +269,11 @@ def _files(done: Replaced) -> dict[str, int]:
     }
 
 
-def _deleted(count: int, clock: _Clock) -> Callable[[Replaced], dict[str, int]]:
+def _deleted(count: int, clock: Clock) -> Callable[[Replaced], dict[str, int]]:
     return lambda done: _files(done) | clock.metrics() | {"numDeletedRows": count, "numCopiedRows": done.added_rows}
 
 
-def _updated_metrics(count: int, clock: _Clock) -> Callable[[Replaced], dict[str, int]]:
+def _updated_metrics(count: int, clock: Clock) -> Callable[[Replaced], dict[str, int]]:
     return lambda done: (
         _files(done) | clock.metrics() | {"numUpdatedRows": count, "numCopiedRows": done.added_rows - count}
     )
@@ -275,9 +283,9 @@ def _shown(condition: Condition, one: Changing, nothing: str) -> str:
     """The condition as the history shows it: a list of one text."""
     if condition is None:
         return json.dumps([nothing] if nothing else [])
-    binder = binder_of(one.env.context, one.env.tables, one.env.session.views, one.env.parameters)
+    binder = one.binder()
     changes = ChangeBinder(binder, "", one.word)
-    target = changes.target(ReadTable(one.table.name, one.marked.snapshot), one.alias)
+    target = changes.target(one.read_table(), one.alias)
     return json.dumps([binder.names.text(changes.condition(condition, target.scope))], ensure_ascii=False)
 
 

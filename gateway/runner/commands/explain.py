@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gateway.engine.base import Emit, HandedOverError, Statement
-from gateway.planner import described
+from gateway.planner import Plan, described
 from gateway.runner.answer import Answer, rows_of
-from gateway.runner.commands import changes
+from gateway.runner.commands import changes, merges
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
 from gateway.sqltypes import STRING, StructField, struct
@@ -18,6 +18,13 @@ def explained_elsewhere(engine: str, reason: str) -> Answer:
     return rows_of("EXPLAIN", _PLAN, [[f"Engine: {engine}\nReason: {reason}"]])
 
 
+def change_planned(command: c.Delete | c.Update | c.Merge, env: Environment, runner: Queries) -> Plan:
+    """How the rows are found that a statement changes."""
+    if isinstance(command, c.Merge):
+        return merges.planned(command, env, runner)
+    return changes.planned(command, env, runner)
+
+
 def explain(command: c.Explain, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """EXPLAIN."""
     inner = command.statement
@@ -27,8 +34,8 @@ def explain(command: c.Explain, job: Statement, env: Environment, runner: Querie
         tree = inner.query.tree
     elif isinstance(inner, c.Query):
         tree = inner.tree
-    elif isinstance(inner, (c.Delete, c.Update)):
-        decision = changes.planned(inner, env, runner)
+    elif isinstance(inner, (c.Delete, c.Update, c.Merge)):
+        decision = change_planned(inner, env, runner)
         return rows_of("EXPLAIN", _PLAN, [[f"{described(decision)}\n\n{runner.engine.explain(decision.query)}"]])
     else:
         return rows_of("EXPLAIN", _PLAN, [["Engine: gateway\nReason: answered without an engine"]])

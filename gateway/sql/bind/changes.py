@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlglot import exp
 
@@ -21,6 +21,7 @@ from gateway.sql.typed.walk import contains
 from gateway.sqltypes import BOOLEAN, StructField, StructType
 
 Bind = Callable[[], b.Expr]
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -32,6 +33,15 @@ class Target:
     file: b.Col
     position: b.Col
     scope: Scope
+
+
+@dataclass(slots=True)
+class Held:
+    """The source of a MERGE in one query: its scan, its names, and whether a joined row has one of it."""
+
+    scan: b.Scan
+    source: Source
+    there: b.Expr
 
 
 class ChangeBinder:
@@ -97,13 +107,49 @@ class ChangeBinder:
         text = "The operator expects a deterministic expression."
         return UserError("INVALID_NON_DETERMINISTIC_EXPRESSIONS", text, sqlstate="42K0E", span=span)
 
+    # ---- MERGE
+
+    def source(self, tree: exp.Expr) -> tuple[b.Rel, Source]:
+        """The source of a MERGE as it is written: its rows, and what its columns are called."""
+        rel, scope = self.binder.relation(tree, None)
+        (source,) = scope.sources
+        return rel, source
+
+    def held(self, table: Any, like: Source, nullable: bool) -> Held:
+        """The source's rows that are held in memory: its columns, and one more that is true, NULL where no row was joined."""
+        rows = self.binder.scan(table, "source")
+        columns = tuple(
+            b.Col(c.type, c.nullable or nullable, c.id, old.name)
+            for c, old in zip(rows.columns[:-1], like.columns, strict=True)
+        )
+        present = rows.columns[-1]
+        repeated = {new.id for new, old in zip(columns, like.columns, strict=True) if old.id in (like.repeated or ())}
+        there = b.Call(BOOLEAN, False, "is not null", (b.Col(BOOLEAN, True, present.id, present.name),))
+        return Held(rows, Source(like.qualifier, columns, repeated, like.shown), there)
+
+    @staticmethod
+    def clause(bind: Callable[[], T]) -> T:
+        """What is bound of a clause of MERGE; a name that means nothing there is called as Delta does."""
+        try:
+            return bind()
+        except UserError as error:
+            if not error.condition.startswith("UNRESOLVED_COLUMN"):
+                raise
+            text = f"Cannot resolve a name in a clause of MERGE: {error.message}"
+            raise UserError("DELTA_MERGE_UNRESOLVED_EXPRESSION", text, sqlstate="42601", span=error.span) from None
+
     # ---- assignments
 
-    def assignments(self, given: Sequence[Assignment], scope: Scope, table: StructType) -> dict[str, Assignment]:
-        """The assignments by the names of the table's columns that they are to. Raises DELTA_CONFLICT_SET_COLUMN."""
+    def assignments(
+        self, given: Sequence[Assignment], scope: Scope, table: StructType, action: str = "update"
+    ) -> dict[str, Assignment]:
+        """The assignments by the table's columns. Raises DELTA_CONFLICT_SET_COLUMN, DELTA_DUPLICATE_COLUMNS_ON_INSERT."""
         found: dict[str, Assignment] = {}
         for one in given:
             name = self._column(one.column, scope)
+            if name in found and action == "insert":
+                text = "Duplicate column names in INSERT clause"
+                raise UserError("DELTA_DUPLICATE_COLUMNS_ON_INSERT", text, sqlstate="42701", span=one.column.span)
             if name in found:
                 shown = ", ".join(f"`{name}`" for _ in range(2))
                 text = f"There is a conflict from these SET columns: [{shown}]."

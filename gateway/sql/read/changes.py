@@ -19,7 +19,7 @@ from gateway.sql.read.command_nodes import (
 )
 from gateway.sql.read.command_rules import CommandRules
 from gateway.sql.read.cursor import STRICT
-from gateway.sql.read.tokens import END
+from gateway.sql.read.tokens import END, syntax_error
 
 _NO_ALIAS = STRICT | {"SET", "WHERE", "USING", "ON"}
 _OMITTED = {
@@ -27,6 +27,9 @@ _OMITTED = {
     NOT_MATCHED: ("NON_LAST_NOT_MATCHED_BY_TARGET_CLAUSE_OMIT_CONDITION", "NOT MATCHED [BY TARGET]"),
     NOT_MATCHED_BY_SOURCE: ("NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION", "NOT MATCHED BY SOURCE"),
 }
+
+
+_KINDS = tuple(_OMITTED)
 
 
 class ChangeParser(CommandRules):
@@ -56,13 +59,18 @@ class ChangeParser(CommandRules):
         self.expect("INTO")
         table, alias = self._changed_table()
         self.expect("USING")
-        source = self.primary_relation()
-        allowed.check(source)
+        source = self._merge_source()
         self.expect("ON")
         condition = self._checked_expression()
         clauses: list[MergeClause] = []
         while self.word == "WHEN":
             clauses.append(self._merge_clause())
+        order = [_KINDS.index(clause.kind) for clause in clauses]
+        late = next((i for i in range(1, len(order)) if order[i] < order[i - 1]), None)
+        if late is not None:
+            raise syntax_error(
+                "WHEN", clauses[late].span, "clauses for MATCHED, NOT MATCHED, NOT MATCHED BY SOURCE, in this order"
+            )
         if not clauses:
             text = "There must be at least one WHEN clause in a MERGE statement."
             raise UserError("MERGE_WITHOUT_WHEN", text, sqlstate="42601", span=self.span(0))
@@ -76,6 +84,23 @@ class ChangeParser(CommandRules):
                 )
                 raise UserError(error, text, sqlstate="42613", span=self.span(0))
         return Merge(table, alias, source, condition, tuple(clauses))
+
+    def _merge_source(self) -> exp.Expr:
+        """A table or a query in brackets."""
+        start = self.index
+        source = self.primary_relation()
+        whole = isinstance(source, exp.Table) and not isinstance(source.this, exp.Anonymous)
+        if not whole and not (isinstance(source, exp.Subquery) and isinstance(source.this, (exp.Query, exp.Values))):
+            self.fail(index=start)
+        alias = source.args.get("alias")
+        if alias is not None and alias.args.get("columns"):
+            raise self._no_columns(start)
+        allowed.check(source)
+        return source
+
+    def _no_columns(self, start: int) -> UserError:
+        text = "Column aliases are not allowed in the tables of a change."
+        return UserError("COLUMN_ALIASES_NOT_ALLOWED", text, sqlstate="42601", span=self.span(start))
 
     def _merge_clause(self) -> MergeClause:
         start = self.index
@@ -132,8 +157,7 @@ class ChangeParser(CommandRules):
         if self.match("AS") or (self.is_name() and self.word not in _NO_ALIAS):
             alias = self.identifier().name
             if self.word == "(":
-                text = "Column aliases are not allowed in the target of a change."
-                raise UserError("COLUMN_ALIASES_NOT_ALLOWED", text, sqlstate="42601", span=self.span(self.index))
+                raise self._no_columns(self.index)
         return table, alias
 
     def _assignments(self) -> tuple[Assignment, ...]:

@@ -107,6 +107,14 @@ class _Walk:
         )
 
 
+_OVERFLOW = {
+    "CAST_OVERFLOW_IN_TABLE_INSERT": 'Fail to assign a value of "{0}" type to the "{1}" type column or variable {2} due to an '
+    "overflow.",
+    "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE": 'Failed to write a value of "{0}" type into the "{1}" type column {2} due to an '
+    "overflow.",
+}
+
+
 def overflown(error: UserError, casts: list[Assigned], condition: str = "CAST_OVERFLOW_IN_TABLE_INSERT") -> UserError:
     """An overflow in a cast to a column's type as Spark calls it; every other error as it is.
 
@@ -119,8 +127,8 @@ def overflown(error: UserError, casts: list[Assigned], condition: str = "CAST_OV
     names = " or ".join(dict.fromkeys(f"`{cast.column}`" for cast in found))
     return UserError(
         condition,
-        f'Fail to assign a value of "{source.sql}" type to the "{target.sql}" type column or variable {names} due to an '
-        "overflow. Use `try_cast` on the input value to tolerate overflow and return NULL instead.",
+        _OVERFLOW[condition].format(source.sql, target.sql, names)
+        + " Use `try_cast` on the input value to tolerate overflow and return NULL instead.",
         span=error.span,
     )
 

@@ -71,6 +71,8 @@ def asking(session: Session, engine: str) -> Session:
         ("CREATE TABLE u AS SELECT l_orderkey FROM samples.tpch.lineitem", "spark", "more than spark-above"),
         (REQUIRED, "spark", "histogram_numeric"),
         ("ANALYZE TABLE t COMPUTE STATISTICS", "spark", "ANALYZE TABLE"),
+        ("UPDATE t SET id = 2", "datafusion", PROVED),
+        ("UPDATE t SET id = (SELECT 2)", "spark", "UPDATE"),
         ("OPTIMIZE t", "spark", "OPTIMIZE"),
         ("CREATE FUNCTION f() RETURNS INT RETURN 1", "spark", "CREATE FUNCTION"),
         ("BEGIN SELECT 1; END", "spark", "BEGIN"),
