@@ -6,6 +6,8 @@ strings here, `protocol/convert.py` resolves them, so that this module imports n
 
 Arrow types are those used *inside* (engine, spool): ANSI intervals travel as plain integers (months as int32, microseconds
 as int64) because Arrow's year-month interval does not exist in pyarrow; encodings turn them into what a client asked for.
+Columns that the engine reads hold texts as views (`DataType.scanned`), and what it gives is plain again. Bytes are no views:
+DataFusion 55 does not bring those together with plain ones.
 """
 
 from __future__ import annotations
@@ -37,8 +39,9 @@ class Slot(StrEnum):
 class SqlType:
     """One row of the type table.
 
-    `arrow` is None where parameters decide. `jdbc` is the java.sql.Types code, `size` COLUMN_SIZE and `digits`
-    DECIMAL_DIGITS of GetColumns / GetTypeInfo (None: not applicable), `radix` NUM_PREC_RADIX.
+    `arrow` is None where parameters decide; `view` is what the engine reads instead, where that is another. `jdbc` is the
+    java.sql.Types code, `size` COLUMN_SIZE and `digits` DECIMAL_DIGITS of GetColumns / GetTypeInfo (None: not applicable),
+    `radix` NUM_PREC_RADIX.
     """
 
     name: str
@@ -50,7 +53,10 @@ class SqlType:
     size: int | None
     digits: int | None
     radix: int | None
+    view: pa.DataType | None = None
 
+
+_TEXT = pa.string_view()
 
 TYPES: tuple[SqlType, ...] = (
     SqlType("VOID", "void", pa.null(), "STRING_TYPE", Slot.STRING, 0, None, None, None),
@@ -62,17 +68,17 @@ TYPES: tuple[SqlType, ...] = (
     SqlType("FLOAT", "float", pa.float32(), "FLOAT_TYPE", Slot.DOUBLE, 6, 7, 7, 10),
     SqlType("DOUBLE", "double", pa.float64(), "DOUBLE_TYPE", Slot.DOUBLE, 8, 15, 15, 10),
     SqlType("DECIMAL", "decimal", None, "DECIMAL_TYPE", Slot.STRING, 3, 38, 38, 10),
-    SqlType("STRING", "string", pa.string(), "STRING_TYPE", Slot.STRING, 12, 2147483647, None, None),
-    SqlType("VARCHAR", "varchar", pa.string(), "STRING_TYPE", Slot.STRING, 12, None, None, None),
-    SqlType("CHAR", "char", pa.string(), "STRING_TYPE", Slot.STRING, 1, None, None, None),
+    SqlType("STRING", "string", pa.string(), "STRING_TYPE", Slot.STRING, 12, 2147483647, None, None, _TEXT),
+    SqlType("VARCHAR", "varchar", pa.string(), "STRING_TYPE", Slot.STRING, 12, None, None, None, _TEXT),
+    SqlType("CHAR", "char", pa.string(), "STRING_TYPE", Slot.STRING, 1, None, None, None, _TEXT),
     SqlType("BINARY", "binary", pa.binary(), "BINARY_TYPE", Slot.BINARY, -2, 2147483647, None, None),
     SqlType("DATE", "date", pa.date32(), "DATE_TYPE", Slot.STRING, 91, 10, None, None),
     SqlType("TIMESTAMP", "timestamp", pa.timestamp("us", "UTC"), "TIMESTAMP_TYPE", Slot.STRING, 93, 29, 6, None),
     SqlType("TIMESTAMP_NTZ", "timestamp_ntz", pa.timestamp("us"), "TIMESTAMP_TYPE", Slot.STRING, 93, 29, 6, None),
     SqlType("INTERVAL YEAR TO MONTH", "interval", pa.int32(), "STRING_TYPE", Slot.STRING, 1111, None, None, None),
     SqlType("INTERVAL DAY TO SECOND", "interval", pa.int64(), "STRING_TYPE", Slot.STRING, 1111, None, None, None),
-    SqlType("VARIANT", "variant", pa.string(), "STRING_TYPE", Slot.STRING, 1111, None, None, None),
-    SqlType("INTERVAL", "interval", pa.string(), "STRING_TYPE", Slot.STRING, 1111, None, None, None),
+    SqlType("VARIANT", "variant", pa.string(), "STRING_TYPE", Slot.STRING, 1111, None, None, None, _TEXT),
+    SqlType("INTERVAL", "interval", pa.string(), "STRING_TYPE", Slot.STRING, 1111, None, None, None, _TEXT),
     SqlType("ARRAY", "array", None, "ARRAY_TYPE", Slot.STRING, 2003, None, None, None),
     SqlType("MAP", "map", None, "MAP_TYPE", Slot.STRING, 2000, None, None, None),
     SqlType("STRUCT", "struct", None, "STRUCT_TYPE", Slot.STRING, 2002, None, None, None),
@@ -112,6 +118,10 @@ class DataType:
         if arrow is None:  # pragma: no cover - subclasses override
             raise TypeError(self.name)
         return arrow
+
+    def scanned(self) -> pa.DataType:
+        """Arrow type of a column that the engine reads: texts as views, but for those inside nested types."""
+        return self.row.view or self.arrow()
 
     def children(self) -> Iterator[DataType]:
         """Direct element types of a nested type."""

@@ -63,12 +63,20 @@ class ScanPlan:
     _root: str = ""
     _within: Within = ()
     _pruning: bool = True
+    _views: bool = True  # texts as views
     _watches: list[Watch] = field(default_factory=list, repr=False, compare=False)  # of the last registration
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns as the scan gives them."""
-        return pa.schema([pa.field(c.name, c.type.arrow()) for c in self._columns])
+        return pa.schema([pa.field(c.name, self._given(c)) for c in self._columns])
+
+    def _given(self, column: Column) -> pa.DataType:
+        return column.type.scanned() if self._views else column.type.arrow()
+
+    def plain(self) -> ScanPlan:
+        """See `engine.base.Source`."""
+        return replace(self, _views=False)
 
     def verify(self) -> bool:
         """See `engine.base.Source`.
@@ -111,8 +119,13 @@ class ScanPlan:
         ctx.register_view(name, frame)
 
     def _dataset(self, ctx: Any, files: Sequence[DataFile]) -> datafusion.DataFrame:
-        frame: datafusion.DataFrame = ctx.read_table(FileDataset(files, self._columns, self.schema, self._within))
-        return frame.limit(_BARRIER)
+        stored = pa.schema([pa.field(c.name, c.type.arrow()) for c in self._columns])
+        frame: datafusion.DataFrame = ctx.read_table(FileDataset(files, self._columns, stored, self._within))
+        frame = frame.limit(_BARRIER)
+        if stored == self.schema:
+            return frame
+        columns = [(datafusion.col(_quoted(c.name)), self._given(c), c.name) for c in self._columns]
+        return frame.select(*[column.cast(given).alias(name) for column, given, name in columns])
 
     def _native(self, ctx: Any) -> datafusion.DataFrame:
         frames = []
@@ -131,7 +144,7 @@ class ScanPlan:
 
     def _native_group(self, ctx: Any, group: _Group) -> datafusion.DataFrame:
         stored = [c for c in self._columns if c.name not in group.constants]
-        schema = pa.schema([pa.field(c.physical, c.physical_arrow()) for c in stored])
+        schema = pa.schema([pa.field(c.physical, self._read(c)) for c in stored])
         frame = plan_message.read_files(ctx, [f.path for f in group.files], schema, self._pruning)
         if not group.constants and all(c.name == c.physical and not _is_char(c.type) for c in stored):
             return frame
@@ -139,11 +152,14 @@ class ScanPlan:
         for column in self._columns:
             if column.name in group.constants:
                 value = group.constants[column.name]
-                expr = datafusion.lit(value).cast(value.type)
+                expr = datafusion.lit(value).cast(self._given(column))
             else:
-                expr = _padded(datafusion.col(_quoted(column.physical)), column.type)
+                expr = _padded(datafusion.col(_quoted(column.physical)), column.type, self._given(column))
             out.append(expr.alias(column.name))
         return frame.select(*out)
+
+    def _read(self, column: Column) -> pa.DataType:
+        return column.physical_arrow() if column.children else self._given(column)
 
 
 @dataclass(frozen=True)
@@ -158,13 +174,14 @@ def _is_char(data_type: t.DataType) -> bool:
     return isinstance(data_type, t.CharType) and data_type.name == "CHAR"
 
 
-def _padded(text: datafusion.Expr, data_type: t.DataType) -> datafusion.Expr:
+def _padded(text: datafusion.Expr, data_type: t.DataType, given: pa.DataType) -> datafusion.Expr:
     """CHAR(n) as Spark reads it: shorter texts padded with spaces, longer ones as they are."""
     if not isinstance(data_type, t.CharType) or data_type.name != "CHAR":
         return text
     width = datafusion.lit(data_type.length)
     short = functions.character_length(text) < width
-    return functions.when(short, functions.rpad(text, width, datafusion.lit(" "))).otherwise(text)
+    padded = functions.rpad(text, width, datafusion.lit(" "))
+    return functions.when(short, padded).otherwise(text).cast(given)
 
 
 def _quoted(name: str) -> str:

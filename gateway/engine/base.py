@@ -169,6 +169,9 @@ class Source(Protocol):
     def one_by_one(self) -> Source:
         """The same, read so that what is not there is an error: for a plan that `verify` did not find proved."""
 
+    def plain(self) -> Source:
+        """The same with texts as plain arrays, not as views, which keep more alive than they show."""
+
     def damaged(self) -> str | None:
         """The first of its files that cannot be read, with the reason; None if there is none. Reads them: for failures only."""
 
@@ -182,6 +185,7 @@ class Query:
     sources: Mapping[str, Source] = field(default_factory=dict)
     udfs: Mapping[str, UdfSpec] = field(default_factory=dict)
     reads_floats: bool = False  # float columns are scanned: file statistics must not be trusted
+    views: bool = True  # texts are read as views
     small: bool = False  # too little to read for more than one core to be worth its while
     first: str = ""  # text that is run before, for its errors alone
 

@@ -51,11 +51,15 @@ _SETTINGS = {
 
 
 class Economy(Enum):
-    """How a query that did not fit into memory is run again."""
+    """How a query that did not fit into memory is run again: always with texts as plain arrays, too."""
 
     NONE = "none"
+    PLAIN = "plain"
     SORTED_JOINS = "sorted joins"  # hash joins cannot spill, sort-merge joins can
     RESERVED_SORTS = "reserved sorts"
+
+
+_ECONOMIES = {"HashJoin": Economy.SORTED_JOINS, "ExternalSorter": Economy.RESERVED_SORTS}
 
 
 class DataFusionEngine:
@@ -182,22 +186,27 @@ class DataFusionExecution:
         """The DataFrame over the query's sources or others; checks its schema against the query's."""
         ctx = self.engine.context(not self.query.reads_floats, self.query.small, economy)
         self._ctx = ctx
+        views = self.query.views and economy is Economy.NONE
         for name, source in (sources or self.query.sources).items():
             ctx.deregister_table(name)
-            source.register(ctx, name)
+            (source if views else source.plain()).register(ctx, name)
             self._names.append(name)
         for name, spec in self.query.udfs.items():
             self.engine.ensure(ctx, name, spec)
         frame = ctx.sql_with_options(self.query.text, _READ_ONLY)
-        check_schema(frame.schema(), self.query.schema, self.query.text)
-        return frame
+        schema = frame.schema()
+        check_schema(schema, self.query.schema, self.query.text)
+        return _without_views(frame, schema)
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Record batches with the query's columns; errors as GatewayError, also in the middle."""
-        try:
-            yield from self._stream(Economy.NONE)
-        except _OnceMore as signal:
-            yield from self._stream(signal.economy)
+        economy: Economy | None = Economy.NONE
+        while economy is not None:
+            try:
+                yield from self._stream(economy)
+                economy = None
+            except _OnceMore as signal:
+                economy = signal.economy
 
     def _stream(self, economy: Economy) -> Generator[pa.RecordBatch, None, None]:
         target = pa.schema([pa.field(f"c{i}", f.type.arrow()) for i, f in enumerate(self.query.schema.fields)])
@@ -215,12 +224,22 @@ class DataFusionExecution:
         except BaseException as error:
             if not _is_failure(error):
                 raise
-            again = _economy_for(str(error)) if economy is Economy.NONE and not delivered else Economy.NONE
-            if again is not Economy.NONE:
+            again = None if delivered else self._after(economy, str(error))
+            if again is not None:
                 raise _OnceMore(again) from error
             raise self._told(error) from error
         finally:
             self.close()
+
+    def _after(self, economy: Economy, message: str) -> Economy | None:
+        """How to run again what has failed with `message`, or not at all."""
+        if "Resources exhausted" not in message:
+            return None
+        if economy is Economy.NONE and self.query.views:
+            return Economy.PLAIN
+        if economy in (Economy.NONE, Economy.PLAIN):
+            return next((found for operator, found in _ECONOMIES.items() if operator in message), None)
+        return None
 
     def _told(self, error: BaseException) -> GatewayError:
         """The failure as an error of ours; one that a damaged file may have caused names the file."""
@@ -241,6 +260,17 @@ class DataFusionExecution:
         self._names.clear()
 
 
+_PLAIN = {pa.string_view(): pa.string()}
+
+
+def _without_views(frame: Any, schema: pa.Schema) -> Any:
+    """The DataFrame with its texts as plain arrays: the one place where what was read as views leaves the engine."""
+    if _PLAIN.keys().isdisjoint(schema.types):
+        return frame
+    columns = [(datafusion.col(f'"{f.name}"'), _PLAIN.get(f.type), f.name) for f in schema]
+    return frame.select(*[c if plain is None else c.cast(plain).alias(name) for c, plain, name in columns])
+
+
 def _spilled(plan: Any) -> int:
     metrics = plan.metrics()
     own = (metrics.spilled_bytes or 0) if metrics is not None else 0
@@ -253,20 +283,11 @@ def _is_failure(error: BaseException) -> bool:
 
 
 class _OnceMore(Exception):  # noqa: N818 - a signal, not an error
-    """The memory did not do: to be run again, once, with `economy`."""
+    """The memory did not do: to be run again with `economy`."""
 
     def __init__(self, economy: Economy) -> None:
         super().__init__()
         self.economy = economy
-
-
-def _economy_for(message: str) -> Economy:
-    if "Resources exhausted" in message:
-        if "HashJoin" in message:
-            return Economy.SORTED_JOINS
-        if "ExternalSorter" in message:
-            return Economy.RESERVED_SORTS
-    return Economy.NONE
 
 
 _READ_ONLY = datafusion.SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
@@ -285,14 +306,14 @@ def check_schema(found: pa.Schema, wanted: StructType, text: str) -> None:
 
 
 def same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Equal but for names and nullability of nested fields; views and large strings count as their plain type."""
+    """Equal but for names and nullability of nested fields; views, which none of those is, count as their plain type."""
     if pa.types.is_nested(wanted):
         return (
             found.id == wanted.id
             and found.num_fields == wanted.num_fields
             and all(same_type(found.field(i).type, wanted.field(i).type) for i in range(wanted.num_fields))
         )
-    return bool(found == wanted)
+    return bool(_PLAIN.get(found, found) == wanted)
 
 
 def conformed(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:

@@ -19,7 +19,7 @@ from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.lowering.generate import Generator
 from gateway.sql.lowering.lateral import decorrelated
 from gateway.sql.lowering.pushdown import Hints
-from gateway.sql.lowering.reads import needed_columns
+from gateway.sql.lowering.reads import hands_on, needed_columns
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.coerce import coerced
@@ -29,12 +29,16 @@ from gateway.sqltypes import StructField, StructType, struct
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A query ready for planning: result schema, engine text, hints for its scans, whether a row can make it fail."""
+    """A query ready for planning: result schema, engine text, hints for its scans, whether a row can make it fail.
+
+    `hands_on`: it gives the rows of its tables as they are or sorted, so that reading texts as views is not worth its while.
+    """
 
     schema: StructType
     generated: Generated
     hints: Hints
     may_raise: bool = True
+    hands_on: bool = False
 
     @property
     def compares_floats(self) -> bool:
@@ -77,7 +81,8 @@ def compile_query(query: BoundQuery, context: Context) -> Compiled:
     generator = Generator(lowering, needed)
     generated = generator.statement(rel)
     generated.first = generator.first(constants)
-    return Compiled(query.schema, generated, Hints(rel, context, has_subqueries), lowering.may_raise)
+    hints = Hints(rel, context, has_subqueries)
+    return Compiled(query.schema, generated, hints, lowering.may_raise, not has_subqueries and hands_on(rel))
 
 
 def projected(query: BoundQuery, binder: Binder, exprs: list[Expr], schema: StructType) -> BoundQuery:

@@ -31,6 +31,7 @@ def test_every_cell_of_the_type_table(row: t.SqlType) -> None:
     assert row.json
     assert row.json == row.json.lower()
     assert (row.arrow is None) == (row.name in PARAMETRISED)
+    assert row.view == (pa.string_view() if row.arrow == pa.string() else None)
     assert row.thrift in THRIFT_TYPES
     assert isinstance(row.slot, Slot)
     assert row.jdbc == JDBC[row.name]

@@ -11,9 +11,10 @@ import pyarrow as pa
 from gateway.jobs import UdfSpec
 from gateway.sql.lowering.engine_text import ExpressionText, balanced, quoted
 from gateway.sql.lowering.expressions import Lowering
-from gateway.sql.lowering.reads import tested_columns
+from gateway.sql.lowering.reads import column_types, tested_columns
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.nodes import Col, Expr, Rel
+from gateway.sql.typed.nodes import Col, Expr, Rel, SortKey
+from gateway.sqltypes import DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,10 @@ class ArraySource:
 
     def one_by_one(self) -> ArraySource:
         """There is no file."""
+        return self
+
+    def plain(self) -> ArraySource:
+        """A few rows take no memory to speak of."""
         return self
 
     def damaged(self) -> None:
@@ -69,7 +74,7 @@ class Block:
     group: str | None = None
     having: list[str] = field(default_factory=list)
     items: list[tuple[int, str]] | None = None
-    order: list[str] = field(default_factory=list)
+    order: list[SortKey] = field(default_factory=list)
     limit: int | None = None
     offset: int = 0
     distinct: bool = False
@@ -110,6 +115,7 @@ class BlockWriter(ExpressionText):
         self.over: str | None = None
         self.fresh = 0  # ids of columns made here, counting down
         self.root: Rel | None = None  # of the statement that is written
+        self._types: dict[int, DataType] | None = None  # of columns, once somebody asks
         self._tested: set[int] | None = None  # columns that conditions read, once somebody asks
 
     def block(self, rel: Rel) -> Block:
@@ -133,6 +139,9 @@ class BlockWriter(ExpressionText):
     def select(self, block: Block, outputs: Sequence[tuple[int, str]]) -> str:
         """The block as text with `outputs` (id, name) as its columns."""
         texts = dict(block.items) if block.items is not None else block.env
+        sorts_all = bool(block.order) and block.limit is None
+        if sorts_all:
+            texts = self.without_views(texts)
         self.envs.append(block.env if block.rows_env is None else block.rows_env)
         items = ", ".join(f"{texts[i]} AS {quoted(n)}" for i, n in outputs) or '1 AS "one"'
         parts = ["SELECT DISTINCT " if block.distinct else "SELECT ", items]
@@ -150,12 +159,20 @@ class BlockWriter(ExpressionText):
         if having:
             parts.append(" HAVING " + balanced(having, "AND"))
         if block.order:
-            parts.append(" ORDER BY " + ", ".join(block.order))
+            self.envs.append(block.env)
+            parts.append(" ORDER BY " + ", ".join([self.sort_key(k, plain=sorts_all) for k in block.order]))
+            self.envs.pop()
         if block.limit is not None:
             parts.append(f" LIMIT {block.limit}")
         if block.offset:
             parts.append(f" OFFSET {block.offset}")
         return "".join(parts)
+
+    def without_views(self, texts: Mapping[int, str]) -> dict[int, str]:
+        """Columns that a sort of all rows hands on, views as plain arrays: it cannot tell what it holds and spills of views."""
+        if self._types is None:
+            self._types = column_types(self.root) if self.root is not None else {}
+        return {i: self.without_view(t, self._types[i]) if i in self._types else t for i, t in texts.items()}
 
     def close(self, block: Block, barrier: bool = False) -> Block:
         """The block as a subquery in FROM."""

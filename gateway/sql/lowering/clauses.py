@@ -56,9 +56,7 @@ def sort(writer: BlockWriter, rel: b.Sort) -> Block:
     block = writer.block(rel.input)
     if block.items is not None or block.limited or block.distinct or block.order:
         block = writer.close(block)
-    writer.envs.append(block.env)
-    block.order = [writer.sort_key(k) for k in writer.lowering.sort_keys(rel.keys)]
-    writer.envs.pop()
+    block.order = list(writer.lowering.sort_keys(rel.keys))
     return block
 
 

@@ -24,7 +24,7 @@ def batch_of(rel: b.Values, context: Context) -> pa.RecordBatch | None:
     """The rows with columns named by the ids of `rel`'s; None where a cell must be computed by the engine."""
     try:
         arrays = [
-            pa.array([_value(row[i], c.type, context) for row in rel.rows], c.type.arrow())
+            pa.array([_value(row[i], c.type, context) for row in rel.rows], c.type.scanned())
             for i, c in enumerate(rel.columns)
         ]
     except _NoConstantError:

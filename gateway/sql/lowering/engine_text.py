@@ -56,6 +56,10 @@ _ARROW_NAMES = {
     TIMESTAMP: 'Timestamp(Microsecond, Some("UTC"))',
     TIMESTAMP_NTZ: "Timestamp(Microsecond, None)",
 }
+# Columns hold texts as views, or as plain arrays where an operator gives such; nested values, which these functions make,
+# and the arguments of functions of ours are always plain, and so are the nodes `_PLAIN`.
+_NESTING = {"make_array", "named_struct", "array_agg"}
+_PLAIN = (b.Lit, b.Udf, b.EngineCast, b.LambdaVar)
 _POSTFIX = {"IS NULL", "IS NOT NULL", "IS TRUE", "IS FALSE", "IS NOT TRUE", "IS NOT FALSE", "IS UNKNOWN"}
 WINDOW_NAMES = {
     "row_number",
@@ -100,8 +104,8 @@ class ExpressionText:
                 return text
         raise KeyError(f"column {col.id} ({col.name}) is not in scope")
 
-    def sort_key(self, sort: b.SortKey) -> str:
-        text = self.expr(sort.expr)
+    def sort_key(self, sort: b.SortKey, *, plain: bool = False) -> str:
+        text = self.plain(sort.expr) if plain else self.expr(sort.expr)
         if isinstance(sort.expr, b.Lit):
             text = f"({text} IS NULL)"
         direction = "DESC" if sort.descending else "ASC"
@@ -132,10 +136,20 @@ class ExpressionText:
         name = e.name
         if name == "[]":
             return f"{self.expr(e.args[0])}[{self.expr(e.args[1])}]"
-        text = f"{name}({', '.join([self.expr(a) for a in e.args])})"
+        written = self.plain if name in _NESTING else self.expr
+        text = f"{name}({', '.join([written(a) for a in e.args])})"
         if name not in _NO_CALLS:
             self.casts = 0
         return text + self.over if self.over is not None and name in WINDOW_NAMES else text
+
+    def plain(self, e: Expr) -> str:
+        """The expression as text, cast to a plain array where it may be a view."""
+        text = self.expr(e)
+        return text if isinstance(e, _PLAIN) else self.without_view(text, e.type)
+
+    def without_view(self, text: str, type_: DataType) -> str:
+        """A text of the type, cast to a plain array where it may be a view."""
+        return text if type_.row.view is None else self.cast_text(text, STRING)
 
     def op(self, e: b.Op) -> str:
         args = e.args
@@ -171,17 +185,16 @@ class ExpressionText:
         spec = UdfSpec(e.impl, tuple(a.type for a in e.args), e.type, e.params, e.volatile)
         name = udf_name(spec)
         self.udfs[name] = spec
-        text = f"{name}({', '.join([self.expr(a) for a in e.args])})"
+        text = f"{name}({', '.join([self.plain(a) for a in e.args])})"
         self.casts = 0
         return text
 
     def agg(self, e: b.AggFn) -> str:
         over, self.over = self.over, None
-        args = (
-            ", ".join(self.expr(a) for a in e.args) or "*"
-            if e.name == "count"
-            else ", ".join(self.expr(a) for a in e.args)
-        )
+        written = self.plain if e.name in _NESTING else self.expr
+        args = ", ".join(written(a) for a in e.args)
+        if not args and e.name == "count":
+            args = "*"
         text = f"{e.name}({'DISTINCT ' if e.distinct else ''}{args}"
         if e.order:
             text += " ORDER BY " + ", ".join(self.sort_key(k) for k in e.order)
@@ -203,7 +216,7 @@ class ExpressionText:
         params = ", ".join(f'"x{p.id}"' for p in e.params)
         if len(e.params) > 1:
             params = f"({params})"
-        return f"{params} -> {self.expr(e.body)}"
+        return f"{params} -> {self.plain(e.body)}"
 
     def lambda_var(self, e: b.LambdaVar) -> str:
         return f'"x{e.id}"'

@@ -60,13 +60,15 @@ class Below:
             self._made[key] = found
         return found
 
-    def block(self) -> Block:
-        """The source as it was, or a subquery over it with the computed columns."""
-        if not self._made:
-            return self._source
-        source, needed = self._source, self._writer.needed
-        items = [(i, t) for i, t in source.env.items() if i in needed]
-        items += [(c.id, c.name) for c in self._made.values()]
+    def block(self, *, sorted_: bool = False) -> Block:
+        """The source as it was, or a subquery over it with the computed columns; `sorted_`: all of its rows will be sorted."""
+        source, writer = self._source, self._writer
+        read = {i: t for i, t in source.env.items() if i in writer.needed}
+        plain = writer.without_views(read) if sorted_ else read
+        if not self._made and plain == read:
+            return source
+        items = list(plain.items())
+        items += [(c.id, writer.without_view(c.name, c.type) if sorted_ else c.name) for c in self._made.values()]
         source.items = items
         names = [(i, f"v{i}" if i > 0 else f"k{-i}") for i, _ in items]
         text = self._writer.select(source, names)

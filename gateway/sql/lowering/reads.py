@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Col, Expr, Rel
 from gateway.sql.typed.walk import expressions_of, inputs_of, nodes
+from gateway.sqltypes import DataType
 
 
 def needed_columns(rel: Rel) -> set[int]:
@@ -47,6 +48,38 @@ def _mark_once(rel: Rel, needed: set[int]) -> set[int]:
             needed.update(c.id for c in r.cte.plan.columns)
             stack.append(r.cte.plan)
     return skipped
+
+
+def column_types(rel: Rel) -> dict[int, DataType]:
+    """The types of all columns of `rel` and of what is below it, by their ids."""
+    rels: list[Rel] = [rel]
+    seen: set[int] = set()
+    types: dict[int, DataType] = {}
+    for r in rels:  # grows on the way
+        if id(r) in seen:
+            continue
+        seen.add(id(r))
+        types.update((c.id, c.type) for c in r.columns)
+        rels += [e.plan for expr in expressions_of(r) for e in nodes(expr) if isinstance(e, b.Subquery)]
+        rels.extend(inputs_of(r))
+        if isinstance(r, b.CteRef):
+            rels.append(r.cte.plan)
+    return types
+
+
+_PICKING = (b.Filter, b.Join, b.Aggregate, b.Distinct)
+
+
+def hands_on(rel: Rel) -> bool:
+    """Whether `rel` gives all rows of what it reads, in any order or the first ones in none: nothing picks or groups them."""
+    rels: list[Rel] = [rel]
+    for r in rels:  # grows on the way
+        if isinstance(r, _PICKING) or (isinstance(r, b.SetOp) and not (r.kind == "union" and r.all)):
+            return False
+        rels.extend(inputs_of(r))
+        if isinstance(r, b.CteRef):
+            rels.append(r.cte.plan)
+    return not (any(isinstance(r, b.Limit) for r in rels) and any(isinstance(r, b.Sort) for r in rels))
 
 
 def tested_columns(rel: Rel) -> set[int]:

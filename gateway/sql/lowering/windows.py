@@ -18,7 +18,7 @@ def window(writer: BlockWriter, rel: b.WindowRel) -> Block:
     block, found = apart(writer, block, [w for _, w in windows])
     below = Below(writer, block)
     windows = [(c, with_window_inputs(w, below.column)) for (c, _), w in zip(windows, found, strict=True)]
-    block = below.block()
+    block = below.block(sorted_=True)
     writer.envs.append(block.env)
     items = [(c.id, block.env[c.id]) for c in rel.columns[:width] if c.id in writer.needed]
     items += [(c.id, writer.expr(w)) for c, w in windows]

@@ -439,6 +439,23 @@ def test_floats_in_statistics_never_prune(tmp_path: Path) -> None:
     assert math.isnan(run(scan(tmp_path / "t", ["d"]), "select max(d) as d from t")[0]["d"])
 
 
+def test_texts_are_views_from_every_reader(tmp_path: Path) -> None:
+    rows = pa.table(
+        {"s": ["one", "a text of more than twelve bytes", None], "p": ["x", "x", "y"], "b": [b"1", None, b""]}
+    )
+    write_deltalake(str(tmp_path), rows, partition_by=["p"])
+    native = scan(tmp_path, ["s", "p", "b"])
+    assert native.reader == NATIVE
+    nothing = scan(tmp_path, ["s", "p", "b"], [Comparison("p", "=", pa.scalar("z"))])
+    assert nothing.reader == EMPTY
+    for plan in (native, native.one_by_one(), nothing):
+        for given, text in ((plan, pa.string_view()), (plan.plain(), pa.string())):
+            ctx = context()
+            given.register(ctx, "t")
+            assert ctx.table("t").schema().types == [text, text, pa.binary()] == given.schema.types
+            assert {r["s"] for r in run(given)} == (set() if plan is nothing else set(rows["s"].to_pylist()))
+
+
 def test_deletion_vectors(shared: Path, tmp_path: Path) -> None:
     """Deleted rows stay deleted under filters, limits and counts."""
     import tarfile
