@@ -1,17 +1,22 @@
-"""Spark's regular-expression functions on translated Java patterns; per distinct value of a batch."""
+"""Spark's regular-expression functions: by RE2 where a constant pattern means the same to it, else on translated Java
+patterns per distinct value of a batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.engine.functions import MAX_TEXT_BYTES, RowError, too_long
-from gateway.engine.functions.distinct import scalar, vectorised
+from gateway.engine.base import UdfSpec
+from gateway.engine.functions import MAX_TEXT_BYTES, Kernel, RowError, implementation, too_long
+from gateway.engine.functions.distinct import per_distinct, scalar, vectorised
 from gateway.engine.functions.java_patterns import PatternError, compiled
+from gateway.engine.functions.linear_patterns import Linear, linear, rewritten
 
 
 def _pattern(function: str, pattern: str) -> Any:
@@ -73,10 +78,75 @@ def _matches(matcher: Any, value: str) -> Iterator[Any]:
         at = found.end() + (found.end() == found.start())
 
 
+Fast = Callable[..., tuple[Linear, Callable[[pa.Array], pa.Array]] | None]
+
+_SAMPLE = 512
+_TERMINATED = "[\\n\\r\\x{85}\\x{2028}\\x{2029}]\\z"  # where Java's $ is not the very end
+
+
+def _regular(name: str, fast: Fast) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a Python function of values as the implementation `name`, and what does the same to an array of texts.
+
+    `fast` gets the arguments behind the text, which must be constants, and gives None for those it is not made for.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        def factory(spec: UdfSpec) -> Kernel:
+            returns = spec.returns.arrow()
+
+            def kernel(*arrays: pa.Array) -> pa.Array:
+                constants = [_constant(a) for a in arrays[1:]]
+                found = None if None in constants else fast(*constants)
+                if found is None:
+                    return per_distinct(function, arrays, returns)
+
+                def slow(texts: pa.Array) -> pa.Array:
+                    return per_distinct(function, (texts, *(a.slice(0, len(texts)) for a in arrays[1:])), returns)
+
+                return _matched(arrays[0], *found, slow)
+
+            return kernel
+
+        implementation(name)(factory)
+        return function
+
+    return register
+
+
+def _constant(array: pa.Array) -> Any:
+    """The one value of all rows, None unless there is one."""
+    if not len(array) or array.null_count or not pc.all(pc.equal(array, array[0])).as_py():
+        return None
+    return array[0].as_py()
+
+
+def _matched(
+    values: pa.Array, pattern: Linear, run: Callable[[pa.Array], pa.Array], slow: Callable[[pa.Array], pa.Array]
+) -> pa.Array:
+    """`run` over the distinct values if they are few, and `slow` over those that RE2 reads differently."""
+    texts, indices = values, None
+    if len(values.slice(0, _SAMPLE).unique()) * 2 < min(_SAMPLE, len(values)):
+        encoded = values.dictionary_encode()
+        texts, indices = encoded.dictionary, encoded.indices
+    result = run(texts)
+    if pattern.ends:
+        odd = np.flatnonzero(pc.fill_null(pc.match_substring_regex(texts, _TERMINATED), False))
+        if len(odd):
+            order = np.arange(len(texts))
+            order[odd] = len(texts) + np.arange(len(odd))
+            result = pa.concat_arrays([result, slow(texts.take(pa.array(odd)))]).take(pa.array(order))
+    return result if indices is None else result.take(indices)
+
+
 # --------------------------------------------------------------------------------------------------------------- functions
 
 
-@scalar("rlike")
+def _fast_rlike(pattern: str) -> Any:
+    found = linear(pattern)
+    return found and (found, lambda texts: pc.match_substring_regex(texts, found.text))
+
+
+@_regular("rlike", _fast_rlike)
 def rlike(value: str, pattern: str) -> bool:
     """Whether the pattern is found in the value."""
     return _search(_pattern("rlike", pattern), value) is not None
@@ -92,7 +162,19 @@ def _group_index(function: str, found: Any, index: int) -> None:
         )
 
 
-@scalar("regexp_extract")
+def _fast_extract(pattern: str, index: int) -> Any:
+    found = linear(pattern, index)
+    if found is None or not 0 <= index <= found.groups or (index and found.looped):
+        return None
+
+    def run(texts: pa.Array) -> pa.Array:
+        group = pc.struct_field(pc.extract_regex(texts, found.text), "wanted")
+        return pc.if_else(texts.is_valid(), pc.fill_null(group, ""), pa.scalar(None, pa.string()))
+
+    return found, run
+
+
+@_regular("regexp_extract", _fast_extract)
 def regexp_extract(value: str, pattern: str, index: int) -> str:
     """The group of the first match; empty without a match or where the group took no part."""
     found = _search(_pattern("regexp_extract", pattern), value)
@@ -112,13 +194,27 @@ def regexp_extract_all(value: str, pattern: str, index: int) -> list[str]:
     return out
 
 
-@scalar("regexp_count")
+def _fast_count(pattern: str) -> Any:
+    found = linear(pattern)
+    if found is None or not found.least or found.begins:  # Arrow takes what is left of a text for another one
+        return None
+    return found, lambda texts: pc.count_substring_regex(texts, found.text).cast(pa.int32())
+
+
+@_regular("regexp_count", _fast_count)
 def regexp_count(value: str, pattern: str) -> int:
     """How often the pattern matches."""
     return sum(1 for _ in _matches(_pattern("regexp_count", pattern), value))
 
 
-@scalar("regexp_substr")
+def _fast_substr(pattern: str) -> Any:
+    found = linear(pattern, 0)
+    if found is None or not found.least:
+        return None
+    return found, lambda texts: pc.struct_field(pc.extract_regex(texts, found.text), "wanted")
+
+
+@_regular("regexp_substr", _fast_substr)
 def regexp_substr(value: str, pattern: str) -> str | None:
     """The first match; NULL if there is none or it is empty."""
     found = _search(_pattern("regexp_substr", pattern), value)
@@ -136,7 +232,21 @@ def _units(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
-@scalar("regexp_replace")
+def _fast_replace(pattern: str, replacement: str, position: int) -> Any:
+    found = linear(pattern)
+    if found is None or not found.least or position != 1:
+        return None
+    try:
+        pieces = _replacement(replacement, compiled(pattern))
+    except PatternError:
+        return None
+    text = rewritten(pieces)
+    if text is None or (found.looped and any(isinstance(p, int) and p for p in pieces)):
+        return None
+    return found, lambda texts: pc.replace_substring_regex(texts, found.text, text)
+
+
+@_regular("regexp_replace", _fast_replace)
 def regexp_replace(value: str, pattern: str, replacement: str, position: int) -> str:
     """All matches from `position` (UTF-16 units, from 1) replaced; ``$1``, ``${name}`` and backslashes as Java reads them."""
     matcher = _pattern("regexp_replace", pattern)
@@ -207,7 +317,15 @@ def _replacement(text: str, matcher: Any) -> list[str | int]:
     return out
 
 
-@scalar("split")
+def _fast_split(pattern: str, limit: int) -> Any:
+    found = linear(pattern)
+    if found is None or not found.least or found.begins:
+        return None
+    most = limit - 1 if limit > 0 else None
+    return found, lambda texts: pc.split_pattern_regex(texts, found.text, max_splits=most)
+
+
+@_regular("split", _fast_split)
 def split(value: str, pattern: str, limit: int) -> list[str]:
     """java.lang.String.split without dropping trailing empty parts; an empty pattern gives the characters."""
     if not pattern and value:
