@@ -121,14 +121,19 @@ def _constant(array: pa.Array) -> Any:
 
 
 def _matched(
-    values: pa.Array, pattern: Linear, run: Callable[[pa.Array], pa.Array], slow: Callable[[pa.Array], pa.Array]
+    values: pa.Array, pattern: Linear, run: Callable[[pa.Array], pa.Array | None], slow: Callable[[pa.Array], pa.Array]
 ) -> pa.Array:
-    """`run` over the distinct values if they are few, and `slow` over those that RE2 reads differently."""
+    """`run` over the distinct values if they are few, and `slow` over those that RE2 reads differently.
+
+    `slow` over all, if `run` gives None.
+    """
     texts, indices = values, None
     if len(values.slice(0, _SAMPLE).unique()) * 2 < min(_SAMPLE, len(values)):
         encoded = values.dictionary_encode()
         texts, indices = encoded.dictionary, encoded.indices
     result = run(texts)
+    if result is None:
+        return slow(values)
     if pattern.ends:
         odd = np.flatnonzero(pc.fill_null(pc.match_substring_regex(texts, _TERMINATED), False))
         if len(odd):
@@ -243,7 +248,16 @@ def _fast_replace(pattern: str, replacement: str, position: int) -> Any:
     text = rewritten(pieces)
     if text is None or (found.looped and any(isinstance(p, int) and p for p in pieces)):
         return None
-    return found, lambda texts: pc.replace_substring_regex(texts, found.text, text)
+    inserted = sum(len(p.encode()) if isinstance(p, str) else 0 for p in pieces)
+    groups = sum(isinstance(p, int) for p in pieces)
+
+    def run(texts: pa.Array) -> pa.Array | None:
+        size = pc.sum(pc.binary_length(texts)).as_py() or 0
+        if size * (1 + groups) + size // found.least * inserted > MAX_TEXT_BYTES:
+            return None  # it may grow beyond what an array holds: the other way counts
+        return pc.replace_substring_regex(texts, found.text, text)
+
+    return found, run
 
 
 @_regular("regexp_replace", _fast_replace)
