@@ -175,7 +175,7 @@ def array_position(spec: UdfSpec) -> Kernel:
 
 @implementation("array_extreme")
 def array_extreme(spec: UdfSpec) -> Kernel:
-    """array_min, array_max: NULL elements do not count; params: ("min" | "max",)."""
+    """array_min, array_max: NULL elements do not count, the first of equal ones is told; params: ("min" | "max",)."""
     largest = spec.params[0] == "max"
 
     def kernel(a: pa.Array) -> pa.Array:
@@ -183,7 +183,7 @@ def array_extreme(spec: UdfSpec) -> Kernel:
         rank = ranks(lists.values)
         known = np.flatnonzero(rank >= 0)
         rows = lists.rows[known]
-        order = np.lexsort((rank[known] if largest else -rank[known], rows))
+        order = np.lexsort((-known, rank[known] if largest else -rank[known], rows))
         place = np.full(len(a), -1, dtype=np.int64)
         place[rows[order]] = known[order]  # the last of a row wins
         void = place < 0

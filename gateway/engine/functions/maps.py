@@ -116,11 +116,11 @@ def text_to_map(text: str, between: str, inside: str) -> list[tuple[str, str | N
     if set(between + inside) & _PLAIN_DELIMITERS:
         raise RowError("UNSUPPORTED_FEATURE", "str_to_map with a regular expression as delimiter is not supported.")
     pairs: dict[str, str | None] = {}
-    for piece in text.split(between) if between else list(text):
-        key, _, rest = piece.partition(inside) if inside else (piece[:1], "", piece[1:])
+    for piece in text.split(between) if between else list(text) or [""]:
+        key, found, rest = piece.partition(inside) if inside else (piece[:1], piece[1:], piece[1:])
         if key in pairs:
             raise duplicate_key(key)
-        pairs[key] = rest if inside in piece else None
+        pairs[key] = rest if found else None
     return list(pairs.items())
 
 

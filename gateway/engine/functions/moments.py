@@ -95,8 +95,10 @@ def _long_overflow() -> RowError:
 
 @implementation("epoch_units")
 def epoch_units(spec: UdfSpec) -> Kernel:
-    """unix_seconds, unix_millis: floored; params: (microseconds per unit,)."""
+    """unix_seconds, unix_millis: floored; params: (microseconds per unit[, truncates])."""
     unit = spec.params[0]
+    if len(spec.params) > 1:  # as Java divides
+        return lambda a: with_nulls((ints(a) + np.where(ints(a) < 0, unit - 1, 0)) // unit, nulls(a), pa.int64())
     return lambda a: with_nulls(ints(a) // unit, nulls(a), pa.int64())
 
 

@@ -61,7 +61,8 @@ class GroupBy:
                 raise _lateral_in_group(span_of(group))
             outputs = [i.expr for i in items if not self.generators.uses(i.expr)]
             outputs += [a for call in self.generators.calls() for a in call.args]
-            keys = [e for e in outputs if not contains(e, Agg) and not isinstance(e, Lit)]
+            plain = [e for e in outputs if not contains(e, Agg)]
+            keys = [e for e in plain if not isinstance(e, Lit)] or plain  # by a constant alone: no rows make no group
             if any(contains(k, Window) for k in keys):
                 raise unsupported("GROUP BY ALL with window functions", span_of(group))
             if not keys and any(map(_reads_rows, outputs)):

@@ -103,6 +103,8 @@ def _count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
         value = args[0]
         if value.type == VOID:
             value = bound.null(INT)
+        elif isinstance(value, Lit) and value.value is not None:
+            value = bound.lit(1, INT)  # of whatever type: the engine tells no two such counts apart
         if agg.distinct and value.type in (FLOAT, DOUBLE):
             value = bound.op("+", value.type, value, bound.lit(0.0, value.type))
         if agg.distinct and has_map(value.type):

@@ -265,7 +265,8 @@ def _unix(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
         stamp = bound.udf(
             "cast", TIMESTAMP, stamp, params=(context.time_zone, False), nullable=call.nullable, raises=True
         )
-    return bound.udf("epoch_units", BIGINT, stamp, params=(instants.MICROS_PER_SECOND,), nullable=call.nullable)
+    params = (instants.MICROS_PER_SECOND, *(("truncates",) if t != DATE else ()))
+    return bound.udf("epoch_units", BIGINT, stamp, params=params, nullable=call.nullable)
 
 
 def _from_unixtime(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

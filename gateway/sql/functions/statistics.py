@@ -47,7 +47,12 @@ _DOUBLE = param(DOUBLE)
 def _moment(native_name: str, list_name: str) -> Lower:
     def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
         if not agg.distinct:
-            return bound.agg_fn(native_name, DOUBLE, args[0], of=agg, order=())
+            native = bound.agg_fn(native_name, DOUBLE, args[0], of=agg, order=())
+            if not native_name.endswith("_pop"):
+                return native
+            # The engine's is 0 for a single value, Spark's is NaN if that is NaN or infinite.
+            most = bound.agg_fn("max", DOUBLE, args[0], of=agg, order=())
+            return bound.op("+", DOUBLE, native, bound.op("-", DOUBLE, most, most))
         return bound.udf(list_name, DOUBLE, collected(agg, args[0]))
 
     return lower

@@ -214,6 +214,8 @@ def _bind_concat_ws(function: Function, site: Site) -> Expr:
 
 
 def _concat_ws(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    # The engine leaves out constants that are NULL, and then fails if nothing is left.
+    args = (args[0], *(a for a in args[1:] if not (isinstance(a, Lit) and a.value is None)))
     if len(args) == 1:
         return bound.case(STRING, (bound.is_null(args[0]), bound.null(STRING)), otherwise=text(""))
     if any(isinstance(a.type, ArrayType) for a in args):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
 from gateway.sql.lowering.inputs import Below, apart, with_agg_inputs
 from gateway.sql.lowering.totals import beside_distinct
 from gateway.sql.typed import nodes as b
+from gateway.sql.typed.walk import nodes
 from gateway.sqltypes import BIGINT, DataType
 
 
@@ -25,7 +26,12 @@ def aggregate(writer: BlockWriter, rel: b.Aggregate) -> Block:
     # leave casts out: whatever is not a plain column is computed below.
     below = Below(writer, block)
     keys = [below.column(k, always=rel.sets is not None or isinstance(k, b.Lit)) for k in keys]
-    aggs = [(c, with_agg_inputs(a, below.column)) for c, a in aggs]
+    alike = _alike_constants([a for _, a in aggs])
+
+    def input_of(expr: b.Expr) -> b.Expr:
+        return below.column(expr, always=isinstance(expr, b.Lit) and repr(expr.value) in alike)
+
+    aggs = [(c, with_agg_inputs(a, input_of)) for c, a in aggs]
     block = below.block()
     writer.envs.append(block.env)
     texts = [writer.expr(k) for k in keys]
@@ -51,6 +57,17 @@ def aggregate(writer: BlockWriter, rel: b.Aggregate) -> Block:
         block.aggregates = tuple(env[c.id] for c, a in aggs if not isinstance(a, b.Lit))
     block.rows_env, block.env = block.env, env
     return block
+
+
+def _alike_constants(aggs: Sequence[b.Expr]) -> set[str]:
+    """Constants under aggregates that come with several types: names of the engine's aggregates leave types out."""
+    types: dict[str, set[DataType]] = {}
+    for agg in aggs:
+        for part in nodes(agg):
+            for arg in part.args if isinstance(part, b.AggFn) else ():
+                if isinstance(arg, b.Lit):
+                    types.setdefault(repr(arg.value), set()).add(arg.type)
+    return {value for value, found in types.items() if len(found) > 1}
 
 
 def _grouping_id(texts: list[str], used: set[int], cast: Callable[[str, DataType], str]) -> str:

@@ -26,10 +26,11 @@ _FORWARD = frozenset((
     "map_contains_key", "map_from_arrays", "months_between", "next_day", "overlay", "pow", "power", "regexp_count",
     "regexp_extract", "regexp_extract_all", "regexp_instr", "regexp_replace", "regexp_substr", "repeat", "replace", "right",
     "sequence", "sha2", "shiftleft", "shiftright", "shiftrightunsigned", "slice", "split", "split_part", "startswith",
-    "str_to_map", "substr", "substring", "substring_index", "timestampadd", "timestampdiff", "to_date", "to_timestamp",
-    "to_timestamp_ltz", "to_timestamp_ntz", "to_unix_timestamp", "to_utc_timestamp", "translate", "try_add", "try_element_at",
-    "try_make_timestamp", "try_make_timestamp_ltz", "try_make_timestamp_ntz", "try_multiply", "try_subtract", "try_to_date",
-    "try_to_timestamp", "unix_timestamp", "width_bucket",
+    "str_to_map", "substr", "substring", "substring_index", "timediff", "timestampadd", "timestampdiff", "to_date",
+    "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz", "to_unix_timestamp", "to_utc_timestamp", "translate", "try_add",
+    "try_element_at", "try_make_timestamp", "try_make_timestamp_ltz", "try_make_timestamp_ntz", "try_multiply",
+    "try_subtract", "try_to_date", "try_to_timestamp", "unix_timestamp", "width_bucket", "sort_array", "to_char",
+    "to_varchar", "to_number", "try_to_number",
 ))
 # A divisor before what is divided, a count before what is repeated; trim(characters FROM text) begins with the text.
 _BACKWARD = frozenset((
@@ -71,6 +72,19 @@ def operands(call: Call, raising: Sequence[int]) -> Sequence[int]:
     if fn in ("nullif", "zip_with") or (fn == "locate" and isinstance(args[-1], Lit) and args[-1].value is not None):
         return range(2)
     return range(len(args)) if fn in ("lpad", "rpad") and args[0].type != BINARY else ()
+
+
+def before_null(call: Call, raising: Sequence[int], args: Sequence[Expr]) -> list[Expr]:
+    """The operands that may raise and that Spark evaluates before it comes to one that is the constant NULL."""
+    order = operands(call, raising)
+    place = next((p for p, k in enumerate(order) if _is_null(args[k])), 0)
+    if call.fn == "concat" and not order and any(map(_is_null, args)):  # of texts: all are evaluated
+        order, place = raising, len(raising)
+    return [args[k] for k in order[:place] if k in raising]
+
+
+def _is_null(expr: Expr) -> bool:
+    return isinstance(expr, Lit) and expr.value is None
 
 
 def null_by(expr: Expr) -> dict[int, Expr] | None:

@@ -17,7 +17,7 @@ from gateway.sql.functions.casts import fold_cast, lower_cast
 from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
 from gateway.sql.lowering.bounds import Bounds
-from gateway.sql.lowering.evaluation import filtered_first, is_shallow, null_by, operands
+from gateway.sql.lowering.evaluation import before_null, filtered_first, is_shallow, null_by, operands
 from gateway.sql.typed.catalogue import BOUNDED, Catalogue, Context, Function, is_steady
 from gateway.sql.typed.nodes import (
     Agg,
@@ -200,7 +200,13 @@ class Lowering:
         if call.fn == "in":
             return self._in(row, call, args)
         result = self._applied(row, call, args)
-        return result if call.fn == "typeof" else self._spared(call, args, self._kept(args, result))
+        if call.fn == "typeof":
+            return result
+        raising = [k for k, a in enumerate(args) if self.raises(a)]
+        seen = before_null(call, raising, args)
+        if seen:  # the engine knows that the result is NULL, and would not look at them
+            result = udf("last", result.type, *seen, result, raises=True)
+        return self._spared(call, args, raising, self._kept(args, result))
 
     def _applied(self, row: Function, call: Call, args: tuple[Expr, ...]) -> Expr:
         """The call of lowered arguments, all of which may be evaluated at any time."""
@@ -237,9 +243,8 @@ class Lowering:
         known = self._known(call.args[0], args[0]) if any(map(self.raises, args[1:])) else []
         return lazy_case(BOOLEAN, (self.connective("and", known), found)) if known else found
 
-    def _spared(self, call: Call, args: tuple[Expr, ...], result: Expr) -> Expr:
+    def _spared(self, call: Call, args: tuple[Expr, ...], raising: Sequence[int], result: Expr) -> Expr:
         """`result`, computed only where no operand before the last raising one is NULL: Spark would not evaluate that one."""
-        raising = [k for k, a in enumerate(args) if self.raises(a)]
         order = operands(call, raising)
         last = max((k for k in range(1, len(order)) if order[k] in raising), default=0)
         guards: dict[int, Expr] = {}
