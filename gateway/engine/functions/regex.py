@@ -35,7 +35,7 @@ def _pattern(function: str, pattern: str) -> Any:
 
 # A search that may take exponential time is given up after so many seconds, and not begun again: plans are made in several
 # turns. To look at the clock costs more than a short search.
-_SEARCH_SECONDS = 10.0
+_SEARCH_SECONDS = 5.0
 _given_up: set[int] = set()
 _MOST_GIVEN_UP = 1000
 _SHORT_VALUE, _FEW_REPEATS = 200, 3
