@@ -119,6 +119,7 @@ def test_a_new_commit_leaves_older_versions_as_they_were(travelled: Session) -> 
         ("t TIMESTAMP AS OF current_timestamp() - INTERVAL 20000 DAY", "DELTA_TIMESTAMP_OUT_OF_RANGE", "42816"),
         ("t TIMESTAMP AS OF date_sub(current_date(), 20000)", "DELTA_TIMESTAMP_OUT_OF_RANGE", "42816"),
         ("t TIMESTAMP AS OF concat('2023-11-14', '')", "DELTA_TIMESTAMP_OUT_OF_RANGE", "42816"),
+        ("t TIMESTAMP AS OF upper('2023-11-14')", "UNSUPPORTED_FEATURE", "0A000"),
         ("t VERSION AS OF 'one'", "INVALID_TIME_TRAVEL_SPEC", "42K0E"),
         ("t TIMESTAMP AS OF 'soon'", "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT", "42K0E"),
         ("t TIMESTAMP AS OF NULL", "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT", "42K0E"),
