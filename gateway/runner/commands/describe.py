@@ -9,12 +9,14 @@ from gateway.engine.base import Emit, Statement
 from gateway.errors import UserError, unsupported
 from gateway.runner.answer import Answer, rows_of, strings
 from gateway.runner.commands import views
+from gateway.runner.commands.described_json import table_json, temporary_view_json, view_json
 from gateway.runner.commands.schemas import schema_in
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
 from gateway.sqltypes import STRING, StructField, struct
 
 _STATISTICS = ("min", "max", "num_nulls", "distinct_count", "avg_col_len", "max_col_len", "histogram")
+_AS_JSON = struct(StructField("json_metadata", STRING, False))
 _DESCRIBED = struct(
     StructField("col_name", STRING, False), StructField("data_type", STRING, False), StructField("comment", STRING)
 )
@@ -43,6 +45,8 @@ def describe_table(command: c.DescribeTable, job: Statement, env: Environment, r
         raise unsupported("DESCRIBE of a table or view with collations", command.table.span)
     if command.column is not None:
         return _describe_column(command, fields, table)
+    if command.as_json:
+        return rows_of("DESCRIBE", _AS_JSON, [[_json_of(command, fields, table, env)]])
     rows: list[tuple[str, str, str | None]] = [(f.name, f.type.simple, f.comment) for f in fields]
     if isinstance(table, StoredView):
         rows += _view_details(table) if command.extended else []
@@ -68,6 +72,19 @@ def describe_table(command: c.DescribeTable, job: Statement, env: Environment, r
         properties = ",".join(f"{k}={v}" for k, v in sorted(table.properties.items()))
         rows.append(("Table Properties", f"[{properties}]", ""))
     return rows_of("DESCRIBE", _DESCRIBED, [[r[i] for r in rows] for i in range(3)])
+
+
+def _json_of(command: c.DescribeTable, fields: tuple[StructField, ...], table: Any, env: Environment) -> str:
+    if table is None:
+        parts = command.table.parts
+        view = env.session.views.get(parts[0].lower()) if len(parts) == 1 else None
+        if view is not None:
+            return temporary_view_json(view, fields)
+    if isinstance(table, StoredView):
+        return view_json(table)
+    if table is None or not table.name.catalog:
+        raise unsupported("DESCRIBE … AS JSON of files by their path", command.table.span)
+    return table_json(table, fields, _provider(table))
 
 
 def _provider(table: Any) -> str:

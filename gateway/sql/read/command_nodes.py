@@ -152,11 +152,12 @@ class ShowTblProperties:
 
 @dataclass(frozen=True, slots=True)
 class DescribeTable:
-    """DESCRIBE [TABLE] [EXTENDED | FORMATTED] table [column]."""
+    """DESCRIBE [TABLE] [EXTENDED | FORMATTED] table [column], or table AS JSON."""
 
     table: Name
     extended: bool = False
     column: Name | None = None
+    as_json: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import Token
 
-from gateway.errors import UserError, unsupported
+from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql.read.changes import ChangeParser
 from gateway.sql.read.command_nodes import (
     Command,
@@ -311,10 +311,28 @@ class CommandParser(DefinitionParser, ChangeParser):
             if self.word == "PARTITION" and self.peek() == "(":
                 raise unsupported("DESCRIBE … PARTITION", self.span(0))
             column = self._name(8) if self.is_name() and self.word != "AS" else None
-            result = DescribeTable(table, extended, column)
-        # `AS JSON` is no syntax here: clients fall back to other calls on SQLSTATE 42601.
+            result = DescribeTable(table, extended, column, self._as_json(extended, column))
         self._end()
         return result
+
+    def _as_json(self, extended: bool, column: Name | None) -> bool:
+        if self.word != "AS" or self.peek() != "JSON":
+            return False
+        if not extended:
+            raise UnsupportedError(
+                "DESCRIBE_JSON_NOT_EXTENDED",
+                "DESCRIBE TABLE ... AS JSON only supported when [EXTENDED|FORMATTED] is specified.",
+                span=self.span(0),
+            )
+        if column is not None:
+            raise UnsupportedError(
+                "UNSUPPORTED_FEATURE.DESC_TABLE_COLUMN_JSON",
+                "DESC TABLE COLUMN AS JSON not supported for individual columns.",
+                span=self.span(0),
+            )
+        self.advance()
+        self.advance()
+        return True
 
     def _extended(self) -> bool:
         return self._word_before_name("EXTENDED")

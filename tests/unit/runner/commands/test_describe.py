@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -110,9 +111,65 @@ def test_describe_schema_and_catalog(shop: Session) -> None:
         ("DESCRIBE CATALOG nope", "NO_SUCH_CATALOG_EXCEPTION", "42704"),
         ("DESCRIBE QUERY SELECT nope", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "42703"),
         ("DESCRIBE HISTORY t", "UNSUPPORTED_FEATURE", "0A000"),
-        ("DESCRIBE t AS JSON", "PARSE_SYNTAX_ERROR", "42601"),
+        ("DESCRIBE t AS JSON", "DESCRIBE_JSON_NOT_EXTENDED", "0A000"),
+        ("DESCRIBE EXTENDED t id AS JSON", "UNSUPPORTED_FEATURE.DESC_TABLE_COLUMN_JSON", "0A000"),
+        ("DESCRIBE EXTENDED nope AS JSON", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
+        ("DESCRIBE EXTENDED t AS JSON x", "PARSE_SYNTAX_ERROR", "42601"),
     ],
 )
 def test_refusals(shop: Session, text: str, condition: str, sqlstate: str) -> None:
     error = refused(shop, text)
     assert (error.condition, error.sqlstate) == (condition, sqlstate)
+
+
+def test_a_table_as_json(shop: Session) -> None:
+    """The keys and types that Spark gives, in its order."""
+    shop.run(
+        "CREATE TABLE typed (a INT NOT NULL COMMENT 'c', b STRING, c DECIMAL(10,2), d ARRAY<STRUCT<x: INT, y: TIMESTAMP>>, "
+        "e MAP<STRING, BIGINT>, h TIMESTAMP_NTZ, p DATE) PARTITIONED BY (p) COMMENT 'tab' TBLPROPERTIES ('k' = 'v')"
+    )
+    result = shop.run("DESCRIBE TABLE EXTENDED typed AS JSON")
+    assert result.columns == [("json_metadata", "string", False)]
+    found = json.loads(result.rows[0][0])
+    text = {"name": "string", "collation": "UTF8_BINARY"}
+    assert list(found) == [
+        *(
+            "table_name",
+            "catalog_name",
+            "namespace",
+            "schema_name",
+            "columns",
+            "location",
+            "type",
+            "provider",
+            "comment",
+        ),
+        *("table_properties", "partition_columns", "collation"),
+    ]
+    assert (found["table_name"], found["catalog_name"], found["namespace"]) == ("typed", "main", [found["schema_name"]])
+    assert (found["provider"], found["comment"], found["partition_columns"]) == ("delta", "tab", ["p"])
+    assert found["table_properties"] == {"k": "v"}
+    fields = [
+        {"name": "x", "type": {"name": "int"}, "nullable": True},
+        {"name": "y", "type": {"name": "timestamp_ltz"}, "nullable": True},
+    ]
+    array = {"name": "array", "element_type": {"name": "struct", "fields": fields}, "element_nullable": True}
+    entries = {"name": "map", "key_type": text, "value_type": {"name": "bigint"}, "value_nullable": True}
+    types = [
+        *({"name": "int"}, text, {"name": "decimal", "precision": 10, "scale": 2}, array, entries),
+        *({"name": "timestamp_ntz"}, {"name": "date"}),
+    ]
+    assert [column["type"] for column in found["columns"]] == types
+    assert found["columns"][0] == {"name": "a", "type": {"name": "int"}, "nullable": False, "comment": "c"}
+    shop.run("DROP TABLE typed")
+
+
+def test_views_as_json(shop: Session) -> None:
+    shop.run("CREATE TEMPORARY VIEW shown AS SELECT 1 AS a, INTERVAL '1' DAY AS i, NULL AS n, 'é' AS t")
+    found = json.loads(shop.run("DESCRIBE FORMATTED shown AS JSON").rows[0][0])
+    assert (found["catalog_name"], found["schema_name"], found["type"]) == ("system", "session", "VIEW")
+    assert found["view_text"] == "SELECT 1 AS a, INTERVAL '1' DAY AS i, NULL AS n, 'é' AS t"
+    assert [(column["type"]["name"], column["nullable"]) for column in found["columns"]] == [
+        *(("int", False), ("interval", False), ("void", True), ("string", False)),
+    ]
+    assert found["columns"][1]["type"] == {"name": "interval", "start_unit": "day", "end_unit": "day"}

@@ -267,7 +267,7 @@ def test_what_is_not_answered_is_refused_by_name(text: str, words: str) -> None:
         ("SET a b = c", "INVALID_SET_SYNTAX"),
         ("RESET a b", "INVALID_RESET_COMMAND_FORMAT"),
         ("SHOW TABLES x", "PARSE_SYNTAX_ERROR"),
-        ("DESCRIBE t AS JSON", "PARSE_SYNTAX_ERROR"),
+        ("DESCRIBE EXTENDED t AS JSON x", "PARSE_SYNTAX_ERROR"),
         ("USE", "PARSE_SYNTAX_ERROR"),
         ("USE a.b.c", "PARSE_SYNTAX_ERROR"),
         ("DROP TABLE t u", "PARSE_SYNTAX_ERROR"),
