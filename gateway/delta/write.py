@@ -162,8 +162,8 @@ def append(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
             writer.write(batch)
         adds = writer.finish()
         metrics = _metrics(writer)
-        parameters = {"mode": "Append", "partitionBy": json.dumps(list(snapshot.partition_columns))}
-        actions = [commit.info_action("WRITE", parameters, metrics, True), *adds]
+        parameters = {"mode": "Append", "partitionBy": "[]"}  # as of an INSERT by Spark, whatever the table's are
+        actions = [commit.info_action("WRITE", parameters, metrics, True, snapshot.version), *adds]
         version = _publish_append(path, snapshot, actions)
     commit.checkpoint_if_due(path, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)

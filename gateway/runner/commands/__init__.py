@@ -15,6 +15,7 @@ from gateway.runner.commands import (
     functions,
     listed,
     merges,
+    overwrites,
     schemas,
     session,
     show,
@@ -58,6 +59,7 @@ _RULES: dict[type, Rule] = {
     c.Delete: changes.delete,
     c.Update: changes.update,
     c.Merge: merges.merge,
+    c.Truncate: overwrites.truncate,
 }
 
 

@@ -115,8 +115,8 @@ def changing(command: c.Delete | c.Update | c.Merge, word: str, env: Environment
 def planned(command: c.Delete | c.Update, env: Environment, runner: Queries) -> Plan:
     """How the rows are found that a statement changes. Raises what the statement would, but for what rows say."""
     one = changing(command, "DELETE" if isinstance(command, c.Delete) else "UPDATE", env, runner)
-    one.check(_kept(command.condition) if isinstance(command, c.Delete) else _updated(command))
-    return one.query(_matches(command.condition))
+    one.check(kept(command.condition) if isinstance(command, c.Delete) else _updated(command))
+    return one.query(matches(command.condition))
 
 
 # ---- DELETE
@@ -126,22 +126,22 @@ def delete(command: c.Delete, job: Statement, env: Environment, runner: Queries,
     """DELETE FROM."""
     one = changing(command, "DELETE", env, runner)
     started = time.monotonic()
-    build = _matches(command.condition)
+    build = matches(command.condition)
     try:
-        one.check(_kept(command.condition))
+        one.check(kept(command.condition))
         found = _whole(one, command, emit)
         if found is None:
             _, rows = one.announced(build, emit)
-            found = _counts(rows)
+            found = counts_of(rows)
         if not found:
             return _answer("DELETE", 0, None)
         live = one.snapshot.files.live_rows
         partly = [i for i, count in found.items() if live[i] != count]
         clock = Clock(started)
         change = Change(
-            "DELETE", {"predicate": _shown(command.condition, one, "true")}, _deleted(sum(found.values()), clock)
+            "DELETE", {"predicate": _predicate(command.condition, one, ["true"])}, _deleted(sum(found.values()), clock)
         )
-        rows = one.rows(_kept(command.condition), emit, partly) if partly else iter(())
+        rows = one.rows(kept(command.condition), emit, partly) if partly else iter(())
         result = replace_files(one.snapshot, sorted(found), rows, change, one.reads)
     except UserError as error:
         raise one.told(error) from None
@@ -158,7 +158,7 @@ def _whole(one: Changing, command: c.Delete, emit: Emit) -> dict[int, int] | Non
     return {i: int(count) for i, count in enumerate(live)}
 
 
-def _matches(condition: Condition) -> Build:
+def matches(condition: Condition) -> Build:
     """Files and how many rows of each the condition takes."""
 
     def build(changes: ChangeBinder, target: Target) -> b.Rel:
@@ -172,7 +172,7 @@ def _matches(condition: Condition) -> Build:
     return build
 
 
-def _kept(condition: Condition) -> Build:
+def kept(condition: Condition) -> Build:
     """The rows that the condition does not take: for which it is false or NULL."""
 
     def build(changes: ChangeBinder, target: Target) -> b.Rel:
@@ -191,7 +191,8 @@ def projection(changes: ChangeBinder, rel: b.Rel, target: Target, exprs: Sequenc
     return b.Project(columns, rel, tuple(exprs))
 
 
-def _counts(rows: Iterator[pa.RecordBatch]) -> dict[int, int]:
+def counts_of(rows: Iterator[pa.RecordBatch]) -> dict[int, int]:
+    """What a query of `matches` gives: rows by file."""
     return {
         file: count
         for batch in rows
@@ -210,14 +211,14 @@ def update(command: c.Update, job: Statement, env: Environment, runner: Queries,
     try:
         one.check(build)
         one.check(_updated(replace(command, condition=None)))  # constants fail although no row takes them
-        _, rows = one.announced(_matches(command.condition), emit)
-        found = _counts(rows)
+        _, rows = one.announced(matches(command.condition), emit)
+        found = counts_of(rows)
         if not found:
             return _answer("UPDATE", 0, None)
         files = sorted(found)
         change = Change(
             "UPDATE",
-            {"predicate": _shown(command.condition, one, "")},
+            {"predicate": _predicate(command.condition, one)},
             _updated_metrics(sum(found.values()), Clock(started)),
         )
         result = replace_files(one.snapshot, files, one.rows(build, emit, files), change, one.reads)
@@ -279,14 +280,17 @@ def _updated_metrics(count: int, clock: Clock) -> Callable[[Replaced], dict[str,
     )
 
 
-def _shown(condition: Condition, one: Changing, nothing: str) -> str:
+def _predicate(condition: Condition, one: Changing, nothing: Sequence[str] = ()) -> str:
     """The condition as the history shows it: a list of one text."""
-    if condition is None:
-        return json.dumps([nothing] if nothing else [])
+    return json.dumps([shown(condition, one)] if condition is not None else list(nothing), ensure_ascii=False)
+
+
+def shown(condition: Condition, one: Changing) -> str:
+    """A condition as text, its columns by their names."""
     binder = one.binder()
     changes = ChangeBinder(binder, "", one.word)
     target = changes.target(one.read_table(), one.alias)
-    return json.dumps([binder.names.text(changes.condition(condition, target.scope))], ensure_ascii=False)
+    return binder.names.text(changes.condition(condition, target.scope))
 
 
 def _answer(word: str, count: int, result: WriteResult | None) -> Answer:

@@ -177,7 +177,7 @@ class Merging:
     def _action(self, changes: ChangeBinder, kind: str, scope: Scope) -> b.Expr:
         """The number of the first clause of a kind that takes a row; 0 for none."""
         choices = [
-            (changes.clause(partial(changes.condition, clause.condition, scope)), b.lit(number, INT))
+            (changes.condition(clause.condition, scope), b.lit(number, INT))
             for number, clause in enumerate(self.command.clauses, 1)
             if clause.kind == kind
         ]

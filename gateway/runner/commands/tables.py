@@ -12,8 +12,9 @@ from gateway.engine.base import Emit, Planned, SessionChange, Statement
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.planner import plan
 from gateway.runner import objects
-from gateway.runner.answer import RESULT, Answer, done, rows_of
-from gateway.runner.commands.targets import announced_rows, quoted, written_table
+from gateway.runner.answer import RESULT, Answer, done
+from gateway.runner.commands.overwrites import Static, overwrite, static_partition
+from gateway.runner.commands.targets import announced_rows, quoted, written_rows, written_table
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import INSERTED
@@ -72,18 +73,7 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     rows = announced_rows("CREATE_TABLE_AS_SELECT", decision, INSERTED, runner, emit)
     result = write.create_table(path, schema_, batches=rows, comment=command.comment, **options)
     # Databricks shows the columns without a row here; connector tests rely on it.
-    return _written("CREATE_TABLE_AS_SELECT", result, [])
-
-
-def _written(word: str, result: write.WriteResult, counts: list[int]) -> Answer:
-    return rows_of(
-        word,
-        INSERTED,
-        [counts, counts],
-        modified_rows=result.rows,
-        announced=True,
-        facts={"version": result.version, "files_written": result.files, "bytes_written": result.bytes},
-    )
+    return written_rows("CREATE_TABLE_AS_SELECT", result, [])
 
 
 def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -118,28 +108,34 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
         if error.condition.startswith("UNRESOLVED_COLUMN") and "name `default` cannot" in error.message.lower():
             raise unsupported("DEFAULT as a value", error.span) from None
         raise
-    aligned, casts = _aligned(command, table.schema, query, binder, quoted(table))
+    partition = static_partition(command, table, env)
+    aligned, casts = _aligned(command, table.schema, query, binder, quoted(table), partition)
     try:
+        if command.overwrite or command.replaced is not None:
+            return overwrite(command, table, aligned, binder, env, runner, emit)
         decision = plan(compile_query(aligned, env.context))
         runner.check_size(decision, env, command.table.span)
         write.check_appendable(table.location)
         result = write.append(table.location, announced_rows("INSERT", decision, INSERTED, runner, emit))
     except UserError as error:
         raise overflown(error, casts) from None
-    return _written("INSERT", result, [result.rows])
+    return written_rows("INSERT", result, [result.rows])
 
 
 def _aligned(
-    command: c.Insert, schema: StructType, query: BoundQuery, binder: Binder, table: str
+    command: c.Insert, schema: StructType, query: BoundQuery, binder: Binder, table: str, partition: Static
 ) -> tuple[BoundQuery, list[Assigned]]:
     """The query's columns as the table's: by position, by the given list, or by name; missing ones NULL."""
     span = command.table.span
-    given, extra = _by_name(command, schema, query.rel.columns, table)
+    others = struct(*(f for f in schema.fields if f.name not in partition))
+    given, extra = _by_name(command, others, query.rel.columns, table)
     casts: list[Assigned] = []
     exprs: list[b.Expr] = []
     for f in schema.fields:
         found = given.get(f.name.lower())
-        if found is not None:
+        if f.name in partition:
+            exprs.append(partition[f.name])
+        elif found is not None:
             casts += assigned(found.type, f, table, command.by_name, command.query.span)
             exprs.append(coerced(found, f.type))
         elif f.nullable:

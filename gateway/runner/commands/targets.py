@@ -8,12 +8,15 @@ import pyarrow as pa
 
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.objects import StoredTable, StoredView
+from gateway.delta.write import WriteResult
 from gateway.engine.base import Emit, Execution, Planned
 from gateway.errors import CanceledError, UserError, unsupported
 from gateway.planner import Plan
 from gateway.runner import objects
+from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
+from gateway.runner.written import INSERTED
 from gateway.sql.read import command_nodes as c
 from gateway.sqltypes import StructType
 
@@ -56,6 +59,18 @@ def announced_rows(
     execution.start()
     emit(Planned(word, decision.engine, decision.reason, shape, writes=True, is_query=True))
     return batches_of(execution, emit)
+
+
+def written_rows(word: str, result: WriteResult, counts: list[int]) -> Answer:
+    """The answer of a statement that has written rows; without `counts` its columns alone."""
+    return rows_of(
+        word,
+        INSERTED,
+        [counts, counts],
+        modified_rows=result.rows,
+        announced=True,
+        facts={"version": result.version, "files_written": result.files, "bytes_written": result.bytes},
+    )
 
 
 def batches_of(execution: Execution, emit: Emit) -> Iterator[pa.RecordBatch]:

@@ -67,6 +67,11 @@ class ChangeBinder:
         """A condition; TRUE where none is written."""
         if tree is None:
             return b.lit(True, BOOLEAN)
+        if self.what == "MERGE":  # where Delta casts what is no condition
+            found = self.clause(lambda: self._plain(tree, lambda: self.binder.expressions.bind(tree, scope), True))
+            if found.type != BOOLEAN:
+                raise unsupported(f"a condition of type {found.type.sql} in MERGE", span_of(tree))
+            return found
         return self._plain(tree, lambda: self.binder.expressions.condition(tree, scope, clause), True)
 
     def value(self, given: Assignment, column: StructField, scope: Scope) -> b.Expr:
@@ -93,6 +98,8 @@ class ChangeBinder:
                 raise UserError("DELTA_UNSUPPORTED_SUBQUERY", text, sqlstate="0AKDC", span=span)
             raise unsupported(f"a subquery in a value of {self.what}", span)
         self.ids.subqueries = subqueries
+        if expressions.random and self.what == "MERGE" and not is_condition:
+            raise unsupported("a function that is not deterministic in a value of MERGE", span)
         if expressions.random:
             raise self._random(span)
         if contains(found, b.Agg) or contains(found, b.Window) or is_generator(found, self.binder.catalogue):
@@ -179,3 +186,14 @@ def chosen(default: b.Expr, *choices: tuple[b.Expr, b.Expr]) -> b.Expr:
         return default
     nullable = default.nullable or any(value.nullable for _, value in whens)
     return b.Case(default.type, nullable, tuple(whens), default)
+
+
+def equal_to(given: Sequence[Assignment]) -> exp.Expr | None:
+    """The condition that columns have the values of a PARTITION clause; None for no columns."""
+    found: exp.Expr | None = None
+    for one in given:
+        column = exp.Column(this=exp.Identifier(this=one.column.parts[-1], quoted=True))
+        assert one.value is not None
+        test = exp.NullSafeEQ(this=column, expression=one.value.copy())
+        found = test if found is None else exp.And(this=found, expression=test)
+    return found

@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE: statements that change rows of a table."""
+"""INSERT, DELETE, UPDATE, MERGE and TRUNCATE: statements that change the rows of a table."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from gateway.sql.read.command_nodes import (
     NOT_MATCHED_BY_SOURCE,
     Assignment,
     Delete,
+    Insert,
     Merge,
     MergeClause,
     Name,
+    Truncate,
     Update,
 )
 from gateway.sql.read.command_rules import CommandRules
@@ -34,6 +36,69 @@ _KINDS = tuple(_OMITTED)
 
 class ChangeParser(CommandRules):
     """The changes."""
+
+    def _insert(self) -> Insert:
+        self.advance()
+        overwrite = self.match("OVERWRITE")
+        if overwrite and (
+            self.word == "DIRECTORY" or self.words[self.index : self.index + 2] == ["LOCAL", "DIRECTORY"]
+        ):
+            raise unsupported("INSERT OVERWRITE DIRECTORY", self.span(0))
+        if not overwrite or self.word == "INTO":
+            self.expect("INTO")
+        if self.word == "TABLE" and self.is_name(1):
+            self.advance()
+        table = self._name()
+        partition = self._partition() if self.word == "PARTITION" and self.peek() == "(" else ()
+        if self.word == "IF" and self.peek() == "NOT":
+            raise unsupported("INSERT … IF NOT EXISTS", self.span(self.index))
+        replaced = None
+        if self.word == "REPLACE" and self.peek() == "WHERE" and not overwrite and not partition:
+            self.advance(2)
+            replaced = self._checked_expression()
+        if self.word in ("REPLACE", "WITH") and self.peek() in ("(", "WHERE", "USING", "ON", "SCHEMA"):
+            raise unsupported(f"INSERT INTO … {self.word}", self.span(self.index))
+        columns: tuple[Name, ...] | None = None
+        by_name = False
+        if self.word == "BY" and self.peek() == "NAME":
+            self.advance(2)
+            by_name = True
+        elif self.word == "(" and not self.query_at(0):
+            columns = self._columns_of_insert()
+        return Insert(table, self._final_query(), columns, by_name, overwrite, partition, replaced)
+
+    def _columns_of_insert(self) -> tuple[Name, ...]:
+        self.expect("(")
+        names: list[Name] = []
+        while not names or self.match(","):
+            names.append(self._name(1))
+        self.expect(")")
+        return tuple(names)
+
+    def _partition(self) -> tuple[Assignment, ...]:
+        """``PARTITION (a = constant, b)``."""
+        self.advance()
+        self.expect("(")
+        found: list[Assignment] = []
+        while not found or self.match(","):
+            name = self._name(1)
+            found.append(Assignment(name, self._checked_expression() if self.match("=") else None))
+        self.expect(")")
+        return tuple(found)
+
+    def _truncate(self) -> Truncate:
+        self.advance()
+        self.expect("TABLE")
+        table = self._name()
+        if self.word == "PARTITION":
+            text = (
+                "Operation not allowed: TRUNCATE TABLE on Delta tables does not support partition predicates; use DELETE to "
+                "delete specific partitions or rows."
+            )
+            condition = "DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED"
+            raise UserError(condition, text, sqlstate="0AKDC", span=self.span(self.index))
+        self._end()
+        return Truncate(table)
 
     def _delete(self) -> Delete:
         self.advance()

@@ -276,21 +276,35 @@ class DropTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
-    """INSERT INTO [TABLE] name [(columns) | BY NAME] query (VALUES is a query, too)."""
-
-    table: Name
-    query: Query
-    columns: tuple[Name, ...] | None = None
-    by_name: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Assignment:
     """column = value; `value` None for DEFAULT."""
 
     column: Name
     value: exp.Expr | None = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT INTO | OVERWRITE [TABLE] name [PARTITION (…)] [(columns) | BY NAME] query (VALUES is a query, too).
+
+    `partition` has the columns of PARTITION with their constants, None for those that the query gives; `replaced` is the
+    condition of REPLACE WHERE.
+    """
+
+    table: Name
+    query: Query
+    columns: tuple[Name, ...] | None = None
+    by_name: bool = False
+    overwrite: bool = False
+    partition: tuple[Assignment, ...] = ()
+    replaced: exp.Expr | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """TRUNCATE TABLE name."""
+
+    table: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,5 +357,5 @@ Command = (
     | ShowTblProperties
     | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
     | ShowCreateTable | CreateView | AlterView | DropView | DropFunction
-    | CreateSchema | DropSchema | CreateTable | DropTable | Insert | Delete | Update | Merge
+    | CreateSchema | DropSchema | CreateTable | DropTable | Insert | Delete | Update | Merge | Truncate
 )  # fmt: skip

@@ -16,7 +16,6 @@ from gateway.sql.read.command_nodes import (
     DescribeSchema,
     DescribeTable,
     Explain,
-    Insert,
     Name,
     Reset,
     SetConf,
@@ -105,6 +104,7 @@ class CommandParser(DefinitionParser, ChangeParser):
             "DELETE": self._delete,
             "UPDATE": self._update,
             "MERGE": self._merge,
+            "TRUNCATE": self._truncate,
         }.get(self.word)
         if rule is None:
             self._refuse(keywords)
@@ -352,29 +352,3 @@ class CommandParser(DefinitionParser, ChangeParser):
         if self.word == END or self.word == "EXPLAIN":
             self.fail()
         return Explain(mode, parse_command(_behind(self.tokens, self.words, self.index, self.text, self.limits)))
-
-    # ------------------------------------------------------------------ data
-
-    def _insert(self) -> Insert:
-        self.advance()
-        if self.word == "OVERWRITE":
-            raise unsupported("INSERT OVERWRITE", self.span(0))
-        self.expect("INTO")
-        if self.word == "TABLE" and self.is_name(1):
-            self.advance()
-        table = self._name()
-        if self.word in ("PARTITION", "REPLACE", "WITH") and self.peek() in ("(", "WHERE", "USING", "ON", "SCHEMA"):
-            raise unsupported(f"INSERT INTO … {self.word}", self.span(self.index))
-        columns: tuple[Name, ...] | None = None
-        by_name = False
-        if self.word == "BY" and self.peek() == "NAME":
-            self.advance(2)
-            by_name = True
-        elif self.word == "(" and not self.query_at(0):
-            self.advance()
-            names: list[Name] = []
-            while not names or self.match(","):
-                names.append(self._name(1))
-            self.expect(")")
-            columns = tuple(names)
-        return Insert(table, self._final_query(), columns, by_name)

@@ -213,6 +213,9 @@ def test_rows_of_partitions(session: Session) -> None:
         ),
         ("MERGE WITH SCHEMA EVOLUTION INTO t USING s ON true WHEN MATCHED THEN DELETE", "UNSUPPORTED_FEATURE"),
         (f"{_ON} WHEN MATCHED THEN UPDATE SET v = DEFAULT", "UNSUPPORTED_FEATURE"),
+        (f"{_ON} WHEN MATCHED THEN UPDATE SET v = rand()", "UNSUPPORTED_FEATURE"),
+        (f"{_ON} WHEN MATCHED AND s.v THEN DELETE", "UNSUPPORTED_FEATURE"),
+        ("MERGE INTO t USING s ON t.nope = s.id WHEN MATCHED THEN DELETE", "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
     ],
 )
 def test_what_is_wrong_leaves_the_table_as_it_was(merging: Session, statement: str, condition: str) -> None:

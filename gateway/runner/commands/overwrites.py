@@ -1,0 +1,159 @@
+"""INSERT OVERWRITE, INSERT … REPLACE WHERE and TRUNCATE: rows that take the place of others, in one commit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway.catalog.bound import DeltaBoundTable
+from gateway.delta.rewrite import Change, Replaced, check_changeable, replace_files
+from gateway.engine.base import Emit, Planned, Statement
+from gateway.errors import Span, UserError, unsupported
+from gateway.planner import plan
+from gateway.runner.answer import RESULT, Answer
+from gateway.runner.commands.changes import Changing, Condition, counts_of, kept, matches, shown
+from gateway.runner.commands.targets import announced_rows, quoted, written_rows, written_table
+from gateway.runner.environment import Environment, Queries
+from gateway.runner.written import INSERTED
+from gateway.sql.bind.changes import ChangeBinder, chosen, equal_to
+from gateway.sql.bind.resolve import Binder, BoundQuery
+from gateway.sql.bind.scope import Scope, Source
+from gateway.sql.compile import binder_of, compile_query, queried
+from gateway.sql.functions.fold import fold
+from gateway.sql.read import command_nodes as c
+from gateway.sql.typed import nodes as b
+from gateway.sqltypes import BOOLEAN, StructField
+
+#: The constants of PARTITION by the table's columns.
+Static = Mapping[str, b.Lit]
+
+
+def static_partition(command: c.Insert, table: DeltaBoundTable, env: Environment) -> Static:
+    """The constants of PARTITION. Raises UnsupportedError for columns that the table is not partitioned by."""
+    fields = {f.name.lower(): f for f in table.schema.fields if f.name in table.partition_columns}
+    found: dict[str, b.Lit] = {}
+    seen: set[str] = set()
+    for given in command.partition:
+        name = given.column.parts[-1].lower()
+        if name not in fields or name in seen:
+            raise unsupported(f"PARTITION with the column {given.column}", given.column.span)
+        seen.add(name)
+        if given.value is not None:
+            found[fields[name].name] = _constant(given, fields[name], table, env)
+    return found
+
+
+def _constant(given: c.Assignment, column: StructField, table: DeltaBoundTable, env: Environment) -> b.Lit:
+    binder = binder_of(env.context, env.tables, env.session.views, env.parameters)
+    value = fold(ChangeBinder(binder, quoted(table), "INSERT").value(given, column, Scope()), env.context)
+    if value is None:
+        raise unsupported(f"this value for {given.column} in PARTITION", given.column.span)
+    return value
+
+
+def overwrite(
+    command: c.Insert,
+    table: DeltaBoundTable,
+    rows: BoundQuery,
+    binder: Binder,
+    env: Environment,
+    runner: Queries,
+    emit: Emit,
+) -> Answer:
+    """Put the rows of a query in the place of all rows, of those of a partition, or of those that a condition takes."""
+    one = Changing("INSERT", table, None, command.table.span, env, runner)
+    check_changeable(one.snapshot)
+    statics = [given for given in command.partition if given.value is not None]
+    condition = command.replaced if command.replaced is not None else equal_to(statics)
+    if condition is not None:
+        one.check(kept(condition))
+    query = rows if command.replaced is None else _judged(rows, command.replaced, table, binder)
+    decision = plan(compile_query(query, env.context))
+    runner.check_size(decision, env, one.span)
+    written = announced_rows("INSERT", decision, INSERTED, runner, emit)
+    if command.replaced is not None:
+        written = _conforming(written, shown(command.replaced, one), one.span)
+    found = dict.fromkeys(range(len(one.snapshot.files)), 0)
+    partly: list[int] = []
+    if condition is None:
+        one.reads.append(())
+    else:
+        found = counts_of(one.rows(matches(condition), emit))
+        live = one.snapshot.files.live_rows
+        partly = [i for i, count in found.items() if live[i] != count]
+    copied = Counted(one.rows(kept(condition), emit, partly) if partly else iter(()))
+    parameters = {"mode": "Overwrite", "partitionBy": "[]"}
+    if condition is not None:
+        parameters["predicate"] = shown(condition, one)
+    deleted = sum(found.values()) if condition is not None else None
+    change = Change("WRITE", parameters, lambda done: _metrics(done, copied.rows, deleted))
+    inserted = Counted(written)
+    result = replace_files(one.snapshot, sorted(found), chain(inserted, copied), change, one.reads)
+    return written_rows("INSERT", replace(result, rows=inserted.rows), [inserted.rows])
+
+
+class Counted:
+    """Batches on their way into the table, counted."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.rows = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.rows += batch.num_rows
+            yield batch
+
+
+def _judged(rows: BoundQuery, condition: Condition, table: DeltaBoundTable, binder: Binder) -> BoundQuery:
+    """The rows with one more column: whether the condition takes them."""
+    name = table.name
+    qualifier = (name.catalog.lower(), name.schema.lower(), name.table.lower())
+    scope = Scope([Source(qualifier, rows.rel.columns)])
+    found = ChangeBinder(binder, quoted(table), "INSERT").condition(condition, scope)
+    judged = chosen(b.lit(False, BOOLEAN), (found, b.lit(True, BOOLEAN)))
+    exprs = (*rows.rel.columns, judged)
+    columns = tuple(b.Col(x.type, x.nullable, binder.ids.take(), f"c{i}") for i, x in enumerate(exprs))
+    return queried(b.Project(columns, rows.rel, exprs), binder)
+
+
+def _conforming(batches: Iterator[pa.RecordBatch], condition: str, span: Span) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if not pc.all(batch.column(batch.num_columns - 1)).as_py():
+            text = f"Written data does not conform to partial table overwrite condition or constraint '{condition}'."
+            raise UserError("DELTA_REPLACE_WHERE_MISMATCH", text, sqlstate="44000", span=span)
+        yield batch.select(range(batch.num_columns - 1))
+
+
+def _metrics(done: Replaced, copied: int, deleted: int | None) -> dict[str, int]:
+    metrics = {
+        "numFiles": done.added_files,
+        "numOutputRows": done.added_rows - copied,
+        "numOutputBytes": done.added_bytes,
+        "numRemovedFiles": done.removed_files,
+        "numRemovedBytes": done.removed_bytes,
+    }
+    if deleted is None:
+        return metrics
+    return metrics | {"numDeletedRows": deleted, "numCopiedRows": copied, "numAddedChangeFiles": 0}
+
+
+def truncate(command: c.Truncate, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """TRUNCATE TABLE."""
+    table = written_table(command.table, env, "TRUNCATE TABLE", "no rows can be removed")
+    snapshot = table.snapshot
+    check_changeable(snapshot)
+    started = time.monotonic()
+    emit(Planned("TRUNCATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
+    files = range(len(snapshot.files))
+
+    def metrics(done: Replaced) -> dict[str, int]:
+        return {"numRemovedFiles": done.removed_files, "executionTimeMs": round((time.monotonic() - started) * 1000)}
+
+    replace_files(snapshot, files, (), Change("TRUNCATE", {}, metrics), [()])
+    return Answer("TRUNCATE_TABLE", is_query=False, announced=True)

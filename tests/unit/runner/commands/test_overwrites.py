@@ -1,0 +1,149 @@
+"""INSERT OVERWRITE, INSERT … REPLACE WHERE, INSERT … PARTITION and TRUNCATE: what goes, what comes, in one commit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from gateway.delta import log
+from tests.unit.runner.session import Session, refused
+
+
+def _folder(session: Session) -> Path:
+    return Path(session.runner.catalogs["main"].table_location("shop", "t"))
+
+
+def _info(session: Session) -> dict[str, Any]:
+    folder = str(_folder(session))
+    actions = log.actions(folder, log.commit_versions(folder)[-1])
+    found: dict[str, Any] = next(a["commitInfo"] for a in actions if "commitInfo" in a)
+    return found
+
+
+def _versions(session: Session) -> int:
+    return len(log.commit_versions(str(_folder(session))))
+
+
+def _rows(session: Session) -> list[tuple[Any, ...]]:
+    """The table's rows, which another reader of Delta tables must see as well."""
+    rows = session.rows("SELECT * FROM t ORDER BY ALL")
+    found = DeltaTable(str(_folder(session))).to_pyarrow_table()
+    assert sorted(zip(*(c.to_pylist() for c in found.columns), strict=True), key=repr) == sorted(rows, key=repr)
+    return rows
+
+
+@pytest.fixture
+def parted(session: Session) -> Session:
+    """``t`` with three partitions."""
+    session.run("CREATE TABLE t (id INT, p STRING, q INT) PARTITIONED BY (p, q)")
+    session.run("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'a', 2), (4, NULL, 2)")
+    return session
+
+
+_ALL = [(1, "a", 1), (2, "b", 2), (3, "a", 2), (4, None, 2)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows", "predicate"),
+    [
+        ("INSERT OVERWRITE t VALUES (9, 'c', 3)", [(9, "c", 3)], None),
+        ("INSERT OVERWRITE TABLE t (id, p) VALUES (9, 'c')", [(9, "c", None)], None),
+        ("INSERT OVERWRITE t BY NAME SELECT 3 AS q, 'c' AS p, 9 AS id", [(9, "c", 3)], None),
+        ("INSERT OVERWRITE t SELECT id + 10, p, q FROM t WHERE id < 3", [(11, "a", 1), (12, "b", 2)], None),
+        ("INSERT OVERWRITE t SELECT * FROM t WHERE false", [], None),
+        (
+            "INSERT OVERWRITE t PARTITION (p = 'a', q = 2) VALUES (9)",
+            [(1, "a", 1), (2, "b", 2), (4, None, 2), (9, "a", 2)],
+            "((p <=> a) AND (q <=> 2))",
+        ),
+        (
+            "INSERT OVERWRITE t PARTITION (p = 'a', q) VALUES (9, 7)",
+            [(2, "b", 2), (4, None, 2), (9, "a", 7)],
+            "(p <=> a)",
+        ),
+        (
+            "INSERT OVERWRITE t PARTITION (p = NULL, q = 2) SELECT 9",
+            [(1, "a", 1), (2, "b", 2), (3, "a", 2), (9, None, 2)],
+            "((p <=> NULL) AND (q <=> 2))",
+        ),
+        (
+            "INSERT INTO t REPLACE WHERE p = 'a' VALUES (9, 'a', 5)",
+            [(2, "b", 2), (4, None, 2), (9, "a", 5)],
+            "(p = a)",
+        ),
+        ("INSERT INTO t REPLACE WHERE id > 2 SELECT 5, 'a', 1", [(1, "a", 1), (2, "b", 2), (5, "a", 1)], "(id > 2)"),
+    ],
+)
+def test_rows_take_the_place_of_others(
+    parted: Session, statement: str, rows: list[tuple[Any, ...]], predicate: str | None
+) -> None:
+    before = _versions(parted)
+    (counts,) = parted.rows(statement)
+    assert sorted(_rows(parted), key=repr) == sorted(rows, key=repr)
+    new = len([row for row in rows if row not in _ALL])
+    assert counts == (new, new)
+    assert _versions(parted) == before + 1
+    info = _info(parted)
+    wanted = {"mode": "Overwrite", "partitionBy": "[]"} | ({} if predicate is None else {"predicate": predicate})
+    assert (info["operation"], info["operationParameters"], info["isBlindAppend"]) == ("WRITE", wanted, False)
+    assert info["operationMetrics"]["numOutputRows"] == str(new)
+
+
+def test_rows_that_share_a_file_with_replaced_ones_stay(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT, s STRING)")
+    session.run("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)")
+    session.run("INSERT INTO t REPLACE WHERE s = 'b' VALUES (7, 'b')")
+    assert _rows(session) == [(1, "a"), (3, None), (7, "b")]
+    metrics = _info(session)["operationMetrics"]
+    assert (metrics["numDeletedRows"], metrics["numCopiedRows"], metrics["numOutputRows"]) == ("1", "2", "1")
+
+
+def test_partitions_are_filled_by_constants(parted: Session) -> None:
+    parted.run("INSERT INTO t PARTITION (p = 'z', q = '5') SELECT 100")
+    parted.run("INSERT INTO t PARTITION (p = 'z') (id, q) SELECT 101, 6")
+    assert parted.rows("SELECT * FROM t WHERE p = 'z' ORDER BY id") == [(100, "z", 5), (101, "z", 6)]
+
+
+def test_truncate_leaves_no_row(parted: Session) -> None:
+    result = parted.run("TRUNCATE TABLE t")
+    assert result.rows == []
+    assert not result.planned.is_query
+    assert _rows(parted) == []
+    info = _info(parted)
+    assert (info["operation"], info["operationParameters"]) == ("TRUNCATE", {})
+    assert info["operationMetrics"]["numRemovedFiles"] == "4"
+    assert parted.rows("SELECT count(*) FROM t VERSION AS OF 1") == [(4,)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("INSERT INTO t REPLACE WHERE p = 'a' VALUES (9, 'a', 5), (9, 'b', 5)", "DELTA_REPLACE_WHERE_MISMATCH"),
+        ("INSERT INTO t REPLACE WHERE p = 'a' VALUES (9, NULL, 5)", "DELTA_REPLACE_WHERE_MISMATCH"),
+        ("INSERT INTO t REPLACE WHERE nope = 1 VALUES (9, 'a', 5)", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("INSERT INTO t REPLACE USING (id) VALUES (9, 'a', 5)", "UNSUPPORTED_FEATURE"),
+        ("INSERT OVERWRITE t VALUES (1)", "DELTA_INSERT_COLUMN_ARITY_MISMATCH"),
+        ("INSERT OVERWRITE t PARTITION (id = 1) VALUES ('a', 1)", "UNSUPPORTED_FEATURE"),
+        ("INSERT OVERWRITE t PARTITION (q = 'x', p) VALUES (1, 'a')", "UNSUPPORTED_FEATURE"),
+        ("INSERT OVERWRITE t PARTITION (p = 'a', q) IF NOT EXISTS VALUES (1, 2)", "UNSUPPORTED_FEATURE"),
+        ("INSERT OVERWRITE DIRECTORY '/tmp/x' SELECT 1", "UNSUPPORTED_FEATURE"),
+        ("INSERT OVERWRITE t SELECT 1 / (id - id), p, q FROM t", "DIVIDE_BY_ZERO"),
+        ("TRUNCATE TABLE t PARTITION (p = 'a')", "DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED"),
+        ("TRUNCATE TABLE nope", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("TRUNCATE t", "PARSE_SYNTAX_ERROR"),
+    ],
+)
+def test_what_is_wrong_leaves_the_table_as_it_was(parted: Session, statement: str, condition: str) -> None:
+    before = _versions(parted), sorted(_folder(parted).rglob("*"))
+    assert refused(parted, statement).condition == condition
+    assert (_versions(parted), sorted(_folder(parted).rglob("*"))) == before
+    assert sorted(_rows(parted), key=repr) == sorted(_ALL, key=repr)
+
+
+def test_append_only_tables_keep_their_rows(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT) TBLPROPERTIES ('delta.appendOnly' = 'true')")
+    for statement in ("TRUNCATE TABLE t", "INSERT OVERWRITE t VALUES (1)"):
+        assert refused(session, statement).condition == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
