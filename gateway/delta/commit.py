@@ -40,7 +40,11 @@ def protocol_action(protocol: Protocol) -> Action:
 
 
 def info_action(
-    operation: str, parameters: Mapping[str, str], metrics: Mapping[str, int], blind: bool, read: int | None = None
+    operation: str,
+    parameters: Mapping[str, str | None],
+    metrics: Mapping[str, int],
+    blind: bool,
+    read: int | None = None,
 ) -> Action:
     """commitInfo as Spark writes it: what DESCRIBE HISTORY shows. `read` is the version that was read."""
     return {

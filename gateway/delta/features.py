@@ -100,6 +100,11 @@ class Protocol:
         by_writer = row.writer is not None and row.writer <= self.writer < MAX_WRITER
         return by_reader or by_writer
 
+    @property
+    def features(self) -> list[str]:
+        """All features that the table has, by name or through a legacy version, in order."""
+        return sorted(self.reader_features | self.writer_features | {name for name in BY_NAME if self.has(name)})
+
 
 def refused(features: Iterable[str], where: str, action: str) -> UnsupportedError:
     """The error that names `features` of the table at `where`; `action` is ``read`` or ``written``."""

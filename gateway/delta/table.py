@@ -116,6 +116,7 @@ class Snapshot:
     mapping: str
     files: Files
     table_id: str = ""
+    created_ms: int | None = None
     within: Within = ()  # where its files may lie, links followed
     notes: dict[str, object] = field(
         default_factory=dict, compare=False
@@ -406,6 +407,7 @@ def _snapshot(root: str, table: DeltaTable, within: Within) -> Snapshot:
         mapping=mapping,
         files=files,
         table_id=str(metadata.id),
+        created_ms=metadata.created_time,
         within=within,
     )
 

@@ -138,7 +138,7 @@ def _create_table(
                 writer.write(batch)
             adds = writer.finish()
             metadata = _metadata_action(schema, columns, settings, comment, old)
-            info = _create_info(metadata, writer, as_select, replace)
+            info = _create_info(metadata, writer, as_select, replace, old)
             if old is None:
                 version = 0
                 commit.publish(folder, 0, [info, commit.protocol_action(_protocol_for(schema)), metadata, *adds])
@@ -258,13 +258,21 @@ def check_own(path: str) -> None:
 # ---- commits
 
 
-def _create_info(metadata: Action, writer: DataFileWriter, as_select: bool, replace: bool) -> Action:
+def _create_info(
+    metadata: Action, writer: DataFileWriter, as_select: bool, replace: bool, old: Snapshot | None
+) -> Action:
     verb = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE"
+    spec = metadata["metaData"]
     parameters = {
-        "partitionBy": json.dumps(metadata["metaData"]["partitionColumns"]),
-        "properties": json.dumps(metadata["metaData"]["configuration"]),
+        "partitionBy": json.dumps(spec["partitionColumns"], separators=(",", ":"), ensure_ascii=False),
+        "clusterBy": "[]",
+        "description": spec.get("description"),
+        "isManaged": "true",
+        "properties": json.dumps(spec["configuration"], separators=(",", ":"), ensure_ascii=False),
     }
-    return commit.info_action(verb + (" AS SELECT" if as_select else ""), parameters, _metrics(writer), False)
+    metrics = _metrics(writer) if as_select else {}
+    read = old.version if old is not None else None
+    return commit.info_action(verb + (" AS SELECT" if as_select else ""), parameters, metrics, old is None, read)
 
 
 def _move_in(folder: str, path: str, replace: bool) -> None:

@@ -49,6 +49,9 @@ _READ_ONLY = (
     c.DescribeQuery,
     c.DescribeSchema,
     c.DescribeCatalog,
+    c.DescribeHistory,
+    c.DescribeDetail,
+    c.ShowPartitions,
 )
 _WITHOUT_TRACE = (
     *(*_READ_ONLY, c.UseCatalog, c.UseSchema, c.SetConf, c.SetTimeZone, c.Reset),

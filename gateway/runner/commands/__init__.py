@@ -13,6 +13,7 @@ from gateway.runner.commands import (
     describe,
     explain,
     functions,
+    history,
     listed,
     merges,
     overwrites,
@@ -60,6 +61,9 @@ _RULES: dict[type, Rule] = {
     c.Update: changes.update,
     c.Merge: merges.merge,
     c.Truncate: overwrites.truncate,
+    c.DescribeHistory: history.describe_history,
+    c.DescribeDetail: history.describe_detail,
+    c.ShowPartitions: history.show_partitions,
 }
 
 

@@ -155,5 +155,6 @@ def truncate(command: c.Truncate, job: Statement, env: Environment, runner: Quer
     def metrics(done: Replaced) -> dict[str, int]:
         return {"numRemovedFiles": done.removed_files, "executionTimeMs": round((time.monotonic() - started) * 1000)}
 
-    replace_files(snapshot, files, (), Change("TRUNCATE", {}, metrics), [()])
+    if files:  # else there is nothing to say
+        replace_files(snapshot, files, (), Change("TRUNCATE", {}, metrics), [()])
     return Answer("TRUNCATE_TABLE", is_query=False, announced=True)

@@ -301,6 +301,28 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
+class DescribeHistory:
+    """DESCRIBE HISTORY name [LIMIT n]."""
+
+    table: Name
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeDetail:
+    """DESCRIBE DETAIL name."""
+
+    table: Name
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPartitions:
+    """SHOW PARTITIONS name."""
+
+    table: Name
+
+
+@dataclass(frozen=True, slots=True)
 class Truncate:
     """TRUNCATE TABLE name."""
 
@@ -358,4 +380,5 @@ Command = (
     | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
     | ShowCreateTable | CreateView | AlterView | DropView | DropFunction
     | CreateSchema | DropSchema | CreateTable | DropTable | Insert | Delete | Update | Merge | Truncate
+    | DescribeHistory | DescribeDetail | ShowPartitions
 )  # fmt: skip

@@ -12,6 +12,8 @@ from gateway.sql.read.changes import ChangeParser
 from gateway.sql.read.command_nodes import (
     Command,
     DescribeCatalog,
+    DescribeDetail,
+    DescribeHistory,
     DescribeQuery,
     DescribeSchema,
     DescribeTable,
@@ -26,6 +28,7 @@ from gateway.sql.read.command_nodes import (
     ShowFunctions,
     ShowKeys,
     ShowListed,
+    ShowPartitions,
     ShowSchemas,
     ShowTables,
     ShowTblProperties,
@@ -232,6 +235,11 @@ class CommandParser(DefinitionParser, ChangeParser):
         elif word == "CREATE" and self.peek() == "TABLE":
             self.advance(2)
             result = ShowCreateTable(self._name())
+        elif word == "PARTITIONS":
+            self.advance()
+            result = ShowPartitions(self._name())
+            if self.word == "PARTITION":
+                raise unsupported("SHOW PARTITIONS … PARTITION", self.span(self.index))
         else:
             self._refuse()
         self._end()
@@ -282,6 +290,8 @@ class CommandParser(DefinitionParser, ChangeParser):
             return DescribeQuery(self._final_query())
         if word != "TABLE" and self.query_at(0):
             return DescribeQuery(self._final_query())
+        if word in ("HISTORY", "DETAIL") and self.is_name(1):
+            return self._of_log(word)
         if word in (
             "FUNCTION",
             "HISTORY",
@@ -333,6 +343,13 @@ class CommandParser(DefinitionParser, ChangeParser):
         self.advance()
         self.advance()
         return True
+
+    def _of_log(self, word: str) -> Command:
+        self.advance()
+        table = self._name()
+        limit = self.integer() if word == "HISTORY" and self.match("LIMIT") else None
+        self._end()
+        return DescribeHistory(table, limit) if word == "HISTORY" else DescribeDetail(table)
 
     def _extended(self) -> bool:
         return self._word_before_name("EXTENDED")

@@ -116,6 +116,9 @@ def test_truncate_leaves_no_row(parted: Session) -> None:
     assert (info["operation"], info["operationParameters"]) == ("TRUNCATE", {})
     assert info["operationMetrics"]["numRemovedFiles"] == "4"
     assert parted.rows("SELECT count(*) FROM t VERSION AS OF 1") == [(4,)]
+    before = _versions(parted)
+    parted.run("TRUNCATE TABLE t")
+    assert _versions(parted) == before
 
 
 @pytest.mark.parametrize(

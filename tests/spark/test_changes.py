@@ -1,0 +1,90 @@
+"""Changes of rows by the embedded engine and by Spark: the same counts, rows and history, whoever reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.live.spark import Sql
+
+pytestmark = pytest.mark.spark
+
+_COLUMNS = "(id INT, s STRING, d DOUBLE, e DECIMAL(12, 3), t TIMESTAMP, p STRING)"
+_ROWS = (
+    "VALUES (1, 'a', 1.5, 1.25, TIMESTAMP'2024-01-02 03:04:05', 'x'), (2, NULL, double('NaN'), NULL, NULL, 'x'), "
+    "(3, 'c', -0.0, -7.5, TIMESTAMP'1969-12-31 23:59:59.5', NULL), (4, 'a text of more than thirty-two characters, cut', "
+    "NULL, 0, TIMESTAMP'9999-12-31 00:00:00', 'y z')"
+)
+_SOURCE = "(SELECT * FROM VALUES (1, 'A', 'q'), (4, NULL, 'x'), (9, 'I', NULL) AS v(id, s, p))"
+_STATEMENTS = (
+    "DELETE FROM {t} WHERE id = 2",
+    "DELETE FROM {t} WHERE d > 1",
+    "DELETE FROM {t} WHERE s LIKE 'a%' AND p = 'x'",
+    "DELETE FROM {t} WHERE p IS NULL",
+    "DELETE FROM {t} WHERE id > 100",
+    "DELETE FROM {t}",
+    "UPDATE {t} SET s = concat(s, '!'), e = id / 3, t = t + INTERVAL 1 DAY WHERE id < 4",
+    "UPDATE {t} SET p = 'x' WHERE p IS NULL OR p = 'y z'",
+    "UPDATE {t} SET d = id",
+    "UPDATE {t} SET s = NULL WHERE d = double('NaN')",
+    "MERGE INTO {t} AS t USING {q} AS q ON t.id = q.id WHEN MATCHED THEN UPDATE SET s = q.s, p = q.p "
+    "WHEN NOT MATCHED THEN INSERT (id, s, p) VALUES (q.id, q.s, q.p)",
+    "MERGE INTO {t} AS t USING {q} AS q ON t.id = q.id WHEN MATCHED AND q.s IS NULL THEN DELETE "
+    "WHEN NOT MATCHED BY SOURCE AND t.d > 0 THEN UPDATE SET e = 1 WHEN NOT MATCHED BY SOURCE THEN DELETE",
+    "MERGE INTO {t} AS t USING {q} AS q ON t.id = q.id WHEN NOT MATCHED AND q.id > 5 THEN INSERT (id) VALUES (q.id + 1)",
+    "INSERT OVERWRITE {t} SELECT id + 10, s, d, e, t, p FROM {t} WHERE id < 3",
+    "INSERT INTO {t} REPLACE WHERE p = 'x' SELECT 7, 'r', 7.5, 7, NULL, 'x'",
+    "TRUNCATE TABLE {t}",
+)
+# What is counted alike; times and sizes differ.
+_METRICS = (
+    *("numDeletedRows", "numUpdatedRows", "numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
+    *("numTargetRowsMatchedUpdated", "numTargetRowsMatchedDeleted", "numTargetRowsNotMatchedBySourceUpdated"),
+    *("numTargetRowsNotMatchedBySourceDeleted", "numSourceRows", "numOutputRows"),
+)
+
+
+def _made(sql: Sql, name: str, parted: bool) -> None:
+    sql.auto(f"DROP TABLE IF EXISTS {name}")
+    sql.embedded(f"CREATE TABLE {name} {_COLUMNS}" + (" PARTITIONED BY (p)" if parted else ""))
+    sql.embedded(f"INSERT INTO {name} {_ROWS}")
+
+
+def _bag(rows: list[tuple[Any, ...]]) -> list[str]:
+    return sorted(repr(row).replace("-0.0", "0.0") for row in rows)
+
+
+def _history(sql: Sql, name: str) -> list[tuple[Any, ...]]:
+    """Operation, what it says of itself and counts of each version, as Spark tells them."""
+    rows = sql.spark(f"DESCRIBE HISTORY {name}")
+    found = []
+    for row in rows:
+        parameters, metrics = dict(row[5] or ()), dict(row[12] or ())
+        parameters.pop("predicate", None)  # has Spark's numbers of columns in it
+        shown = {k: v for k, v in parameters.items() if "redicates" not in k}
+        found.append((row[0], row[4], shown, row[9], row[11], {k: metrics.get(k) for k in _METRICS}))
+    return found
+
+
+@pytest.mark.parametrize("parted", [False, True])
+def test_both_engines_change_the_same_rows(sql: Sql, parted: bool) -> None:
+    for statement in _STATEMENTS:
+        for name in ("ours", "theirs"):
+            _made(sql, name, parted)
+        ours = sql.embedded(statement.format(t="ours", q=_SOURCE))
+        theirs = sql.spark(statement.format(t="theirs", q=_SOURCE))
+        assert ours == theirs, statement
+        expected = _bag(sql.spark("SELECT * FROM theirs"))
+        assert _bag(sql.spark("SELECT * FROM ours")) == expected, statement
+        assert _bag(sql.embedded("SELECT * FROM ours")) == expected, statement
+        assert _bag(sql.embedded("SELECT * FROM theirs")) == expected, statement
+        (new, *_), (other, *_) = _history(sql, "ours"), _history(sql, "theirs")
+        assert new == other, statement
+
+
+def test_each_engine_goes_on_where_the_other_stopped(sql: Sql) -> None:
+    _made(sql, "ours", True)
+    for at, statement in enumerate(_STATEMENTS[:5] + _STATEMENTS[6:13]):
+        (sql.spark if at % 2 else sql.embedded)(statement.format(t="ours", q=_SOURCE))
+        assert _bag(sql.spark("SELECT * FROM ours")) == _bag(sql.embedded("SELECT * FROM ours")), statement
