@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.conformance.shared import ROOT
 from tests.fuzz.tally import ENOUGH, VERDICTS, Tally, hittable, seldom
 
+_SHOWN = 12
 _DOCUMENT = ROOT / "docs" / "fuzzing.md"
 _BEGIN, _END = "<!-- counts -->", "<!-- end of counts -->"
 _KINDS = ("expressions", "queries", "neighbours", "sessions")
@@ -26,7 +27,8 @@ def table(tallies: Sequence[Tally]) -> str:
     seeds = ", ".join(str(t.seed) for t in tallies)
     kinds = ", ".join(f"{n} {kind}" for kind, n in total.differences.most_common()) or "none"
     often = f"{len(hittable()) - len(few)} of {len(hittable())} functions were called {ENOUGH} times or more"
-    fewer = f", fewer times: {', '.join(f'`{n}`' for n in few)}" if few else ""
+    rarest = sorted(few, key=lambda n: total.hits[n])[:_SHOWN]
+    fewer = f", least often: {', '.join(f'`{n}` {total.hits[n]}' for n in rarest)}" if few else ""
     lines += ["", f"Seeds {seeds}. Differences: {kinds}. {often}{fewer}."]
     return "\n".join(lines)
 

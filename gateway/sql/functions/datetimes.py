@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway import instants
-from gateway.errors import UserError
+from gateway.errors import UnsupportedError, UserError
 from gateway.sql.functions.intervals import folded_add
 from gateway.sql.functions.lowerings import either, equals, raises
 from gateway.sql.typed import nodes as bound
@@ -193,6 +193,13 @@ def _bind_parsed(function: Function, site: Site) -> Expr:
         args = list(coerce_args(Function(function.name, params), site))
     t = plain(args[0].type)
     parse = len(args) == 2 and t == STRING
+    crossing = t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) and (t == TIMESTAMP_NTZ) != (target == TIMESTAMP_NTZ)
+    if len(args) == 2 and crossing and site.context.time_zone != "UTC":  # Spark takes the microseconds as they are
+        raise UnsupportedError(
+            "UNSUPPORTED_FEATURE",
+            f"`{function.name}` of a {t.sql} with a pattern, in a time zone other than UTC, is not supported.",
+            span=site.span,
+        )
     if not parse and t != target:
         # a decimal of many digits may be beyond all timestamps, which Spark forgets
         nullable = is_try and isinstance(t, DecimalType) and t.precision - t.scale > 12

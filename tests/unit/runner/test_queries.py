@@ -101,6 +101,22 @@ def test_refused_by_name(asked: Session, sql: str) -> None:
         asked.run(sql)
 
 
+def test_instants_with_a_pattern_are_refused_outside_of_utc(asked: Session) -> None:
+    zoned = in_its_zone(asked, {"zone": "Pacific/Apia"})
+    for call in (
+        "to_timestamp(TIMESTAMP_NTZ'2023-07-15 00:00:00', 'a')",
+        "to_date(TIMESTAMP_NTZ'2023-07-15 00:00:00', 'a')",
+        "to_timestamp_ntz(TIMESTAMP'2023-07-15 00:00:00', 'a')",
+    ):
+        assert len(asked.rows(f"SELECT {call}")) == 1
+        with pytest.raises(UnsupportedError, match="in a time zone other than UTC"):
+            zoned.run(f"SELECT {call}")
+    assert (
+        len(zoned.rows("SELECT to_timestamp(DATE'2023-07-15', 'a'), to_timestamp(TIMESTAMP_NTZ'2023-07-15 00:00:00')"))
+        == 1
+    )
+
+
 def test_order_and_first_rows(asked: Session) -> None:
     ordered = [
         p
