@@ -320,11 +320,8 @@ class ThriftHandler:
 
     def query_id(self, caller: Caller, request: Any) -> Any:
         """GetQueryId: the statement's id, as the log has it. Its answer has no status: "" for a handle that is none."""
-        try:
-            handle = convert.operation_from(request.operationHandle)
-            self._service.operation_status(caller.principal, handle, 0.0)
-        except GatewayError:
-            return ttypes.TGetQueryIdResp(queryId="")
+        handle = convert.operation_from(request.operationHandle)
+        self._service.operation_status(caller.principal, handle, 0.0)
         return ttypes.TGetQueryIdResp(queryId=text_of(handle))
 
     def set_client_info(self, caller: Caller, request: Any) -> Any:
@@ -392,6 +389,8 @@ def may_wait(body: bytes) -> bool:
 def _refusal(method: str, error: GatewayError) -> Any:
     """The answer of `method` that carries an error, with the fields that Java and Go require."""
     counter("rpc_errors_total", rpc=method, error_class=error.condition.partition(".")[0])
+    if method == "GetQueryId":  # the one answer without a status
+        return ttypes.TGetQueryIdResp(queryId="")
     answer = getattr(ttypes, f"T{method}Resp")(status=convert.failure(error))
     if method == "OpenSession":
         answer.serverProtocolVersion = versions.SPARK_V9

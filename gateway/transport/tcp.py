@@ -282,6 +282,9 @@ class _Connection(asyncio.Protocol):
             await self._write((self._messages.head(sum(map(len, parts))), *parts))
         except ConnectionError:
             pass  # nobody is there to read it
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not leave the peer waiting
+            log("call failed unexpectedly", "error", door=self._door.name, error=repr(error))
+            self._transport.abort()
         finally:
             self._call = None
         if self._gone:
