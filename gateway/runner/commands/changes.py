@@ -70,7 +70,7 @@ class Changing:
         table, binder = self.read_table(files), self.binder()
         changes = ChangeBinder(binder, quoted(self.table), self.word)
         rel = build(changes, changes.target(table, self.alias))
-        self.casts = changes.casts
+        self.casts += [cast for cast in changes.casts if cast not in self.casts]
         decision = plan(compile_query(queried(rel, binder), self.env.context))
         if files is None:
             self.reads += table.read

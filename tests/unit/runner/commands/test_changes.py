@@ -122,6 +122,17 @@ def test_values_of_an_update_are_those_before_it(table: Session) -> None:
     assert table.rows("SELECT * FROM pair") == [(2, 1)]
 
 
+def test_columns_may_have_any_name(session: Session) -> None:
+    session.run("CREATE TABLE t (file INT, position STRING, _file INT, action INT, there INT)")
+    session.run("INSERT INTO t VALUES (1, 'a', 2, 3, 4), (5, 'b', 6, 7, 8)")
+    assert session.rows("UPDATE t SET position = concat(position, file), _file = NULL WHERE action = 3") == [(1,)]
+    source = "(SELECT 5 AS file, 'z' AS position, 1 AS action, 0 AS there, 0 AS _file)"
+    merge = f"MERGE INTO t USING {source} AS q ON t.file = q.file WHEN MATCHED AND t.there = 8 THEN UPDATE SET *"
+    assert session.rows(merge) == [(1, 1, 0, 0)]
+    assert _read_elsewhere(session) == [(1, "a1", None, 3, 4), (5, "z", 0, 1, 0)]
+    assert session.rows("DELETE FROM t WHERE file = 1") == [(1,)]
+
+
 def test_rows_move_to_their_new_partition(session: Session) -> None:
     session.run("CREATE TABLE t (id INT, p STRING) PARTITIONED BY (p)")
     session.run("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)")

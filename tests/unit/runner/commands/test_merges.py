@@ -159,6 +159,13 @@ def test_two_rows_of_the_source_for_one_of_the_target(merging: Session, clauses:
     assert merging.rows(f"{_ON} WHEN NOT MATCHED AND s.id = 2 THEN INSERT *") == [(2, 0, 0, 2)]
 
 
+def test_an_overflow_names_the_column_of_its_clause(merging: Session) -> None:
+    clauses = "WHEN MATCHED THEN UPDATE SET id = s.n * 10000000000 WHEN NOT MATCHED THEN INSERT (v) VALUES (s.v)"
+    error = refused(merging, f"{_ON} {clauses}")
+    assert error.condition == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+    assert "column `id`" in error.message
+
+
 def test_a_table_is_its_own_source(merging: Session) -> None:
     merging.run("MERGE INTO t USING t AS old ON t.id = old.id + 1 WHEN MATCHED THEN UPDATE SET v = old.v")
     assert _rows(merging) == [(None, "d", 40), (1, "a", 10), (2, "a", 20), (3, "b", 30)]
