@@ -114,7 +114,7 @@ def describe_detail(command: c.DescribeDetail, job: Statement, env: Environment,
         raise unsupported("DESCRIBE DETAIL of a clustered table", command.table.span)
     modified = last_modified_ms(snapshot)
     name = table.name
-    row = (
+    row: tuple[Any, ...] = (
         "delta",
         snapshot.table_id,
         f"{name.catalog}.{name.schema}.{name.table}",

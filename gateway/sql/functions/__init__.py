@@ -17,6 +17,7 @@ from gateway.sql.functions import (
     intervals,
     json,
     lambdas,
+    likes,
     maps,
     maths,
     operators,
@@ -31,6 +32,7 @@ from gateway.sql.typed.catalogue import catalogue
 
 CATALOGUE = catalogue(
     operators.ROWS,
+    likes.ROWS,
     conditional.ROWS,
     strings.ROWS,
     encodings.ROWS,

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.errors import Span, UserError, unsupported
-from gateway.sql.functions.fold import fold
+from gateway.errors import Span, UserError
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, param
+from gateway.sql.typed.catalogue import Context, Function, Site
 from gateway.sql.typed.coerce import (
     arithmetic_decimal,
     coerced,
@@ -495,74 +494,6 @@ def _lower_grouping_bit(call: Call, args: tuple[Expr, ...], ctx: Context) -> Exp
     return b.cast(b.op("%", BIGINT, shifted, Lit(BIGINT, False, 2)), TINYINT)
 
 
-def _bind_like(function: Function, site: Site) -> Expr:
-    row = Function(function.name, (param("string"), param("string"), param("string")), optional=1)
-    args = coerce_args(row, site)
-    pattern = fold(args[1], site.context)
-    escape = args[2].value if len(args) > 2 and isinstance(args[2], Lit) else "\\"
-    if isinstance(escape, str) and len(escape) != 1:
-        raise UserError(
-            "INVALID_ESCAPE_CHAR",
-            f"`EscapeChar` should be a string literal of length one, but got '{escape}'.",
-            sqlstate="42604",
-            span=site.span,
-        )
-    if pattern is not None and isinstance(pattern.value, str):
-        _check_pattern(pattern.value, escape, site)
-    return Call(BOOLEAN, any(a.nullable for a in args), function.name, args, site.shown, span=site.span)
-
-
-def _check_pattern(pattern: str, escape: str, site: Site) -> None:
-    """INVALID_FORMAT.ESC_* for an escape that stands before an ordinary character or at the end."""
-    index = 0
-    while index < len(pattern):
-        if pattern[index] == escape:
-            if index + 1 == len(pattern):
-                raise UserError(
-                    "INVALID_FORMAT.ESC_AT_THE_END",
-                    f"The format is invalid: '{pattern}'. The escape character is not allowed to end with.",
-                    span=site.span,
-                )
-            if pattern[index + 1] not in ("_", "%", escape):
-                raise UserError(
-                    "INVALID_FORMAT.ESC_IN_THE_MIDDLE",
-                    f"The format is invalid: '{pattern}'. The escape character is not allowed to precede "
-                    f"'{pattern[index + 1]}'.",
-                    span=site.span,
-                )
-            index += 1
-        index += 1
-
-
-def _lower_like(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
-    pattern = fold(call.args[1], ctx)
-    symbol = call.fn.upper()
-    if pattern is None:
-        raise unsupported(f"{symbol} with a pattern that is not a constant", call.span)
-    if pattern.value is None:
-        return b.null(BOOLEAN)
-    escape = args[2].value if len(args) > 2 and isinstance(args[2], Lit) else "\\"
-    text = _backslashed(pattern.value, escape) if escape != "\\" else pattern.value
-    return b.op(symbol, BOOLEAN, args[0], Lit(STRING, False, text), nullable=call.nullable)
-
-
-def _backslashed(pattern: str, escape: str) -> str:
-    """The pattern with backslash as its escape character."""
-    out = []
-    index = 0
-    while index < len(pattern):
-        char = pattern[index]
-        if char == escape:
-            index += 1
-            out.append("\\" + pattern[index] if pattern[index] in "%_\\" else pattern[index])
-        elif char == "\\":
-            out.append("\\\\")
-        else:
-            out.append(char)
-        index += 1
-    return "".join(out)
-
-
 def _lower_days(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     micros = b.EngineCast(BIGINT, args[0].nullable, args[0])
     return b.cast(b.op("/", BIGINT, micros, Lit(BIGINT, False, 86_400_000_000)), INT)
@@ -592,8 +523,6 @@ ROWS: tuple[Function, ...] = (
     Function("is not null", lower=_lower_logic("IS NOT NULL"), kind="operator"),
     Function("in", lower=_lower_in, kind="operator"),
     Function("between", lower=_lower_between, kind="operator"),
-    Function("like", bind=_bind_like, lower=_lower_like),
-    Function("ilike", bind=_bind_like, lower=_lower_like),
     Function("_grouping_bit", lower=_lower_grouping_bit, kind="operator"),
     Function("extractansiintervaldays", lower=_lower_days, kind="operator"),
 )
