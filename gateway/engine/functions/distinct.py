@@ -41,20 +41,22 @@ def per_distinct(
     for code, value in zip(codes[1:], values[1:], strict=True):
         combined = combined * len(value) + code
     keys, first, inverse = np.unique(combined, return_index=True, return_inverse=True)
-    sized = pa.types.is_string(type_) or pa.types.is_binary(type_)
-    out: list[Any] = []
+    rows = zip(*([v[i] for i in c[first].tolist()] for c, v in zip(codes, values, strict=True)), strict=True)
+    index = inverse.reshape(-1)
+    if not (pa.types.is_string(type_) or pa.types.is_binary(type_)):
+        out = [None if strict and None in args else function(*args) for args in rows]
+        return pa.array(out, type_).take(pa.array(index))
+    texts: list[Any] = []
     size = 0
-    for row in range(len(keys)):
-        args = [v[int(c[first[row]])] for c, v in zip(codes, values, strict=True)]
-        value = None if strict and any(a is None for a in args) else function(*args)
-        if sized and value is not None:
+    for args in rows:
+        value = None if strict and None in args else function(*args)
+        if value is not None:
             size += len(value)
             if size > MAX_TEXT_BYTES:
                 raise too_long(function.__name__)
-        out.append(value)
-    array = pa.array(out, type_)
-    index = inverse.reshape(-1)
-    if sized and len(keys) < len(index):
+        texts.append(value)
+    array = pa.array(texts, type_)
+    if len(keys) < len(index):
         lengths = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)
         if int(lengths.astype(np.int64) @ np.bincount(index, minlength=len(keys))) > MAX_TEXT_BYTES:
             raise too_long(function.__name__)
