@@ -10,7 +10,7 @@ from importlib import import_module
 
 from benchmarks.measure import Row, print_rows
 
-NAMES = ("startup", "roundtrip", "doors", "transfer", "links", "lookup", "hits", "tpch", "compile")
+NAMES = ("startup", "roundtrip", "doors", "transfer", "links", "lookup", "hits", "functions", "tpch", "compile")
 
 
 def main(names: Sequence[str] | None = None) -> int:

@@ -27,6 +27,7 @@ WAREHOUSE = CACHE / "warehouse"
 LOOKUP_ROWS, LOOKUP_FILES = 10_000_000, 100
 TRANSFER_ROWS = 1_000_000
 HITS_ROWS = 2_000_000
+KINDS_ROWS = 60_000
 _FILE_BATCHES = 8  # of 1M rows: one file a table at scale 1
 
 _DELTA_NAMES = {
@@ -230,6 +231,39 @@ def _topics() -> Iterator[pa.Table]:
     yield pa.table({"phrase": _made(ids * 2, "buy red shoes {}"), "topic": _made(ids % 40, "topic {}")})
 
 
+def _kinds() -> Iterator[pa.Table]:
+    """A column of each kind, each row another value."""
+    ids = np.arange(KINDS_ROWS)
+    numbers = pa.array(ids).cast(pa.string())
+    moments = pa.array(1_600_000_000_000_000 + ids * 61_000_123).cast(pa.timestamp("us"))
+    offsets = pa.array((np.arange(KINDS_ROWS + 1) * 3).astype(np.int32))
+    listed = np.arange(KINDS_ROWS * 3) * 17 % 1009
+
+    def joined(*parts: Any) -> Any:
+        return pc.binary_join_element_wise(*parts, "")
+
+    yield pa.table(
+        {
+            "n": ids,
+            "i": ids.astype(np.int32),
+            "d": ids * 7919 % 1_000_003 / 7.0 + 1,
+            "m": pc.multiply(pa.array(ids).cast(pa.decimal128(19, 0)), pa.scalar(Decimal("0.01"))).cast(
+                pa.decimal128(18, 2)
+            ),
+            "s": joined("a text ", numbers, " of words"),
+            "word": joined("w", numbers),
+            "number": numbers,
+            "stamp": pc.strftime(moments.cast(pa.timestamp("s"), safe=False), "%Y-%m-%d %H:%M:%S"),
+            "url": joined("https://www.example.org/path/", numbers, "?a=", numbers, "&b=2"),
+            "json": joined('{"a": ', numbers, ', "b": "text"}'),
+            "day": pa.array((ids % 30_000).astype(np.int32)).cast(pa.date32()),
+            "at": moments.cast(pa.timestamp("us", "UTC")),
+            "list": pa.ListArray.from_arrays(offsets, pa.array(listed)),
+            "words": pa.ListArray.from_arrays(offsets, pa.array(listed).cast(pa.string())),
+        }
+    )
+
+
 _MAKERS: dict[str, Callable[[], Iterator[pa.Table]]] = {
     "lookup": _lookup,
     "ints": _ints,
@@ -237,6 +271,7 @@ _MAKERS: dict[str, Callable[[], Iterator[pa.Table]]] = {
     "nested": _nested,
     "hits": _hits,
     "topics": _topics,
+    "kinds": _kinds,
 }
 
 
