@@ -133,7 +133,7 @@ def _conforming(batches: Iterator[pa.RecordBatch], condition: str, span: Span) -
 def _metrics(done: Replaced, copied: int, deleted: int | None) -> dict[str, int]:
     metrics = {
         "numFiles": done.added_files,
-        "numOutputRows": done.added_rows - copied,
+        "numOutputRows": done.added_rows,
         "numOutputBytes": done.added_bytes,
         "numRemovedFiles": done.removed_files,
         "numRemovedBytes": done.removed_bytes,
