@@ -190,7 +190,7 @@ class Client:
             answer = codec.decode_reply(body, raw_columns=True).value
         except codec.ApplicationError as error:
             raise RemoteError(str(error), "08000") from error
-        check(answer.status)
+        check(getattr(answer, "status", None))  # GetQueryId has none
         return answer
 
     def fetched(self, operation: Any, max_rows: int, max_bytes: int | None) -> bytes | bytearray:

@@ -194,7 +194,9 @@ def _bind_parsed(function: Function, site: Site) -> Expr:
     t = plain(args[0].type)
     parse = len(args) == 2 and t == STRING
     crossing = t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) and (t == TIMESTAMP_NTZ) != (target == TIMESTAMP_NTZ)
-    if len(args) == 2 and crossing and site.context.time_zone != "UTC":  # Spark takes the microseconds as they are
+    if (
+        len(args) == 2 and crossing and site.context.time_zone not in ("UTC", "Etc/UTC")
+    ):  # Spark takes the microseconds as they are
         raise UnsupportedError(
             "UNSUPPORTED_FEATURE",
             f"`{function.name}` of a {t.sql} with a pattern, in a time zone other than UTC, is not supported.",

@@ -74,19 +74,6 @@ def operands(call: Call, raising: Sequence[int]) -> Sequence[int]:
     return range(len(args)) if fn in ("lpad", "rpad") and args[0].type != BINARY else ()
 
 
-def before_null(call: Call, raising: Sequence[int], args: Sequence[Expr]) -> list[Expr]:
-    """The operands that may raise and that Spark evaluates before it comes to one that is the constant NULL."""
-    order = operands(call, raising)
-    place = next((p for p, k in enumerate(order) if _is_null(args[k])), 0)
-    if call.fn == "concat" and not order and any(map(_is_null, args)):  # of texts: all are evaluated
-        order, place = raising, len(raising)
-    return [args[k] for k in order[:place] if k in raising]
-
-
-def _is_null(expr: Expr) -> bool:
-    return isinstance(expr, Lit) and expr.value is None
-
-
 def null_by(expr: Expr) -> dict[int, Expr] | None:
     """The columns and lambda variables, by id, of which one is NULL exactly where `expr` is; None if that is not so simple."""
     if isinstance(expr, (Col, LambdaVar)):

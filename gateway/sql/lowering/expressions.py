@@ -17,7 +17,7 @@ from gateway.sql.functions.casts import fold_cast, lower_cast
 from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
 from gateway.sql.lowering.bounds import Bounds
-from gateway.sql.lowering.evaluation import before_null, filtered_first, is_shallow, null_by, operands
+from gateway.sql.lowering.evaluation import filtered_first, is_shallow, null_by, operands
 from gateway.sql.typed.catalogue import BOUNDED, Catalogue, Context, Function, is_steady
 from gateway.sql.typed.nodes import (
     Agg,
@@ -203,9 +203,6 @@ class Lowering:
         if call.fn == "typeof":
             return result
         raising = [k for k, a in enumerate(args) if self.raises(a)]
-        seen = before_null(call, raising, args)
-        if seen:  # the engine knows that the result is NULL, and would not look at them
-            result = udf("last", result.type, *seen, result, raises=True)
         return self._spared(call, args, raising, self._kept(args, result))
 
     def _applied(self, row: Function, call: Call, args: tuple[Expr, ...]) -> Expr:
