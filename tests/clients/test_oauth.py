@@ -59,7 +59,7 @@ def test_from_discovery_to_a_query(guarded: Server) -> None:
 
 @pytest.mark.heavy
 def test_the_connector_takes_the_token(guarded: Server) -> None:
-    """It sees a JSON web token and asks port 443 of the host to exchange it, half a minute long, before it takes it as it is."""
+    """It sees a JSON web token and asks port 443 of the host to exchange it, half a minute long, before it takes it."""
     fields = {**GRANT, "client_id": "robot", "client_secret": "dapi-secret"}
     given = ask(guarded.url + "/oidc/v1/token", fields)[1]
     with connect_to(guarded, access_token=given["access_token"]) as connection, connection.cursor() as cursor:

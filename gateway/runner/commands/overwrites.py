@@ -94,7 +94,8 @@ def overwrite(
     change = Change("WRITE", parameters, lambda done: _metrics(done, copied.rows, deleted))
     inserted = Counted(written)
     result = replace_files(one.snapshot, sorted(found), chain(inserted, copied), change, one.reads)
-    return written_rows("INSERT", replace(result, rows=inserted.rows), [inserted.rows])
+    count = inserted.rows + copied.rows  # Delta counts as written what is written anew
+    return written_rows("INSERT", replace(result, rows=count), [count])
 
 
 class Counted:

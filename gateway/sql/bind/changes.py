@@ -18,7 +18,7 @@ from gateway.sql.typed.assignment import Assigned, assigned
 from gateway.sql.typed.catalogue import is_generator
 from gateway.sql.typed.coerce import coerced
 from gateway.sql.typed.walk import contains
-from gateway.sqltypes import BOOLEAN, StructField, StructType
+from gateway.sqltypes import BOOLEAN, DataType, StructField, StructType
 
 Bind = Callable[[], b.Expr]
 T = TypeVar("T")
@@ -83,7 +83,9 @@ class ChangeBinder:
         return self.stored(found, column, span_of(tree))
 
     def stored(self, found: b.Expr, column: StructField, span: Span | None) -> b.Expr:
-        """A value cast to the type of the column that takes it."""
+        """A value cast to the type of the column that takes it; fields of structs are found by name, which Delta checks."""
+        if _named_otherwise(found.type, column.type):
+            raise unsupported(f"{self.what} of {column.name} by a struct whose fields are named otherwise", span)
         self.casts += assigned(found.type, column, self.shown, True, span)
         return coerced(found, column.type)
 
@@ -197,3 +199,14 @@ def equal_to(given: Sequence[Assignment]) -> exp.Expr | None:
         test = exp.NullSafeEQ(this=column, expression=one.value.copy())
         found = test if found is None else exp.And(this=found, expression=test)
     return found
+
+
+def _named_otherwise(source: DataType, target: DataType) -> bool:
+    """Whether structs that meet, at any depth, have other fields or have them in another order."""
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        theirs, ours = ([f.name.lower() for f in t.fields] for t in (source, target))
+        pairs = zip(source.fields, target.fields, strict=False)
+        return theirs != ours or any(_named_otherwise(f.type, g.type) for f, g in pairs)
+    if type(source) is type(target):
+        return any(map(_named_otherwise, source.children(), target.children()))
+    return False
