@@ -20,6 +20,8 @@ from gateway.runner.written import INSERTED
 from gateway.sql.read import command_nodes as c
 from gateway.sqltypes import StructType
 
+_TOLD_OF_VIEWS = ("INSERT", "TRUNCATE TABLE")  # of the others Delta says what its source may be
+
 
 def written_table(name: c.Name, env: Environment, word: str, what: str) -> DeltaBoundTable:
     """The Delta table that a statement writes to; `word` is its first, `what` could be "no rows can be inserted".
@@ -34,7 +36,7 @@ def written_table(name: c.Name, env: Environment, word: str, what: str) -> Delta
         raise unsupported("writing to a path", name.span)
     table = env.tables.find(name.parts, None, name.span)
     if isinstance(table, StoredView):
-        if word != "INSERT":
+        if word not in _TOLD_OF_VIEWS:
             text = f"{word} destination only supports Delta sources."
             raise UserError("DELTA_UNSUPPORTED_SOURCE", text, sqlstate="0AKDD", span=name.span)
         raise objects.expects_table(word, str(table.name), name.span)
