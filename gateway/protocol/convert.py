@@ -12,7 +12,7 @@ from typing import Any
 from gateway.engine.base import Parameter
 from gateway.errors import GatewayError, ProtocolError
 from gateway.protocol import versions
-from gateway.service.api import Handle, OperationStatus, ResultOptions, State
+from gateway.service.api import ENDS, Handle, OperationStatus, ResultOptions, State
 from gateway.sqltypes import STRING, DataType, DecimalType, IntervalType, StructField, StructType, struct
 from gateway.thrift_gen.TCLIService import ttypes
 
@@ -26,7 +26,6 @@ STATES: dict[State, int] = {
     State.ERROR: ttypes.TOperationState.ERROR_STATE,
     State.TIMEDOUT: ttypes.TOperationState.TIMEDOUT_STATE,
 }
-TERMINAL = frozenset({State.FINISHED, State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
 
 # Errors that mean "this handle is none of yours": clients reopen on INVALID_HANDLE_STATUS.
 HANDLE_CONDITIONS = frozenset({"INVALID_SESSION_HANDLE", "INVALID_OPERATION_HANDLE"})
@@ -84,10 +83,8 @@ def operation_status(status: OperationStatus, *, with_progress: bool = False) ->
 def _progress(status: OperationStatus) -> Any:
     """What beeline draws its bar from."""
     job = ttypes.TJobExecutionStatus
-    if status.state in TERMINAL:
-        code = job.COMPLETE
-    else:
-        code = job.NOT_AVAILABLE if status.progress_fraction is None else job.IN_PROGRESS
+    under_way = job.NOT_AVAILABLE if status.progress_fraction is None else job.IN_PROGRESS
+    code = job.COMPLETE if status.state in ENDS else under_way
     return ttypes.TProgressUpdateResp(
         headerNames=[],
         rows=[],

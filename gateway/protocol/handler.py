@@ -29,6 +29,7 @@ from gateway.protocol.reader import Budget
 from gateway.protocol.writer import Buffer
 from gateway.results.links import LinkSigner
 from gateway.service.api import (
+    ENDS,
     ExecuteRequest,
     Handle,
     MetadataRequest,
@@ -228,7 +229,7 @@ class ThriftHandler:
         if request.getDirectResults is not None:
             direct = self._direct_results(caller, status, request.getDirectResults)
         elif not request.runAsync:
-            while status.state not in convert.TERMINAL:
+            while status.state not in ENDS:
                 status = self._service.operation_status(caller.principal, status.handle, self._options.poll_seconds)
             if status.error is not None:
                 self._service.close_operation(caller.principal, status.handle)

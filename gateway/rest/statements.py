@@ -8,12 +8,13 @@ from typing import Any
 
 from gateway.engine.base import Parameter
 from gateway.errors import GatewayError
-from gateway.protocol import versions
+from gateway.protocol import convert, versions
 from gateway.protocol.handler import LINK_PATH, Caller
 from gateway.rest import fields, manifest
 from gateway.rest.fields import RestError
 from gateway.results.links import LinkSigner
 from gateway.service.api import (
+    ENDS,
     Disposition,
     ExecuteRequest,
     Files,
@@ -28,7 +29,6 @@ from gateway.service.api import (
 from gateway.service.session import text_of
 
 _WAIT_SECONDS = 10.0
-_ENDS = frozenset({State.FINISHED, State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
 
 _PARAMETER: Mapping[str, fields.Check] = {
     "name": fields.text,
@@ -84,9 +84,9 @@ class StatementApi:
     def _open(
         self, caller: Caller, catalog: str | None, schema: str | None, settings: Any = None, *, for_one: bool = False
     ) -> Handle:
-        catalog = None if catalog is None or catalog.casefold() == "spark" else catalog  # databricks-jdbc's default
+        named = convert.catalog_from(catalog)
         request = OpenSessionRequest(
-            caller.principal, versions.SPARK_V9, settings or {}, catalog, schema, caller.client, for_one=for_one
+            caller.principal, versions.SPARK_V9, settings or {}, named, schema, caller.client, for_one=for_one
         )
         return self.service.open_session(request).handle
 
@@ -122,7 +122,7 @@ class StatementApi:
             if asked["session_id"] is None:
                 self.service.close_session(caller.principal, session)
             raise
-        if status.state not in _ENDS and wait and asked["on_wait_timeout"] == "CANCEL":
+        if status.state not in ENDS and wait and asked["on_wait_timeout"] == "CANCEL":
             self.service.cancel(caller.principal, status.handle)
             status = self.service.operation_status(caller.principal, status.handle, 0)
         return self._answer(caller, status)

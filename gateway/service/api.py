@@ -31,6 +31,10 @@ class State(StrEnum):
     TIMEDOUT = "TIMEDOUT"
 
 
+# Nothing happens any more in these, but that what has finished may be closed.
+ENDS = frozenset({State.FINISHED, State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
+
+
 class Orientation(StrEnum):
     """Directions of FetchResults; `Operation.fetch` says what each does with a `start_row_offset`."""
 

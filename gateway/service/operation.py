@@ -29,12 +29,11 @@ from gateway.errors import CanceledError, GatewayError, ServerError, from_wire
 from gateway.results.spool import Spool
 from gateway.service import holdings
 from gateway.service.admission import Place
-from gateway.service.api import OperationStatus, Orientation, Outcome, Page, ResultMetadata, ResultOptions, State
+from gateway.service.api import ENDS, OperationStatus, Orientation, Outcome, Page, ResultMetadata, ResultOptions, State
 from gateway.service.operation_log import OperationLog
 from gateway.service.session import Session, new_handle, text_of
 from gateway.sqltypes import StructType
 
-ENDS = frozenset({State.FINISHED, State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
 _STOPS = frozenset({State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {

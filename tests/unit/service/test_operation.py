@@ -23,8 +23,8 @@ from gateway.engine.base import (
 from gateway.engine.fake import SCHEMA, batch
 from gateway.errors import CanceledError, GatewayError, ServerError, UserError
 from gateway.results.spool import Spool
-from gateway.service.api import Orientation, Principal, State
-from gateway.service.operation import ENDS, STREAMING_BYTES, TRANSITIONS, Operation, PageLimits, Purpose
+from gateway.service.api import ENDS, Orientation, Principal, State
+from gateway.service.operation import STREAMING_BYTES, TRANSITIONS, Operation, PageLimits, Purpose
 from gateway.service.session import Session
 from gateway.sqltypes import BIGINT, StructField, struct
 

@@ -8,6 +8,7 @@ import pytest
 from gateway.engine.fake import FakePool
 from gateway.errors import GatewayError, ServerError, UserError
 from gateway.service.api import (
+    ENDS,
     ExecuteRequest,
     Handle,
     MetadataRequest,
@@ -16,7 +17,7 @@ from gateway.service.api import (
     Principal,
     State,
 )
-from gateway.service.operation import ENDS, Operation
+from gateway.service.operation import Operation
 from gateway.service.service import GatewayService, ServiceConfig
 
 PRINCIPALS = [Principal("a"), Principal("b")]
