@@ -29,6 +29,7 @@ from gateway.transport import server as server_module
 from gateway.transport.http import HttpApp, Probes, is_thrift_path
 from gateway.transport.server import BoundedProtocol, HttpServer, bind
 from gateway.transport.unsent import Unsent
+from tests.live.processes import eventually
 from tests.unit.protocol.fake import FakeService, Script
 
 PATH = "/sql/1.0/warehouses/test"
@@ -719,7 +720,7 @@ def roomy() -> Iterator[HttpServer]:
         threads=4,
         body_limit=100_000,
         body_seconds=20.0,
-        room_seconds=0.5,
+        room_seconds=2.0,
     )
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()
@@ -786,11 +787,13 @@ def test_too_many_connections_cost_strangers_theirs(guarded: HttpServer, monkeyp
     friend.send(post(OPEN, PATH, "Authorization: Bearer secret-token"))
     assert friend.answer()[0] == 200
     strangers = [Raw(guarded) for _ in range(9)]
+    connections = guarded._server.server_state.connections
+    eventually(lambda: len(connections) == 10, 10)  # they count in the order in which they are taken
     for raw in strangers[:3]:  # these move behind those that say nothing
         raw.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert raw.answer()[0] == 200
     more = [Raw(guarded) for _ in range(7)]
-    time.sleep(0.2)
+    eventually(lambda: sum(map(closed, strangers)) >= 7, 10)
     assert [closed(raw) for raw in strangers] == [True, False, False] + [True] * 6
     more[-1].socket.settimeout(10)
     for raw in (friend, more[-1]):
@@ -822,8 +825,7 @@ def test_answers_that_are_not_taken_are_cut(monkeypatch: pytest.MonkeyPatch) -> 
         assert len(ask(server, post(b"x", PATH, as_user("ann")))[2]) == 8 << 20
         for raw in slow:
             raw.socket.close()
-        time.sleep(0.5)
-        assert not unsent._held
+        eventually(lambda: not unsent._held, 10)
     finally:
         server.stop(1.0)
         app.close()
