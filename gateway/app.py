@@ -40,6 +40,7 @@ SPARK_RUNNER = "gateway.runner.spark.handler:make_spark_runner"
 CATALOGS = ("main", "samples")
 WORKER_START_SECONDS = 120.0
 _LEAST_KEPT = 256 * 1024**2
+LANE = 1  # statements that may run beside the slots while these are taken, as long as they are short
 _WORKER_OVERHEAD = 1024**3  # resident memory of a worker beside its engine's pool
 
 
@@ -153,7 +154,7 @@ class Gateway:
         observability.gauge("memory_pool_bytes", share)
         self._pool = WorkerPool(
             self._factory,
-            config.slots,
+            config.slots + LANE,
             PoolLimits(spool_limit=config.spool_limit, memory_limit=share * 2 + _WORKER_OVERHEAD),
         )
         self._spark: SharedPool | None = None
@@ -207,6 +208,7 @@ class Gateway:
             ServiceConfig(
                 spool_directory=config.state / "spool",
                 slots=config.slots,
+                lane=LANE,
                 queue_limit=config.queue_limit,
                 catalogs=CATALOGS,
                 statement_timeout=config.statement_timeout,

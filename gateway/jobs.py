@@ -85,7 +85,10 @@ class SessionState:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Job: run one SQL statement. `route` is why it runs on the second engine, "" on the first."""
+    """Job: run one SQL statement. `route` is why it runs on the second engine, "" on the first.
+
+    With `brief` it runs beside the slots, and only if it turns out to be short: else its last event is `Yielded`.
+    """
 
     statement_id: str
     text: str
@@ -93,6 +96,7 @@ class Statement:
     parameters: tuple[Parameter, ...] = ()
     row_limit: int | None = None
     route: str = ""
+    brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)

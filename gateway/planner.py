@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -67,6 +68,14 @@ _FOR_SPARK: tuple[tuple[str, ...], ...] = (
 _NOT_IN_SPARK = frozenset({"RENAME", "DROP", "CREATE", "VIEW", "FUNCTION"})
 _TEMPORARY = frozenset({"TEMP", "TEMPORARY"})
 _SMALL_BYTES = 8 << 20
+# What a statement may read, be made of and be as text to run beside the slots.
+_BRIEF_BYTES = 32 << 20
+_BRIEF_ROWS = 1_000_000
+_BRIEF_TABLES = 8
+_BRIEF_TOKENS = 4000
+# First words of statements that tell of the catalog and the session or change them.
+_BRIEF_FIRST = frozenset(("SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "SET", "RESET", "DROP", "COMMENT"))
+_QUERYING = frozenset(("SELECT", "FROM", "WITH"))
 # Refusals that Spark would not answer better.
 _FINAL = ("UNSUPPORTED_FEATURE.SET_VALUE", "UNSUPPORTED_FEATURE.VIEW_USING", "CONFIG_NOT_AVAILABLE")
 # Errors that Spark could say nothing else of, and why; all others it confirms where it is up.
@@ -114,6 +123,13 @@ class Plan:
     query: Query
     scans: tuple[ScanFacts, ...] = field(default=())
     may_raise: bool = True  # a row can make it fail
+    counted: int = 0  # rows of ranges
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether it reads so little that it may run beside the slots."""
+        read = sum(scan.bytes for scan in self.scans)
+        return read <= _BRIEF_BYTES and self.counted <= _BRIEF_ROWS and len(self.scans) <= _BRIEF_TABLES
 
 
 def plan(compiled: Compiled) -> Plan:
@@ -158,7 +174,20 @@ def plan(compiled: Compiled) -> Plan:
         query,
         tuple(facts),
         compiled.may_raise,
+        compiled.generated.counted,
     )
+
+
+def may_be_brief(statement: Statement) -> bool:
+    """Whether a statement may run beside the slots as far as its words tell; queries are judged by their plans."""
+    if len(statement.tokens) > _BRIEF_TOKENS:
+        return False
+    words = statement.words
+    if statement.kind is Kind.QUERY or words[0] in _BRIEF_FIRST or "VIEW" in words[:5]:
+        return True
+    if words[0] == "INSERT":
+        return "VALUES" in words and _QUERYING.isdisjoint(words)
+    return words[0] == "CREATE" and _QUERYING.isdisjoint(words) and ("AS", "TABLE") not in itertools.pairwise(words)
 
 
 def asked_for(statement: Statement, engine: str) -> Handover | None:

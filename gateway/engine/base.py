@@ -1,8 +1,8 @@
 """What goes into an engine process and what comes out of it: plain picklable values, and the `Engine` protocol.
 
 A worker holds no session state. A `Job` carries everything that it needs; a worker answers with a stream of `Event`s that
-always ends in exactly one of `Finished` or `Failed`. Row data travels as Arrow IPC record-batch messages (no schema message,
-no compression), either inside `Rows` or as a byte range of the statement's spool file.
+always ends in exactly one of `Finished`, `Failed` or `Yielded`. Row data travels as Arrow IPC record-batch messages (no
+schema message, no compression), either inside `Rows` or as a byte range of the statement's spool file.
 """
 
 from __future__ import annotations
@@ -118,7 +118,16 @@ class Failed:
     handover: Handover | None = None
 
 
-Event = Planned | Rows | Progress | Waiting | Writing | Finished | Failed
+@dataclass(frozen=True, slots=True)
+class Yielded:
+    """Last event of a `brief` statement that is not short: nothing was done, it is to run in a slot."""
+
+
+Event = Planned | Rows | Progress | Waiting | Writing | Finished | Failed | Yielded
+
+
+class NotBriefError(Exception):
+    """Raised by a handler for a `brief` statement that is not short: see `Yielded`."""
 
 
 class HandedOverError(Exception):
@@ -229,6 +238,7 @@ __all__ = [
     "Handover",
     "Job",
     "MetadataCall",
+    "NotBriefError",
     "Parameter",
     "Planned",
     "Progress",
@@ -242,4 +252,5 @@ __all__ = [
     "UdfSpec",
     "Waiting",
     "Writing",
+    "Yielded",
 ]

@@ -26,6 +26,7 @@ from gateway.engine.base import (
     Rows,
     SessionChange,
     Writing,
+    Yielded,
 )
 from gateway.engine.pool import Sink
 from gateway.errors import CanceledError, GatewayError, ServerError, UserError
@@ -238,6 +239,14 @@ class FakeRun:
         elif not self.over:
             self.over = True
             self.sink.event(Finished(self.rows, changes=changes))
+
+    def give_back(self) -> None:
+        """The job is not short, unless it was cancelled or is over."""
+        if self.cancelled is not None:
+            self.fail(self.cancelled)
+        elif not self.over:
+            self.over = True
+            self.sink.event(Yielded())
 
     def fail(self, error: GatewayError) -> None:
         """The job has ended with `error`, unless it is over."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateway import observability
-from gateway.engine.base import Event, Failed, Finished, Handler, Job, Planned, Rows
+from gateway.engine.base import Event, Failed, Finished, Handler, Job, Planned, Rows, Yielded
 from gateway.engine.channel import CancelJob, JobEvent, NotReady, Ready, RunJob, SpoolGiven, SpoolWanted, Start
 from gateway.engine.launch import Launched
 from gateway.engine.process import WorkerProcess
@@ -33,7 +33,7 @@ _GIVE_UP_AFTER = 3  # failed starts in a row after which waiting jobs are told
 
 
 class Sink(Protocol):
-    """Receives a job's events, from one thread at a time; the last one is Finished or Failed.
+    """Receives a job's events, from one thread at a time; the last one is Finished, Failed or Yielded.
 
     After an unseen second run, Planned and Progress may come twice.
     """
@@ -317,7 +317,7 @@ class WorkerPool:
         if run.verdict is not None:  # cancelled before the job was there to be asked
             seat.process.channel.try_send(CancelJob(run.run_id))
 
-    def _finish(self, run: PoolRun, event: Finished | Failed) -> None:
+    def _finish(self, run: PoolRun, event: Finished | Failed | Yielded) -> None:
         with self._changed:
             if run.over:
                 return
@@ -377,7 +377,7 @@ class WorkerPool:
             self._send_job(seat, following)
 
     def _on_event(self, seat: _Seat, run: PoolRun, event: Event) -> None:
-        if isinstance(event, (Finished, Failed)):
+        if isinstance(event, (Finished, Failed, Yielded)):
             with self._changed:
                 following = self._release(seat)
             if following is not None:

@@ -27,7 +27,18 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from gateway.engine.base import Event, Failed, Finished, HandedOverError, Handler, Planned, Rows, Statement
+from gateway.engine.base import (
+    Event,
+    Failed,
+    Finished,
+    HandedOverError,
+    Handler,
+    NotBriefError,
+    Planned,
+    Rows,
+    Statement,
+    Yielded,
+)
 from gateway.engine.channel import (
     CancelJob,
     Channel,
@@ -178,7 +189,7 @@ def _same_layout(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def run_job(handler: Handler, channel: Channel, start: Start, run: RunJob, mailbox: Mailbox) -> None:
-    """Run one job and send its events, ending in exactly one Finished or Failed. Raises OSError if the front is gone."""
+    """Run one job and send its events, ending in exactly one last one. Raises OSError if the front is gone."""
     emit = JobEmit(channel, run.run_id, start, mailbox)
     last: Event
     try:
@@ -186,6 +197,8 @@ def run_job(handler: Handler, channel: Channel, start: Start, run: RunJob, mailb
         last = emit.finished or Failed(ServerError("INTERNAL_ERROR", "The handler returned without Finished."))
     except HandedOverError as error:
         last = Failed(error.error, error.handover)
+    except NotBriefError:
+        last = Yielded()
     except BaseException as error:  # noqa: BLE001 - the border of the process: everything becomes a value, panics too
         last = Failed(_as_gateway_error(error))
     finally:

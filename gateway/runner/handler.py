@@ -21,13 +21,24 @@ from gateway.engine.base import (
     Handover,
     Job,
     MetadataCall,
+    NotBriefError,
     Planned,
     SessionState,
     Statement,
 )
 from gateway.engine.datafusion import DataFusionEngine
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
-from gateway.planner import Plan, asked_for, confirmed, handed_over, honoured_there, plan, too_large, uses_definitions
+from gateway.planner import (
+    Plan,
+    asked_for,
+    confirmed,
+    handed_over,
+    honoured_there,
+    may_be_brief,
+    plan,
+    too_large,
+    uses_definitions,
+)
 from gateway.runner import commands, metadata
 from gateway.runner.answer import Answer
 from gateway.runner.catalogs import open_catalogs
@@ -96,6 +107,8 @@ class Runner(Handler):
         started = time.perf_counter()
         env = self.environment(job.session)
         statement = read_statement(job.text)
+        if job.brief and not may_be_brief(statement):
+            raise NotBriefError
         wanted: Handover | None = None
         meant = explained(statement) or statement
         try:
@@ -167,6 +180,8 @@ class Runner(Handler):
         query, _ = self.bind(command.tree, env)
         compiled = compile_query(query, env.context)
         decision = plan(compiled)
+        if job.brief and not decision.is_brief:
+            raise NotBriefError
         facts = {
             "parse_ms": _milliseconds(parsed - started),
             "catalog_ms": _milliseconds(env.tables.seconds),

@@ -2,8 +2,8 @@
 and in turn between callers.
 
 More statements than slots wait; that is no error until the queue is full, and then not for a caller who has few in it.
-Metadata calls may take slots of their own beside
-those of statements, so that a client can always connect.
+Metadata calls may take slots of their own beside those of statements, so that a client can always connect. A statement that
+would wait may begin in the lane, in turn as well: if it turns out not to be short, it is put back to where it was.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ FEW = 10  # one part in so many of a limit is there for each caller, whoever has
 
 
 class Place:
-    """A request for a slot; `start` is called once when it is given one."""
+    """A request for a slot; `start` is called when it is given one: once, and once more after it was put back.
 
-    __slots__ = ("held", "owner", "session", "small", "start", "waiting")
+    `brief` says that the slot which it has is one of the lane's.
+    """
+
+    __slots__ = ("brief", "held", "owner", "session", "small", "start", "waiting")
 
     def __init__(self, session: str, start: Callable[[], None], small: bool, owner: str = "") -> None:
+        self.brief = False
         self.owner = owner
         self.session = session
         self.start = start
@@ -39,8 +43,9 @@ class _Turns:
         self._sessions: OrderedDict[str, deque[Place]] = OrderedDict()
         self.length = 0
 
-    def put(self, place: Place) -> None:
-        self._sessions.setdefault(place.session, deque()).append(place)
+    def put(self, place: Place, first: bool = False) -> None:
+        places = self._sessions.setdefault(place.session, deque())
+        (places.appendleft if first else places.append)(place)
         self.length += 1
 
     def take(self) -> Place:
@@ -52,6 +57,9 @@ class _Turns:
         else:
             del self._sessions[session]
         return place
+
+    def has(self, place: Place) -> bool:
+        return place in self._sessions.get(place.session, ())
 
     def remove(self, place: Place) -> None:
         places = self._sessions[place.session]
@@ -76,11 +84,12 @@ class _FairQueue:
         turns = self._owners.get(owner)
         return 0 if turns is None else turns.length
 
-    def put(self, place: Place) -> None:
+    def put(self, place: Place, first: bool = False) -> None:
+        """It is the last of its session, or the `first`."""
         turns = self._owners.get(place.owner)
         if turns is None:
             turns = self._owners[place.owner] = _Turns()
-        turns.put(place)
+        turns.put(place, first)
         self._length += 1
 
     def take(self) -> Place:
@@ -93,6 +102,12 @@ class _FairQueue:
             del self._owners[owner]
         return place
 
+    def discard(self, place: Place) -> None:
+        """Remove it if it is there."""
+        turns = self._owners.get(place.owner)
+        if turns is not None and turns.has(place):
+            self.remove(place)
+
     def remove(self, place: Place) -> None:
         turns = self._owners[place.owner]
         turns.remove(place)
@@ -102,20 +117,24 @@ class _FairQueue:
 
 
 class Admission:
-    """Gives `slots` slots to statements and `reserved` more that only small work (metadata calls) may use.
+    """Gives `slots` slots to statements, `reserved` more that only small work (metadata calls) may use, and `lane` more that
+    statements may begin in while all others are taken.
 
     `start` of a place is called without a lock, by the thread that asks or by the one that released the slot.
     """
 
-    def __init__(self, slots: int, queue_limit: int, reserved: int = 1) -> None:
+    def __init__(self, slots: int, queue_limit: int, reserved: int = 1, lane: int = 0) -> None:
         self._slots = slots
+        self._lane = lane
         self._total = slots + reserved
         self._queue_limit = queue_limit
         self._lock = threading.Lock()
         self._statements = _FairQueue()
         self._small = _FairQueue()
+        self._untried = _FairQueue()  # those of `_statements` that have not been in the lane
         self._running_statements = 0
         self._running_small = 0
+        self._running_brief = 0
         self._here = threading.local()
 
     def enter(self, session: str, start: Callable[[], None], small: bool = False) -> Place:
@@ -129,13 +148,14 @@ class Admission:
         with self._lock:
             queue = self._small if place.small else self._statements
             queue.put(place)
+            if self._lane and not place.small:
+                self._untried.put(place)
             place.waiting = True
             started = self._admit()
             few = self._queue_limit // FEW
             full = place.waiting and len(queue) > self._queue_limit and queue.of(place.owner) > few
             if full:
-                queue.remove(place)
-                place.waiting = False
+                self._leave(place)
         self._start(started)
         if full:
             observability.counter("queue_rejected_total")
@@ -149,16 +169,22 @@ class Admission:
         """Give back a slot (or the wish for one); does nothing the second time. Others may start."""
         with self._lock:
             if place.waiting:
-                (self._small if place.small else self._statements).remove(place)
-                place.waiting = False
+                self._leave(place)
             elif place.held:
-                place.held = False
-                if place.small:
-                    self._running_small -= 1
-                else:
-                    self._running_statements -= 1
+                self._give_back(place)
             else:
                 return
+            started = self._admit()
+        self._start(started)
+
+    def put_back(self, place: Place) -> None:
+        """What began in the lane is not short: it waits for a slot, as the first of its session."""
+        with self._lock:
+            if not place.held:
+                return
+            self._give_back(place)
+            self._statements.put(place, first=True)
+            place.waiting = True
             started = self._admit()
         self._start(started)
 
@@ -170,21 +196,49 @@ class Admission:
     @property
     def running(self) -> int:
         """Slots that are taken."""
-        return self._running_statements + self._running_small
+        return self._running_statements + self._running_small + self._running_brief
+
+    def _leave(self, place: Place) -> None:
+        """With the lock held: it waits no longer."""
+        (self._small if place.small else self._statements).remove(place)
+        self._untried.discard(place)
+        place.waiting = False
+
+    def _give_back(self, place: Place) -> None:
+        """With the lock held: its slot is free."""
+        place.held = False
+        if place.small:
+            self._running_small -= 1
+        elif place.brief:
+            self._running_brief -= 1
+        else:
+            self._running_statements -= 1
+        place.brief = False
 
     def _admit(self) -> list[Place]:
         """With the lock held: give slots while there are some."""
         started = []
-        while self._small and self.running < self._total:
+        while self._small and self._running_statements + self._running_small < self._total:
             started.append(self._small.take())
             self._running_small += 1
-        while self._statements and self._running_statements < self._slots and self.running < self._total:
-            started.append(self._statements.take())
+        while self._has_slot():
+            started.append(place := self._statements.take())
+            self._untried.discard(place)
             self._running_statements += 1
+        while self._untried and self._running_brief < self._lane:
+            started.append(place := self._untried.take())
+            self._statements.remove(place)
+            place.brief = True
+            self._running_brief += 1
         for place in started:
             place.waiting = False
             place.held = True
         return started
+
+    def _has_slot(self) -> bool:
+        """With the lock held: whether a statement waits, and one of the slots for statements is free."""
+        taken = self._running_statements
+        return bool(self._statements) and taken < self._slots and taken + self._running_small < self._total
 
     def _start(self, places: list[Place]) -> None:
         observability.gauge("queue_depth", self.waiting)

@@ -1,7 +1,7 @@
 """An operation: one statement or metadata call from its acceptance until its client lets go of it.
 
-Its state moves only along `TRANSITIONS`. It takes in the worker's events (it is the pool's sink), keeps the rows in a spool,
-and is the cursor that FetchResults moves. A result is complete when the state is FINISHED; fetches may come before.
+Its state moves only along `lifecycle.TRANSITIONS`. It takes in the worker's events (it is the pool's sink), keeps the rows
+in a spool, and is the cursor that FetchResults moves. A result is complete when the state is FINISHED; fetches may come before.
 
 A large result can be fetched while it is made: once `STREAMING_BYTES` of it are there, clients are told FINISHED, so that they
 start to fetch; the state itself stays RUNNING until the last row, so that timeouts and cancels hold, and a later error is that
@@ -17,36 +17,35 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from gateway.engine.base import Event, Finished, Handover, Job, Planned, Progress, Rows, Waiting, Writing
+from gateway.engine.base import (
+    Event,
+    Finished,
+    Handover,
+    Job,
+    Planned,
+    Progress,
+    Rows,
+    Statement,
+    Waiting,
+    Writing,
+    Yielded,
+)
 from gateway.errors import CanceledError, GatewayError, ServerError, from_wire
 from gateway.results.spool import Spool
 from gateway.service import holdings
 from gateway.service.admission import Place
 from gateway.service.api import ENDS, OperationStatus, Orientation, Outcome, Page, ResultMetadata, ResultOptions, State
+from gateway.service.lifecycle import TRANSITIONS, Times
 from gateway.service.operation_log import OperationLog
 from gateway.service.session import Session, new_handle, text_of
 from gateway.sqltypes import StructType
-
-_STOPS = frozenset({State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
-
-TRANSITIONS: Mapping[State, frozenset[State]] = {
-    State.INITIALIZED: _STOPS | {State.PENDING, State.RUNNING},
-    State.PENDING: _STOPS | {State.RUNNING},
-    State.RUNNING: _STOPS | {State.FINISHED, State.PENDING},  # back: it waits for another engine
-    State.FINISHED: frozenset({State.CLOSED}),
-    State.CANCELED: frozenset({State.CLOSED}),
-    State.ERROR: frozenset({State.CLOSED}),
-    State.TIMEDOUT: frozenset({State.CLOSED}),
-    State.CLOSED: frozenset(),
-}
-
 
 STREAMING_BYTES = 4 << 20
 # Results of this size and more are given as links, if their client takes them: less is sooner there in the answer itself.
@@ -72,18 +71,8 @@ class Listener(Protocol):
     def stopped(self, operation: Operation) -> None:
         """No process works on it any more, so that its slot is free; called at least once."""
 
-
-@dataclass(slots=True)
-class Times:
-    """Readings of the service's clock in seconds (None: not yet), and the two that clients see, in epoch milliseconds."""
-
-    accepted: float
-    admitted: float | None = None
-    planned: float | None = None
-    first_row: float | None = None
-    ended: float | None = None
-    started_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
-    completed_ms: int | None = None
+    def yielded(self, operation: Operation) -> None:
+        """It began beside the slots, is not short, and waits for one now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +139,7 @@ class Operation:
         self._changed = threading.Condition()
         self._time_zone = ""
         self._writes = False
+        self._job: Job | None = None
         self._run: Run | None = None
         self._spool: Spool | None = None
         self._fetching = threading.Lock()
@@ -175,6 +165,9 @@ class Operation:
             if self.state in ENDS:
                 return None
             job = self.purpose.make_job(self.id)
+            if isinstance(job, Statement) and self.place is not None and self.place.brief:
+                job = replace(job, brief=True)
+            self._job = job
             self._time_zone = self.purpose.time_zone(job)
             self._move(State.RUNNING)
             self.times.admitted = self._clock()
@@ -182,11 +175,11 @@ class Operation:
             self.log.add(f"Statement {self.id} runs, after {waited:.3f} s in the queue")
             return job
 
-    def attach(self, run: Run) -> None:
-        """The pool works on it; if it has ended meanwhile, no longer."""
+    def attach(self, run: Run, job: Job) -> None:
+        """The pool works on `job`, which `begin` gave; if the operation has ended or begun anew meanwhile, no longer."""
         with self._changed:
             ended = self.state in ENDS
-            if not ended:
+            if not ended and job is self._job:
                 self._run = run
             stop = ended and self.state is not State.FINISHED
         if stop:
@@ -213,7 +206,7 @@ class Operation:
     def forget_request(self) -> None:
         """Let go of what was asked, which nobody needs of an operation that has ended."""
         with self._changed:
-            self._run = None
+            self._run = self._job = None
             self.purpose = replace(self.purpose, make_job=_nothing_to_do, text="")
 
     @property
@@ -306,6 +299,8 @@ class Operation:
         elif isinstance(event, Writing):
             self._resume()
             self._writes = True
+        elif isinstance(event, Yielded):
+            self._yield()
         else:
             try:
                 if isinstance(event, Finished):
@@ -337,6 +332,16 @@ class Operation:
                 self.log.add(f"Goes to {event.handover.engine}: {event.handover.reason}")
             self.log.add(event.text)
         self._listener.stopped(self)
+
+    def _yield(self) -> None:
+        with self._changed:
+            waits = self._move(State.PENDING)
+            self._run = self._job = None
+            self.log.add("It is not short: it waits for a slot")
+        if waits:
+            self._listener.yielded(self)
+        else:
+            self._listener.stopped(self)
 
     def _resume(self) -> None:
         with self._changed:

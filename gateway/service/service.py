@@ -80,11 +80,13 @@ class ServiceConfig:
         statement_timeout: for statements whose client and session set none; 0: no limit.
         kept_limit: bytes of memory for what is kept for callers (`holdings`).
         reserved_slots: beside `slots`, for metadata calls only.
+        lane: beside both, for statements that would wait, as long as they turn out to be short.
     """
 
     spool_directory: Path
     slots: int = 2
     reserved_slots: int = 1
+    lane: int = 0
     queue_limit: int = 1000
     session_limit: int = 10_000
     kept_limit: int = 1 << 30
@@ -114,7 +116,7 @@ class GatewayService:
         self._normalise = normalise
         self._clock = clock
         self._time_zone = default_settings()[TIMEZONE]
-        self._admission = Admission(config.slots, config.queue_limit, config.reserved_slots)
+        self._admission = Admission(config.slots, config.queue_limit, config.reserved_slots, config.lane)
         self._lock = threading.Lock()
         self._sessions: HandleTable[Session] = HandleTable(
             "INVALID_SESSION_HANDLE", "Invalid SessionHandle: SessionHandle [{}]"
@@ -467,7 +469,7 @@ class GatewayService:
                 self.stopped(operation)
                 return
             observability.histogram("queue_wait_seconds", self._clock() - operation.times.accepted)
-            operation.attach(self._pool.submit(job, operation))
+            operation.attach(self._pool.submit(job, operation), job)
         except GatewayError as error:
             operation.event(Failed(error))
         except Exception as error:  # noqa: BLE001 - this may be the thread of another operation, which must not suffer
@@ -502,6 +504,11 @@ class GatewayService:
         """No worker is busy with it any more: see `operation.Listener`."""
         if operation.place is not None:
             self._admission.release(operation.place)
+
+    def yielded(self, operation: Operation) -> None:
+        """It is not short: see `operation.Listener`."""
+        if operation.place is not None:
+            self._admission.put_back(operation.place)
 
     def _zone_of(self, job: Job) -> str:
         return job.session.settings.get(TIMEZONE, self._time_zone)

@@ -54,7 +54,7 @@ class ScanUse:
 class Generated:
     """Engine text and all that it refers to: `scans` by table name, constant tables, functions.
 
-    `first` is what is to be computed before, for its errors alone.
+    `first` is what is to be computed before, for its errors alone; `counted` are the rows of all ranges.
     """
 
     text: str
@@ -62,6 +62,7 @@ class Generated:
     arrays: dict[str, ArraySource]
     udfs: dict[str, UdfSpec]
     first: str = ""
+    counted: int = 0
 
 
 @dataclass(slots=True)
@@ -102,6 +103,7 @@ class BlockWriter(ExpressionText):
         self.lowering = lowering
         self.scans: dict[str, ScanUse] = {}
         self.arrays: dict[str, ArraySource] = {}
+        self.counted = 0
         self.udfs: dict[str, UdfSpec] = {}
         self.ctes: dict[int, str] = {}
         self.cte_texts: list[str] = []

@@ -32,7 +32,7 @@ class Generator(BlockWriter):
         text = self.select(block, names)
         if self.cte_texts:
             text = "WITH " + ", ".join(self.cte_texts) + " " + text
-        return Generated(text, self.scans, self.arrays, self.udfs)
+        return Generated(text, self.scans, self.arrays, self.udfs, counted=self.counted)
 
     def first(self, constants: Sequence[Expr]) -> str:
         """What raises among `constants`, which Spark computes before it reads a row."""

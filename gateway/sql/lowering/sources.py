@@ -48,6 +48,7 @@ def range_(writer: BlockWriter, rel: b.Range) -> Block:
     if (rel.stop - rel.start) * rel.step <= 0:
         source = f'(SELECT CAST(0 AS BIGINT) AS "value" WHERE false) AS {alias}'
         return named_apart(writer, source, alias, {rel.columns[0].id: "value"})
+    writer.counted += -((rel.start - rel.stop) // rel.step)
     source = f"range({rel.start}, {rel.stop}, {rel.step}) AS {alias}"
     return named_apart(writer, source, alias, {rel.columns[0].id: "value"})
 

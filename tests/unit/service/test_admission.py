@@ -9,18 +9,69 @@ from gateway.service.admission import Admission, Place
 class Desk:
     """Enters places and notes who started."""
 
-    def __init__(self, slots: int, limit: int = 1000, reserved: int = 1) -> None:
-        self.admission = Admission(slots, limit, reserved)
+    def __init__(self, slots: int, limit: int = 1000, reserved: int = 1, lane: int = 0) -> None:
+        self.admission = Admission(slots, limit, reserved, lane)
         self.started: list[str] = []
         self.places: dict[str, Place] = {}
 
-    def enter(self, name: str, small: bool = False) -> None:
+    def enter(self, name: str, small: bool = False, owner: str = "") -> None:
         """`name` is session and number: a1, a2, b1."""
-        self.places[name] = Place(name[0], lambda: self.started.append(name), small)
+        self.places[name] = Place(name[0], lambda: self.started.append(name), small, owner)
         self.admission.enter_place(self.places[name])
 
     def leave(self, name: str) -> None:
         self.admission.release(self.places[name])
+
+
+def test_what_would_wait_begins_in_the_lane_one_by_one() -> None:
+    desk = Desk(1, lane=1)
+    for name in ("a1", "b1", "b2", "c1"):
+        desk.enter(name)
+    assert desk.started == ["a1", "b1"] and [desk.places[n].brief for n in ("a1", "b1")] == [False, True]
+    desk.leave("b1")  # it was short
+    assert desk.started == ["a1", "b1", "b2"]
+    desk.admission.put_back(desk.places["b2"])  # it was not
+    assert desk.started == ["a1", "b1", "b2", "c1"] and not desk.places["b2"].brief
+    desk.leave("c1")
+    assert desk.admission.waiting == 1 and desk.admission.running == 1  # it is not tried twice
+    desk.enter("b3")  # may pass by it, in the lane
+    assert desk.started[-1] == "b3"
+    desk.leave("a1")
+    assert desk.started[-1] == "b2" and not desk.places["b2"].brief and desk.places["b2"].held
+    for name in ("b2", "b3"):
+        desk.leave(name)
+    assert (desk.admission.waiting, desk.admission.running) == (0, 0)
+
+
+def test_what_is_put_back_is_the_first_of_its_session() -> None:
+    desk = Desk(1, lane=1)
+    for name in ("a1", "b1", "b2"):
+        desk.enter(name)
+    desk.admission.put_back(desk.places["b1"])
+    desk.admission.put_back(desk.places["b2"])
+    desk.admission.put_back(desk.places["b2"])  # the second time it is without effect
+    desk.leave("b2")  # cancelled while it waits
+    desk.leave("a1")
+    assert desk.started == ["a1", "b1", "b2", "b1"]
+    assert (desk.admission.waiting, desk.admission.running) == (0, 1)
+
+
+def test_the_lane_takes_no_slot_of_metadata_calls() -> None:
+    desk = Desk(1, lane=1)
+    for name in ("a1", "b1", "c1"):
+        desk.enter(name)
+    desk.enter("m1", small=True)
+    desk.enter("m2", small=True)
+    assert desk.started == ["a1", "b1", "m1"]
+
+
+def test_the_lane_goes_by_callers() -> None:
+    desk = Desk(1, lane=1)
+    for owner, name in (("m", "a1"), ("m", "b1"), ("m", "c1"), ("m", "d1"), ("n", "e1")):
+        desk.enter(name, owner=owner)
+    desk.leave("b1")
+    desk.leave("c1")
+    assert desk.started == ["a1", "b1", "c1", "e1"]
 
 
 def test_first_come_first_served_within_a_session() -> None:

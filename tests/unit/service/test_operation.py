@@ -19,12 +19,15 @@ from gateway.engine.base import (
     SessionState,
     Statement,
     Waiting,
+    Yielded,
 )
 from gateway.engine.fake import SCHEMA, batch
 from gateway.errors import CanceledError, GatewayError, ServerError, UserError
 from gateway.results.spool import Spool
+from gateway.service.admission import Place
 from gateway.service.api import ENDS, Orientation, Principal, State
-from gateway.service.operation import STREAMING_BYTES, TRANSITIONS, Operation, PageLimits, Purpose
+from gateway.service.lifecycle import TRANSITIONS
+from gateway.service.operation import STREAMING_BYTES, Operation, PageLimits, Purpose
 from gateway.service.session import Session
 from gateway.sqltypes import BIGINT, StructField, struct
 
@@ -47,12 +50,16 @@ class Listener:
     def __init__(self) -> None:
         self.ends: list[Operation] = []
         self.stops: list[Operation] = []
+        self.yields: list[Operation] = []
 
     def ended(self, operation: Operation) -> None:
         self.ends.append(operation)
 
     def stopped(self, operation: Operation) -> None:
         self.stops.append(operation)
+
+    def yielded(self, operation: Operation) -> None:
+        self.yields.append(operation)
 
 
 class Run:
@@ -76,9 +83,10 @@ def make(folder: Path, row_limit: int | None = None) -> tuple[Operation, Listene
 
 def running(folder: Path, row_limit: int | None = None) -> tuple[Operation, Listener, Run]:
     operation, listener = make(folder, row_limit)
-    assert operation.begin() is not None
+    job = operation.begin()
+    assert job is not None
     run = Run()
-    operation.attach(run)
+    operation.attach(run, job)
     operation.event(planned())
     return operation, listener, run
 
@@ -393,10 +401,11 @@ def test_a_stopped_write_says_that_it_may_have_been_committed(tmp_path: Path) ->
 
 def test_a_run_that_is_attached_after_the_end_is_cancelled(tmp_path: Path) -> None:
     operation, listener = make(tmp_path)
-    operation.begin()
+    job = operation.begin()
+    assert job is not None
     operation.stop(State.CANCELED, CanceledError("OPERATION_CANCELED", "x"))
     run = Run()
-    operation.attach(run)
+    operation.attach(run, job)
     assert len(run.cancelled) == 1 and not listener.stops
     assert operation.begin() is None
 
@@ -407,3 +416,29 @@ def test_the_session_state_is_that_of_the_start(tmp_path: Path) -> None:
     job = operation.begin()
     assert job is not None and job.session == SessionState("later", "s", "me", {}, {}, operation.session.id)
     assert job.statement_id == operation.id
+
+
+def test_what_is_not_short_waits_again_and_is_no_longer_its_first_run(tmp_path: Path) -> None:
+    operation, listener = make(tmp_path)
+    operation.place = Place("s", lambda: None, False)
+    operation.place.brief = True
+    first = operation.begin()
+    assert isinstance(first, Statement) and first.brief
+    operation.event(Yielded())
+    assert operation.state is State.PENDING and listener.yields == [operation] and not listener.stops
+    operation.place.brief = False
+    second = operation.begin()
+    assert isinstance(second, Statement) and not second.brief
+    late, run = Run(), Run()
+    operation.attach(run, second)
+    operation.attach(late, first)  # its thread was slow
+    operation.stop(State.CANCELED, CanceledError("OPERATION_CANCELED", "x"))
+    assert len(run.cancelled) == 1 and not late.cancelled
+
+
+def test_what_was_stopped_before_it_yields_gives_its_slot_back(tmp_path: Path) -> None:
+    operation, listener = make(tmp_path)
+    operation.begin()
+    operation.stop(State.CANCELED, CanceledError("OPERATION_CANCELED", "x"))
+    operation.event(Yielded())
+    assert operation.state is State.CANCELED and listener.stops == [operation] and not listener.yields

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.engine.base import Statement
 from gateway.engine.fake import FakePool
 from gateway.errors import GatewayError, ServerError, UserError
 from gateway.service.api import (
@@ -29,7 +30,13 @@ class Schedule:
         self.now = 0.0
         self.pool = FakePool()
         config = ServiceConfig(
-            spool_directory=folder, slots=3, queue_limit=20, session_idle=500, operation_idle=100, statement_timeout=200
+            spool_directory=folder,
+            slots=3,
+            lane=1,
+            queue_limit=20,
+            session_idle=500,
+            operation_idle=100,
+            statement_timeout=200,
         )
         self.service = GatewayService(self.pool, config, clock=lambda: self.now)
         self.ends: dict[str, list[State]] = {}
@@ -101,7 +108,9 @@ class Schedule:
         if runs:
             run = self.random.choice(runs)
             how = self.random.random()
-            if how < 0.7:
+            if not run.rows and isinstance(run.job, Statement) and run.job.brief and how < 0.5:
+                run.give_back()
+            elif how < 0.7:
                 if run.rows:
                     run.finish()
             elif how < 0.9:
@@ -139,7 +148,8 @@ class Schedule:
     def check(self) -> None:
         live = [r for r in self.pool.runs if not r.over]
         admission = self.service._admission
-        assert admission.running == len(live) <= 4
+        assert admission.running == len(live) <= 5
+        assert [isinstance(r.job, Statement) and r.job.brief for r in live].count(True) == admission._running_brief <= 1
         if admission.waiting:
             assert admission.running >= 3
         assert {o.state for o in self.service._active}.isdisjoint(ENDS)

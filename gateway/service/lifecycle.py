@@ -1,0 +1,35 @@
+"""The states of an operation: which may follow which, and when each was reached."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gateway.service.api import State
+
+_STOPS = frozenset({State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
+
+TRANSITIONS: Mapping[State, frozenset[State]] = {
+    State.INITIALIZED: _STOPS | {State.PENDING, State.RUNNING},
+    State.PENDING: _STOPS | {State.RUNNING},
+    State.RUNNING: _STOPS | {State.FINISHED, State.PENDING},  # back: it waits for another engine, or for a slot
+    State.FINISHED: frozenset({State.CLOSED}),
+    State.CANCELED: frozenset({State.CLOSED}),
+    State.ERROR: frozenset({State.CLOSED}),
+    State.TIMEDOUT: frozenset({State.CLOSED}),
+    State.CLOSED: frozenset(),
+}
+
+
+@dataclass(slots=True)
+class Times:
+    """Readings of the service's clock in seconds (None: not yet), and the two that clients see, in epoch milliseconds."""
+
+    accepted: float
+    admitted: float | None = None
+    planned: float | None = None
+    first_row: float | None = None
+    ended: float | None = None
+    started_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
+    completed_ms: int | None = None
