@@ -22,7 +22,7 @@ class AuthenticationError(GatewayError):
     fault = "client"
 
     def __init__(self, mechanism: str, message: str) -> None:
-        super().__init__("UNAUTHENTICATED", message, sqlstate="28000")
+        super().__init__("UNAUTHENTICATED", message)
         self.mechanism = mechanism  # none, basic, bearer or other: for counting, not for the client
 
 

@@ -323,7 +323,7 @@ class LocalCatalog:
                 os.rename(os.path.basename(folder), trash, src_dir_fd=parent)
         except OSError as error:
             text = f"Cannot remove {folder}: {error.strerror}."
-            raise ServerError("WRITE_FAILED", text, sqlstate="58030", retryable=True) from error
+            raise ServerError("WRITE_FAILED", text, retryable=True) from error
         shutil.rmtree(trash)
 
     def _sweep(self) -> None:

@@ -54,7 +54,7 @@ def open_files(path: str, within: Within = ()) -> Snapshot:
             text = f"Parquet files with different columns ({os.path.basename(paths[0])}, {os.path.basename(file)} in {path})"
             raise UnsupportedError("UNSUPPORTED_FEATURE", f"{text} are not supported.")
     if columns is None:
-        raise UserError("UNABLE_TO_INFER_SCHEMA", "Unable to infer schema for Parquet.", sqlstate="42KD9")
+        raise UserError("UNABLE_TO_INFER_SCHEMA", "Unable to infer schema for Parquet.")
     files = Files(
         paths=paths,
         logged=paths,
@@ -83,7 +83,7 @@ def _listed(path: str, within: Within) -> list[str]:
         for entry in entries:
             if entry.name == LOG:
                 text = f"{path} is a Delta table: read it as delta.`{path}`."
-                raise UserError("DELTA_INVALID_FORMAT", text, sqlstate="XXKDS")
+                raise UserError("DELTA_INVALID_FORMAT", text)
             if entry.name.startswith((".", "_")):
                 continue
             if entry.is_symlink():

@@ -21,6 +21,6 @@ def restore(path: str, version: int) -> None:
     except (DeltaError, OSError, ValueError) as error:
         reason = str(error).split("\n", 1)[0][:300]
         raise ServerError(
-            "WRITE_FAILED", f"Cannot restore the Delta table {path} to version {version}: {reason}", sqlstate="58030"
+            "WRITE_FAILED", f"Cannot restore the Delta table {path} to version {version}: {reason}"
         ) from error
     forget(path)

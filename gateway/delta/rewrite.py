@@ -120,7 +120,7 @@ def _read(snapshot: Snapshot, reads: Reads) -> Mask:
 
 def _lost(condition: str, snapshot: Snapshot, what: str) -> UserError:
     text = f"{what} by another writer of the Delta table {snapshot.root} at the same time. Send the statement again."
-    return UserError(condition, text, sqlstate="2D521", retryable=True)
+    return UserError(condition, text, retryable=True)
 
 
 # ---- tables as a change reads them

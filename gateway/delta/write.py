@@ -80,9 +80,7 @@ def storage_errors(path: str) -> Iterator[None]:
             yield
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ServerError(
-            "WRITE_FAILED", f"Cannot write the Delta table {path}: {reason}.", sqlstate="58030"
-        ) from error
+        raise ServerError("WRITE_FAILED", f"Cannot write the Delta table {path}: {reason}.") from error
 
 
 def create_table(
@@ -236,7 +234,7 @@ def check_snapshot_writable(snapshot: Snapshot, *, removes: bool = False) -> Non
         raise refused(["deletionVectors"], snapshot.root, "written")
     if removes and snapshot.properties.get("delta.appendOnly", "").lower() == "true":
         text = f"The Delta table {snapshot.root} is append-only (delta.appendOnly)."
-        raise UserError("DELTA_CANNOT_MODIFY_APPEND_ONLY", text, sqlstate="42809")
+        raise UserError("DELTA_CANNOT_MODIFY_APPEND_ONLY", text)
 
 
 def _writer_keys(column: Column) -> list[str]:
@@ -382,9 +380,7 @@ def _partition_columns(schema: t.StructType, names: Sequence[str]) -> tuple[str,
     if len(set(out)) != len(out):
         raise UserError("COLUMN_ALREADY_EXISTS", "A partition column is named twice.")
     if out and len(out) == len(schema.fields):
-        raise UserError(
-            "ALL_PARTITION_COLUMNS_NOT_ALLOWED", "Cannot use all columns for partition columns.", sqlstate="KD005"
-        )
+        raise UserError("ALL_PARTITION_COLUMNS_NOT_ALLOWED", "Cannot use all columns for partition columns.")
     return tuple(out)
 
 
@@ -394,9 +390,7 @@ def _check_schema(schema: t.StructType, partition_by: Sequence[str]) -> None:
     _check_fields(schema.fields)
     for f in schema.fields:
         if f.name in partition_by and (t.is_nested(f.type) or f.type == t.BINARY):
-            raise UserError(
-                "INVALID_PARTITION_COLUMN_DATA_TYPE", f"Cannot use {f.type.sql} for partition column.", sqlstate="0A000"
-            )
+            raise UserError("INVALID_PARTITION_COLUMN_DATA_TYPE", f"Cannot use {f.type.sql} for partition column.")
 
 
 def _check_fields(fields: Sequence[t.StructField]) -> None:
@@ -404,7 +398,7 @@ def _check_fields(fields: Sequence[t.StructField]) -> None:
     for f in fields:
         if not f.name or not _FORBIDDEN_IN_NAMES.isdisjoint(f.name):
             text = f"The column name {f.name!r} holds one of the characters ' ,;{{}}()\\n\\t=', which Delta does not allow."
-            raise UserError("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES", text, sqlstate="42K05")
+            raise UserError("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES", text)
         if f.name.casefold() in seen:
             raise UserError("COLUMN_ALREADY_EXISTS", f"The column {t.quote_if_needed(f.name)} already exists.")
         seen.add(f.name.casefold())

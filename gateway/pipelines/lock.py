@@ -117,9 +117,7 @@ def end_jvm(left: Holder) -> None:
     end = time.monotonic() + _END_SECONDS
     while process_start(left.jvm) == left.jvm_start:
         if time.monotonic() > end:
-            raise UserError(
-                "PIPELINE_RUNNING", f"Spark of an earlier run (process {left.jvm}) does not end.", sqlstate="55006"
-            )
+            raise UserError("PIPELINE_RUNNING", f"Spark of an earlier run (process {left.jvm}) does not end.")
         with contextlib.suppress(ProcessLookupError):
             os.kill(left.jvm, signal.SIGKILL)
         time.sleep(0.1)
@@ -178,5 +176,4 @@ def _running(path: Path, holder: Holder | None) -> UserError:
     return UserError(
         "PIPELINE_RUNNING",
         f"The pipeline is being run by {who}. Wait for it, or end it (lock {path}).",
-        sqlstate="55006",
     )

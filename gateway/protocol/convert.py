@@ -235,16 +235,14 @@ def parameters_from(parameters: Any) -> tuple[Parameter, ...]:
     sent = parameters or []
     named = [p for p in sent if p.name]
     if named and len(named) != len(sent):
-        raise ProtocolError(
-            "INVALID_PARAMETER_MARKER_VALUE", "Named and positional parameters cannot be mixed.", sqlstate="22023"
-        )
+        raise ProtocolError("INVALID_PARAMETER_MARKER_VALUE", "Named and positional parameters cannot be mixed.")
     ordered = sent if named else sorted(sent, key=lambda p: p.ordinal or 0)
     return tuple(_parameter(p.name or None, p.type, _text(p.value), p.arguments, 0) for p in ordered)
 
 
 def _parameter(name: str | None, type_: str | None, value: str | None, arguments: Any, depth: int) -> Parameter:
     if depth > _MAX_ARGUMENT_DEPTH:
-        raise ProtocolError("INVALID_PARAMETER_MARKER_VALUE", "A parameter is nested too deeply.", sqlstate="22023")
+        raise ProtocolError("INVALID_PARAMETER_MARKER_VALUE", "A parameter is nested too deeply.")
     type_ = type_ or "STRING"
     if type_.upper() == "VOID":
         value = None  # Python sends the text None for a NULL inside an array

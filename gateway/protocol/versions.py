@@ -29,12 +29,11 @@ def negotiate(client_protocol: int | None, client_protocol_i64: int | None) -> i
     if asked >= SPARK_V1:
         return min(asked, SPARK_V9)
     if asked < _LOWEST_HIVE:
-        raise ProtocolError("PROTOCOL_VERSION_UNKNOWN", f"Protocol version {asked} is not known.", sqlstate="08004")
+        raise ProtocolError("PROTOCOL_VERSION_UNKNOWN", f"Protocol version {asked} is not known.")
     if asked < HIVE_V6:
         raise ProtocolError(
             "PROTOCOL_VERSION_TOO_OLD",
             f"HIVE_CLI_SERVICE_PROTOCOL_V{asked + 1} has row-based results; V6 is the oldest supported.",
-            sqlstate="08004",
         )
     return min(asked, HIVE_V10)
 

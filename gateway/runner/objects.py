@@ -58,9 +58,7 @@ def place_of(tables: StatementTables, parts: Sequence[str], what: str, span: Spa
 def check_writable(catalog: Catalog, what: str, span: Span | None) -> None:
     """Raise UserError PERMISSION_DENIED for a catalog that is only read; `what` could be "no view can be created"."""
     if catalog.read_only:
-        raise UserError(
-            "PERMISSION_DENIED", f"The catalog `{catalog.name}` is read-only: {what}.", sqlstate="42501", span=span
-        )
+        raise UserError("PERMISSION_DENIED", f"The catalog `{catalog.name}` is read-only: {what}.", span=span)
 
 
 def may_make_view(place: Place, replace: bool, if_not_exists: bool, span: Span | None) -> bool:
@@ -140,7 +138,6 @@ def view_columns(view: str, given: Sequence[tuple[str, str | None]], own: Struct
             f"CREATE_VIEW_COLUMN_ARITY_MISMATCH.{'TOO_MANY' if many else 'NOT_ENOUGH'}_DATA_COLUMNS",
             f"Cannot create view {view}, the reason is {'too many' if many else 'not enough'} data columns: view "
             f"columns: {_listed([name for name, _ in given])}; data columns: {_listed([f.name for f in own.fields])}.",
-            sqlstate="21S01",
             span=span,
         )
     named = given or [(f.name, f.comment) for f in own.fields]
@@ -168,7 +165,6 @@ def temporary_object(place_or_name: str, kind: str, temporary: str, temporary_ki
         f"Cannot create the persistent object {place_or_name} of the type {kind} because it references to the temporary "
         f"object `{temporary}` of the type {temporary_kind}. Please make the temporary object `{temporary}` persistent, or "
         f"make the persistent object {place_or_name} temporary.",
-        sqlstate="42K0F",
     )
 
 
@@ -177,7 +173,6 @@ def wrong_kind(operation: str, required: str, name: str, found: str, alternative
     return UserError(
         "WRONG_COMMAND_FOR_OBJECT_TYPE",
         f"The operation {operation} requires a {required}. But {name} is a {found}. Use {alternative} instead.",
-        sqlstate="42809",
         span=span,
     )
 
@@ -226,6 +221,5 @@ def function_exists(place: Place, span: Span | None) -> UserError:
         "ROUTINE_ALREADY_EXISTS",
         f"Cannot create the routine {place.quoted} because a routine of that name already exists. Choose a different name, "
         "drop or replace the existing routine, or add the IF NOT EXISTS clause to tolerate a pre-existing routine.",
-        sqlstate="42723",
         span=span,
     )

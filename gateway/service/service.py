@@ -521,7 +521,7 @@ class GatewayService:
 
     def _check_accepting(self) -> None:
         if self._draining:
-            raise ServerError("SERVER_SHUTTING_DOWN", "The server is shutting down.", sqlstate="57P01", retryable=True)
+            raise ServerError("SERVER_SHUTTING_DOWN", "The server is shutting down.", retryable=True)
 
     def _check_length(self, text: str) -> None:
         limit = self._config.max_statement

@@ -140,9 +140,7 @@ def show_partitions(command: c.ShowPartitions, job: Statement, env: Environment,
     snapshot = table.snapshot
     if not snapshot.partition_columns:
         text = f"SHOW PARTITIONS is not allowed on a table that is not partitioned: {table.name}"
-        raise UserError(
-            "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE", text, sqlstate="42809", span=command.table.span
-        )
+        raise UserError("DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE", text, span=command.table.span)
     columns = [snapshot.by_name[name] for name in snapshot.partition_columns]
     values = pa.table({str(i): snapshot.files.partitions[x.name] for i, x in enumerate(columns)})
     distinct = values.group_by(values.column_names).aggregate([]).select(values.column_names)

@@ -327,9 +327,7 @@ def _changed(one: Merging, pairs: Plan, emit: Emit) -> Found:
             "Cannot perform Merge as multiple source rows matched and attempted to modify the same target row in the Delta "
             "table in possibly conflicting ways."
         )
-        raise UserError(
-            "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE", text, sqlstate="21506", span=change.span
-        )
+        raise UserError("DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE", text, span=change.span)
     if not one.clauses(c.NOT_MATCHED_BY_SOURCE):
         return distinct
     alone = Found.of(change.rows(one.lonely, emit))

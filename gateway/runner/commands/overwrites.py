@@ -127,7 +127,7 @@ def _conforming(batches: Iterator[pa.RecordBatch], condition: str, span: Span) -
     for batch in batches:
         if not pc.all(batch.column(batch.num_columns - 1)).as_py():
             text = f"Written data does not conform to partial table overwrite condition or constraint '{condition}'."
-            raise UserError("DELTA_REPLACE_WHERE_MISMATCH", text, sqlstate="44000", span=span)
+            raise UserError("DELTA_REPLACE_WHERE_MISMATCH", text, span=span)
         yield batch.select(range(batch.num_columns - 1))
 
 

@@ -72,7 +72,6 @@ def show_columns(command: c.ShowColumns, job: Statement, env: Environment, runne
                 raise UserError(
                     "SHOW_COLUMNS_WITH_CONFLICT_NAMESPACE",
                     f"SHOW COLUMNS with conflicting namespaces: `{'`.`'.join(given)}` != `{'`.`'.join(written)}`.",
-                    sqlstate="42K05",
                     span=command.schema.span,
                 )
         parts = (*max(command.schema.parts, parts[:-1], key=len), parts[-1])

@@ -38,7 +38,7 @@ def written_table(name: c.Name, env: Environment, word: str, what: str) -> Delta
     if isinstance(table, StoredView):
         if word not in _TOLD_OF_VIEWS:
             text = f"{word} destination only supports Delta sources."
-            raise UserError("DELTA_UNSUPPORTED_SOURCE", text, sqlstate="0AKDD", span=name.span)
+            raise UserError("DELTA_UNSUPPORTED_SOURCE", text, span=name.span)
         raise objects.expects_table(word, str(table.name), name.span)
     if isinstance(table, StoredTable):
         raise table.refused().at(name.span)

@@ -99,7 +99,7 @@ def making(
                 f"Cannot name the managed table as {place.quoted}, as its associated location already exists. Please pick a "
                 "different table name, or remove the existing location first."
             )
-            raise UserError("LOCATION_ALREADY_EXISTS", text, sqlstate="42710", span=target.span)
+            raise UserError("LOCATION_ALREADY_EXISTS", text, span=target.span)
         try:
             yield
         except BaseException:

@@ -126,7 +126,6 @@ def _star_call(
         raise UserError(
             "INVALID_USAGE_OF_STAR_WITH_TABLE_IDENTIFIER_IN_COUNT",
             "Invalid usage of '*' with a table name in count().",
-            sqlstate="42000",
             span=span,
         )
     if name == "struct":

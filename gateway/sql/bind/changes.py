@@ -97,7 +97,7 @@ class ChangeBinder:
         if self.ids.subqueries:
             if is_condition:
                 text = f"Subqueries are not supported in the {self.what}."
-                raise UserError("DELTA_UNSUPPORTED_SUBQUERY", text, sqlstate="0AKDC", span=span)
+                raise UserError("DELTA_UNSUPPORTED_SUBQUERY", text, span=span)
             raise unsupported(f"a subquery in a value of {self.what}", span)
         self.ids.subqueries = subqueries
         if expressions.random and self.what == "MERGE" and not is_condition:
@@ -112,9 +112,9 @@ class ChangeBinder:
     def _random(self, span: Span | None) -> UserError:
         if self.what == "MERGE":
             text = "Non-deterministic functions are not supported in a MERGE operation."
-            return UserError("DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED", text, sqlstate="0AKDC", span=span)
+            return UserError("DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED", text, span=span)
         text = "The operator expects a deterministic expression."
-        return UserError("INVALID_NON_DETERMINISTIC_EXPRESSIONS", text, sqlstate="42K0E", span=span)
+        return UserError("INVALID_NON_DETERMINISTIC_EXPRESSIONS", text, span=span)
 
     # ---- MERGE
 
@@ -145,7 +145,7 @@ class ChangeBinder:
             if not error.condition.startswith("UNRESOLVED_COLUMN"):
                 raise
             text = f"Cannot resolve a name in a clause of MERGE: {error.message}"
-            raise UserError("DELTA_MERGE_UNRESOLVED_EXPRESSION", text, sqlstate="42601", span=error.span) from None
+            raise UserError("DELTA_MERGE_UNRESOLVED_EXPRESSION", text, span=error.span) from None
 
     # ---- assignments
 
@@ -158,11 +158,11 @@ class ChangeBinder:
             name = self._column(one.column, scope)
             if name in found and action == "insert":
                 text = "Duplicate column names in INSERT clause"
-                raise UserError("DELTA_DUPLICATE_COLUMNS_ON_INSERT", text, sqlstate="42701", span=one.column.span)
+                raise UserError("DELTA_DUPLICATE_COLUMNS_ON_INSERT", text, span=one.column.span)
             if name in found:
                 shown = ", ".join(f"`{name}`" for _ in range(2))
                 text = f"There is a conflict from these SET columns: [{shown}]."
-                raise UserError("DELTA_CONFLICT_SET_COLUMN", text, sqlstate="42701", span=one.column.span)
+                raise UserError("DELTA_CONFLICT_SET_COLUMN", text, span=one.column.span)
             found[name] = one
         by_name = {f.name.lower(): f.name for f in table.fields}
         return {by_name[name]: one for name, one in found.items()}

@@ -123,7 +123,6 @@ def star_columns(binder: Expressions, node: exp.Column, scope: Scope) -> list[Ex
     raise UserError(
         "CANNOT_RESOLVE_STAR_EXPAND",
         f"Cannot resolve {'.'.join(f'`{p}`' for p in parts)}.* given input columns.",
-        sqlstate="42704",
         span=span_of(node),
     )
 

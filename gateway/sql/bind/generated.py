@@ -29,7 +29,6 @@ class Generators:
                     "UDTF_ALIAS_NUMBER_MISMATCH",
                     "The number of aliases supplied in the AS clause does not match the number of columns output by the "
                     f"generator. Expected {len(call.type.fields)} aliases, but got {alias}.",
-                    sqlstate="42802",
                     span=call.span,
                 )
             names = (alias,)

@@ -47,7 +47,6 @@ class GroupBy:
                 raise UserError(
                     "UNSUPPORTED_GROUPING_EXPRESSION",
                     "grouping()/grouping_id() can only be used with GroupingSets/Cube/Rollup.",
-                    sqlstate="42K0E",
                     span=span_of(self.node),
                 )
             return None

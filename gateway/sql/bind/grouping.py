@@ -124,7 +124,6 @@ class Grouping:
             raise UserError(
                 "UNSUPPORTED_GROUPING_EXPRESSION",
                 "grouping()/grouping_id() can only be used with GroupingSets/Cube/Rollup.",
-                sqlstate="42K0E",
                 span=call.span,
             )
         positions = {key(k): i for i, k in enumerate(self.keys)}

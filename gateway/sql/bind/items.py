@@ -198,7 +198,6 @@ class SelectItems:
                 raise UserError(
                     "EXCEPT_OVERLAPPING_COLUMNS",
                     f"Columns in an EXCEPT list must be distinct and non-overlapping, but got `{found.name}` twice.",
-                    sqlstate="42702",
                     span=span_of(column),
                 )
             removed.add(found.id)

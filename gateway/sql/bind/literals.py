@@ -67,7 +67,6 @@ def number(text: str, span: Span | None) -> Lit:
                 "INVALID_NUMERIC_LITERAL_RANGE",
                 f"Numeric literal {digits} is outside the valid range for {type_.simple} with minimum value of "
                 f"{-(1 << bits)} and maximum value of {(1 << bits) - 1}. Please adjust the value accordingly.",
-                sqlstate="22003",
                 span=span,
             )
         return Lit(type_, False, value)
@@ -79,7 +78,6 @@ def number(text: str, span: Span | None) -> Lit:
             raise UserError(
                 "INVALID_NUMERIC_LITERAL_RANGE",
                 f"Numeric literal {digits} is outside the valid range for {'double' if suffix == 'D' else 'float'}.",
-                sqlstate="22003",
                 span=span,
             )
         return Lit(DOUBLE if suffix == "D" else FLOAT, False, value_f)
@@ -90,7 +88,6 @@ def number(text: str, span: Span | None) -> Lit:
             raise UserError(
                 "INVALID_NUMERIC_LITERAL_RANGE",
                 f"Numeric literal {digits} is outside the valid range for double.",
-                sqlstate="22003",
                 span=span,
             )
         return Lit(DOUBLE, False, float(digits))

@@ -108,7 +108,6 @@ def escape(binder: Expressions, node: exp.Escape, scope: Scope) -> Expr:
         raise UserError(
             "INVALID_ESCAPE_CHAR",
             f"`EscapeChar` should be a string literal of length one, but got '{character}'.",
-            sqlstate="42604",
             span=span_of(node),
         )
     return _like(binder, name, inner.this, inner.expression, character, node, scope)

@@ -192,7 +192,6 @@ class Relations:
             raise UserError(
                 "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",
                 "The time travel expression must be a constant that is not NULL.",
-                sqlstate="42K0E",
                 span=span_of(version),
             )
         if version.this == "VERSION":
@@ -202,7 +201,6 @@ class Relations:
                 raise UserError(
                     "INVALID_TIME_TRAVEL_SPEC",
                     f"{literal.value!r} is not a version.",
-                    sqlstate="42K0E",
                     span=span_of(version),
                 ) from None
         moved = fold(Cast(TIMESTAMP, True, literal), self.context) if literal.type != TIMESTAMP else literal
@@ -210,7 +208,6 @@ class Relations:
             raise UserError(
                 "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",
                 "Cannot be converted to a timestamp.",
-                sqlstate="42K0E",
                 span=span_of(version),
             )
         return ("timestamp", moved.value)
@@ -238,12 +235,12 @@ class Relations:
         if view.name.lower() in self.view_stack:
             path = " -> ".join(f"`{name}`" for name in (*self.view_stack, view.name.lower()))
             message = f"Recursive view `{view.name}` detected (cycle: {path})."
-            raise UserError("RECURSIVE_VIEW", message, sqlstate="42K0H", span=span)
+            raise UserError("RECURSIVE_VIEW", message, span=span)
         if len(self.view_stack) >= _VIEW_DEPTH:
             message = (
                 f"The depth of view `{self.view_stack[0]}` exceeds the maximum view resolution depth ({_VIEW_DEPTH})."
             )
-            raise UserError("VIEW_EXCEED_MAX_NESTED_DEPTH", message, sqlstate="54K00", span=span)
+            raise UserError("VIEW_EXCEED_MAX_NESTED_DEPTH", message, span=span)
         binder, inside = self.inside(view)
         try:
             rel, _ = binder.query(inside.view_tree(view), None)
@@ -279,7 +276,6 @@ class Relations:
                 raise UserError(
                     "INVALID_INLINE_TABLE.NUM_COLUMNS_MISMATCH",
                     f"Inline table expected {width} columns but found {len(row)} columns in a row.",
-                    sqlstate="42000",
                     span=span_of(tree),
                 )
             for cell in row:
@@ -287,7 +283,6 @@ class Relations:
                     raise UserError(
                         "INVALID_INLINE_TABLE.CANNOT_EVALUATE_EXPRESSION_IN_INLINE_TABLE",
                         "Cannot evaluate the expression in an inline table definition.",
-                        sqlstate="42000",
                         span=span_of(tree),
                     )
         columns = []
@@ -297,7 +292,6 @@ class Relations:
                 raise UserError(
                     "INVALID_INLINE_TABLE.INCOMPATIBLE_TYPES_IN_INLINE_TABLE",
                     f"Found incompatible types in the column `col{index + 1}` for inline table.",
-                    sqlstate="42000",
                     span=span_of(node),
                 )
             nullable = any(row[index].nullable for row in rows)  # as written, whatever they turn out to be
@@ -333,7 +327,6 @@ class Relations:
                 "UDTF_ALIAS_NUMBER_MISMATCH",
                 "The number of aliases supplied in the AS clause does not match the number of columns output by the "
                 f"generator. Expected {len(fields)} aliases, but got {','.join(labels)}.",
-                sqlstate="42802",
                 span=call.span,
             )
         columns = tuple(
@@ -349,9 +342,7 @@ class Relations:
             if literal is None and is_numeric(expr.type):
                 raise unsupported("range() of anything but integer literals", span_of(arg))
             if literal is None or literal.value is None:
-                raise UserError(
-                    "UNEXPECTED_INPUT_TYPE", "range() takes integer constants.", sqlstate="42K09", span=span_of(arg)
-                )
+                raise UserError("UNEXPECTED_INPUT_TYPE", "range() takes integer constants.", span=span_of(arg))
             numbers.append(int(literal.value))
         if not 1 <= len(numbers) <= 4:
             raise UserError(

@@ -119,7 +119,6 @@ class Binder(Relations):
                 raise UserError(
                     "DUPLICATED_CTE_NAMES",
                     f"CTE definition can't have duplicate names: `{name}`.",
-                    sqlstate="42602",
                     span=span_of(cte.args["alias"]),
                 )
             seen.add(name.lower())

@@ -84,7 +84,6 @@ class SelectBinder:
             raise UserError(
                 "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",
                 f"It is not allowed to use window functions inside the {clause} clause.",
-                sqlstate="42601",
                 span=span_of(node),
             )
         if self.parent is not None and self.parent.having and _aggregates_outer(expr):
@@ -118,7 +117,6 @@ class SelectBinder:
                 raise UserError(
                     "QUALIFY_REQUIRES_WINDOW_FUNCTION",
                     "The QUALIFY clause requires a window function in the SELECT list or in the QUALIFY clause.",
-                    sqlstate="42903",
                     span=span_of(qualify),
                 )
         exprs = [i.expr for i in items]
@@ -415,7 +413,6 @@ def _check_scalars(grouping: Grouping, items: list[Expr], over: list[Expr]) -> N
             raise UserError(
                 "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.MUST_AGGREGATE_CORRELATED_SCALAR_SUBQUERY",
                 "Correlated scalar subqueries in the GROUP BY clause must also be in the aggregate expressions.",
-                sqlstate="0A000",
                 span=scalar.span,
             )
     for scalar in _scalars(over):
@@ -423,7 +420,6 @@ def _check_scalars(grouping: Grouping, items: list[Expr], over: list[Expr]) -> N
             "SCALAR_SUBQUERY_IS_IN_GROUP_BY_OR_AGGREGATE_FUNCTION",
             "The correlated scalar subquery is neither present in GROUP BY, nor in an aggregate function. Add it to GROUP BY "
             "using ordinal position or wrap it in `first()` (or `first_value`) if you don't care which value you get.",
-            sqlstate="0A000",
             span=scalar.span,
         )
 

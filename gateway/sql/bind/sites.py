@@ -60,7 +60,6 @@ def called(
         raise UserError(
             "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION",
             f'A non-deterministic expression should not appear in the arguments of the aggregate function "{name}".',
-            sqlstate="42845",
             span=span,
         )
     return bound
@@ -78,4 +77,4 @@ def varies(expr: Expr, catalogue: Catalogue) -> bool:
 def unsupported_syntax(name: str, syntax: str, span: Span | None) -> UserError:
     """A clause behind a function that does not take it."""
     message = f"The function `{name}` does not support {syntax}."
-    return UserError("INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX", message, sqlstate="42000", span=span)
+    return UserError("INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX", message, span=span)

@@ -43,7 +43,6 @@ def _found(made: Sequence[str], names: Sequence[str], view: str, remade: str, sp
                 f"The SQL query of view {view} has an incompatible schema change and column {made[at]} cannot be resolved. "
                 f"Expected {lower.count(name)} columns named {made[at]} but got [{', '.join(names[i] for i in same)}]. "
                 f"Please try to re-create the view by running: {remade}.",
-                sqlstate="51024",
                 span=span,
             )
         found.append(same[lower[:at].count(name)])
@@ -86,6 +85,5 @@ def no_upcast(name: str, source: DataType, target: DataType, span: Span | None =
         "CANNOT_UP_CAST_DATATYPE",
         f'Cannot up cast {name} from "{source.sql}" to "{target.sql}". The type path of the target object is: you can '
         "either add an explicit cast to the input data or choose a higher precision type of the field in the target object.",
-        sqlstate="42846",
         span=span,
     )

@@ -150,7 +150,6 @@ def _check_deviation(site: Site) -> None:
             "_LEGACY_ERROR_TEMP_1104",
             "The second argument should be a double literal.",
             span=site.span_of(1),
-            sqlstate="42K09",
         )
     deviation = float(given.value)
     if not 0.0001 <= deviation < 1.106:
@@ -160,7 +159,6 @@ def _check_deviation(site: Site) -> None:
             "FAILED_FUNCTION_CALL",
             f"Failed preparing of the function `{site.shown}` for call. Please, double check function's arguments.",
             span=site.span,
-            sqlstate="38000",
         )
 
 
@@ -385,7 +383,6 @@ def _bind_listagg(function: Function, site: Site) -> Expr:
             f"Invalid function `{site.shown}` with WITHIN GROUP. The function is invoked with DISTINCT and WITHIN GROUP but "
             "expressions in them do not match.",
             span=site.span,
-            sqlstate="42K0K",
         )
     if len(args) == 1:
         args = (*args, bound.null(BINARY if binary else STRING))

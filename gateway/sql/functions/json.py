@@ -39,7 +39,6 @@ def _no_options(site: Site, index: int) -> None:
             "INVALID_OPTIONS.NON_MAP_FUNCTION",
             "Invalid options: Must use the `map()` function for options.",
             span=site.span_of(index),
-            sqlstate="42K06",
         )
     raise UnsupportedError(
         "UNSUPPORTED_FEATURE", f"{site.shown} with options is not supported.", span=site.span_of(index)
@@ -67,7 +66,7 @@ def _schema(site: Site) -> DataType:
         try:
             return plain(parse_type(arg.value))
         except UserError as error:
-            raise UserError(error.condition, error.message, sqlstate=error.sqlstate, span=site.span_of(1)) from None
+            raise UserError(error.condition, error.message, span=site.span_of(1)) from None
 
 
 def _readable(t: DataType) -> str | None:

@@ -19,7 +19,6 @@ def _bind_like(function: Function, site: Site) -> Expr:
         raise UserError(
             "INVALID_ESCAPE_CHAR",
             f"`EscapeChar` should be a string literal of length one, but got '{escape}'.",
-            sqlstate="42604",
             span=site.span,
         )
     if pattern is not None and isinstance(pattern.value, str):

@@ -180,14 +180,12 @@ def _bind_percentile(function: Function, site: Site) -> Expr:
                 else "INVALID_WITHIN_GROUP_EXPRESSION.WITHIN_GROUP_MISSING",
                 f"The function `{site.shown}` requires WITHIN GROUP (ORDER BY …) with one expression.",
                 span=site.span,
-                sqlstate="42K0K",
             )
         if site.distinct:
             raise UserError(
                 "INVALID_WITHIN_GROUP_EXPRESSION.DISTINCT_UNSUPPORTED",
                 f"Invalid function `{site.shown}` with WITHIN GROUP. The function does not support DISTINCT.",
                 span=site.span,
-                sqlstate="42K0K",
             )
         shares, is_array = _shares(site, 0)
         values, descending = (site.order[0].expr,), site.order[0].descending
@@ -268,7 +266,6 @@ def _bind_mode(function: Function, site: Site) -> Expr:
             "INVALID_WITHIN_GROUP_EXPRESSION.DISTINCT_UNSUPPORTED",
             "Invalid WITHIN GROUP expression: mode does not support DISTINCT.",
             span=site.span,
-            sqlstate="42K0K",
         )
     if site.order:
         if site.args or len(site.order) != 1:
@@ -278,7 +275,6 @@ def _bind_mode(function: Function, site: Site) -> Expr:
                 f"Invalid function `mode` with WITHIN GROUP. The function requires {wanted} orderings in WITHIN GROUP but "
                 f"got {len(site.order)}.",
                 span=site.span,
-                sqlstate="42K0K",
             )
         value = site.order[0].expr
         ties = "high" if site.order[0].descending else "low"
@@ -288,7 +284,6 @@ def _bind_mode(function: Function, site: Site) -> Expr:
                 "INVALID_WITHIN_GROUP_EXPRESSION.WITHIN_GROUP_MISSING",
                 "Invalid function `mode` with WITHIN GROUP. WITHIN GROUP is required for the function.",
                 span=site.span,
-                sqlstate="42K0K",
             )
         if len(site.args) > 2:
             raise site.wrong_count("[0, 1, 2]")

@@ -96,7 +96,7 @@ class ChangeParser(CommandRules):
                 "delete specific partitions or rows."
             )
             condition = "DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED"
-            raise UserError(condition, text, sqlstate="0AKDC", span=self.span(self.index))
+            raise UserError(condition, text, span=self.span(self.index))
         self._end()
         return Truncate(table)
 
@@ -138,7 +138,7 @@ class ChangeParser(CommandRules):
             )
         if not clauses:
             text = "There must be at least one WHEN clause in a MERGE statement."
-            raise UserError("MERGE_WITHOUT_WHEN", text, sqlstate="42601", span=self.span(0))
+            raise UserError("MERGE_WITHOUT_WHEN", text, span=self.span(0))
         self._end()
         for kind, (error, shown) in _OMITTED.items():
             of_kind = [clause for clause in clauses if clause.kind == kind]
@@ -147,7 +147,7 @@ class ChangeParser(CommandRules):
                     f"When there are more than one {shown} clauses in a MERGE statement, only the last {shown} clause can "
                     "omit the condition."
                 )
-                raise UserError(error, text, sqlstate="42613", span=self.span(0))
+                raise UserError(error, text, span=self.span(0))
         return Merge(table, alias, source, condition, tuple(clauses))
 
     def _merge_source(self) -> exp.Expr:
@@ -165,7 +165,7 @@ class ChangeParser(CommandRules):
 
     def _no_columns(self, start: int) -> UserError:
         text = "Column aliases are not allowed in the tables of a change."
-        return UserError("COLUMN_ALIASES_NOT_ALLOWED", text, sqlstate="42601", span=self.span(start))
+        return UserError("COLUMN_ALIASES_NOT_ALLOWED", text, span=self.span(start))
 
     def _merge_clause(self) -> MergeClause:
         start = self.index
@@ -209,7 +209,7 @@ class ChangeParser(CommandRules):
         self.expect(")")
         if len(values) != len(names):
             text = "The number of inserted values cannot match the fields."
-            raise UserError("MERGE_INSERT_VALUE_COUNT_MISMATCH", text, sqlstate="21S01", span=self.span(at))
+            raise UserError("MERGE_INSERT_VALUE_COUNT_MISMATCH", text, span=self.span(at))
         pairs = zip(names, values, strict=True)
         assignments = tuple(Assignment(name, value) for name, value in pairs)
         return MergeClause(NOT_MATCHED, "insert", condition, assignments, self.span(start))

@@ -102,5 +102,5 @@ class CommandRules(QueryParser):
     def _once(self, seen: set[str], clause: str) -> None:
         if clause in seen:
             message = f"Found duplicate clauses: {clause}. Please, remove one of them."
-            raise UserError("DUPLICATE_CLAUSES", message, sqlstate="42614", span=self.span(self.index))
+            raise UserError("DUPLICATE_CLAUSES", message, span=self.span(self.index))
         seen.add(clause)

@@ -163,7 +163,7 @@ class CommandParser(DefinitionParser, ChangeParser):
                 "Expected format is 'SET', 'SET key', or 'SET key=value'. If you want to include special characters in "
                 "key, or include semicolon in value, please use backquotes, e.g., SET `key`=`value`."
             )
-            raise UserError("INVALID_SET_SYNTAX", message, sqlstate="42000", span=self.span(0))
+            raise UserError("INVALID_SET_SYNTAX", message, span=self.span(0))
         return SetConf(key, value if equals else None)
 
     def _time_zone(self) -> Command:
@@ -193,7 +193,7 @@ class CommandParser(DefinitionParser, ChangeParser):
             key = key[1:-1]
         elif not all(c.isalnum() or c in "_.-:" for c in key):
             message = "Expected format is 'RESET' or 'RESET key'."
-            raise UserError("INVALID_RESET_COMMAND_FORMAT", message, sqlstate="42000", span=self.span(0))
+            raise UserError("INVALID_RESET_COMMAND_FORMAT", message, span=self.span(0))
         return Reset(key)
 
     # ------------------------------------------------------------------ metadata

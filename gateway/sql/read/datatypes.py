@@ -94,7 +94,7 @@ def data_type(cursor: Cursor, depth: int = 0) -> DataType:
         return _struct(cursor, depth)
     if word in ("ARRAY", "MAP", "STRUCT"):
         text = cursor.tokens[start].text
-        raise UserError("INCOMPLETE_TYPE_DEFINITION." + word, f"Incomplete complex type: {text}.", sqlstate="42K01",
+        raise UserError("INCOMPLETE_TYPE_DEFINITION." + word, f"Incomplete complex type: {text}.",
                         span=cursor.span(start))  # fmt: skip
     _skip_arguments(cursor)
     source = "".join(t.text for t in cursor.tokens[start : cursor.index])
@@ -149,7 +149,7 @@ def _decimal(cursor: Cursor, start: int) -> DataType:
 def _text(cursor: Cursor, word: str, start: int) -> DataType:
     if not cursor.match("("):
         message = f'DataType "{word}" requires a length parameter, for example "{word}"(10). Please specify the length.'
-        raise UserError("DATATYPE_MISSING_SIZE", message, sqlstate="42K01", span=cursor.span(start))
+        raise UserError("DATATYPE_MISSING_SIZE", message, span=cursor.span(start))
     length = cursor.integer()
     cursor.expect(")")
     if length < 1:

@@ -290,7 +290,7 @@ class DefinitionParser(CommandRules):
                 self.fail()
             if key in found:
                 message = f"Found duplicate keys `{key}`."
-                raise UserError("DUPLICATE_KEY", message, sqlstate="23505", span=self.span(at))
+                raise UserError("DUPLICATE_KEY", message, span=self.span(at))
             found[key] = value
         self.expect(")")
         return tuple(found.items())

@@ -130,7 +130,7 @@ def _value(key: str | int, parameters: Sequence[Parameter], span: Span) -> str:
 
 def _not_constant(why: str, shown: str, text: str, span: Span) -> UserError:
     message = f"The expression {shown} used for the routine or clause `IDENTIFIER` must be a constant STRING which is NOT NULL."
-    return UserError(f"NOT_A_CONSTANT_STRING.{why}", f"{message} {text}", sqlstate="42601", span=span)
+    return UserError(f"NOT_A_CONSTANT_STRING.{why}", f"{message} {text}", span=span)
 
 
 def _name(value: str, span: Span) -> str:

@@ -91,7 +91,7 @@ def view_of(statement: Statement) -> MadeView | None:
         clause = "SCHEMA" if words[at] == "WITH" else words[at]
         if clause in seen:
             text = f"Found duplicate clauses: {clause}. Please, remove one of them."
-            raise UserError("DUPLICATE_CLAUSES", text, sqlstate="42614", span=span_of_token(tokens[at]))
+            raise UserError("DUPLICATE_CLAUSES", text, span=span_of_token(tokens[at]))
         seen.add(clause)
         if words[at] == "COMMENT" and words[at + 1] == STRING:
             comment, at = str(tokens[at + 1].text), at + 2

@@ -140,7 +140,7 @@ class PrimaryParser(ExpressionParser):
                 f'Literals of the type "{kind}" are not supported. Supported types are "DATE", "TIMESTAMP_NTZ", '
                 '"TIMESTAMP_LTZ", "TIMESTAMP", "INTERVAL", "X", "TIME".'
             )
-            raise UnsupportedError("UNSUPPORTED_TYPED_LITERAL", message, sqlstate="0A000", span=self.span(start))
+            raise UnsupportedError("UNSUPPORTED_TYPED_LITERAL", message, span=self.span(start))
         self.advance(2)
         text = self.tokens[self.index - 1].text
         return self.place(TypedLiteral(this=text, kind=kind), start)
