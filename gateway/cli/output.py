@@ -22,46 +22,14 @@ from typing import Any, TextIO
 import pyarrow as pa
 
 from gateway.config import Config
-from gateway.errors import ConfigError, free_space
+from gateway.errors import ConfigError, UnsupportedError, free_space
 from gateway.observability import printable
+from gateway.results.arrow_types import sql_type_of
 from gateway.results.display import wire_text
-from gateway.sqltypes import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    SMALLINT,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    TINYINT,
-    VOID,
-    DataType,
-    StructField,
-    array,
-    decimal,
-    map_of,
-    struct,
-)
+from gateway.sqltypes import DataType
 
 Target = TextIO | io.TextIOBase
 FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".txt": "table"}
-_SCALARS = {
-    pa.null(): VOID,
-    pa.bool_(): BOOLEAN,
-    pa.int8(): TINYINT,
-    pa.int16(): SMALLINT,
-    pa.int32(): INT,
-    pa.int64(): BIGINT,
-    pa.float32(): FLOAT,
-    pa.float64(): DOUBLE,
-    pa.string(): STRING,
-    pa.binary(): BINARY,
-    pa.date32(): DATE,
-}
 
 
 class Shown(io.TextIOBase):
@@ -207,20 +175,11 @@ def _one_line(text: str) -> str:
 
 
 def sql_type(type_: pa.DataType) -> DataType:
-    """The SQL type of a delivered Arrow type."""
-    if pa.types.is_decimal(type_):
-        return decimal(type_.precision, type_.scale)
-    if pa.types.is_timestamp(type_):
-        return TIMESTAMP if type_.tz else TIMESTAMP_NTZ
-    if pa.types.is_list(type_):
-        return array(sql_type(type_.value_type))
-    if pa.types.is_map(type_):
-        return map_of(sql_type(type_.key_type), sql_type(type_.item_type))
-    if pa.types.is_struct(type_):
-        return struct(*(StructField(f.name, sql_type(f.type)) for f in type_))
-    if type_ not in _SCALARS:
-        raise ConfigError("format", f"a column of type {type_} has no text form here; use parquet")
-    return _SCALARS[type_]
+    """The SQL type of a delivered Arrow type. Raises ConfigError."""
+    try:
+        return sql_type_of(type_)
+    except UnsupportedError:
+        raise ConfigError("format", f"a column of type {type_} has no text form here; use parquet") from None
 
 
 def texts(column: pa.Array) -> list[str | None]:
