@@ -5,6 +5,7 @@ One tokenisation per statement. Several statements in a text are split on `;` ou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -132,25 +133,27 @@ def read_statement(text: str, limits: Limits = DEFAULT_LIMITS) -> Statement:
     return _statement(text, tokens, words, limits, error)
 
 
-def split_statements(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Statement]:
-    """All statements of `text`, split on `;`; a script (``BEGIN … END``) keeps its own semicolons."""
-    tokens, words, error = _scan(text, limits)
-    if error is not None:
+def statement_spans(text: str) -> Iterator[Span]:
+    """Where the statements of `text` are, split on `;`; a script (``BEGIN … END``) keeps its own semicolons.
+
+    What stops the scan is raised after the statements before it.
+    """
+    tokens, words, error = scan(text)
+    if error is not None and words[0] == END:
         raise error
-    found: list[Statement] = []
     start = 0
     while start < len(words) - 1:
         if words[start] == ";":
             start += 1
             continue
-        stop = statement_end(words, start)
-        end = Token(TokenType.SENTINEL, "", start=tokens[stop].start, end=tokens[stop].start - 1)
-        found.append(_statement(text, [*tokens[start:stop], end], [*words[start:stop], END], limits, None))
+        stop = _statement_end(words, start)
+        yield Span(tokens[start].start, tokens[stop - 1].end + 1)
         start = stop
-    return found
+    if error is not None:
+        raise error
 
 
-def statement_end(words: list[str], start: int) -> int:
+def _statement_end(words: list[str], start: int) -> int:
     """Index of the `;` or end behind the statement, or script, that begins at `start`."""
     at = start
     if words[start] == "BEGIN" and words[start + 1] != "TRANSACTION":

@@ -11,8 +11,13 @@ import pytest
 
 from gateway.errors import GatewayError, ResourceError, UserError
 from gateway.sql.read.cursor import Limits
-from gateway.sql.read.statement import Kind, read_statement, split_statements, verb_of
+from gateway.sql.read.statement import Kind, read_statement, statement_spans, verb_of
 from gateway.sql.read.tokens import scan
+
+
+def pieces(text: str) -> list[str]:
+    """The statements of a text, as they stand in it."""
+    return [text[span.start : span.stop] for span in statement_spans(text)]
 
 
 @pytest.mark.parametrize(
@@ -114,17 +119,16 @@ def test_limits_give_figures() -> None:
 def test_a_text_in_dollar_quotes_is_one_token() -> None:
     body = "$py$ x = 'it''s' # don't; $$ $py$"
     text = f"CREATE FUNCTION f() AS {body}; SELECT 2"
-    found = split_statements(text)
-    assert [text[s.span.start : s.span.stop] for s in found] == [f"CREATE FUNCTION f() AS {body}", "SELECT 2"]
+    assert pieces(text) == [f"CREATE FUNCTION f() AS {body}", "SELECT 2"]
     for unclosed in ("SELECT $$ a", "SELECT $a$ b$", "SELECT $1$ 2 $1$", "SELECT a $"):
         assert "$" in scan(unclosed)[1], unclosed
 
 
 def test_split_keeps_scripts_whole_and_offsets_true() -> None:
     text = "SELECT ';'; -- a;b\nSELECT 2;; BEGIN SELECT 3; END;"
-    found = split_statements(text)
-    assert [s.kind for s in found] == [Kind.QUERY, Kind.QUERY, Kind.SCRIPT]
-    assert [text[s.span.start : s.span.stop] for s in found][:2] == ["SELECT ';'", "SELECT 2"]
+    found = pieces(text)
+    assert found == ["SELECT ';'", "SELECT 2", "BEGIN SELECT 3; END"]
+    assert [read_statement(piece).kind for piece in found] == [Kind.QUERY, Kind.QUERY, Kind.SCRIPT]
 
 
 def test_markers_in_order() -> None:
@@ -189,6 +193,5 @@ def test_a_script_ends_with_its_own_end() -> None:
         "WHILE c DO SELECT 1; END WHILE; BEGIN SELECT 2; END; END"
     )
     text = f"{script}; SELECT 5; BEGIN SELECT 6; END"
-    found = split_statements(text)
-    assert [text[s.span.start : s.span.stop] for s in found] == [script, "SELECT 5", "BEGIN SELECT 6; END"]
-    assert [s.kind for s in found] == [Kind.SCRIPT, Kind.QUERY, Kind.SCRIPT]
+    assert pieces(text) == [script, "SELECT 5", "BEGIN SELECT 6; END"]
+    assert [read_statement(piece).kind for piece in pieces(text)] == [Kind.SCRIPT, Kind.QUERY, Kind.SCRIPT]
