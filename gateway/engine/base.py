@@ -7,13 +7,13 @@ schema message, no compression), either inside `Rows` or as a byte range of the 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, ServerError
 from gateway.jobs import Definition, Job, MetadataCall, Parameter, SessionState, Statement, TempView, UdfSpec
 from gateway.sqltypes import StructType
 
@@ -69,6 +69,33 @@ class SessionChange:
     value: str = ""
     view: TempView | None = None
     definition: Definition | None = None
+
+
+def changed(state: SessionState, changes: Iterable[SessionChange]) -> SessionState:
+    """A session after a statement's effects on it, in order. Raises ServerError for an unknown kind."""
+    catalog, schema = state.catalog, state.schema
+    settings, views, definitions = dict(state.settings), dict(state.views), dict(state.definitions)
+    for change in changes:
+        match change.kind:
+            case "use":
+                catalog, schema = change.name, change.value
+            case "set":
+                settings[change.name] = change.value
+            case "reset" if change.name:
+                settings.pop(change.name, None)
+            case "reset":
+                settings.clear()
+            case "put_view" if change.view is not None:
+                views[change.view.name.lower()] = change.view
+            case "drop_view":
+                views.pop(change.name.lower(), None)
+            case "put_definition" if change.definition is not None:
+                definitions[change.definition.key] = change.definition
+            case "drop_definition":
+                definitions.pop(change.name, None)
+            case _:
+                raise ServerError("INTERNAL_ERROR", f"Not a change of a session: {change.kind!r}.")
+    return replace(state, catalog=catalog, schema=schema, settings=settings, views=views, definitions=definitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,4 +280,5 @@ __all__ = [
     "Waiting",
     "Writing",
     "Yielded",
+    "changed",
 ]

@@ -7,13 +7,12 @@ checked once that table exists, and is reported as such.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from gateway.config.session import ENGINE, honoured_by_spark, keeps_nanoseconds
-from gateway.engine.base import Event, HandedOverError, Planned, SessionChange, SessionState, Statement, TempView
+from gateway.engine.base import Event, HandedOverError, Planned, SessionChange, SessionState, Statement, changed
 from gateway.errors import GatewayError, Span, UnsupportedError, line_and_column, unsupported
 from gateway.planner import Plan, asked_for, handed_over, honoured_there, uses_definitions
 from gateway.runner import commands
@@ -28,8 +27,7 @@ from gateway.sql.read.cursor import DEFAULT_LIMITS
 from gateway.sql.read.identifiers import identified
 from gateway.sql.read.made_view import function_of, view_of
 from gateway.sql.read.statement import Statement as Read
-from gateway.sql.read.statement import read_statement, statement_end
-from gateway.sql.read.tokens import END, scan
+from gateway.sql.read.statement import read_statement, statement_spans
 from gateway.sql.spark.allowed import check_allowed
 
 Routed = tuple[str, str, tuple[SessionChange, ...]]
@@ -88,7 +86,7 @@ def check(text: str, runner: Runner) -> list[Checked]:
     limits = replace(DEFAULT_LIMITS, text=max(DEFAULT_LIMITS.text, len(text)))
     made: set[str] = set()
     reports = []
-    for span in _split(text):
+    for span in statement_spans(text):
         source = text[span.start : span.stop]
         try:
             with identified(Statement("check", _blank(text, span.start) + source, session)) as named:
@@ -97,7 +95,7 @@ def check(text: str, runner: Runner) -> list[Checked]:
         except GatewayError as error:
             reports.append(_failure(error, text, span, source, made))
             continue
-        session = _applied(session, changes)
+        session = changed(session, changes)
         made |= _made(statement)
         line, column = line_and_column(text, span.start)
         reports.append(Checked(Verdict.RUNS, line, column + 1, source, engine, reason))
@@ -155,23 +153,6 @@ def _effects(statement: Read, session: SessionState) -> tuple[SessionChange, ...
     return declared(statement, session)
 
 
-def _split(text: str) -> Iterator[Span]:
-    """Where the statements are; a script (``BEGIN … END``) keeps its own semicolons."""
-    tokens, words, error = scan(text)
-    if error is not None and words[0] == END:
-        raise error
-    start = 0
-    while start < len(words) - 1:
-        if words[start] == ";":
-            start += 1
-            continue
-        stop = statement_end(words, start)
-        yield Span(tokens[start].start, tokens[stop - 1].end + 1)
-        start = stop
-    if error is not None:
-        raise error
-
-
 def _blank(text: str, stop: int) -> str:
     """As many characters as before `stop`, lines kept, so that positions in a statement are positions in the text."""
     return "".join("\n" if character == "\n" else " " for character in text[:stop])
@@ -213,33 +194,6 @@ def _failure(error: GatewayError, text: str, span: Span, source: str, made: set[
         verdict = Verdict.LATER
     line, column = line_and_column(text, error.span.start if error.span else span.start)
     return Checked(verdict, line, column + 1, source, "", error.message, error.condition, error.sqlstate)
-
-
-def _applied(session: SessionState, changes: tuple[SessionChange, ...]) -> SessionState:
-    catalog, schema = session.catalog, session.schema
-    settings, views, definitions = dict(session.settings), dict(session.views), dict(session.definitions)
-    for change in changes:
-        match change.kind:
-            case "use":
-                catalog, schema = change.name, change.value
-            case "set":
-                settings[change.name] = change.value
-            case "reset" if change.name:
-                settings.pop(change.name, None)
-            case "reset":
-                settings.clear()
-            case "put_view":
-                view: TempView | None = change.view
-                assert view is not None
-                views[view.name.lower()] = view
-            case "drop_view":
-                views.pop(change.name.lower(), None)
-            case "put_definition":
-                assert change.definition is not None
-                definitions[change.name] = change.definition
-            case "drop_definition":
-                definitions.pop(change.name, None)
-    return replace(session, catalog=catalog, schema=schema, settings=settings, views=views, definitions=definitions)
 
 
 class _AboutToWriteError(Exception):

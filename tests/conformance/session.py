@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from gateway.config.session import TIMEZONE
-from gateway.engine.base import Finished, Planned, SessionChange, SessionState, Statement
+from gateway.engine.base import Finished, Planned, SessionChange, SessionState, Statement, changed
 from gateway.jobs import Parameter
 from gateway.runner import make_runner
 from gateway.runner.handler import Runner
@@ -83,8 +83,7 @@ class Session:
         """The result of one statement; raises the gateway's errors."""
         emit = _Collector()
         self.runner.run(Statement("conformance", sql, self.state, tuple(parameters)), emit)
-        for change in emit.changes:
-            self._apply(change)
+        self.state = changed(self.state, emit.changes)
         assert emit.schema is not None
         return Result(emit.schema, emit.batches)
 
@@ -92,21 +91,3 @@ class Session:
         """Parquet files as temporary views."""
         for name, path in views.items():
             self.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS SELECT * FROM parquet.`{path}`")
-
-    def _apply(self, change: SessionChange) -> None:
-        settings, views = dict(self.state.settings), dict(self.state.views)
-        match change.kind:
-            case "use":
-                self.state = replace(self.state, catalog=change.name, schema=change.value)
-            case "set":
-                settings[change.name] = change.value
-            case "reset" if change.name:
-                settings.pop(change.name, None)
-            case "reset":
-                settings.clear()
-            case "put_view":
-                assert change.view is not None
-                views[change.view.name.lower()] = change.view
-            case "drop_view":
-                views.pop(change.name.lower(), None)
-        self.state = replace(self.state, settings=settings, views=views)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from gateway.engine.base import Finished, MetadataCall, Planned, SessionChange, SessionState, Statement
+from gateway.engine.base import Finished, MetadataCall, Planned, SessionState, Statement, changed
 from gateway.errors import GatewayError
 from gateway.jobs import Parameter
 from gateway.runner import Runner
@@ -54,8 +54,7 @@ class Session:
     def run(self, text: str, *parameters: Parameter) -> Result:
         """One statement. Raises GatewayError."""
         result = self._run(Statement("s", text, self.state, parameters))
-        for change in result.finished.changes:
-            self._apply(change)
+        self.state = changed(self.state, result.finished.changes)
         return result
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
@@ -78,26 +77,6 @@ class Session:
         ]
         assert finished.rows == len(rows)
         return Result(planned[0], finished, rows)
-
-    def _apply(self, change: SessionChange) -> None:
-        settings, views = dict(self.state.settings), dict(self.state.views)
-        match change.kind:
-            case "use":
-                self.state = replace(self.state, catalog=change.name, schema=change.value)
-            case "set":
-                settings[change.name] = change.value
-            case "reset" if change.name:
-                settings.pop(change.name, None)
-            case "reset":
-                settings = {}
-            case "put_view":
-                assert change.view is not None
-                views[change.name] = change.view
-            case "drop_view":
-                del views[change.name]
-            case _:
-                raise AssertionError(change.kind)
-        self.state = replace(self.state, settings=settings, views=views)
 
 
 def refused(session: Session, text: str) -> GatewayError:
