@@ -227,7 +227,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("rpc_seconds", "histogram", "Time per remote call", ("rpc",)),
     Metric("rpc_errors_total", "counter", "Remote calls that failed, by condition class", ("rpc", "error_class")),
     Metric("queue_depth", "gauge", "Statements that wait for a slot"),
-    Metric("queue_wait_seconds", "histogram", "Time that statements waited for a slot"),
+    Metric("queue_wait_seconds", "histogram", "The phase queue of operation_seconds, of statements that got a slot"),
     Metric("queue_rejected_total", "counter", "Statements refused because the queue was full"),
     Metric("result_rows_total", "counter", "Rows sent"),
     Metric("result_bytes_total", "counter", "Result bytes sent", ("format",)),

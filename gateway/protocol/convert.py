@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gateway.config.session import TIMESTAMP_AS_STRING
 from gateway.engine.base import Parameter
 from gateway.errors import GatewayError, ProtocolError
 from gateway.protocol import versions
@@ -33,7 +34,9 @@ HANDLE_CONDITIONS = frozenset({"INVALID_SESSION_HANDLE", "INVALID_OPERATION_HAND
 # DDL, SET, USE: what clients see of a statement without result (databricks-jdbc recordings).
 NO_RESULT: StructType = struct(StructField("Result", STRING))
 
-_TIMESTAMP_AS_STRING = "spark.thriftserver.arrowbasedrowset.timestampasstring"
+# Names that hive-jdbc puts before what it means by a configuration entry.
+_SETTING_PREFIXES = ("set:hiveconf:", "set:hivevar:", "set:")
+_DEFAULT_CATALOG_ALIAS = "spark"
 _HANDLE_BYTES = 16
 _MAX_ARGUMENT_DEPTH = 32
 
@@ -179,9 +182,9 @@ def settings_from(configuration: Mapping[str, str] | None) -> tuple[dict[str, st
         if key == "use:database":
             schema = value
         elif key == "use:catalog":
-            catalog = value
+            catalog = catalog_from(value)
         else:
-            for prefix in ("set:hiveconf:", "set:hivevar:", "set:"):
+            for prefix in _SETTING_PREFIXES:
                 if key.startswith(prefix):
                     key = key[len(prefix) :]
                     break
@@ -191,7 +194,7 @@ def settings_from(configuration: Mapping[str, str] | None) -> tuple[dict[str, st
 
 def catalog_from(name: str | None) -> str | None:
     """A catalog name as sent: JDBC and C# say `SPARK` when they mean the default one."""
-    return None if name is None or name.casefold() == "spark" else name
+    return None if name is None or name.casefold() == _DEFAULT_CATALOG_ALIAS else name
 
 
 def result_options(request: Any, protocol: int, settings: Mapping[str, str], *, links: bool = True) -> ResultOptions:
@@ -209,7 +212,7 @@ def result_options(request: Any, protocol: int, settings: Mapping[str, str], *, 
         lz4=bool(request.canDecompressLZ4Result),
         links=links and versions.has_links(protocol) and bool(request.canDownloadResult),
         types=request.useArrowNativeTypes if versions.has_arrow_schema(protocol) else None,
-        as_string=merged.get(_TIMESTAMP_AS_STRING, "false").strip().lower() == "true",
+        as_string=merged.get(TIMESTAMP_AS_STRING.lower(), "false").strip().lower() == "true",
     )
 
 

@@ -84,9 +84,15 @@ class StatementApi:
     def _open(
         self, caller: Caller, catalog: str | None, schema: str | None, settings: Any = None, *, for_one: bool = False
     ) -> Handle:
-        named = convert.catalog_from(catalog)
+        confs, used_catalog, used_schema = convert.settings_from(settings)
         request = OpenSessionRequest(
-            caller.principal, versions.SPARK_V9, settings or {}, named, schema, caller.client, for_one=for_one
+            caller.principal,
+            versions.SPARK_V9,
+            confs,
+            convert.catalog_from(catalog) or used_catalog,
+            schema or used_schema,
+            caller.client,
+            for_one=for_one,
         )
         return self.service.open_session(request).handle
 

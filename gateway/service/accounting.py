@@ -28,6 +28,8 @@ def report(operation: Operation, slow_seconds: float) -> None:
     admitted = times.admitted if times.admitted is not None else ended
     bound = times.planned if times.planned is not None else ended
     observability.histogram("operation_seconds", admitted - times.accepted, phase="queue")
+    if times.admitted is not None:
+        observability.histogram("queue_wait_seconds", admitted - times.accepted)
     observability.histogram("operation_seconds", bound - admitted, phase="plan")
     observability.histogram("operation_seconds", ended - bound, phase="execute")
     facts = finished.facts if finished is not None else {}

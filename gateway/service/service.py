@@ -44,7 +44,7 @@ from gateway.service.api import (
 )
 from gateway.service.holdings import OPERATION, Holdings, weight
 from gateway.service.operation import Operation, PageLimits, Purpose, Run
-from gateway.service.session import HandleTable, Normalise, Session, normalise_all, split_configuration
+from gateway.service.session import HandleTable, Normalise, Session, normalise_all
 
 _METADATA_TYPES = {
     "catalogs": "GET_CATALOGS",
@@ -60,7 +60,6 @@ _METADATA_TYPES = {
 }
 _HOUSEKEEPING_SECONDS = 5.0
 _READ_LATELY_SECONDS = 5.0  # a client that fetched within this time is still reading: a drain waits for it
-_DEFAULT_CATALOG_ALIAS = "spark"  # JDBC and C# name the catalog SPARK when they mean the default one
 
 
 class Pool(Protocol):
@@ -180,13 +179,12 @@ class GatewayService:
     def open_session(self, request: OpenSessionRequest) -> SessionInfo:
         """See `api.Service`. Unknown settings are left out and logged; a schema need not exist."""
         self._check_accepting()
-        asked, catalog, schema, left_out = split_configuration(request.settings)
-        settings, unknown = normalise_all(asked, self._normalise)
+        settings, unknown = normalise_all(request.settings, self._normalise)
         session = Session(
             request.principal,
             request.protocol,
-            self._catalog(request.catalog or catalog),
-            request.schema or schema or self._config.default_schema,
+            self._catalog(request.catalog),
+            request.schema or self._config.default_schema,
             settings,
             request.client,
             for_one=request.for_one,
@@ -212,7 +210,7 @@ class GatewayService:
             session_id=session.id,
             user=request.principal.name,
             client=request.client or None,
-            left_out=sorted([*unknown, *left_out]) or None,
+            left_out=sorted(unknown) or None,
         )
         return self._info(session)
 
@@ -238,7 +236,7 @@ class GatewayService:
 
     def _catalog(self, asked: str | None) -> str:
         """The catalog in its own spelling. Raises UserError for one that does not exist."""
-        if not asked or asked.lower() == _DEFAULT_CATALOG_ALIAS:
+        if not asked:
             return self._config.default_catalog
         if not self._config.catalogs:
             return asked
@@ -468,7 +466,6 @@ class GatewayService:
             if job is None:
                 self.stopped(operation)
                 return
-            observability.histogram("queue_wait_seconds", self._clock() - operation.times.accepted)
             operation.attach(self._pool.submit(job, operation), job)
         except GatewayError as error:
             operation.event(Failed(error))

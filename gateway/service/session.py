@@ -14,8 +14,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-from gateway.engine.base import Definition, SessionChange, SessionState, TempView
-from gateway.errors import ProtocolError, ServerError
+from gateway.engine.base import Definition, SessionChange, SessionState, TempView, changed
+from gateway.errors import ProtocolError
 from gateway.service import holdings
 from gateway.service.api import Handle, Principal, SessionInfo
 
@@ -23,9 +23,6 @@ Normalise = Callable[[str, str], tuple[str, str] | None]
 
 _NOBODY = Handle(bytes(16), bytes(16))
 _REMEMBERED = 4096  # handles whose values are gone
-# Names that hive-jdbc puts before what it means by a configuration entry (clients-other, handshake rule 4).
-_SETTING_PREFIXES = ("set:hiveconf:", "set:metaconf:", "set:system:")
-_VARIABLE_PREFIX = "set:hivevar:"
 
 
 def new_handle() -> Handle:
@@ -103,15 +100,18 @@ class Session:
     def state(self, overlay: Mapping[str, str] | None = None) -> SessionState:
         """What a statement that starts now sees; `overlay` holds settings of this statement alone."""
         with self._lock:
-            return SessionState(
-                catalog=self.catalog,
-                schema=self.schema,
-                user=self.owner.name,
-                settings={**self._settings, **(overlay or {})},
-                views=dict(self._views),
-                session_id=self.id,
-                definitions=dict(self._definitions),
-            )
+            return self._state({**self._settings, **(overlay or {})})
+
+    def _state(self, settings: Mapping[str, str]) -> SessionState:
+        return SessionState(
+            catalog=self.catalog,
+            schema=self.schema,
+            user=self.owner.name,
+            settings=settings,
+            views=dict(self._views),
+            session_id=self.id,
+            definitions=dict(self._definitions),
+        )
 
     def info(self, default_time_zone: str, time_zone_key: str) -> SessionInfo:
         """The session as its client sees it."""
@@ -128,52 +128,10 @@ class Session:
     def apply(self, changes: Iterable[SessionChange]) -> None:
         """Apply a finished statement's effects, all at once and in order. Raises ServerError for an unknown kind."""
         with self._lock:
-            for change in changes:
-                self._apply(change)
-
-    def _apply(self, change: SessionChange) -> None:
-        match change.kind:
-            case "use":
-                self.catalog, self.schema = change.name, change.value
-            case "set":
-                self._settings[change.name] = change.value
-            case "reset":
-                if change.name:
-                    self._settings.pop(change.name, None)
-                else:
-                    self._settings.clear()
-            case "put_view":
-                if change.view is None:
-                    raise ServerError("INTERNAL_ERROR", "A view was to be put but is not there.")
-                self._views[change.view.name.lower()] = change.view
-            case "drop_view":
-                self._views.pop(change.name.lower(), None)
-            case "put_definition":
-                if change.definition is None:
-                    raise ServerError("INTERNAL_ERROR", "A definition was to be put but is not there.")
-                self._definitions[change.definition.key] = change.definition
-            case "drop_definition":
-                self._definitions.pop(change.name, None)
-            case _:
-                raise ServerError("INTERNAL_ERROR", f"Unknown session change {change.kind!r}.")
-
-
-def split_configuration(configuration: Mapping[str, str]) -> tuple[dict[str, str], str | None, str | None, list[str]]:
-    """Settings, catalog, schema, and the entries left out (Hive variables), of an OpenSession configuration as sent."""
-    settings: dict[str, str] = {}
-    catalog = schema = None
-    left_out = []
-    for key, value in configuration.items():
-        if key == "use:database":
-            schema = value
-        elif key == "use:catalog":
-            catalog = value
-        elif key.startswith(_VARIABLE_PREFIX):
-            left_out.append(key)
-        else:
-            prefix = next((p for p in _SETTING_PREFIXES if key.startswith(p)), "")
-            settings[key.removeprefix(prefix)] = value
-    return settings, catalog, schema, left_out
+            after = changed(self._state(self._settings), changes)
+            self.catalog, self.schema = after.catalog, after.schema
+            self._settings, self._views = dict(after.settings), dict(after.views)
+            self._definitions = dict(after.definitions)
 
 
 def normalise_all(settings: Mapping[str, str], normalise: Normalise) -> tuple[dict[str, str], list[str]]:

@@ -142,6 +142,8 @@ def test_settings_of_hive_jdbc() -> None:
     settings, catalog, schema = convert.settings_from(sent)
     assert settings == {"spark.sql.ansi.enabled": "true", "x": "1", "TIMEZONE": "UTC"}
     assert (catalog, schema) == (None, "sales")
+    assert convert.settings_from({"use:catalog": "samples"}) == ({}, "samples", None)
+    assert convert.settings_from({"use:catalog": "SPARK"}) == ({}, None, None)
     assert convert.settings_from(None) == ({}, None, None)
 
 

@@ -98,9 +98,9 @@ def refused(call: Callable[[], object], kind: type[GatewayError] = GatewayError)
 def test_a_session_starts_where_it_was_asked_to(house: House) -> None:
     info = house.open()
     assert (info.catalog, info.schema, info.time_zone, info.protocol) == ("main", "default", "Etc/UTC", 0xA507)
-    info = house.open(catalog="SPARK", schema="no_such_schema")
+    info = house.open(schema="no_such_schema")
     assert (info.catalog, info.schema) == ("main", "no_such_schema")
-    info = house.open(settings={"use:database": "sales", "use:catalog": "samples"})
+    info = house.open(catalog="samples", schema="sales")
     assert (info.catalog, info.schema) == ("samples", "sales")
 
 
@@ -117,7 +117,6 @@ def test_settings_are_canonical_and_unknown_ones_left_out(house: House) -> None:
             "spark.sql.session.timeZone": "Europe/Oslo",
             "QUERY_TAGS": "team:a",
             "unknown.key": "1",
-            "set:hivevar:v": "2",
         }
     )
     assert info.settings == {"timezone": "Europe/Oslo", "query_tags": "team:a"}

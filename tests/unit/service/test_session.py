@@ -7,7 +7,7 @@ import pytest
 from gateway.engine.base import SessionChange, TempView
 from gateway.errors import ProtocolError, ServerError
 from gateway.service.api import Handle, Principal
-from gateway.service.session import HandleTable, Session, new_handle, normalise_all, split_configuration, text_of
+from gateway.service.session import HandleTable, Session, new_handle, normalise_all, text_of
 
 ME, OTHER = Principal("me"), Principal("other")
 
@@ -80,18 +80,6 @@ def test_changes_are_applied_in_order() -> None:
 def test_a_broken_change_is_an_error(change: SessionChange) -> None:
     with pytest.raises(ServerError):
         Session(ME, 1, "main", "default", {}).apply([change])
-
-
-def test_a_configuration_is_split_as_hive_clients_mean_it() -> None:
-    assert split_configuration(
-        {
-            "use:database": "sales",
-            "set:hiveconf:spark.sql.session.timeZone": "UTC",
-            "set:hivevar:x": "1",
-            "QUERY_TAGS": "team:a",
-        }
-    ) == ({"spark.sql.session.timeZone": "UTC", "QUERY_TAGS": "team:a"}, None, "sales", ["set:hivevar:x"])
-    assert split_configuration({"use:catalog": "samples"}) == ({}, "samples", None, [])
 
 
 def test_settings_get_their_canonical_keys_and_unknown_ones_are_told() -> None:
