@@ -150,16 +150,16 @@ class Gateway:
                 self._first.end()
             raise
         spill.sweep(str(config.state / "spark"))  # of a Spark that was killed
-        share = config.memory_limit // config.slots
+        share, spool = config.memory_limit // config.slots, config.spool_limit // 2  # half is one caller's
         observability.gauge("memory_pool_bytes", share)
         self._pool = WorkerPool(
             self._factory,
             config.slots + LANE,
-            PoolLimits(spool_limit=config.spool_limit, memory_limit=share * 2 + _WORKER_OVERHEAD),
+            PoolLimits(spool_limit=spool, memory_limit=share * 2 + _WORKER_OVERHEAD),
         )
         self._spark: SharedPool | None = None
         if config.spark is not None:
-            self._spark = SharedPool(spark_factory(config), SharedLimits(spool_limit=config.spool_limit), ends=ENDS)
+            self._spark = SharedPool(spark_factory(config), SharedLimits(spool_limit=spool), ends=ENDS)
         try:
             self._pool.start(self._first)
             self._assemble(authenticator)
@@ -217,6 +217,7 @@ class Gateway:
                 max_statement=config.max_statement,
                 slow_statement=config.slow_statement,
                 kept_limit=max(_LEAST_KEPT, config.memory_limit // 4),
+                spool_limit=config.spool_limit,
             ),
             partial(normalise_setting, spark=config.spark is not None),
         )

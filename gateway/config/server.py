@@ -69,7 +69,7 @@ class Config:
     statement_timeout: float = 3600.0
     session_idle: float = 8 * 3600.0
     operation_idle: float = 20 * 60.0
-    spool_limit: int = 20 * 1024**3
+    spool_limit: int = 40 * 1024**3
     public_url: str | None = None
     link_lifetime: float = 4 * 3600.0
     max_request_body: int = 32 * 1024**2
@@ -190,7 +190,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("statement-timeout", _seconds(0), "1h", "longest run of a statement; 0: no limit", "TIME"),
     Setting("session-idle", _seconds(1), "8h", "a session without requests ends after this time", "TIME"),
     Setting("operation-idle", _seconds(1), "20min", "a result that nobody reads is dropped after this time", "TIME"),
-    Setting("spool-limit", _bytes(1024**2), "20GiB", "disk for results that wait to be fetched", "SIZE"),
+    Setting(
+        "spool-limit",
+        _bytes(1024**2),
+        "40GiB",
+        "disk for results that wait to be fetched; one caller has half of it",
+        "SIZE",
+    ),
     Setting("public-url", _origin, None, "scheme and name in links to results, where a proxy stands before it", "URL"),
     Setting("link-lifetime", _seconds(60), "4h", "a link to a part of a result may be followed for this time", "TIME"),
     Setting("max-request-body", _bytes(1024), "32MiB", "largest request, over HTTP and TCP", "SIZE"),

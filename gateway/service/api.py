@@ -135,6 +135,21 @@ class ExecuteRequest:
     options: ResultOptions = ResultOptions()
 
 
+# What an operation of each kind is called.
+METADATA_TYPES = {
+    "catalogs": "GET_CATALOGS",
+    "schemas": "GET_SCHEMAS",
+    "tables": "GET_TABLES",
+    "columns": "GET_COLUMNS",
+    "functions": "GET_FUNCTIONS",
+    "table_types": "GET_TABLE_TYPES",
+    "type_info": "GET_TYPE_INFO",
+    # TOperationType has none for keys; Hive's and Spark's servers call them this.
+    "primary_keys": "GET_FUNCTIONS",
+    "cross_reference": "GET_FUNCTIONS",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class MetadataRequest:
     """GetCatalogs, GetSchemas, GetTables and their kin; `kind` as in `jobs.MetadataCall`."""

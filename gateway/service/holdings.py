@@ -1,4 +1,5 @@
-"""What the server keeps in memory for its callers: texts and parameters that wait, first rows of results, sessions.
+"""What the server keeps for its callers: in memory texts and parameters that wait, first rows of results, sessions; on disk
+the rows that follow.
 
 All of it together is bounded, and one caller has half at most: who keeps more loses what was looked at longest ago, or is
 refused; nobody else notices.
@@ -39,7 +40,7 @@ class Holdings:
     """
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self.share = limit // 2
         self._held: Counter[str] = Counter()
         self._total = 0
@@ -49,7 +50,7 @@ class Holdings:
 
     def fits(self, caller: str, size: int) -> bool:
         """Whether a caller may keep `size` bytes more."""
-        return self._held[caller] + size <= self.share and self._total + size <= self._limit
+        return self._held[caller] + size <= self.share and self._total + size <= self.limit
 
     def add(self, caller: str, size: int) -> None:
         """A caller keeps `size` bytes more, or, below zero, less."""

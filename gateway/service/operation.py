@@ -74,6 +74,9 @@ class Listener(Protocol):
     def yielded(self, operation: Operation) -> None:
         """It began beside the slots, is not short, and waits for one now."""
 
+    def grown(self, operation: Operation) -> None:
+        """More of its rows are on disk."""
+
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
@@ -132,7 +135,7 @@ class Operation:
         self.deadline = None if timeout is None else now + timeout
         self.touched = now
         self.place: Place | None = None
-        self.held = 0  # see `holdings`, with the service's lock held
+        self.held = self.on_disk = 0  # see `holdings`, with the service's lock held
         self._listener = listener
         self._clock = clock
         self._spool_directory = spool_directory
@@ -284,6 +287,8 @@ class Operation:
             if self.times.first_row is None:
                 self.times.first_row = self._clock()
             spool.append(event)
+            if event.data is None:
+                self._listener.grown(self)
             if not self._streams and self._may_stream(spool):
                 with self._changed:
                     self._streams = True

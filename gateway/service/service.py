@@ -25,10 +25,11 @@ from gateway.config import default_settings, normalise_setting
 from gateway.config.session import STATEMENT_TIMEOUT, TIMEZONE
 from gateway.engine.base import Failed, Job, MetadataCall, Statement
 from gateway.engine.pool import Sink
-from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, UserError
+from gateway.errors import DISK_FULL, CanceledError, GatewayError, ResourceError, ServerError, UserError
 from gateway.service import accounting
 from gateway.service.admission import FEW, Admission, Place
 from gateway.service.api import (
+    METADATA_TYPES,
     ExecuteRequest,
     Handle,
     MetadataRequest,
@@ -46,18 +47,6 @@ from gateway.service.holdings import OPERATION, Holdings, weight
 from gateway.service.operation import Operation, PageLimits, Purpose, Run
 from gateway.service.session import HandleTable, Normalise, Session, normalise_all
 
-_METADATA_TYPES = {
-    "catalogs": "GET_CATALOGS",
-    "schemas": "GET_SCHEMAS",
-    "tables": "GET_TABLES",
-    "columns": "GET_COLUMNS",
-    "functions": "GET_FUNCTIONS",
-    "table_types": "GET_TABLE_TYPES",
-    "type_info": "GET_TYPE_INFO",
-    # TOperationType has none for keys; Hive's and Spark's servers call them this.
-    "primary_keys": "GET_FUNCTIONS",
-    "cross_reference": "GET_FUNCTIONS",
-}
 _HOUSEKEEPING_SECONDS = 5.0
 _READ_LATELY_SECONDS = 5.0  # a client that fetched within this time is still reading: a drain waits for it
 
@@ -78,6 +67,7 @@ class ServiceConfig:
         catalogs: names of all catalogs; a session that asks for another one is refused. Empty: not checked.
         statement_timeout: for statements whose client and session set none; 0: no limit.
         kept_limit: bytes of memory for what is kept for callers (`holdings`).
+        spool_limit: the same of disk.
         reserved_slots: beside `slots`, for metadata calls only.
         lane: beside both, for statements that would wait, as long as they turn out to be short.
     """
@@ -89,6 +79,7 @@ class ServiceConfig:
     queue_limit: int = 1000
     session_limit: int = 10_000
     kept_limit: int = 1 << 30
+    spool_limit: int = 40 << 30
     catalogs: tuple[str, ...] = ()
     default_catalog: str = "main"
     default_schema: str = "default"
@@ -125,6 +116,7 @@ class GatewayService:
         )
         self._active: set[Operation] = set()
         self._holdings = Holdings(config.kept_limit)
+        self._disk = Holdings(config.spool_limit)
         self._open: Counter[Principal] = Counter()  # sessions
         self._wake = threading.Condition()
         self._next_look = 0.0
@@ -316,7 +308,7 @@ class GatewayService:
                 table_types=tuple(request.table_types),
             )
 
-        purpose = Purpose(_METADATA_TYPES[request.kind], make_job, self._zone_of, is_metadata=True)
+        purpose = Purpose(METADATA_TYPES[request.kind], make_job, self._zone_of, is_metadata=True)
         return self._accept(home, purpose, weight(request), self._timeout(home, {}, 0), request.wait_seconds)
 
     def operation_status(self, principal: Principal, operation: Handle, wait_seconds: float) -> OperationStatus:
@@ -407,26 +399,33 @@ class GatewayService:
             operation.close()
             with self._lock:
                 self._holdings.add(operation.session.owner.name, -operation.held)
-                operation.held = 0
+                self._disk.add(operation.session.owner.name, -operation.on_disk)
+                operation.held = operation.on_disk = 0
             if operation.session.for_one:
                 self._close_session(operation.session)
 
     def _make_room(self, owner: Principal, size: int) -> None:
         """Let go of a caller's oldest results until `size` bytes more can be kept. Raises ResourceError if they cannot."""
-        if self._holdings.fits(owner.name, size):
-            return
-        ended = [o for o in self._operations.values() if o not in self._active and o.session.owner == owner]
-        for operation in sorted(ended, key=lambda o: o.touched):
-            self._expire(operation)
-            if self._holdings.fits(owner.name, size + self._holdings.share // 4):
-                break
-        if not self._holdings.fits(owner.name, size):
+        if not self._fits(self._holdings, owner, size):
             raise ResourceError(
                 "RESOURCE_EXHAUSTED",
                 f"Sessions and statements of {owner.name} take {self._holdings.share >> 20} MiB of memory, or those of all "
                 "twice as much: close some, or wait until statements have ended.",
                 retryable=True,
             )
+
+    def _fits(self, holdings: Holdings, owner: Principal, size: int) -> bool:
+        """Whether `size` bytes more of a caller can be kept, without its oldest results if need be."""
+        if holdings.fits(owner.name, size):
+            return True
+        ended = [o for o in self._operations.values() if o not in self._active and o.session.owner == owner]
+        if holdings is self._disk:
+            ended = [o for o in ended if o.on_disk]
+        for operation in sorted(ended, key=lambda o: o.touched):
+            self._expire(operation)
+            if holdings.fits(owner.name, size + holdings.share // 4):
+                break
+        return holdings.fits(owner.name, size)
 
     # ---------------------------------------------------------------------------------------------- from text to worker
 
@@ -493,9 +492,29 @@ class GatewayService:
             if operation.held:  # else nobody has it any more
                 self._holdings.add(session.owner.name, kept - operation.held)
                 operation.held = kept
+                self._weigh_disk(operation)
             if session.held:
                 self._holdings.add(session.owner.name, size - session.held)
                 session.held = size
+
+    def _weigh_disk(self, operation: Operation) -> None:
+        """With the lock held: what it has on disk has changed."""
+        more = operation.bytes[1] - operation.on_disk
+        self._disk.add(operation.session.owner.name, more)
+        operation.on_disk += more
+
+    def grown(self, operation: Operation) -> None:
+        """More of its rows are on disk: see `operation.Listener`."""
+        owner = operation.session.owner
+        with self._lock:
+            if operation.held:  # else nobody has it any more
+                self._weigh_disk(operation)
+        if not self._fits(self._disk, owner, 0):
+            text = (
+                f"Results of {owner.name} take more than {self._disk.share >> 20} MiB of disk, or those of all more than "
+                "twice as much (--spool-limit): close some, or ask for fewer rows."
+            )
+            operation.stop(State.ERROR, ResourceError("RESOURCE_EXHAUSTED", text, sqlstate=DISK_FULL, retryable=True))
 
     def stopped(self, operation: Operation) -> None:
         """No worker is busy with it any more: see `operation.Listener`."""

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine.base import Parameter
+from gateway.engine.base import Parameter, Rows
 from gateway.engine.fake import FakeRun
 from gateway.errors import ProtocolError, ResourceError
-from gateway.service.api import ExecuteRequest, State
+from gateway.service.api import ExecuteRequest, Handle, State
 from tests.unit.service.test_service import ME, OTHER, House, refused
 
 KEPT = 8 << 20  # of which a caller has half
@@ -77,3 +77,39 @@ def test_large_sessions_and_many_of_one_caller(tmp_path: Path) -> None:
     for _ in range(9):  # with the one that is open a tenth of all
         house.open(OTHER)
     refused(lambda: house.open(OTHER), ResourceError)
+
+
+def on_disk(house: House, operation: Handle, end: int) -> None:
+    """Rows of which the last one ends at a byte of the statement's file."""
+    house.run(operation).sink.event(Rows(1, offset=end - (1 << 20), length=1 << 20))
+
+
+def test_the_disk_for_results_has_an_end_for_one_caller_and_for_all(tmp_path: Path) -> None:
+    house = House(tmp_path, spool_limit=8 << 20, slots=4)
+    session, other = house.open(), house.open(OTHER)
+    held = []
+    for _ in range(5):  # of which four fill a caller's half
+        held.append(house.execute(session))
+        house.run(held[-1]).plan()
+        on_disk(house, held[-1], 1 << 20)
+        house.run(held[-1]).finish()
+        house.clock.now += 1
+    assert "INVALID_OPERATION_HANDLE" in str(refused(lambda: house.status(held[0]), ProtocolError))
+    assert house.status(held[-1]).state is State.FINISHED
+    endless = house.execute(session)
+    house.run(endless).plan()
+    for megabytes in range(1, 5):
+        on_disk(house, endless, megabytes << 20)
+    assert house.status(endless).error is None
+    theirs = house.service.execute(OTHER, other.handle, ExecuteRequest("select 1")).handle
+    house.run(theirs).plan()
+    on_disk(house, theirs, 1 << 20)
+    on_disk(house, endless, 5 << 20)
+    error = house.status(endless).error
+    assert house.status(endless).state is State.ERROR and isinstance(error, ResourceError)
+    assert error.sqlstate == "53100" and "4 MiB of disk" in error.message
+    assert house.run(endless).cancelled is error
+    assert house.service.operation_status(OTHER, theirs, 0).state is State.RUNNING
+    house.service.close_session(ME, session.handle)
+    house.service.close_session(OTHER, other.handle)
+    assert not house.service._disk._held  # nothing is counted that is gone

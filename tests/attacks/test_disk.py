@@ -1,0 +1,67 @@
+"""Disk that runs out, for one caller or for all: a clear error, tables as they were, and others go on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.protocol.client import Client, RemoteError
+from gateway.thrift_gen.TCLIService import ttypes
+from tests.attacks.attacker import answer
+from tests.live.gateway import Server, start_server
+
+LIMIT = 64 << 20
+LARGE = "SELECT id, repeat('x', 1000) AS x FROM range({})"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Server]:
+    server = start_server(tmp_path, "--spool-limit", str(LIMIT), "--slots", "2")
+    yield server
+    assert server.stop() == 0
+    assert "Traceback" not in server.log.read_text()
+
+
+def spooled(server: Server) -> int:
+    """Bytes of the files without a name that the server holds open."""
+    total = 0
+    for descriptor in os.listdir(f"/proc/{server.process.pid}/fd"):
+        path = f"/proc/{server.process.pid}/fd/{descriptor}"
+        if "(deleted)" in os.readlink(path) and "spool" in os.readlink(path):
+            total += os.stat(path).st_size
+    return total
+
+
+def left_behind(client: Client, rows: int, wait: bool = True) -> Any:
+    """The handle of a result that nobody closes."""
+    request = ttypes.TExecuteStatementReq(client._session, LARGE.format(rows), runAsync=not wait)
+    return client.call("ExecuteStatement", request).operationHandle
+
+
+def state_of(client: Client, handle: Any) -> str:
+    status = client.call("GetOperationStatus", ttypes.TGetOperationStatusReq(handle))
+    return ttypes.TOperationState._VALUES_TO_NAMES[status.operationState]
+
+
+def test_results_of_one_caller_take_half_of_the_disk(own: Server) -> None:
+    with Client(own.thrift_url, user="mallory").open() as mallory, Client(own.thrift_url, user="ann").open() as ann:
+        kept = left_behind(ann, 10_000)
+        for _ in range(12):
+            left_behind(mallory, 10_000)
+            assert spooled(own) < LIMIT // 2 + (16 << 20) + (10 << 20)
+        with pytest.raises(RemoteError) as refused:
+            answer(mallory, LARGE.format(60_000))
+        assert refused.value.sqlstate in ("53100", "54000")
+        running = [left_behind(mallory, 25_000, wait=False) for _ in range(2)]
+        states: set[str] = set()
+        while not states or "RUNNING_STATE" in states or "PENDING_STATE" in states:
+            try:
+                states = {state_of(mallory, handle) for handle in running}
+            except RemoteError:  # its result made room for the other's
+                break
+        assert len(answer(ann, LARGE.format(10_000))) == 10_000
+        assert state_of(ann, kept) == "FINISHED_STATE"
