@@ -186,6 +186,7 @@ class Gateway:
             tcp=self.tcp_address,
             warehouse=str(config.warehouse),
             slots=config.slots,
+            connections=self._connections,
             pid=os.getpid(),
         )
 
@@ -200,7 +201,7 @@ class Gateway:
         from gateway.service.service import GatewayService, ServiceConfig
         from gateway.transport.doors import open_doors
         from gateway.transport.http import HttpApp, Probes
-        from gateway.transport.server import HttpServer
+        from gateway.transport.server import HttpServer, connections_each
 
         config = self.config
         self._service = GatewayService(
@@ -235,8 +236,11 @@ class Gateway:
             issuer=authenticator,
             body_limit=config.max_request_body,
         )
-        self._doors = open_doors(config, handler, authenticator, may_wait, budget)
-        self._http = HttpServer(self._app, config.host, config.port, doors=self._doors.all)
+        self._connections = connections_each(2 if config.tcp_port is not None else 1)
+        self._doors = open_doors(config, handler, authenticator, may_wait, budget, self._connections)
+        self._http = HttpServer(
+            self._app, config.host, config.port, doors=self._doors.all, connections=self._connections
+        )
 
     def reload_certificate(self) -> None:
         """Read the files of the TLS certificate again; new connections get what they hold."""

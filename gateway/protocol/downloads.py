@@ -18,16 +18,17 @@ class Downloads:
     service: WholeResults
     signer: LinkSigner
 
-    def answer(self, link: str) -> tuple[int, str, Sequence[bytes | memoryview]]:
-        """HTTP status, media type or an error's text, and the file in parts; never raises for what a link may be.
+    def answer(self, link: str) -> tuple[int, str, Sequence[bytes | memoryview], str]:
+        """HTTP status, media type or an error's text, the file in parts, its owner's name; never raises.
 
         403: not a link of this server, or over. 404: the operation is closed, or its rows are gone.
         """
         try:
             found = self.signer.read(link)
-            file = pages.file(self.service.piece(found.operation, found.start_row, found.rows))
-            return 200, file.media, file.parts
+            page = self.service.piece(found.operation, found.start_row, found.rows)
+            file = pages.file(page)
+            return 200, file.media, file.parts, page.owner
         except BadLinkError as error:
-            return 403, str(error), ()
+            return 403, str(error), (), ""
         except GatewayError as error:
-            return 404, error.text(), ()
+            return 404, error.text(), (), ""

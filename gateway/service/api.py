@@ -205,6 +205,7 @@ class Page:
     has_more_rows: bool
     metadata: ResultMetadata
     operation: bytes = b""  # the identifier that links name
+    owner: str = ""  # of the operation, where a link has led to it
     pieces: Sequence[Piece] = ()
 
     @property

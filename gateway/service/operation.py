@@ -497,7 +497,7 @@ class Operation:
         self._page_start, self._next_row = start, start + given
         ended = spool.ended  # see `fetch`
         more = not ended or start + given < spool.rows
-        return Page(start, (), more, metadata, self.handle.guid, pieces)
+        return Page(start, (), more, metadata, self.handle.guid, pieces=pieces)
 
     def outcome(self) -> Outcome:
         """The complete result. Raises the operation's error, and ServerError before its end."""
@@ -521,7 +521,7 @@ class Operation:
             with self._changed:
                 self._raise_failure()
             raise
-        return Page(start, parts, has_more_rows=False, metadata=metadata, operation=self.handle.guid)
+        return Page(start, parts, False, metadata, self.handle.guid, self.session.owner.name)
 
     @property
     def unread_rows(self) -> bool:

@@ -13,8 +13,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 Answer = bytes | Sequence[bytes | bytearray | memoryview]
 
-# What a request's scope tells the server below: who was let in, and how long the answer is.
-CALLER, ANSWER_BYTES = "gateway.caller", "gateway.answer_bytes"
+# What a request's scope tells the server below: who was let in, whom to tell of it, and how long the answer is.
+CALLER, LET_IN, ANSWER_BYTES = "gateway.caller", "gateway.let_in", "gateway.answer_bytes"
 _DRAINED_SECONDS, _SILENT_SECONDS = 10.0, 1.0  # for what follows behind the limit of a body
 
 
@@ -32,6 +32,13 @@ class RefusalError(Exception):
 
 class ClientGoneError(Exception):
     """The connection ended before the request did; there is nobody to answer."""
+
+
+def let_in(scope: Scope, caller: str) -> None:
+    """It is known whose request it is."""
+    scope[CALLER] = caller
+    if LET_IN in scope:
+        scope[LET_IN](caller)
 
 
 async def drain(receive: Receive, left: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from gateway.observability import Throttle, counter, log
 from gateway.transport import strangers
+from gateway.transport.guests import Guests
 from gateway.transport.strangers import Tongue
 
 FIRST_BYTE_SECONDS = 30.0
@@ -39,6 +40,7 @@ class Door:
         self.port: int = listener.getsockname()[1]
         self._listener = listener
         self._limit = limit
+        self.guests: Guests[Any] = Guests(limit)  # tasks of `_tasks`, and what classes that follow put there
         self._tasks: set[asyncio.Task[None]] = set()
         self._accepting: asyncio.Task[None] | None = None
 
@@ -91,12 +93,24 @@ class Door:
                 continue
             connection.setblocking(False)
             if self.connections >= self._limit:
-                self.remark(f"more than {self._limit} are open", _peer(connection))
-                connection.close()
-                continue
+                victim = self.guests.victim()
+                self.remark(f"more than {self._limit} are open", _peer(connection) if victim is None else None)
+                if victim is None:
+                    connection.close()
+                    continue
+                self.cut(victim)
             task = asyncio.create_task(self._look(connection))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self.guests.came(task)
+            task.add_done_callback(self._done)
+
+    def cut(self, guest: Any) -> None:
+        """End one of `guests`."""
+        guest.cancel()
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self.guests.left(task)
 
     async def _look(self, connection: socket.socket) -> None:
         try:

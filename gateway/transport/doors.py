@@ -9,7 +9,7 @@ from gateway.auth.base import Authenticator
 from gateway.config import Config
 from gateway.protocol.reader import Budget
 from gateway.transport.door import Door
-from gateway.transport.server import MAX_CONNECTIONS, address_of, bind
+from gateway.transport.server import address_of, bind
 from gateway.transport.tcp import Calls, TcpDoor, TcpLimits
 from gateway.transport.tls import Certificate, HttpsDoor
 
@@ -37,15 +37,23 @@ class Doors:
 
 
 def open_doors(
-    config: Config, calls: Calls, authenticator: Authenticator, may_wait: Callable[[bytes], bool], budget: Budget
+    config: Config,
+    calls: Calls,
+    authenticator: Authenticator,
+    may_wait: Callable[[bytes], bool],
+    budget: Budget,
+    connections: int,
 ) -> Doors:
-    """Bind the ports and read the certificate; nothing is served yet. Raises ConfigError naming the setting at fault."""
+    """Bind the ports and read the certificate; nothing is served yet. Raises ConfigError naming the setting at fault.
+
+    Each door has so many connections at most.
+    """
     certificate = None
     if config.tls_cert is not None and config.tls_key is not None:
         certificate = Certificate(config.tls_cert, config.tls_key, config.tls_client_ca)
     https = tcp = None
     if config.tls_port is not None and certificate is not None:
-        https = HttpsDoor(bind(config.host, config.tls_port, "tls-port"), certificate, MAX_CONNECTIONS)
+        https = HttpsDoor(bind(config.host, config.tls_port, "tls-port"), certificate, connections)
     if config.tcp_port is not None:
         tcp = TcpDoor(
             bind(config.host, config.tcp_port, "tcp-port"),
@@ -54,6 +62,6 @@ def open_doors(
             trusting=config.auth == "none",
             may_wait=may_wait,
             certificate=certificate if config.tcp_tls else None,
-            limits=TcpLimits(budget=budget, connections=MAX_CONNECTIONS, idle=config.session_idle),
+            limits=TcpLimits(budget=budget, connections=connections, idle=config.session_idle),
         )
     return Doors(config.host, https, tcp, certificate)

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from gateway.transport.asgi import CALLER, Answer, Header, RefusalError, Scope
+from gateway.transport.asgi import Answer, Header, RefusalError, Scope, let_in
 from gateway.transport.lanes import Lane
 
-# Link -> HTTP status, media type or an error's text, and the file in parts (`protocol.downloads.Downloads.answer`).
-Download = Callable[[str], tuple[int, str, Sequence[bytes | memoryview]]]
+# Link -> HTTP status, media type or an error's text, the file in parts, and whose rows they are
+# (`protocol.downloads.Downloads.answer`).
+Download = Callable[[str], tuple[int, str, Sequence[bytes | memoryview], str]]
 
 RESULTS = "/sql/1.0/results/"
 _BYTES = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
@@ -26,10 +27,10 @@ async def file_answer(download: Download, lane: Lane, scope: Scope) -> tuple[int
         raise RefusalError(405, "METHOD_NOT_ALLOWED", "Only GET is served here.", (b"allow", b"GET, HEAD"))
     link = scope["path"].removeprefix(RESULTS)
     # All who follow links of one operation have one share of the threads.
-    status, said, parts = await lane.run(link[:_IDENTIFIER], partial(download, link))
+    status, said, parts, owner = await lane.run(link[:_IDENTIFIER], partial(download, link))
     if status != 200:
         raise RefusalError(status, "PERMISSION_DENIED" if status == 403 else "RESOURCE_DOES_NOT_EXIST", said)
-    scope[CALLER] = link[:_IDENTIFIER]
+    let_in(scope, owner)  # what is sent behind links counts as theirs
     headers: tuple[Header, ...] = ((b"accept-ranges", b"bytes"), (b"cache-control", b"no-store"))
     size = sum(map(len, parts))
     asked = next((value for name, value in scope["headers"] if name == b"range"), None)

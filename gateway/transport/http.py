@@ -21,7 +21,6 @@ from gateway.observability import METRICS_CONTENT_TYPE, Throttle, counter, log
 from gateway.transport import oidc
 from gateway.transport.asgi import (
     ANSWER_BYTES,
-    CALLER,
     Answer,
     ClientGoneError,
     Header,
@@ -30,6 +29,7 @@ from gateway.transport.asgi import (
     Scope,
     Send,
     drain,
+    let_in,
     respond,
 )
 from gateway.transport.bodies import SMALL_BODY, Bodies, Room
@@ -215,7 +215,7 @@ class HttpApp:
             raise RefusalError(
                 415, "UNSUPPORTED_MEDIA_TYPE", f"Content-Encoding {encoding[:40]!r} is not accepted.", close=True
             )
-        scope[CALLER] = identity.name
+        let_in(scope, identity.name)
         return headers, identity.name
 
     def _failed_login(self, scope: Scope, error: AuthenticationError) -> None:

@@ -10,10 +10,11 @@ import asyncio
 import contextlib
 import errno
 import logging
+import resource
 import socket
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,8 +25,9 @@ from uvicorn.server import ServerState
 from gateway.errors import ConfigError, ServerError
 from gateway.observability import Throttle, gauge, log
 from gateway.transport import strangers
-from gateway.transport.asgi import ANSWER_BYTES, CALLER
+from gateway.transport.asgi import ANSWER_BYTES, CALLER, LET_IN
 from gateway.transport.door import Door
+from gateway.transport.guests import Guests
 from gateway.transport.strangers import Tongue
 from gateway.transport.tls import HttpsDoor
 from gateway.transport.unsent import Answer, Unsent
@@ -39,6 +41,17 @@ _LAG_SECONDS = 1.0
 # Lines in so many seconds about what anybody can send.
 _BAD_REQUESTS, _CUTS = Throttle(20, 10.0), Throttle(20, 10.0)
 _BODY = (b"content-length", b"transfer-encoding")
+_RESERVED_DESCRIPTORS = 128  # for processes, listeners, the log, files that are read
+
+
+def connections_each(kinds: int) -> int:
+    """How many connections each of so many kinds of ports may have, after the descriptors that this process may open.
+
+    Half of them is for results on disk (`service.holdings`): beyond its share a port turns connections away by rule, where
+    without a descriptor nobody could come any more.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(8, min(MAX_CONNECTIONS, (soft // 2 - _RESERVED_DESCRIPTORS) // kinds))
 
 
 def bind(host: str, port: int, setting: str = "port") -> socket.socket:
@@ -69,8 +82,7 @@ def address_of(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-# By server the connections without a request on which nobody was let in yet, the one that has been so for longest first.
-_strangers: WeakKeyDictionary[ServerState, OrderedDict[BoundedProtocol, None]] = WeakKeyDictionary()
+_guests: WeakKeyDictionary[ServerState, Guests[BoundedProtocol]] = WeakKeyDictionary()
 _unsent: Unsent[BoundedProtocol] = Unsent()
 
 
@@ -94,18 +106,17 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._strangers = _strangers.setdefault(self.server_state, OrderedDict())
-        if len(self.connections) > MAX_CONNECTIONS:
-            victim = next(iter(self._strangers), self)
-            self._strangers.pop(victim, None)
-            victim.cut(f"more than {MAX_CONNECTIONS} are open")
+        self._guests = _guests[self.server_state]
+        if len(self.connections) > self._guests.limit:
+            victim = self._guests.victim() or self
+            victim.cut(f"more than {self._guests.limit} are open")
             if victim is self:
                 return
-        self._strangers[self] = None
+        self._guests.came(self)
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._strangers.pop(self, None)
+        self._guests.left(self)
         _unsent.end(self)
         self._stop_timer()
         self._hang_up()
@@ -126,13 +137,14 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head_bytes = None
         self._stop_timer()
-        self._strangers.pop(self, None)
         upgrades = self.parser.should_upgrade()
         if upgrades and (self.parser.get_method() == b"CONNECT" or any(name in _BODY for name, _ in self.headers)):
             raise _TooMuchError("a body with an upgrade")
         before = (*self._unanswered, self.cycle)
         self._unanswered = tuple(c for c in before if c is not None and not c.response_complete)
         super().on_headers_complete()
+        scope: dict[str, Any] = self.cycle.scope  # type: ignore[assignment]
+        scope[LET_IN] = partial(self._guests.let_in, self)
         if upgrades:
             self.cycle.keep_alive = False
 
@@ -158,8 +170,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         if not self.flow.write_paused:
             _unsent.end(self)
-        if not any(CALLER in cycle.scope for cycle in self._cycles()):
-            self._strangers[self] = None
+        self._guests.was_answered(self)
         super().on_response_complete()
 
     def pause_writing(self) -> None:
@@ -296,6 +307,7 @@ class HttpServer:
         app: an ASGI application.
         host, port: where to listen.
         doors: further ones, which are opened and closed with it.
+        connections: how many there may be at once, those of HTTPS among them.
     """
 
     def __init__(
@@ -306,6 +318,7 @@ class HttpServer:
         *,
         keep_alive_seconds: int = KEEP_ALIVE_SECONDS,
         doors: Sequence[Door] = (),
+        connections: int = MAX_CONNECTIONS,
     ) -> None:
         _forward_log()
         self._listener = bind(host, port)
@@ -326,6 +339,7 @@ class HttpServer:
             )
         )
         self._server.doors = doors
+        _guests[self._server.server_state] = Guests(connections)
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 

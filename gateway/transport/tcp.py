@@ -124,13 +124,22 @@ class TcpDoor(Door):
     def came(self, connection: _Connection) -> None:
         """A connection is served from now on."""
         self._served.add(connection)
+        self.guests.came(connection)
         self._empty.clear()
 
     def left(self, connection: _Connection) -> None:
         """It is no longer."""
         self._served.discard(connection)
+        self.guests.left(connection)
         if not self._served:
             self._empty.set()
+
+    def cut(self, guest: Any) -> None:
+        """See `Door`."""
+        if isinstance(guest, _Connection):
+            guest.cut("too many are open")
+        else:
+            super().cut(guest)
 
     async def finish(self, seconds: float) -> None:
         """See `Door`."""
@@ -249,6 +258,7 @@ class _Connection(asyncio.Protocol):
                     self._say_last(strangers.answer(tongue, NO_TOKEN), "no credentials")
                     return False
                 self._messages = Bare(self._limits.budget)
+                self._door.guests.let_in(self, self._caller.name)
                 return True
             if tongue is not Tongue.SASL:
                 self._say_last(strangers.answer(tongue, "This port speaks Thrift over TCP."), tongue)
@@ -261,6 +271,7 @@ class _Connection(asyncio.Protocol):
             return False
         self._caller = self._negotiation.identity
         self._messages = Framed(self._limits.budget)
+        self._door.guests.let_in(self, self._caller.name)
         return True
 
     def _refuse_login(self, error: NegotiationError) -> None:

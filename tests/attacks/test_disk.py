@@ -44,7 +44,7 @@ def left_behind(client: Client, rows: int, wait: bool = True) -> Any:
 
 def state_of(client: Client, handle: Any) -> str:
     status = client.call("GetOperationStatus", ttypes.TGetOperationStatusReq(handle))
-    return ttypes.TOperationState._VALUES_TO_NAMES[status.operationState]
+    return str(ttypes.TOperationState._VALUES_TO_NAMES[status.operationState])
 
 
 def test_results_of_one_caller_take_half_of_the_disk(own: Server) -> None:

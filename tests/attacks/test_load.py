@@ -87,7 +87,8 @@ def test_what_cannot_be_planned_in_time_is_refused(own: Server) -> None:
     with Client(own.url).open() as client:
         error = outcome(client, doubled)
         assert isinstance(error, RemoteError)
-        assert "STATEMENT_TOO_COMPLEX" in str(error)
+        # Time or memory, whichever is over first.
+        assert "STATEMENT_TOO_COMPLEX" in str(error) or error.sqlstate == "53200"
 
 
 @pytest.mark.parametrize("how", ["cancel", "close", "close session"])

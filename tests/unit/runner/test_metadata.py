@@ -9,7 +9,7 @@ import pytest
 from gateway.catalog.local import LocalCatalog
 from gateway.errors import GatewayError, ServerError
 from gateway.runner.metadata import _RULES
-from gateway.service.service import _METADATA_TYPES
+from gateway.service.api import METADATA_TYPES
 from gateway.sqltypes import ROWS
 from tests.unit.runner.session import Session
 
@@ -74,7 +74,7 @@ def test_an_unknown_call_is_our_fault(session: Session) -> None:
 
 
 def test_every_call_of_the_service_is_answered() -> None:
-    assert set(_METADATA_TYPES) == set(_RULES)
+    assert set(METADATA_TYPES) == set(_RULES)
 
 
 def test_types(session: Session) -> None:

@@ -61,6 +61,9 @@ class Listener:
     def yielded(self, operation: Operation) -> None:
         self.yields.append(operation)
 
+    def grown(self, operation: Operation) -> None:
+        """Its disk is counted by the service."""
+
 
 class Run:
     def __init__(self) -> None:

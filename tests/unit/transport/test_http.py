@@ -454,20 +454,45 @@ def test_a_slow_answer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_more_connections_than_the_limit_are_cut(
     server: HttpServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("gateway.transport.server.MAX_CONNECTIONS", len(server._server.server_state.connections) + 2)
+    state = server._server.server_state
+    monkeypatch.setattr(server_module._guests[state], "limit", len(state.connections) + 2)
     request = post(OPEN)
     with Raw(server) as first, Raw(server) as second:
-        for raw in (first, second):
-            raw.send(request)
+        for raw, user in ((first, b"ann:x"), (second, b"bob:x")):
+            raw.send(post(OPEN, PATH, f"Authorization: Basic {base64.b64encode(user).decode()}"))
             assert raw.answer()[0] == 200
         with Raw(server) as third, pytest.raises(OSError):
             third.send(request)
             third.answer()
-        first.send(request)
-        assert first.answer()[0] == 200
+        for raw in (first, second):
+            raw.send(request)
+            assert raw.answer()[0] == 200
     assert "are open" in capsys.readouterr().err
     monkeypatch.undo()
     assert ask(server, request)[0] == 200
+
+
+def test_one_caller_has_half_of_the_connections(server: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those beyond it go first, also while a call is answered on them; the others' stay."""
+    state = server._server.server_state
+    eventually(lambda: not state.connections, 10)
+    monkeypatch.setattr(server_module._guests[state], "limit", 6)
+    mine, theirs = [Raw(server) for _ in range(5)], Raw(server)
+    for raw in (*mine, theirs):
+        raw.send(
+            post(
+                OPEN, PATH, f"Authorization: Basic {base64.b64encode(b'ann:x' if raw is theirs else b'me:x').decode()}"
+            )
+        )
+        assert raw.answer()[0] == 200
+    later = [Raw(server) for _ in range(2)]
+    eventually(lambda: sum(map(closed, mine)) == 2, 10)
+    assert [closed(raw) for raw in mine] == [False] * 3 + [True] * 2
+    for raw in (*mine[:3], theirs, *later):
+        raw.socket.settimeout(10)
+        raw.send(post(OPEN))
+        assert raw.answer()[0] == 200
+        raw.socket.close()
 
 
 def test_slow_calls_do_not_block_the_loop() -> None:
@@ -782,7 +807,7 @@ def closed(raw: Raw) -> bool:
 
 
 def test_too_many_connections_cost_strangers_theirs(guarded: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 10)
+    monkeypatch.setattr(server_module._guests[guarded._server.server_state], "limit", 10)
     friend = Raw(guarded)
     friend.send(post(OPEN, PATH, "Authorization: Bearer secret-token"))
     assert friend.answer()[0] == 200
@@ -829,3 +854,13 @@ def test_answers_that_are_not_taken_are_cut(monkeypatch: pytest.MonkeyPatch) -> 
     finally:
         server.stop(1.0)
         app.close()
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "kinds", "most"), [(1 << 20, 2, 4096), (4096, 1, 1920), (1024, 2, 192), (64, 1, 8)]
+)
+def test_connections_leave_descriptors_for_files(
+    monkeypatch: pytest.MonkeyPatch, descriptors: int, kinds: int, most: int
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _: (descriptors, descriptors))
+    assert server_module.connections_each(kinds) == most

@@ -132,3 +132,52 @@ def test_the_door_closes_with_the_server(peer: socket.socket, echo: Echo) -> Non
     peer.sendall(LOGIN + CALL)
     assert peer.recv(5) == message(Status.COMPLETE, b"")
     assert peer.recv(100) == struct.pack(">I", 6) + b"callme"
+
+
+@pytest.fixture
+def crowded(echo: Echo) -> Iterator[tuple[str, int]]:
+    """The address of a door with room for six."""
+    limits = TcpLimits(connections=6)
+    tcp = TcpDoor(bind("127.0.0.1", 0), echo, AllowAll(), trusting=True, may_wait=lambda body: True, limits=limits)
+    server = HttpServer(nothing, "127.0.0.1", 0, doors=[tcp])
+    server.start()
+    yield "127.0.0.1", tcp.port
+    server.stop(1.0)
+
+
+def logged_in(address: tuple[str, int], user: str) -> socket.socket:
+    connection = socket.create_connection(address, 10)
+    connection.sendall(message(Status.START, b"PLAIN") + message(Status.OK, f"\0{user}\0x".encode()))
+    assert connection.recv(1) == bytes([Status.COMPLETE])
+    assert called(connection)
+    return connection
+
+
+def called(connection: socket.socket) -> bool:
+    """Whether a call is answered."""
+    try:
+        connection.sendall(CALL)
+        while data := connection.recv(65536):
+            if b"call" in data:
+                return True
+    except OSError:
+        pass
+    return False
+
+
+def test_of_too_many_connections_those_of_strangers_go(crowded: tuple[str, int]) -> None:
+    ann = logged_in(crowded, "ann")
+    silent = []
+    for i in range(20):
+        silent.append(socket.create_connection(crowded, 10))
+        silent[-1].sendall((b"", LOGIN[:7])[i % 2])
+    assert called(logged_in(crowded, "bob"))
+    assert called(ann)
+
+
+def test_of_too_many_connections_those_beyond_a_callers_half_go(crowded: tuple[str, int]) -> None:
+    ann = logged_in(crowded, "ann")
+    mine = [logged_in(crowded, "me") for _ in range(5)]
+    bob = logged_in(crowded, "bob")
+    assert [called(connection) for connection in mine] == [True] * 3 + [False, True]
+    assert called(ann) and called(bob)
