@@ -151,11 +151,12 @@ class Admission:
             if self._lane and not place.small:
                 self._untried.put(place)
             place.waiting = True
-            started = self._admit()
+            started = self._give_slots()
             few = self._queue_limit // FEW
             full = place.waiting and len(queue) > self._queue_limit and queue.of(place.owner) > few
             if full:
                 self._leave(place)
+            started += self._give_lane()  # which is no way around a queue that is full: from there one may be put back
         self._start(started)
         if full:
             observability.counter("queue_rejected_total")
@@ -217,6 +218,9 @@ class Admission:
 
     def _admit(self) -> list[Place]:
         """With the lock held: give slots while there are some."""
+        return self._give_slots() + self._give_lane()
+
+    def _give_slots(self) -> list[Place]:
         started = []
         while self._small and self._running_statements + self._running_small < self._total:
             started.append(self._small.take())
@@ -225,15 +229,16 @@ class Admission:
             started.append(place := self._statements.take())
             self._untried.discard(place)
             self._running_statements += 1
+        return _begun(started)
+
+    def _give_lane(self) -> list[Place]:
+        started = []
         while self._untried and self._running_brief < self._lane:
             started.append(place := self._untried.take())
             self._statements.remove(place)
             place.brief = True
             self._running_brief += 1
-        for place in started:
-            place.waiting = False
-            place.held = True
-        return started
+        return _begun(started)
 
     def _has_slot(self) -> bool:
         """With the lock held: whether a statement waits, and one of the slots for statements is free."""
@@ -253,3 +258,10 @@ class Admission:
                 pending.popleft().start()
         finally:
             self._here.pending = None
+
+
+def _begun(places: list[Place]) -> list[Place]:
+    for place in places:
+        place.waiting = False
+        place.held = True
+    return places

@@ -522,9 +522,9 @@ class GatewayService:
             self._admission.release(operation.place)
 
     def yielded(self, operation: Operation) -> None:
-        """It is not short: see `operation.Listener`."""
-        if operation.place is not None:
-            self._admission.put_back(operation.place)
+        """See `operation.Listener`."""
+        assert operation.place is not None
+        self._admission.put_back(operation.place)
 
     def _zone_of(self, job: Job) -> str:
         return job.session.settings.get(TIMEZONE, self._time_zone)

@@ -56,6 +56,14 @@ def test_what_is_put_back_is_the_first_of_its_session() -> None:
     assert (desk.admission.waiting, desk.admission.running) == (0, 1)
 
 
+def test_the_lane_is_no_way_around_a_full_queue() -> None:
+    desk = Desk(1, limit=0, lane=1)
+    desk.enter("a1")
+    with pytest.raises(ResourceError):
+        desk.enter("b1")
+    assert desk.started == ["a1"] and (desk.admission.waiting, desk.admission.running) == (0, 1)
+
+
 def test_the_lane_takes_no_slot_of_metadata_calls() -> None:
     desk = Desk(1, lane=1)
     for name in ("a1", "b1", "c1"):
