@@ -48,43 +48,43 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """All server settings, checked. Sizes in bytes, times in seconds."""
+    """All server settings, checked; made by `load_config`. Sizes in bytes, times in seconds."""
 
     warehouse: Path
-    host: str = "127.0.0.1"
-    port: int = 8080
-    tcp_port: int | None = None
-    tls_port: int | None = None
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    tls_client_ca: Path | None = None
-    tcp_tls: bool = False
-    auth: str = "none"
-    token_file: Path | None = None
-    allow_path: tuple[Path, ...] = ()
+    host: str
+    port: int
+    tcp_port: int | None
+    tls_port: int | None
+    tls_cert: Path | None
+    tls_key: Path | None
+    tls_client_ca: Path | None
+    tcp_tls: bool
+    auth: str
+    token_file: Path | None
+    allow_path: tuple[Path, ...]
     state: Path
     memory_limit: int
     slots: int
-    queue_limit: int = 1000
-    statement_timeout: float = 3600.0
-    session_idle: float = 8 * 3600.0
-    operation_idle: float = 20 * 60.0
-    spool_limit: int = 40 * 1024**3
-    public_url: str | None = None
-    link_lifetime: float = 4 * 3600.0
-    max_request_body: int = 32 * 1024**2
-    max_statement: int = 16 * 1024**2
-    drain_timeout: float = 300.0
-    slow_statement: float = 10.0
-    spark: str | None = None
-    spark_jars: Path | None = None
-    spark_memory: int = 2 * 1024**3
-    spark_properties: Path | None = None
-    spark_above: int = 0
-    ready_file: Path | None = None
-    log_format: str = "text"
-    log_level: str = "info"
-    log_sql: bool = False
+    queue_limit: int
+    statement_timeout: float
+    session_idle: float
+    operation_idle: float
+    spool_limit: int
+    public_url: str | None
+    link_lifetime: float
+    max_request_body: int
+    max_statement: int
+    drain_timeout: float
+    slow_statement: float
+    spark: str | None
+    spark_jars: Path | None
+    spark_memory: int
+    spark_properties: Path | None
+    spark_above: int
+    ready_file: Path | None
+    log_format: str
+    log_level: str
+    log_sql: bool
 
     def __post_init__(self) -> None:
         _check(self)
@@ -291,6 +291,7 @@ def load_config(
         if setting.name == "state" and not text:
             text = _state_default()
         if text is None:
+            values[setting.field] = () if setting.repeatable else None
             continue
         try:
             if setting.repeatable:
@@ -300,7 +301,7 @@ def load_config(
                 values[setting.field] = setting.parse(str(text))
         except ValueError as error:
             raise ConfigError(setting.name, str(error)) from None
-    if "warehouse" not in values:
+    if values["warehouse"] is None:
         raise ConfigError("warehouse", "is needed: the folder that holds the tables, e.g. --warehouse ./warehouse")
     if values["slots"] == 0:
         values["slots"] = max(2, os.cpu_count() or 2)

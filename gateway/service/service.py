@@ -61,7 +61,7 @@ class Pool(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceConfig:
-    """Settings of the service. Times in seconds, sizes in bytes.
+    """Settings of the service; those of the server have their defaults in `config`. Times in seconds, sizes in bytes.
 
     Attributes:
         catalogs: names of all catalogs; a session that asks for another one is refused. Empty: not checked.
@@ -73,21 +73,21 @@ class ServiceConfig:
     """
 
     spool_directory: Path
-    slots: int = 2
+    slots: int
     reserved_slots: int = 1
     lane: int = 0
-    queue_limit: int = 1000
+    queue_limit: int
     session_limit: int = 10_000
-    kept_limit: int = 1 << 30
-    spool_limit: int = 40 << 30
+    kept_limit: int
+    spool_limit: int
     catalogs: tuple[str, ...] = ()
     default_catalog: str = "main"
     default_schema: str = "default"
-    statement_timeout: float = 3600.0
-    session_idle: float = 8 * 3600.0
-    operation_idle: float = 20 * 60.0
-    max_statement: int = 16 << 20
-    slow_statement: float = 10.0
+    statement_timeout: float
+    session_idle: float
+    operation_idle: float
+    max_statement: int
+    slow_statement: float
     pages: PageLimits = field(default_factory=PageLimits)
 
 

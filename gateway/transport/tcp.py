@@ -46,7 +46,7 @@ class Calls(Protocol):
         """Close the sessions that a connection has left open."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TcpLimits:
     """Bounds of a connection; times in seconds."""
 
@@ -55,7 +55,7 @@ class TcpLimits:
     login: float = 30.0
     message: float = 120.0
     answer: float = 600.0
-    idle: float = 8 * 3600.0
+    idle: float
     threads: int = 512
 
 
@@ -80,9 +80,9 @@ class TcpDoor(Door):
         trusting: bool,
         may_wait: Callable[[bytes], bool],
         certificate: Certificate | None = None,
-        limits: TcpLimits | None = None,
+        limits: TcpLimits,
     ) -> None:
-        self.limits = limits or TcpLimits()
+        self.limits = limits
         super().__init__(listener, "tcp", self.limits.connections)
         self.calls = calls
         self.authenticator = authenticator

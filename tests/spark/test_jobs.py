@@ -24,7 +24,7 @@ from deltalake import DeltaTable
 
 from gateway.catalog.local import LocalCatalog
 from gateway.cli.embedded import running_gateway
-from gateway.config import Config
+from gateway.config import load_config
 from gateway.pipelines.jobs import tpch
 from gateway.pipelines.jobs.report import Report
 from gateway.pipelines.jobs.verify import verify
@@ -506,7 +506,8 @@ def test_a_planted_difference_is_found(spark: Any, tmp_path: Path) -> None:
     catalogs = {"main": LocalCatalog("main", str(tmp_path / "a"), read_only=True)}
 
     def compared(warehouse: str, tolerance: float) -> Report:
-        config = Config(warehouse=tmp_path / warehouse, state=tmp_path / "state", memory_limit=1 << 29, slots=1, port=0)
+        folders = {"warehouse": str(tmp_path / warehouse), "state": str(tmp_path / "state")}
+        config = load_config({**folders, "memory-limit": "512MiB", "slots": "1", "port": "0"}, {})
         with running_gateway(config) as url:
             scratch = tmp_path / "scratch"
             return verify(spark, url, "SELECT * FROM s.t", catalogs, scratch, print, tolerance=tolerance, most_rows=5)

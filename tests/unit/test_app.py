@@ -21,11 +21,11 @@ from gateway.app import Gateway, Named, runner_factory, write_ready_file
 from gateway.auth.authenticators import token_line
 from gateway.config import Config, load_config
 from gateway.engine.base import Handler
-from gateway.engine.fake import FakeHandler
 from gateway.engine.launch import Launched
 from gateway.errors import GatewayError
 from gateway.observability import METRICS
 from gateway.protocol.client import Client, RemoteError
+from tests.live.fakes import FakeHandler
 
 ROOT = Path(__file__).resolve().parents[2]
 

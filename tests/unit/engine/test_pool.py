@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from gateway.engine.base import Event, Failed, Finished, MetadataCall, Planned, Progress, Rows, SessionState, Statement
-from gateway.engine.fake import FakeHandler, batch
 from gateway.engine.pool import PoolLimits, WorkerPool
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, UserError
+from tests.live.fakes import FakeHandler, batch
 
 SESSION = SessionState("main", "default", "somebody", {})
 SCHEMA = pa.schema({"id": pa.int64(), "text": pa.string()})
@@ -413,7 +413,7 @@ def test_a_sink_that_raises_ends_only_its_job(pool: WorkerPool) -> None:
 PARENT = """
 import sys, time, threading
 from gateway.engine.base import SessionState, Statement
-from gateway.engine.fake import FakeHandler
+from tests.live.fakes import FakeHandler
 from gateway.engine.pool import WorkerPool
 
 class Sink:

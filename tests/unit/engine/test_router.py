@@ -6,7 +6,6 @@ from collections.abc import Callable
 import pytest
 
 from gateway.engine.base import Event, Failed, Finished, Handover, MetadataCall, Planned, Rows, SessionState, Statement
-from gateway.engine.fake import FakePool, FakeRun
 from gateway.engine.pool import Sink as SinkProtocol
 from gateway.engine.router import RoutedPool, RoutedRun
 from gateway.errors import (
@@ -18,6 +17,7 @@ from gateway.errors import (
     UserError,
     disk_full,
 )
+from tests.live.fakes import FakePool, FakeRun
 
 REFUSED = UnsupportedError("UNSUPPORTED_FEATURE", "A construct.")
 SHORT = ResourceError("RESOURCE_EXHAUSTED", "No memory.")

@@ -23,9 +23,9 @@ from gateway.engine.base import (
     Statement,
     Waiting,
 )
-from gateway.engine.fake import FakeHandler
 from gateway.engine.shared import SharedLimits, SharedPool, SharedRun
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, UserError
+from tests.live.fakes import FakeHandler
 
 SESSION = SessionState("main", "default", "somebody", {})
 SCHEMA = pa.schema({"id": pa.int64(), "text": pa.string()})

@@ -12,12 +12,12 @@ import pytest
 
 from gateway.engine.base import Emit, Failed, Finished, Handler, Job, Planned, Rows, SessionState, Statement
 from gateway.engine.channel import CancelJob, Channel, JobEvent, RunJob, Start
-from gateway.engine.fake import SCHEMA, FakeHandler, batch
 from gateway.engine.launch import Launched
 from gateway.engine.mailbox import OwnMailbox
 from gateway.engine.worker import run_job
 from gateway.errors import CanceledError, ResourceError, Span, UserError, from_wire
 from gateway.sqltypes import BIGINT, StructField, array, struct
+from tests.live.fakes import SCHEMA, FakeHandler, batch
 
 START = Start(FakeHandler(), 1 << 30, 256 << 10)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from gateway.engine.base import Parameter, Rows
-from gateway.engine.fake import FakeRun
 from gateway.errors import ProtocolError, ResourceError
 from gateway.service.api import ExecuteRequest, Handle, State
+from tests.live.fakes import FakeRun
 from tests.unit.service.test_service import ME, OTHER, House, refused
 
 KEPT = 8 << 20  # of which a caller has half

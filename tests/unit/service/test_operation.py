@@ -21,7 +21,6 @@ from gateway.engine.base import (
     Waiting,
     Yielded,
 )
-from gateway.engine.fake import SCHEMA, batch
 from gateway.errors import CanceledError, GatewayError, ServerError, UserError
 from gateway.results.spool import Spool
 from gateway.service.admission import Place
@@ -30,6 +29,7 @@ from gateway.service.lifecycle import TRANSITIONS
 from gateway.service.operation import STREAMING_BYTES, Operation, PageLimits, Purpose
 from gateway.service.session import Session
 from gateway.sqltypes import BIGINT, StructField, struct
+from tests.live.fakes import SCHEMA, batch
 
 # One row per state, one letter per state to move to (in the order of State): x allowed, . not.
 ORDER = tuple(State)

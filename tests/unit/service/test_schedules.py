@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from gateway.engine.base import Statement
-from gateway.engine.fake import FakePool
 from gateway.errors import GatewayError, ServerError, UserError
 from gateway.service.api import (
     ENDS,
@@ -19,7 +18,9 @@ from gateway.service.api import (
     State,
 )
 from gateway.service.operation import Operation
-from gateway.service.service import GatewayService, ServiceConfig
+from gateway.service.service import GatewayService
+from tests.live.fakes import FakePool
+from tests.unit.service.settings import service_config
 
 PRINCIPALS = [Principal("a"), Principal("b")]
 
@@ -29,8 +30,8 @@ class Schedule:
         self.random = random.Random(seed)
         self.now = 0.0
         self.pool = FakePool()
-        config = ServiceConfig(
-            spool_directory=folder,
+        config = service_config(
+            folder,
             slots=3,
             lane=1,
             queue_limit=20,

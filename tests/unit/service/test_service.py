@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from gateway.engine.base import MetadataCall, SessionChange, Statement
-from gateway.engine.fake import FakeHandler, FakePool, FakeRun
 from gateway.engine.pool import WorkerPool
 from gateway.errors import (
     CanceledError,
@@ -36,8 +35,10 @@ from gateway.service.api import (
     SessionInfo,
     State,
 )
-from gateway.service.service import GatewayService, ServiceConfig
+from gateway.service.service import GatewayService
 from gateway.service.session import text_of
+from tests.live.fakes import FakeHandler, FakePool, FakeRun
+from tests.unit.service.settings import service_config
 
 ME, OTHER = Principal("me"), Principal("other")
 WAIT = 30.0
@@ -57,7 +58,7 @@ class House:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.clock = Clock()
         self.pool = FakePool()
-        self.config = replace(ServiceConfig(spool_directory=folder, slots=2), **settings)
+        self.config = service_config(folder, **settings)
         self.service = GatewayService(self.pool, self.config, clock=self.clock)
 
     def open(self, principal: Principal = ME, **request: Any) -> SessionInfo:
@@ -467,7 +468,7 @@ def test_the_front_imports_no_engine_and_no_parser() -> None:
 def real(tmp_path: Path) -> Iterator[GatewayService]:
     pool = WorkerPool(FakeHandler(), 2)
     pool.start()
-    service = GatewayService(pool, ServiceConfig(spool_directory=tmp_path, slots=2))
+    service = GatewayService(pool, service_config(tmp_path))
     service.start()
     pool.wait_ready(WAIT)
     yield service
