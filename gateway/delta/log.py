@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -75,6 +76,72 @@ def actions(root: str, version: int) -> list[dict[str, Any]]:
     if not all(isinstance(action, dict) for action in found):
         raise _damaged(path)
     return found
+
+
+_ODD_RECORDS = re.compile(rb"""numRecords\\*"\s*:\s*\\*"?-?[0-9]+[.eE]""")
+_ODD_DIGIT = re.compile(rb"[0-9][.eE]")
+_BRACE = re.compile(rb"[{}]")
+_NULLS = b"nullCount"
+
+
+def check_counts(root: str, last: int, first: int | None = None) -> None:
+    """Raise ServerError if a commit up to `last` counts rows in fractions: deltalake would read 1.5 as 1.
+
+    Commits from `first` on, else from behind the checkpoint.
+    """
+    if first is None:
+        names = os.listdir(f"{root}/{LOG}")
+        checkpoints = [int(n[:DIGITS]) for n in names if is_version(n) and n[DIGITS:].startswith(".checkpoint")]
+        first = max((c for c in checkpoints if c <= last), default=-1) + 1
+    for version in commit_versions(root):
+        if not first <= version <= last:
+            continue
+        path = commit_path(root, version)
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            continue  # removed, behind a new checkpoint
+        except OSError as error:
+            raise ServerError("DELTA_LOG_CORRUPT", f"The commit {path} cannot be read: {error.strerror}.") from error
+        if _looks_odd(data) and any(_counts_fractions(action.get("add")) for action in actions(root, version)):
+            raise ServerError("DELTA_LOG_CORRUPT", f"The commit {path} counts rows of a data file in fractions.")
+
+
+def _looks_odd(data: bytes) -> bool:
+    """Whether there may be a count that is no whole number: nearly all commits are told by this alone."""
+    if _ODD_RECORDS.search(data):
+        return True
+    at = data.find(_NULLS)
+    while at >= 0:
+        depth, end = 0, len(data)
+        for brace in _BRACE.finditer(data, at):
+            depth += 1 if brace[0] == b"{" else -1
+            if depth <= 0:
+                end = brace.end()
+                break
+        if _ODD_DIGIT.search(data, at, end):
+            return True
+        at = data.find(_NULLS, end)
+    return False
+
+
+def _counts_fractions(add: object) -> bool:
+    """Whether statistics of an ``add`` hold a count that is no whole number."""
+    try:
+        found = json.loads(add["stats"]) if isinstance(add, dict) and isinstance(add.get("stats"), str) else None
+    except (ValueError, RecursionError):
+        return False  # told by who reads them
+    return isinstance(found, dict) and any(_has_fraction(found.get(name)) for name in ("numRecords", _NULLS.decode()))
+
+
+def _has_fraction(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_fraction, value.values()))
+    try:
+        return isinstance(value, (str, float)) and not float(value).is_integer()
+    except ValueError:
+        return False
 
 
 def _damaged(path: str) -> ServerError:

@@ -351,16 +351,20 @@ def _open(root: str, version: int | None, within: Within) -> DeltaTable:
             f"The log of the Delta table {root} lacks its first commits and has no checkpoint in their place.",
         )
     try:
-        return DeltaTable(root, version=version)
+        table = DeltaTable(root, version=version)
     except (DeltaError, TableNotFoundError, OSError, ValueError) as error:
         raise _open_error(root, error) from error
+    log.check_counts(root, table.version())
+    return table
 
 
 def _update(root: str, table: DeltaTable) -> None:
+    known = table.version()
     try:
         table.update_incremental()
     except (DeltaError, TableNotFoundError, OSError, ValueError) as error:
         raise _open_error(root, error) from error
+    log.check_counts(root, table.version(), known + 1)
 
 
 def _open_error(root: str, error: BaseException) -> GatewayError:

@@ -45,8 +45,8 @@ def made(folder: Path, rows: int = ROWS, **options: Any) -> Path:
     return folder
 
 
-def edit(folder: Path, change: Callable[[Actions], Actions]) -> None:
-    log = folder / "_delta_log" / f"{0:020d}.json"
+def edit(folder: Path, change: Callable[[Actions], Actions], version: int = 0) -> None:
+    log = folder / "_delta_log" / f"{version:020d}.json"
     actions = [json.loads(line) for line in log.read_text().splitlines()]
     log.write_text("".join(json.dumps(a) + "\n" for a in change(actions)))
 
@@ -141,6 +141,35 @@ def test_absurd_statistics(client: Client, table: Path, statistics: str) -> None
     for text, rows in ((SUMS.format("bombs"), WHOLE), ("SELECT id FROM bombs WHERE id = 7", [{"id": 7}])):
         found = told(client, text)
         assert isinstance(found, RemoteError) or found == rows
+
+
+@pytest.mark.parametrize(
+    "statistics",
+    [
+        '{"numRecords":1.5}', '{"numRecords":"1.5"}', '{"numRecords":99.99,"nullCount":{"id":0}}', '{"numRecords":15e-1}',
+        '{"numRecords":100,"nullCount":{"s":0,"id":0.5}}', '{"numRecords":100,"nullCount":{"x":{"y":0},"id":"1.5"}}',
+        '{"nullCount":{"id":1.5e0},"numRecords" : 100}',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("later", [False, True])
+def test_counts_of_rows_that_are_no_whole_numbers_are_told(
+    client: Client, table: Path, statistics: str, later: bool
+) -> None:
+    """In the first commit, or in one that comes when the table is known already."""
+    if later:
+        assert told(client, SUMS.format("bombs")) == WHOLE
+        made(table, mode="append")
+    edit(table, changed("add", stats=statistics), int(later))
+    for text in ("SELECT count(*) AS n FROM bombs", "SELECT id FROM bombs WHERE id IS NULL", "DELETE FROM bombs"):
+        assert "in fractions" in str(told(client, text))
+
+
+@pytest.mark.parametrize(
+    "statistics", ['{"numRecords":100.0}', '{"numRecords":1e2}', '{"numRecords":100,"tightBounds":5}']
+)
+def test_whole_numbers_in_other_spellings_are_whole(client: Client, table: Path, statistics: str) -> None:
+    edit(table, changed("add", stats=statistics))
+    assert told(client, SUMS.format("bombs")) == WHOLE
 
 
 @pytest.mark.parametrize("damage", ["garbage", "gone"])
