@@ -198,7 +198,8 @@ class Gateway:
         from gateway.rest.routes import RestApi
         from gateway.rest.statements import StatementApi
         from gateway.results.links import LinkSigner
-        from gateway.service.service import GatewayService, ServiceConfig
+        from gateway.service.service import GatewayService
+        from gateway.service.settings import ServiceConfig
         from gateway.transport.doors import open_doors
         from gateway.transport.http import HttpApp, Probes
         from gateway.transport.server import HttpServer, connections_each

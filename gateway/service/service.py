@@ -16,8 +16,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from gateway import observability
@@ -44,8 +42,9 @@ from gateway.service.api import (
     State,
 )
 from gateway.service.holdings import OPERATION, Holdings, weight
-from gateway.service.operation import Operation, PageLimits, Purpose, Run
+from gateway.service.operation import Operation, Purpose, Run
 from gateway.service.session import HandleTable, Normalise, Session, normalise_all
+from gateway.service.settings import ServiceConfig
 
 _HOUSEKEEPING_SECONDS = 5.0
 _READ_LATELY_SECONDS = 5.0  # a client that fetched within this time is still reading: a drain waits for it
@@ -57,38 +56,6 @@ class Pool(Protocol):
     def submit(self, job: Job, sink: Sink) -> Run: ...
 
     def stop(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceConfig:
-    """Settings of the service; those of the server have their defaults in `config`. Times in seconds, sizes in bytes.
-
-    Attributes:
-        catalogs: names of all catalogs; a session that asks for another one is refused. Empty: not checked.
-        statement_timeout: for statements whose client and session set none; 0: no limit.
-        kept_limit: bytes of memory for what is kept for callers (`holdings`).
-        spool_limit: the same of disk.
-        reserved_slots: beside `slots`, for metadata calls only.
-        lane: beside both, for statements that would wait, as long as they turn out to be short.
-    """
-
-    spool_directory: Path
-    slots: int
-    reserved_slots: int = 1
-    lane: int = 0
-    queue_limit: int
-    session_limit: int = 10_000
-    kept_limit: int
-    spool_limit: int
-    catalogs: tuple[str, ...] = ()
-    default_catalog: str = "main"
-    default_schema: str = "default"
-    statement_timeout: float
-    session_idle: float
-    operation_idle: float
-    max_statement: int
-    slow_statement: float
-    pages: PageLimits = field(default_factory=PageLimits)
 
 
 class GatewayService:

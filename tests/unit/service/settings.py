@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gateway.service.service import ServiceConfig
+from gateway.service.settings import ServiceConfig
 
 
 def service_config(folder: Path, **settings: Any) -> ServiceConfig:
@@ -16,6 +16,7 @@ def service_config(folder: Path, **settings: Any) -> ServiceConfig:
         slots=2,
         queue_limit=1000,
         kept_limit=1 << 30,
+        spool_limit=40 << 30,
         statement_timeout=3600,
         session_idle=8 * 3600,
         operation_idle=20 * 60,

@@ -137,7 +137,7 @@ def test_the_door_closes_with_the_server(peer: socket.socket, echo: Echo) -> Non
 @pytest.fixture
 def crowded(echo: Echo) -> Iterator[tuple[str, int]]:
     """The address of a door with room for six."""
-    limits = TcpLimits(connections=6)
+    limits = TcpLimits(connections=6, idle=600.0)
     tcp = TcpDoor(bind("127.0.0.1", 0), echo, AllowAll(), trusting=True, may_wait=lambda body: True, limits=limits)
     server = HttpServer(nothing, "127.0.0.1", 0, doors=[tcp])
     server.start()

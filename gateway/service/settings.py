@@ -1,0 +1,40 @@
+"""Settings of the service, and what each bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gateway.service.operation import PageLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceConfig:
+    """Settings of the service; those of the server have their defaults in `config`. Times in seconds, sizes in bytes.
+
+    Attributes:
+        catalogs: names of all catalogs; a session that asks for another one is refused. Empty: not checked.
+        statement_timeout: for statements whose client and session set none; 0: no limit.
+        kept_limit: bytes of memory for what is kept for callers (`holdings`).
+        spool_limit: the same of disk.
+        reserved_slots: beside `slots`, for metadata calls only.
+        lane: beside both, for statements that would wait, as long as they turn out to be short.
+    """
+
+    spool_directory: Path
+    slots: int
+    reserved_slots: int = 1
+    lane: int = 0
+    queue_limit: int
+    session_limit: int = 10_000
+    kept_limit: int
+    spool_limit: int
+    catalogs: tuple[str, ...] = ()
+    default_catalog: str = "main"
+    default_schema: str = "default"
+    statement_timeout: float
+    session_idle: float
+    operation_idle: float
+    max_statement: int
+    slow_statement: float
+    pages: PageLimits = field(default_factory=PageLimits)
