@@ -445,8 +445,3 @@ def _name_problem(column: Column, names: Any) -> str | None:
         if problem:
             return problem
     return None
-
-
-def exact_count(snapshot: Snapshot, predicates: Sequence[Predicate] = ()) -> int | None:
-    """Rows of the table if the log alone can say so and there is nothing to filter, for a bare ``count(*)``."""
-    return snapshot.num_rows if not predicates else None

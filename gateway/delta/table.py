@@ -91,12 +91,6 @@ class Files:
             rows[file] -= np.count_nonzero(~mask) if rows[file] >= 0 else 0
         return rows
 
-    @cached_property
-    def has_deletion_vector(self) -> npt.NDArray[np.bool_]:
-        out = np.zeros(len(self.paths), dtype=bool)
-        out[list(self.deleted)] = True
-        return out
-
 
 # Columns of data files by their paths, and which file it was; None: this very one.
 Contents = dict[str, tuple[tuple[int, int] | None, dict[str, Any]]]

@@ -1,4 +1,4 @@
-"""Writing plain Delta tables: create, create as select, replace, append, overwrite; each one atomic commit.
+"""Writing plain Delta tables: create, create as select, replace, append; each one atomic commit.
 
 Only tables without special writer features: anything that asks the writer for more (generated, default and identity columns,
 constraints, change feed, column mapping, deletion vectors, row tracking …) is refused by name. A statement that fails leaves
@@ -163,26 +163,6 @@ def append(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
         parameters = {"mode": "Append", "partitionBy": "[]"}  # as of an INSERT by Spark, whatever the table's are
         actions = [commit.info_action("WRITE", parameters, metrics, True, snapshot.version), *adds]
         version = _publish_append(path, snapshot, actions)
-    commit.checkpoint_if_due(path, version, snapshot.properties)
-    return WriteResult(version, writer.rows, writer.files, writer.bytes)
-
-
-def overwrite(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
-    """Replace all rows of the table by those of `batches` in one commit; schema and properties stay."""
-    check_own(path)
-    snapshot = open_snapshot(path)
-    check_snapshot_writable(snapshot, removes=True)
-    with storage_errors(path), DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
-        for batch in batches:
-            writer.write(batch)
-        adds = writer.finish()
-        parameters = {"mode": "Overwrite", "partitionBy": json.dumps(list(snapshot.partition_columns))}
-        info = commit.info_action("WRITE", parameters, _metrics(writer), False)
-        version = snapshot.version + 1
-        try:
-            commit.publish(path, version, [info, *removes_of(snapshot), *adds])
-        except (FileExistsError, FileNotFoundError) as error:
-            raise conflict(path) from error
     commit.checkpoint_if_due(path, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 

@@ -18,8 +18,6 @@ from gateway.errors import ConfigError
 from gateway.pipelines.project import local_path
 from gateway.pipelines.registry import words
 
-_SPARK_CATALOG = "spark_catalog"
-
 
 class Warehouse:
     """The folder of the catalog `main`."""

@@ -258,14 +258,6 @@ def encode_exception(method: str, seqid: int, fault: Fault, text: str) -> bytes:
     return b"".join(_message(_EXCEPTION, _EXCEPTIONS, method, seqid, _Exception(text, int(fault)), None))
 
 
-def decode_struct(cls: type[Any], data: bytes, budget: Budget) -> Any:
-    """One struct without message header. Raises `MalformedError`."""
-    try:
-        return Reader(data, budget).struct(plan_of(cls))
-    except DAMAGE as error:
-        raise MalformedError("the struct ends too early or holds bad text") from error
-
-
 def encode_struct(value: Any) -> bytes:
     """One struct without message header."""
     out: list[Buffer] = []

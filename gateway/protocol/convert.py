@@ -226,7 +226,6 @@ def _options(*, arrow: bool, lz4: bool, links: bool, types: Any, as_string: bool
         complex_as_arrow=bool(types and types.complexTypesAsArrow),
         interval_as_arrow=bool(types and types.intervalTypesAsArrow),
         null_as_arrow=bool(types and types.nullTypeAsArrow),
-        timestamp_as_string=as_string,
     )
 
 

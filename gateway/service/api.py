@@ -119,7 +119,6 @@ class ResultOptions:
     interval_as_arrow: bool = False
     null_as_arrow: bool = False
     files: Files | None = None
-    timestamp_as_string: bool = False  # conf spark.thriftserver.arrowBasedRowSet.timestampAsString
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,6 @@ class ExecuteRequest:
     statement: str
     conf_overlay: Mapping[str, str] = field(default_factory=dict)
     parameters: Sequence[Parameter] = ()
-    run_async: bool = True
     timeout_seconds: int = 0  # 0: the session's or server's
     row_limit: int | None = None
     byte_limit: int | None = None
@@ -171,7 +169,6 @@ class OperationStatus:
     handle: Handle
     operation_type: str  # TOperationType name
     state: State
-    has_result_set: bool
     error: GatewayError | None = None
     modified_rows: int | None = None
     started_ms: int | None = None

@@ -247,7 +247,6 @@ class Operation:
                 handle=self.handle,
                 operation_type=self.purpose.operation_type,
                 state=self._shown,
-                has_result_set=True,
                 error=self.error,
                 modified_rows=self.finished.modified_rows if self.finished is not None else None,
                 started_ms=self.times.started_ms,

@@ -98,11 +98,6 @@ class GatewayService:
         self._housekeeper = threading.Thread(target=self._keep_house, name="housekeeper", daemon=True)
         self._housekeeper.start()
 
-    @property
-    def accepting(self) -> bool:
-        """Whether new sessions and statements are accepted."""
-        return not self._draining
-
     def drain(self, timeout: float) -> bool:
         """Accept nothing new and wait until running statements have ended and results in use are read; whether they are."""
         self._draining = True

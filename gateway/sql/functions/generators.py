@@ -26,9 +26,6 @@ from gateway.sqltypes import (
     struct,
 )
 
-#: What LATERAL VIEW OUTER turns a generator into.
-OUTER_FORMS = {"explode": "explode_outer", "posexplode": "posexplode_outer", "inline": "inline_outer"}
-
 
 def _columns(t: DataType, outer: bool) -> list[StructField] | None:
     if isinstance(t, ArrayType):

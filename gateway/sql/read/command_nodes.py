@@ -272,7 +272,6 @@ class CreateTable:
 class DropTable:
     name: Name
     if_exists: bool = False
-    purge: bool = False
 
 
 @dataclass(frozen=True, slots=True)

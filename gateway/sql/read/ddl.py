@@ -308,7 +308,8 @@ class DefinitionParser(CommandRules):
         name = self._name(2 if word in SCHEMA_WORDS else 3)
         result: Command
         if word == "TABLE":
-            result = DropTable(name, if_exists, self.match("PURGE"))
+            self.match("PURGE")  # there is no trash that it would pass by
+            result = DropTable(name, if_exists)
         elif word == "VIEW":
             result = DropView(name, if_exists)
         elif word == "FUNCTION":

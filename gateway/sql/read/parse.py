@@ -65,11 +65,10 @@ from gateway.errors import unsupported
 from gateway.sql.read.cursor import Limits, user_error
 from gateway.sql.read.expressions import SET_OPERATORS, Node
 from gateway.sql.read.relations import RelationParser
-from gateway.sql.read.statement import Statement
 from gateway.sql.read.tokens import END
 from gateway.sql.read.tree import mark, span_of, start_of
 
-__all__ = ["QueryParser", "parse_query", "span_of"]
+__all__ = ["QueryParser", "span_of"]
 
 # Python frames that one open bracket may cost, in the parser or in a walk over the tree.
 _FRAMES = 24
@@ -365,19 +364,3 @@ def prepare_recursion(limits: Limits) -> None:
     needed = (limits.depth + limits.chain) * _FRAMES + 1000
     if sys.getrecursionlimit() < needed:
         sys.setrecursionlimit(needed)
-
-
-def parse_query(statement: Statement) -> Node:
-    """The tree of a statement of kind "query".
-
-    Raises:
-        UserError: PARSE_SYNTAX_ERROR and the other conditions of Spark's parser.
-        UnsupportedError: right for Spark, not answered here; names the construct.
-        ResourceError: STATEMENT_TOO_COMPLEX.
-    """
-    prepare_recursion(statement.limits)
-    parser = QueryParser(statement.tokens, statement.words, statement.limits)
-    found = parser.query()
-    if parser.word != END:
-        parser.fail()
-    return found

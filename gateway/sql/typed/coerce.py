@@ -563,8 +563,3 @@ def coerced(expr: Expr, target: DataType) -> Expr:
     if isinstance(expr, Lit) and expr.value is None:
         return Lit(target, True, None, expr.text)
     return Cast(target, cast_nullable(expr.type, target, expr.nullable), expr, implicit=True)
-
-
-def is_float(t: DataType) -> bool:
-    """FLOAT or DOUBLE."""
-    return t in (FLOAT, DOUBLE)

@@ -20,8 +20,9 @@ from deltalake import DeltaTable, write_deltalake
 from gateway import sqltypes as t
 from gateway.delta.log import commit_versions
 from gateway.delta.table import open_snapshot
-from gateway.delta.write import append, create_table, overwrite
+from gateway.delta.write import append, create_table
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError
+from tests.live.tables import overwrite
 
 NAN = float("nan")
 
@@ -261,7 +262,7 @@ def test_overwrite_behind_an_append_is_a_conflict(tmp_path: Path) -> None:
         append(root, [batch_of(SIMPLE, [1, "a"])])
         yield batch_of(SIMPLE, [2, "b"])
 
-    with pytest.raises(UserError, match="Another writer"):
+    with pytest.raises(UserError, match="by another writer"):
         overwrite(root, changing())
     assert [r["id"] for r in read_by_deltalake(tmp_path / "t")] == [1]
 

@@ -16,6 +16,7 @@ from gateway.errors import ServerError
 from gateway.pipelines.expectations import Expectation, Outcome
 from gateway.pipelines.history import CRASHED, History, Run, TableRun, new_run_id
 from gateway.pipelines.warehouse import Warehouse, text, version, written
+from tests.live.tables import overwrite
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 SCHEMA = t.struct(t.StructField("x", t.BIGINT))
@@ -73,14 +74,14 @@ def test_rows_between_versions(tmp_path: Path) -> None:
     assert written(folder, None, 2).rows == 6
     assert (written(folder, 0, 2).rows, written(folder, 0, 2).removed) == (4, False)
     assert written(folder, 2, 2).rows == 0
-    write.overwrite(str(folder), [batch(7)])
+    overwrite(str(folder), [batch(7)])
     assert (written(folder, 2, 3).rows, written(folder, 2, 3).removed) == (1, True)
 
 
 def test_restore_is_a_new_version_with_the_old_rows(tmp_path: Path) -> None:
     folder = str(tmp_path / "t")
     write.create_table(folder, SCHEMA, batches=[batch(1, 2)])
-    write.overwrite(folder, [batch()])
+    overwrite(folder, [batch()])
     assert open_snapshot(folder).num_rows == 0
     restore(folder, 0)
     snapshot = open_snapshot(folder)

@@ -105,7 +105,7 @@ class FakeService:
     ) -> OperationStatus:
         self.waits.append(wait)
         handle = Handle(secrets.token_bytes(16), secrets.token_bytes(16))
-        status = OperationStatus(handle, kind, State.RUNNING, True, started_ms=1_700_000_000_000)
+        status = OperationStatus(handle, kind, State.RUNNING, started_ms=1_700_000_000_000)
         operation = Operation(status, script, metadata, batch_of(script), script.polls)
         self.operations[handle] = (principal, operation)
         return self._advance(operation)

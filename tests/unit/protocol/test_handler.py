@@ -532,7 +532,7 @@ def test_what_a_request_says_reaches_the_service(wire: Wire) -> None:
     )
     request = wire.service.executed[-1]
     assert request.conf_overlay == {"query_tags": "a:b"}
-    assert (request.timeout_seconds, request.row_limit, request.run_async) == (30, 7, True)
+    assert (request.timeout_seconds, request.row_limit) == (30, 7)
     assert [(p.name, p.type, p.value) for p in request.parameters] == [("p", "INT", "1")]
     wire.execute("SELECT", resultRowLimit=0, queryTimeout=-1)
     assert (wire.service.executed[-1].row_limit, wire.service.executed[-1].timeout_seconds) == (None, 0)

@@ -7,20 +7,17 @@ from sqlglot import exp
 
 from gateway.errors import Span, UnsupportedError
 from gateway.sql.read import allowed
-from gateway.sql.read.parse import parse_query
-from gateway.sql.read.statement import read_statement
-
-
-def tree(text: str) -> exp.Expr:
-    return parse_query(read_statement(text))
+from tests.unit.sql.read.trees import parse_query
 
 
 def test_a_plain_query_passes() -> None:
-    allowed.check(tree("WITH a AS (SELECT 1 x) SELECT count(*) FROM a JOIN b USING (x) GROUP BY ROLLUP (x) LIMIT 1"))
+    allowed.check(
+        parse_query("WITH a AS (SELECT 1 x) SELECT count(*) FROM a JOIN b USING (x) GROUP BY ROLLUP (x) LIMIT 1")
+    )
 
 
 def test_an_unknown_node_is_refused_by_name_and_place() -> None:
-    query = tree("SELECT a, b FROM t")
+    query = parse_query("SELECT a, b FROM t")
     node = exp.CurrentDate()
     node.meta.update(start=10, end=10)
     query.set("expressions", [query.expressions[0], node])
@@ -30,7 +27,7 @@ def test_an_unknown_node_is_refused_by_name_and_place() -> None:
 
 
 def test_an_unknown_argument_is_refused_but_its_default_is_not() -> None:
-    query = tree("SELECT a FROM t")
+    query = parse_query("SELECT a FROM t")
     query.set("hint", None)
     query.set("kind", "")
     allowed.check(query)
@@ -41,9 +38,9 @@ def test_an_unknown_argument_is_refused_but_its_default_is_not() -> None:
 
 def test_the_first_in_reading_order_is_named() -> None:
     with pytest.raises(UnsupportedError, match="COLLATE"):
-        allowed.check(tree("SELECT a COLLATE x, b:c FROM t"))
+        allowed.check(parse_query("SELECT a COLLATE x, b:c FROM t"))
     with pytest.raises(UnsupportedError, match="':' extraction") as caught:
-        allowed.check(tree("SELECT b:c, a COLLATE x FROM t"))
+        allowed.check(parse_query("SELECT b:c, a COLLATE x FROM t"))
     assert caught.value.span == Span(7, 10)
 
 

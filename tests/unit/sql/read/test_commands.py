@@ -113,7 +113,7 @@ def fields(command: Any) -> dict[str, Any]:
         ("DESCRIBE SCHEMA EXTENDED a.b", DescribeSchema, {"name": "a.b", "extended": True}),
         ("DESC CATALOG c", DescribeCatalog, {"name": "c", "extended": False}),
         ("DROP VIEW IF EXISTS a.v", DropView, {"name": "a.v", "if_exists": True}),
-        ("DROP TABLE t PURGE", DropTable, {"name": "t", "if_exists": False, "purge": True}),
+        ("DROP TABLE t PURGE", DropTable, {"name": "t", "if_exists": False}),
         ("DROP SCHEMA IF EXISTS s CASCADE", DropSchema, {"name": "s", "if_exists": True, "cascade": True}),
         ("DROP DATABASE s RESTRICT", DropSchema, {"name": "s", "cascade": False}),
         ("CREATE SCHEMA IF NOT EXISTS a.s COMMENT 'c'", CreateSchema, {"name": "a.s", "if_not_exists": True, "comment": "c"}),

@@ -21,16 +21,16 @@ from sqlglot.tokenizer_core import TokenType
 
 from gateway.errors import GatewayError, ResourceError, UnsupportedError, UserError
 from gateway.sql.read import allowed
-from gateway.sql.read.parse import parse_query
 from gateway.sql.read.statement import read_statement
 from gateway.sql.read.tree import IntervalLiteral, Positive, TypedLiteral, number_suffix, span_of
+from tests.unit.sql.read.trees import parse_query
 
 DATA = Path(__file__).parents[3] / "data"
 CORPORA = ("tpc.jsonl.gz", "spark_function_examples.jsonl.gz", "spark_golden_dev.jsonl.gz")
 
 
 def parse(text: str) -> Any:
-    return parse_query(read_statement(text))
+    return parse_query(text)
 
 
 def expression(text: str) -> Any:
