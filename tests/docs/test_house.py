@@ -1,7 +1,10 @@
 """The house keeps its rules as it grows: files stay small, each says what it is, and the tests have the rooms of the code."""
 
 import ast
+import re
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,3 +54,25 @@ def test_fixtures_are_where_pytest_looks_for_them() -> None:
         and not path.name.startswith("test_")
     ]
     assert not elsewhere, f"fixtures outside of tests and conftest.py: {_names(elsewhere)}"
+
+
+def _contracts(kind: str) -> list[dict[str, Any]]:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    found = [c for c in settings["tool"]["importlinter"]["contracts"] if c["type"] == kind]
+    assert found
+    return found
+
+
+def test_no_rule_of_imports_can_leave_out_a_new_module() -> None:
+    """Layers are exhaustive; what is forbidden is so for all of the gateway but what is named, or for one package."""
+    assert [c["name"] for c in _contracts("layers") if not c.get("exhaustive")] == []
+    assert [c["name"] for c in _contracts("forbidden") if len(c["source_modules"]) != 1] == []
+
+
+def test_the_map_tells_the_layers_as_they_are() -> None:
+    (layers,) = (c["layers"] for c in _contracts("layers") if c["containers"] == ["gateway"])
+    told = re.search(r"`(cli > .*?)`", (PACKAGE / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert told is not None
+    assert [set(layer.split(" | ")) for layer in re.sub(r"\s+", " ", told[1]).split(" > ")] == [
+        set(re.sub(r"[()]", "", layer).split(" | ")) for layer in layers
+    ]
