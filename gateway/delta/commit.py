@@ -20,6 +20,9 @@ from gateway.errors import UserError
 
 ENGINE = "delta-sql-gateway"
 Action = Mapping[str, Any]
+Parameters = Mapping[str, str | bool | int | None]
+#: Delta's isolation levels: of what changes rows, and of what does not.
+SERIALIZABLE, SNAPSHOT_ISOLATION = "Serializable", "SnapshotIsolation"
 _CHECKPOINT_EVERY = 10
 _log = logging.getLogger(__name__)
 
@@ -41,10 +44,11 @@ def protocol_action(protocol: Protocol) -> Action:
 
 def info_action(
     operation: str,
-    parameters: Mapping[str, str | None],
+    parameters: Parameters,
     metrics: Mapping[str, int],
     blind: bool,
     read: int | None = None,
+    isolation: str = SERIALIZABLE,
 ) -> Action:
     """commitInfo as Spark writes it: what DESCRIBE HISTORY shows. `read` is the version that was read."""
     return {
@@ -54,12 +58,17 @@ def info_action(
             "operationParameters": dict(parameters),
             **({} if read is None else {"readVersion": read}),
             "operationMetrics": {k: str(v) for k, v in metrics.items()},
-            "isolationLevel": "Serializable",
+            "isolationLevel": isolation,
             "isBlindAppend": blind,
             "engineInfo": ENGINE,
             "txnId": str(uuid.uuid4()),
         }
     }
+
+
+def compact_json(value: Any) -> str:
+    """JSON without spaces, as Spark writes it."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def publish(root: str, version: int, actions: Iterable[Action]) -> None:
@@ -74,7 +83,7 @@ def publish(root: str, version: int, actions: Iterable[Action]) -> None:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
             with open(descriptor, "w", encoding="utf-8") as file:
                 for action in actions:
-                    file.write(json.dumps(action, separators=(",", ":"), ensure_ascii=False) + "\n")
+                    file.write(compact_json(action) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
             # A hard link fails if the name is taken: the same put-if-absent as delta-rs and Spark use on local disks.

@@ -56,8 +56,11 @@ class DataFileWriter:
     Use as a context manager: leaving it through an exception removes every file. `finish` gives the actions.
     """
 
-    def __init__(self, root: str, schema: t.StructType, partition_by: Sequence[str]) -> None:
+    def __init__(
+        self, root: str, schema: t.StructType, partition_by: Sequence[str], file_bytes: int = _FILE_BYTES
+    ) -> None:
         self._root = root
+        self._file_bytes = file_bytes
         self._fields = schema.fields
         self._partition_by = tuple(partition_by)
         self._arrow = [f.type.arrow() for f in schema.fields]
@@ -102,7 +105,7 @@ class DataFileWriter:
             self._close(self._open.pop(oldest))
 
     def finish(self) -> list[Action]:
-        """Close all files; their ``add`` actions."""
+        """Close all files, so that later rows go to new ones; the ``add`` actions of all so far."""
         for state in self._open.values():
             self._close(state)
         self._open.clear()
@@ -175,7 +178,7 @@ class DataFileWriter:
             state.nulls[name] = state.nulls.get(name, 0) + column.null_count
         state.writer.write_table(group, row_group_size=max(group.num_rows, 1))
         state.buffered, state.rows, state.bytes = [], 0, 0
-        if os.path.getsize(state.path) >= _FILE_BYTES:
+        if os.path.getsize(state.path) >= self._file_bytes:
             self._close(state)
 
     def _new_file(self, state: _Open) -> pq.ParquetWriter:

@@ -31,6 +31,7 @@ POSITION = "\0position"
 _BATCH_ROWS = 32_768
 _FRAGMENTS = 4
 _MOST_TEXT = 2**31 - 2  # bytes of an array
+_FEW_ROWS = 4096  # read by one thread: handing them to others would cost more
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,8 @@ def _batches(parquet: pq.ParquetFile, indices: list[int]) -> Iterator[tuple[int,
     """Rows in file order; without any stored column only their number."""
     if indices:
         groups = list(range(parquet.num_row_groups))
-        for batch in parquet.reader.iter_batches(_BATCH_ROWS, groups, column_indices=sorted(indices), use_threads=True):
+        many = parquet.metadata.num_rows > _FEW_ROWS
+        for batch in parquet.reader.iter_batches(_BATCH_ROWS, groups, column_indices=sorted(indices), use_threads=many):
             yield batch.num_rows, batch
         return
     left = parquet.metadata.num_rows

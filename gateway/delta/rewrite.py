@@ -78,12 +78,14 @@ def replace_files(
         size = int(snapshot.files.sizes[np.asarray(removed, dtype=np.int64)].sum())
         metrics = change.metrics(Replaced(len(removed), size, writer.files, writer.bytes, writer.rows))
         info = commit.info_action(change.operation, change.parameters, metrics, False, snapshot.version)
-        version = _publish(snapshot, [info, *removes_of(snapshot, removed), *adds], reads)
+        actions = [info, *removes_of(snapshot, removed), *adds]
+        version = publish_behind(snapshot, actions, lambda newer: _check_read(snapshot, newer, reads))
     commit.checkpoint_if_due(root, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
 
-def _publish(snapshot: Snapshot, actions: list[Action], reads: Reads) -> int:
+def publish_behind(snapshot: Snapshot, actions: list[Action], check: Callable[[Snapshot], None]) -> int:
+    """Make `actions` the next version, behind those of other writers whose versions `check` does not raise for."""
     seen = snapshot
     for _ in range(ATTEMPTS):
         try:
@@ -93,20 +95,28 @@ def _publish(snapshot: Snapshot, actions: list[Action], reads: Reads) -> int:
             seen = open_snapshot(snapshot.root)
         except FileNotFoundError as error:
             raise conflict(snapshot.root) from error
-        _check_overtaken(snapshot, seen, reads)
+        _check_shape(snapshot, seen)
+        check(seen)
     raise conflict(snapshot.root)
 
 
-def _check_overtaken(snapshot: Snapshot, newer: Snapshot, reads: Reads) -> None:
+def _check_shape(snapshot: Snapshot, newer: Snapshot) -> None:
     if newer.protocol != snapshot.protocol:
         raise _lost("DELTA_PROTOCOL_CHANGED", snapshot, "The protocol of the table was changed")
     if shape_of(newer) != shape_of(snapshot):
         raise _lost("DELTA_METADATA_CHANGED", snapshot, "The metadata of the table was changed")
-    there, now = set(snapshot.files.logged), set(newer.files.logged)
-    read = _read(snapshot, reads)
-    if any(wanted and path not in now for path, wanted in zip(snapshot.files.logged, read, strict=True)):
+
+
+def check_still_live(snapshot: Snapshot, newer: Snapshot, rows: Sequence[int]) -> None:
+    """Raise DELTA_CONCURRENT_DELETE_READ if one of some files of a snapshot is no file of a newer one."""
+    now = set(newer.files.logged)
+    if any(snapshot.files.logged[i] not in now for i in rows):
         raise _lost("DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT", snapshot, "Files that were read were removed")
-    would_read = _read(newer, reads)
+
+
+def _check_read(snapshot: Snapshot, newer: Snapshot, reads: Reads) -> None:
+    check_still_live(snapshot, newer, np.flatnonzero(_read(snapshot, reads)).tolist())
+    there, would_read = set(snapshot.files.logged), _read(newer, reads)
     if any(wanted and path not in there for path, wanted in zip(newer.files.logged, would_read, strict=True)):
         raise _lost("DELTA_CONCURRENT_APPEND.WITHOUT_HINT", snapshot, "Rows that should have been read were added")
 

@@ -83,7 +83,7 @@ class ScanPlan:
 
         Raises ServerError DELTA_FILE_NOT_FOUND unless every file is still there as logged, UserError for links to elsewhere.
         """
-        plain = _verify(self._root, self._files, self._within)
+        plain = verify_files(self._root, self._files, self._within)
         return self.reader in (DATASET, EMPTY) or (plain and self._watches[-1].held())
 
     def one_by_one(self) -> ScanPlan:
@@ -210,7 +210,7 @@ def plan_scan(
     constants = tuple(c for c in wanted if c.name in files.partitions)
     groups = _groups(files, kept, constants)
     seen: Seen = {}
-    _verify(snapshot.root, [f for group in groups for f in group.files], snapshot.within, seen)
+    verify_files(snapshot.root, [f for group in groups for f in group.files], snapshot.within, seen)
     reader, reason = _reader(snapshot, wanted, kept, groups, seen)
     floats = any(has_float(c.type) for c in wanted)
     return ScanPlan(
@@ -251,7 +251,7 @@ def _estimate(files: Files, kept: list[int]) -> int | None:
 Seen = dict[str, tuple[int, int]]
 
 
-def _verify(root: str, files: Sequence[DataFile], within: Within, seen: Seen | None = None) -> bool:
+def verify_files(root: str, files: Sequence[DataFile], within: Within, seen: Seen | None = None) -> bool:
     """Every file must be there with its size, and where it may be; whether none of them is a link. Fills `seen`."""
     plain = True
     if within != (root,):  # else nobody has resolved it

@@ -308,7 +308,7 @@ def shape_of(snapshot: Snapshot) -> Any:
     )
 
 
-def removes_of(snapshot: Snapshot, rows: Sequence[int] | None = None) -> list[Action]:
+def removes_of(snapshot: Snapshot, rows: Sequence[int] | None = None, *, changes_data: bool = True) -> list[Action]:
     """Actions that take files of a snapshot, by default all, out of the table."""
     now = commit.now_ms()
     files = snapshot.files if rows is None else snapshot.files.only(rows)
@@ -321,7 +321,7 @@ def removes_of(snapshot: Snapshot, rows: Sequence[int] | None = None) -> list[Ac
             "remove": {
                 "path": path,
                 "deletionTimestamp": now,
-                "dataChange": True,
+                "dataChange": changes_data,
                 "extendedFileMetadata": True,
                 "partitionValues": {name: values[i] for name, values in texts.items()},
                 "size": int(files.sizes[i]),

@@ -15,6 +15,7 @@ from gateway.runner.commands import (
     functions,
     history,
     listed,
+    maintenance,
     merges,
     overwrites,
     schemas,
@@ -64,6 +65,7 @@ _RULES: dict[type, Rule] = {
     c.DescribeHistory: history.describe_history,
     c.DescribeDetail: history.describe_detail,
     c.ShowPartitions: history.show_partitions,
+    c.Optimize: maintenance.optimize,
 }
 
 

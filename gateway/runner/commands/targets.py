@@ -20,7 +20,7 @@ from gateway.runner.written import INSERTED
 from gateway.sql.read import command_nodes as c
 from gateway.sqltypes import StructType
 
-_TOLD_OF_VIEWS = ("INSERT", "TRUNCATE TABLE")  # of the others Delta says what its source may be
+_TOLD_OF_VIEWS = ("INSERT", "TRUNCATE TABLE", "OPTIMIZE")  # of the others Delta says what its source may be
 
 
 def written_table(name: c.Name, env: Environment, word: str, what: str) -> DeltaBoundTable:

@@ -74,6 +74,30 @@ class ChangeBinder:
             return found
         return self._plain(tree, lambda: self.binder.expressions.condition(tree, scope, clause), True)
 
+    def of_partitions(self, tree: exp.Expr, names: Sequence[str], scope: Scope) -> b.Expr:
+        """A condition over a table's partition columns alone. Raises DELTA_NON_PARTITION_COLUMN_REFERENCE."""
+        span = span_of(tree)
+        if tree.find(exp.Query) is not None:
+            text = "A subquery is no predicate of partitions."
+            raise UserError("DELTA_FAILED_RECOGNIZE_PREDICATE", text, sqlstate="42601", span=span)
+        if tree.find(exp.Lambda) is not None:
+            raise unsupported(f"a lambda in a condition of {self.what}", span)
+        known = {name.lower() for name in names}
+        for column in tree.find_all(exp.Column):
+            shown = ".".join(part.name for part in column.parts)
+            if shown.lower() not in known:
+                text = (
+                    f"Predicate references non-partition column '{shown}'. Only the partition columns may be referenced: "
+                    f"[{', '.join(names)}]"
+                )
+                raise UserError("DELTA_NON_PARTITION_COLUMN_REFERENCE", text, sqlstate="42P10", span=span)
+        expressions = self.binder.expressions
+        expressions.random = False
+        found = expressions.condition(tree, scope, "WHERE")
+        if expressions.random:
+            raise unsupported(f"a function that is not deterministic in a condition of {self.what}", span)
+        return found
+
     def value(self, given: Assignment, column: StructField, scope: Scope) -> b.Expr:
         """The value that a column takes, cast as storing does."""
         tree = given.value

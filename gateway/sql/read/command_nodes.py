@@ -329,6 +329,14 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
+class Optimize:
+    """OPTIMIZE name [WHERE condition]."""
+
+    table: Name
+    condition: exp.Expr | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Delete:
     """DELETE FROM name [alias] [WHERE condition]."""
 
@@ -379,5 +387,5 @@ Command = (
     | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
     | ShowCreateTable | CreateView | AlterView | DropView | DropFunction
     | CreateSchema | DropSchema | CreateTable | DropTable | Insert | Delete | Update | Merge | Truncate
-    | DescribeHistory | DescribeDetail | ShowPartitions
+    | DescribeHistory | DescribeDetail | ShowPartitions | Optimize
 )  # fmt: skip

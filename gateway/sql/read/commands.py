@@ -39,6 +39,7 @@ from gateway.sql.read.command_nodes import (
 from gateway.sql.read.command_rules import SCHEMA_WORDS
 from gateway.sql.read.cursor import DEFAULT_LIMITS, Limits
 from gateway.sql.read.ddl import DefinitionParser
+from gateway.sql.read.maintenance import MaintenanceParser
 from gateway.sql.read.parse import prepare_recursion
 from gateway.sql.read.statement import Kind, Statement, keywords_of, kind_of, read_statement
 from gateway.sql.read.tokens import END, STRING
@@ -85,7 +86,7 @@ def _behind(tokens: list[Token], words: list[str], index: int, text: str, limits
     return Statement(kind_of(words, tokens), keywords_of(words), tokens, words, rest, limits)
 
 
-class CommandParser(DefinitionParser, ChangeParser):
+class CommandParser(DefinitionParser, ChangeParser, MaintenanceParser):
     """One statement of any kind."""
 
     def command(self, kind: Kind, keywords: tuple[str, ...]) -> Command:
@@ -108,6 +109,7 @@ class CommandParser(DefinitionParser, ChangeParser):
             "UPDATE": self._update,
             "MERGE": self._merge,
             "TRUNCATE": self._truncate,
+            "OPTIMIZE": self._optimize,
         }.get(self.word)
         if rule is None:
             self._refuse(keywords)

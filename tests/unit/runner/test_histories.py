@@ -21,6 +21,7 @@ from tests.unit.runner.session import Session
 Row = tuple[int | None, str | None, float | None, str | None]
 Truth = bool | None
 _STEPS = 14
+_CARE = 0.3  # how often something is done between statements that changes no row
 _NAMES = ("k", "s", "d", "p")
 _LITERALS: dict[str, tuple[Any, ...]] = {
     "k": (0, 1, 2, 3, 5, 8, 13),
@@ -114,9 +115,12 @@ class History:
         self.folder = Path(session.runner.catalogs["main"].table_location("shop", "t"))
         # The empty text is NULL where it is the value of a partition; none of p's is empty but those from s.
         self.steps = {"insert": self.insert, "delete": self.delete, "update": self.update, "merge": self.merge}
+        self.care = {"optimize": self.optimize}
 
     def step(self) -> None:
         """One statement; the table is as the model afterwards."""
+        if self.random.random() < _CARE:
+            self.care[self.random.choice(sorted(self.care))]()
         kind = self.random.choice(("insert", "delete", "update", "update", "merge", "merge"))
         text, counts, rows = self.steps[kind if self.rows else "insert"]()
         changed = counts[0] > 0
@@ -124,6 +128,11 @@ class History:
         self.rows = rows
         if changed:
             self.versions.append(rows)
+        self.check(text)
+
+    def check(self, text: str) -> None:
+        """The table is as the model, here and for another reader."""
+        rows = self.rows
         self.compare("SELECT k, s, d, p FROM t", rows, text)
         found = DeltaTable(str(self.folder)).to_pyarrow_table(columns=list(_NAMES))
         other = list(zip(*(c.to_pylist() for c in found.columns), strict=True))
@@ -131,6 +140,13 @@ class History:
 
     def compare(self, query: str, rows: list[Row], text: str) -> None:
         assert _bag(self.session.rows(query)) == _bag(rows), text
+
+    def optimize(self) -> None:
+        """Other files, the same rows; a version only where there was something to do."""
+        ((_, metrics),) = self.session.rows("OPTIMIZE t")
+        if metrics["numFilesRemoved"]:
+            self.versions.append(self.rows)
+        self.check("OPTIMIZE t")
 
     def insert(self) -> tuple[str, tuple[int, ...], list[Row]]:
         new = [_row(self.random) for _ in range(self.random.randrange(1, 9))]

@@ -1,0 +1,162 @@
+"""OPTIMIZE: the care of a table's files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from gateway.catalog.bound import DeltaBoundTable
+from gateway.delta.compaction import Compacted, check_compactable, compact, indexed_columns
+from gateway.delta.held import HeldTable
+from gateway.engine.base import Emit, Planned, Statement
+from gateway.errors import CanceledError
+from gateway.planner import plan
+from gateway.runner.answer import Answer, rows_of
+from gateway.runner.commands.targets import batches_of, quoted, written_table
+from gateway.runner.environment import Environment, Queries
+from gateway.sql.bind.changes import ChangeBinder
+from gateway.sql.bind.scope import Scope, Source
+from gateway.sql.compile import binder_of, compile_query, queried
+from gateway.sql.read import command_nodes as c
+from gateway.sql.typed import nodes as b
+from gateway.sqltypes import BIGINT, BOOLEAN, DOUBLE, STRING, DataType, StructField, StructType, struct
+
+
+def _fields(data_type: DataType, *names: str) -> list[StructField]:
+    return [StructField(name, data_type) for name in names]
+
+
+def _counted(word: str, *names: str) -> list[StructField]:
+    """Numbers and bytes of files."""
+    return [StructField(name, struct(*_fields(BIGINT, word, "size"))) for name in names]
+
+
+_SIZES = struct(*_fields(BIGINT, "min", "max"), *_fields(DOUBLE, "avg"), *_fields(BIGINT, "totalFiles", "totalSize"))
+_Z_ORDER = struct(
+    *_fields(STRING, "strategyName"),
+    *_counted("num", "inputCubeFiles", "inputOtherFiles"),
+    *_fields(BIGINT, "inputNumCubes"),
+    *_counted("num", "mergedFiles"),
+    *_fields(BIGINT, "numOutputCubes", "mergedNumCubes"),
+)
+_CLUSTERING = struct(
+    *_counted("numFiles", "inputZCubeFiles", "inputOtherFiles"),
+    *_fields(BIGINT, "inputNumZCubes"),
+    *_counted("numFiles", "mergedFiles"),
+    *_fields(BIGINT, "numOutputZCubes"),
+)
+_PARALLELISM = struct(
+    *_fields(BIGINT, "maxClusterActiveParallelism", "minClusterActiveParallelism"),
+    *_fields(BIGINT, "maxSessionActiveParallelism", "minSessionActiveParallelism"),
+)
+_METRICS = struct(
+    *_fields(BIGINT, "numFilesAdded", "numFilesRemoved"),
+    *_fields(_SIZES, "filesAdded", "filesRemoved"),
+    *_fields(BIGINT, "partitionsOptimized"),
+    StructField("zOrderStats", _Z_ORDER),
+    StructField("clusteringStats", _CLUSTERING),
+    *_fields(BIGINT, "numBins", "numBatches", "totalConsideredFiles", "totalFilesSkipped"),
+    *_fields(BOOLEAN, "preserveInsertionOrder"),
+    *_fields(BIGINT, "numFilesSkippedToReduceWriteAmplification", "numBytesSkippedToReduceWriteAmplification"),
+    *_fields(BIGINT, "startTimeMs", "endTimeMs", "totalClusterParallelism", "totalScheduledTasks"),
+    StructField("autoCompactParallelismStats", _PARALLELISM),
+    StructField(
+        "deletionVectorStats", struct(*_fields(BIGINT, "numDeletionVectorsRemoved", "numDeletionVectorRowsRemoved"))
+    ),
+    *_fields(BIGINT, "numTableColumns", "numTableColumnsWithStats"),
+)
+_OPTIMIZED: StructType = struct(StructField("path", STRING), StructField("metrics", _METRICS))
+
+
+def optimize(command: c.Optimize, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """OPTIMIZE."""
+    table = written_table(command.table, env, "OPTIMIZE", "no files can be put together")
+    snapshot = table.snapshot
+    check_compactable(snapshot)
+    started = round(time.time() * 1000)
+    files: Sequence[int] = range(len(snapshot.files))
+    predicate = []
+    if command.condition is not None:
+        files, shown = _taken(command, table, env, runner, emit)
+        predicate.append(shown)
+    emit(Planned("OPTIMIZE", "gateway", "small files are put together by the gateway itself", _OPTIMIZED, writes=True))
+    done = compact(snapshot, files, predicate, partial(_stop_if_cancelled, emit))
+    told = _told(done, started, len(snapshot.columns), indexed_columns(snapshot))
+    facts = {} if done.version is None else {"version": done.version, "files_written": len(done.added)}
+    return rows_of("OPTIMIZE", _OPTIMIZED, [[f"file:{snapshot.root}"], [told]], announced=True, facts=facts)
+
+
+def _stop_if_cancelled(emit: Emit) -> None:
+    if emit.cancelled:
+        raise CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
+
+
+def _taken(
+    command: c.Optimize, table: DeltaBoundTable, env: Environment, runner: Queries, emit: Emit
+) -> tuple[list[int], str]:
+    """The files whose partition a condition takes, and the condition as the history shows it."""
+    snapshot = table.snapshot
+    binder = binder_of(env.context, env.tables, env.session.views, env.parameters)
+    fields = [f for f in table.schema.fields if f.name in table.partition_columns]
+    arrays = [pa.array(range(len(snapshot.files)), pa.int64()), *(snapshot.files.partitions[f.name] for f in fields)]
+    rows = pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
+    held = HeldTable(
+        "partitions",
+        struct(*(StructField(f"c{i}", t) for i, t in enumerate((BIGINT, *(f.type for f in fields))))),
+        rows,
+    )
+    scan = binder.scan(held, "partitions")
+    named = tuple(b.Col(x.type, True, x.id, f.name) for x, f in zip(scan.columns[1:], fields, strict=True))
+    changes = ChangeBinder(binder, quoted(table), "OPTIMIZE")
+    assert command.condition is not None
+    found = changes.of_partitions(command.condition, table.partition_columns, Scope([Source((), named)]))
+    file = scan.columns[0]
+    column = b.Col(file.type, file.nullable, binder.ids.take(), "file")
+    rel = b.Project((column,), b.Filter(scan.columns, scan, found), (file,))
+    execution = runner.engine.run(plan(compile_query(queried(rel, binder), env.context)).query)
+    execution.start()
+    files = [file for batch in batches_of(execution, emit) for file in batch.column(0).to_pylist()]
+    return sorted(files), binder.names.text(found)
+
+
+def _told(done: Compacted, started: int, columns: int, indexed: int) -> dict[str, Any]:
+    """The metrics under the names of `_METRICS`."""
+    vectors = None
+    if done.vectors:
+        vectors = {"numDeletionVectorsRemoved": done.vectors, "numDeletionVectorRowsRemoved": done.deleted_rows}
+    known: dict[str, Any] = {
+        "numFilesAdded": len(done.added),
+        "numFilesRemoved": len(done.removed),
+        "filesAdded": _sizes(done.added),
+        "filesRemoved": _sizes(done.removed),
+        "partitionsOptimized": done.partitions,
+        "zOrderStats": None,
+        "clusteringStats": None,
+        "numBins": done.bins,
+        "numBatches": 1,
+        "totalConsideredFiles": done.considered,
+        "totalFilesSkipped": done.considered - len(done.removed),
+        "preserveInsertionOrder": False,
+        "startTimeMs": started,
+        "totalClusterParallelism": 1,
+        "autoCompactParallelismStats": None,
+        "deletionVectorStats": vectors,
+        "numTableColumns": columns,
+        "numTableColumnsWithStats": indexed,
+    }
+    return {f.name: known.get(f.name, 0) for f in _METRICS.fields}
+
+
+def _sizes(bytes_: Sequence[int]) -> dict[str, Any]:
+    whole = sum(bytes_)
+    return {
+        "min": min(bytes_, default=None),
+        "max": max(bytes_, default=None),
+        "avg": whole / len(bytes_) if bytes_ else 0.0,
+        "totalFiles": len(bytes_),
+        "totalSize": whole,
+    }
