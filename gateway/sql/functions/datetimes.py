@@ -66,9 +66,12 @@ _UNITS = {
 
 def _unit(site: Site, *refused: str) -> str:
     """The unit that stands as the first of three arguments, and is none of `refused`."""
-    word = site.args[0].value if isinstance(site.args[0], Lit) else None
+    first = site.args[0]
+    word = first.value if isinstance(first, Lit) and first.text is not None else None
     unit = _UNITS.get(word.upper()) if isinstance(word, str) else None
-    if unit is None or unit in refused or (isinstance(site.args[0], Lit) and site.args[0].text is None):
+    if unit is None:
+        raise _without_unit(site, "2")
+    if unit in refused:
         raise UserError(
             "INVALID_PARAMETER_VALUE.DATETIME_UNIT",
             f"The value of parameter(s) `unit` in `{site.shown}` is invalid: expects one of the units without quotes YEAR, "
@@ -79,9 +82,17 @@ def _unit(site: Site, *refused: str) -> str:
     return unit
 
 
+def _without_unit(site: Site, count: str) -> UserError:
+    """A call without a unit: only Spark's parser knows of functions that have one."""
+    if site.shown.lower() in ("timestampadd", "timestampdiff", "timediff"):
+        message = f"Cannot resolve routine `{site.shown}`, which begins with a unit and has three arguments."
+        return UserError("UNRESOLVED_ROUTINE", message, span=site.span)
+    return site.wrong_count(count)
+
+
 def _bind_timestamp_add(function: Function, site: Site) -> Expr:
     if len(site.args) != 3:
-        raise site.wrong_count("3")
+        raise _without_unit(site, "3")
     unit = _unit(site)
     typed = Function(function.name, (param(STRING), param(BIGINT), param(TIMESTAMP, TIMESTAMP_NTZ)))
     args = coerce_args(typed, site)
@@ -104,7 +115,7 @@ def _timestamp_add(call: Call, args: tuple[Expr, ...], context: Context) -> Expr
 
 def _bind_timestamp_diff(function: Function, site: Site) -> Expr:
     if len(site.args) != 3:
-        raise site.wrong_count("3")
+        raise _without_unit(site, "3")
     unit = _unit(site, "dayofyear")
     typed = Function(function.name, (param(STRING), param(TIMESTAMP), param(TIMESTAMP)))
     args = coerce_args(typed, site)

@@ -58,6 +58,7 @@ class CallParser(PrimaryParser):
         if self.match(")"):
             return [], None
         start = self.index
+        unit = upper in _UNIT_FUNCTIONS and self.word in _DATETIME_UNITS and self.peek() == ","
         distinct = False
         if self.word in ("DISTINCT", "ALL") and self.peek() not in (")", ",", ".", "=>", "->", "("):
             distinct = self.word == "DISTINCT"
@@ -67,15 +68,16 @@ class CallParser(PrimaryParser):
             self.advance()
         items: list[Node] = []
         while not items or self.match(","):
-            if upper in _UNIT_FUNCTIONS and not items and self.word in _DATETIME_UNITS and self.peek() == ",":
-                items.append(self.place(exp.Var(this=self.tokens[self.index].text), self._step()))
-            elif upper == "STRUCT":
+            if upper == "STRUCT":
                 items.append(self.named_expression())
             else:
                 items.append(self._argument())
         if upper in _NULLS_INSIDE and self.word in ("IGNORE", "RESPECT") and self.peek() == "NULLS":
             wrapper = exp.IgnoreNulls if self.word == "IGNORE" else exp.RespectNulls
             self.advance(2)
+        if unit and len(items) == 3:  # beside one argument it is a column
+            word = self.tokens[start]
+            items[0] = mark(exp.Var(this=word.text), word.start, word.end)
         if distinct:
             items = [self.place(exp.Distinct(expressions=items), start)]
         self.expect(")")
