@@ -13,7 +13,8 @@ from gateway.sql.bind.parameters import Given
 from gateway.sql.bind.scope import Scope
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context, is_generator
-from gateway.sql.typed.nodes import Call, Expr, Ids, Rel
+from gateway.sql.typed.coerce import plain
+from gateway.sql.typed.nodes import Call, Col, Expr, Ids, Rel
 from gateway.sqltypes import BOOLEAN, DataType
 
 Node = exp.Expr
@@ -67,6 +68,8 @@ class Expressions:
             bound = rule(self, node, scope)
             if isinstance(bound, Call) and (self._depth > 1 or self._clause) and is_generator(bound, self.catalogue):
                 raise self._misplaced(node)
+            if not isinstance(bound, Col):  # only columns know of CHAR and VARCHAR
+                bound.type = plain(bound.type)
             return bound
         except (UserError, UnsupportedError) as error:
             raise error.at(span_of(node)) from None

@@ -95,6 +95,8 @@ class Names:
         if fn == "_array_field":
             return f"{self._within(e.args[0], True)}.{e.shown}"
         args = [self.text(a) for a in e.args]
+        if fn == "_char_pad":  # written by Spark after it has given names
+            return args[0]
         if fn == "if" and self._in_plan:
             return f"if ({args[0]}) {args[1]} else {args[2]}"
         if e.shown in ("+", "-", "*", "/", "*~"):

@@ -7,10 +7,11 @@ from sqlglot import exp
 from gateway.errors import UserError
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.casts import cast_to
+from gateway.sql.bind.char_padding import compared
 from gateway.sql.bind.predicates import like_many
 from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.sites import called
-from gateway.sql.functions.operators import bind_binary, bind_connective, bind_unary, comparison
+from gateway.sql.functions.operators import COMPARISONS, bind_binary, bind_connective, bind_unary
 from gateway.sql.read.tree import Positive, UnsignedRightShift, span_of
 from gateway.sql.typed.coerce import coerced, least_common_of
 from gateway.sql.typed.nodes import Call, Case, Expr, Lit
@@ -43,11 +44,14 @@ BITWISE: dict[type, str] = {
 
 def binary(binder: Expressions, node: Node, scope: Scope) -> Expr:
     left, right = binder.bind(node.this, scope), binder.bind(node.expression, scope)
-    return bind_binary(BINARY[type(node)], left, right, span_of(node), binder.context.precision_loss)
+    symbol, span = BINARY[type(node)], span_of(node)
+    if symbol in COMPARISONS:
+        return compared(binder, symbol, left, right, span)
+    return bind_binary(symbol, left, right, span, binder.context.precision_loss)
 
 
 def not_equal(binder: Expressions, node: Node, scope: Scope) -> Expr:
-    equal = comparison("=", binder.bind(node.this, scope), binder.bind(node.expression, scope), span_of(node))
+    equal = compared(binder, "=", binder.bind(node.this, scope), binder.bind(node.expression, scope), span_of(node))
     return Call(BOOLEAN, equal.nullable, "not", (equal,), span=span_of(node))
 
 
@@ -88,7 +92,7 @@ def case(binder: Expressions, node: exp.Case, scope: Scope) -> Expr:
         if operand is None:
             conditions.append(binder.condition(branch.this, scope, "CASE"))
         else:
-            conditions.append(comparison("=", operand, binder.bind(branch.this, scope), span_of(branch)))
+            conditions.append(compared(binder, "=", operand, binder.bind(branch.this, scope), span_of(branch)))
         values.append(binder.bind(branch.args["true"], scope))
     default = node.args.get("default")
     otherwise = binder.bind(default, scope) if default is not None else None

@@ -7,6 +7,7 @@ from functools import reduce
 from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
+from gateway.sql.bind import char_padding
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.columns import expanded
 from gateway.sql.bind.scope import Scope
@@ -37,7 +38,7 @@ def in_(binder: Expressions, node: exp.In, scope: Scope) -> Expr:
     if query is not None:
         return in_query(binder, node, query, scope, span)
     value = binder.bind(node.this, scope)
-    items = expanded(binder, node.expressions, scope)
+    value, items = char_padding.listed(binder, value, expanded(binder, node.expressions, scope), span)
     common = comparable_of([value.type, *(i.type for i in items)])
     if common is None:
         raise UserError(

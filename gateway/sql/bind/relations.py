@@ -12,12 +12,12 @@ from gateway.catalog.objects import StoredView
 from gateway.errors import Span, UserError, unsupported
 from gateway.jobs import TempView
 from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.char_padding import compared
 from gateway.sql.bind.names import Names
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sites import called
 from gateway.sql.bind.view_columns import cast_columns, kept_columns
 from gateway.sql.functions.fold import fold
-from gateway.sql.functions.operators import comparison
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context, is_generator
 from gateway.sql.typed.coerce import coerced, least_common_of
@@ -453,7 +453,7 @@ class Relations:
                         span=span,
                     )
                 sides.append(found)
-            conditions.append(comparison("=", sides[0], sides[1], span))
+            conditions.append(compared(self.expressions, "=", sides[0], sides[1], span))
             for found in sides:
                 if isinstance(found, Col):
                     hidden.add(found.id)

@@ -20,7 +20,7 @@ from gateway.sql.bind.select import SelectBinder
 from gateway.sql.functions.operators import has_map
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context
-from gateway.sql.typed.coerce import coerced, comparable_type
+from gateway.sql.typed.coerce import coerced, comparable_type, plain
 from gateway.sql.typed.nodes import Col, Cte, Ids, Project, Rel, SetOp
 from gateway.sqltypes import DataType, StructField, StructType, struct
 
@@ -201,7 +201,9 @@ class Binder(Relations):
         for position, t in enumerate(types):
             sides = [r.columns[position].nullable for r in inputs]
             nullable = any(sides) if kind == "union" else sides[0] if kind == "except" else all(sides)
-            columns.append(Col(t, nullable, self.ids.take(), first.columns[position].name))
+            kept = first.columns[position].type  # also as CHAR or VARCHAR
+            shown = kept if plain(kept) == t else t
+            columns.append(Col(shown, nullable, self.ids.take(), first.columns[position].name))
             if (qualifier := self.ids.qualifiers.get(first.columns[position].id)) is not None:
                 self.ids.qualifiers[columns[-1].id] = qualifier
         return SetOp(tuple(columns), kind, every, tuple(inputs)), scope

@@ -22,6 +22,7 @@ from gateway.sql.functions.operators import has_map
 from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import is_generator, is_steady
+from gateway.sql.typed.coerce import plain
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import (
     Agg,
@@ -37,6 +38,7 @@ from gateway.sql.typed.nodes import (
     Window,
 )
 from gateway.sql.typed.walk import children, contains, nodes
+from gateway.sqltypes import DataType
 
 Node = exp.Expr
 _TIME_WINDOWS = frozenset({"window", "session_window"})
@@ -162,7 +164,7 @@ class SelectBinder:
                 self.generators.refuse(window, "a window function beside GROUP BY", span_of(node))
             self.generators.refuse(qualify_expr, "QUALIFY beside GROUP BY", span_of(node))
             rel = self.generators.relation(rel)
-        outputs = tuple(Col(e.type, e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True))
+        outputs = tuple(Col(_shown_type(e), e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True))
         self._describe(outputs, outputs_.items)
         if late is not None:
             rel = self._late_having(late, Project(outputs, rel, tuple(exprs)), scope, items)
@@ -366,6 +368,11 @@ class SelectBinder:
                 raise unsupported("an aggregate in ORDER BY beside window functions", span_of(item))
             if grouping.sets is not None and _aggregated(expr) & keys:
                 raise unsupported("an aggregate of a grouping column in ORDER BY with grouping sets", span_of(item))
+
+
+def _shown_type(expr: Expr) -> DataType:
+    """The type of an output: columns of an enclosing query are texts where they are CHAR."""
+    return plain(expr.type) if isinstance(expr, Col) and expr.outer else expr.type
 
 
 def _needs_more(having: Expr, grouping: Grouping, items: list[Expr]) -> bool:

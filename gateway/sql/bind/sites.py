@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gateway.errors import Span, UnsupportedError, UserError
+from gateway.sql.bind import char_padding
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.functions import SPARK_ONLY
 from gateway.sql.functions.lambdas import ROWS as LAMBDAS
@@ -14,6 +15,8 @@ from gateway.sql.typed.nodes import Agg, Call, Expr
 from gateway.sql.typed.walk import children
 
 _HIGHER_ORDER = frozenset({row.name for row in LAMBDAS} | {"array_sort"})
+
+_COMPARING = {"equal_null": char_padding.pair, "decode": char_padding.decoded}
 
 
 def called(
@@ -37,6 +40,8 @@ def called(
             f"`{binder.context.catalog}`.`{binder.context.schema}`].",
             span=span,
         )
+    if row.name in _COMPARING:
+        args = _COMPARING[row.name](binder, args, span)
     site = Site(name, args, binder.context, span, spans, **more)
     if more.get("distinct") and row.kind not in ("aggregate",):
         raise unsupported_syntax(name.lower(), "DISTINCT", span)

@@ -499,6 +499,18 @@ def _lower_days(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     return b.cast(b.op("/", BIGINT, micros, Lit(BIGINT, False, 86_400_000_000)), INT)
 
 
+def _lower_char_pad(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
+    """A text with spaces behind it up to a length, the longer ones as they are; with its own spaces taken away before."""
+    text, length = args
+    if call.data:
+        text = b.fn("rtrim", STRING, text, nullable=text.nullable)
+    if isinstance(text, Lit) and isinstance(length, Lit):
+        return text if text.value is None else Lit(STRING, False, text.value.ljust(length.value))
+    short = b.op("<", BOOLEAN, b.fn("char_length", INT, text), length)
+    padded = b.fn("rpad", STRING, text, b.cast(length, BIGINT), Lit(STRING, False, " "))
+    return b.case(STRING, (short, padded), otherwise=text)
+
+
 def _positive(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     return args[0]
 
@@ -524,6 +536,7 @@ ROWS: tuple[Function, ...] = (
     Function("in", lower=_lower_in, kind="operator"),
     Function("between", lower=_lower_between, kind="operator"),
     Function("_grouping_bit", lower=_lower_grouping_bit, kind="operator"),
+    Function("_char_pad", lower=_lower_char_pad, kind="operator"),
     Function("extractansiintervaldays", lower=_lower_days, kind="operator"),
 )
 
