@@ -28,7 +28,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from gateway.delta import log
 from gateway.delta.containment import Within, is_under, is_within, local_path, not_allowed
 from gateway.delta.features import Protocol, check_readable, refused
-from gateway.delta.logged import check_log, check_logged, deleted_rows
+from gateway.delta.log_paths import check_log, check_logged, deleted_rows
 from gateway.delta.schema import Column, parse_schema, struct_of
 from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError

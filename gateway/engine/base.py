@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from gateway.errors import GatewayError, ServerError
-from gateway.jobs import Definition, Job, MetadataCall, Parameter, SessionState, Statement, TempView, UdfSpec
 from gateway.sqltypes import StructType
+from gateway.worker_jobs import Definition, Job, MetadataCall, Parameter, SessionState, Statement, TempView, UdfSpec
 
 # ------------------------------------------------------------------------------------------------------------- events
 

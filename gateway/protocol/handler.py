@@ -24,7 +24,7 @@ from typing import Any
 
 from gateway.errors import GatewayError, ProtocolError, ServerError, unsupported
 from gateway.observability import counter, histogram, log
-from gateway.protocol import clients, codec, convert, information, orientation, pages, versions
+from gateway.protocol import codec, convert, information, orientation, pages, user_agents, versions
 from gateway.protocol.reader import Budget
 from gateway.protocol.writer import Buffer
 from gateway.results.links import LinkSigner
@@ -260,7 +260,7 @@ class ThriftHandler:
         return direct
 
     def _may_link(self, caller: Caller) -> bool:
-        return self._signer is not None and clients.follows(caller.client, caller.origin)
+        return self._signer is not None and user_agents.follows(caller.client, caller.origin)
 
     def _row_set(self, caller: Caller, page: Page) -> Any:
         def link(operation: bytes, start_row: int, rows: int) -> tuple[str, int]:

@@ -17,9 +17,9 @@ from gateway.errors import GatewayError, Span, UnsupportedError, line_and_column
 from gateway.planner import Plan, asked_for, handed_over, honoured_there, uses_definitions
 from gateway.runner import commands
 from gateway.runner.commands.explain import change_planned
-from gateway.runner.definitions import declared, needed, temporary_view
 from gateway.runner.environment import Environment
 from gateway.runner.handler import Runner
+from gateway.runner.session_definitions import declared, needed, temporary_view
 from gateway.sql.bind.parameters import bound_parameters
 from gateway.sql.read import command_nodes as c
 from gateway.sql.read.commands import explained, parse_command

@@ -12,8 +12,8 @@ from gateway.config.session import (
     PRECISION_LOSS,
     TIMEZONE,
 )
-from gateway.jobs import SessionState
 from gateway.sql.typed.catalogue import Clock, Context
+from gateway.worker_jobs import SessionState
 
 _FLAGS = (GROUP_BY_ALIASES, GROUP_BY_ORDINAL, ORDER_BY_ORDINAL, PRECISION_LOSS)
 

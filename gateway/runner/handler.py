@@ -43,9 +43,9 @@ from gateway.runner import commands, metadata
 from gateway.runner.answer import Answer
 from gateway.runner.catalogs import open_catalogs
 from gateway.runner.commands.explain import explained_elsewhere
-from gateway.runner.definitions import needed
 from gateway.runner.environment import Environment, environment_of
 from gateway.runner.objects import called_function
+from gateway.runner.session_definitions import needed
 from gateway.sql.bind.parameters import bound_parameters
 from gateway.sql.bind.resolve import Binder, BoundQuery
 from gateway.sql.compile import Compiled, bind, compile_query

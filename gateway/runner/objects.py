@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from gateway.catalog.base import Catalog, TableName
 from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.errors import Span, UnsupportedError, UserError
-from gateway.jobs import TempView
 from gateway.runner.tables import StatementTables
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.read.statement import read_statement
 from gateway.sql.spark.respell import called_names
 from gateway.sqltypes import StructField, StructType, struct
+from gateway.worker_jobs import TempView
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,7 @@ METADATA_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class MetadataRequest:
-    """GetCatalogs, GetSchemas, GetTables and their kin; `kind` as in `jobs.MetadataCall`."""
+    """GetCatalogs, GetSchemas, GetTables and their kin; `kind` as in `worker_jobs.MetadataCall`."""
 
     kind: str
     catalog: str | None = None

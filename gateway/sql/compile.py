@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway.delta.predicates import Predicate
-from gateway.jobs import TempView
 from gateway.sql.bind.parameters import Given
 from gateway.sql.bind.relations import Tables
 from gateway.sql.bind.resolve import Binder, BoundQuery, Node
@@ -25,6 +24,7 @@ from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.coerce import coerced
 from gateway.sql.typed.nodes import Expr, Lit, Project, Rel
 from gateway.sqltypes import StructField, StructType, struct
+from gateway.worker_jobs import TempView
 
 
 @dataclass(frozen=True, slots=True)

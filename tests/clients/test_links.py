@@ -16,7 +16,7 @@ import lz4.frame
 import pyarrow as pa
 import pytest
 
-from gateway.protocol.clients import follows
+from gateway.protocol.user_agents import follows
 from gateway.service.operation import LINK_BYTES, LINKED_BYTES, LINKS_OF_PAGE
 from gateway.thrift_gen.TCLIService import ttypes
 from tests.fuzz.clients.wire import SCHEMA, Wire, query, text_of

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from gateway.config.session import TIMEZONE
 from gateway.engine.base import Finished, Planned, SessionChange, SessionState, Statement, changed
-from gateway.jobs import Parameter
 from gateway.runner import make_runner
 from gateway.runner.handler import Runner
 from gateway.sqltypes import StructType
+from gateway.worker_jobs import Parameter
 from tests.unit.sql.functions.probe_runner import canonical
 
 

@@ -10,8 +10,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from gateway.errors import GatewayError, UnsupportedError
-from gateway.jobs import Parameter
 from gateway.sqltypes import StructType
+from gateway.worker_jobs import Parameter
 from tests.conformance.session import Session, open_runner
 from tests.fuzz.outcome import Column, Outcome
 from tests.fuzz.tree import Case

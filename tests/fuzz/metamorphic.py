@@ -24,13 +24,13 @@ from gateway.delta.scan import DATASET, MIXED, NATIVE, ScanPlan
 from gateway.engine.base import Query
 from gateway.engine.datafusion import DataFusionEngine
 from gateway.errors import GatewayError, ResourceError
-from gateway.jobs import Parameter
 from gateway.planner import plan
 from gateway.runner.handler import Runner
 from gateway.sql.compile import Compiled, compile_query
 from gateway.sql.read.command_nodes import Query as QueryCommand
 from gateway.sql.read.commands import parse_command
 from gateway.sql.read.statement import read_statement
+from gateway.worker_jobs import Parameter
 from tests.conformance.session import Result, Session, open_runner
 from tests.fuzz import stored
 from tests.fuzz.compare import same_multiset

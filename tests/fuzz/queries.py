@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from gateway.jobs import Parameter
+from gateway.worker_jobs import Parameter
 from tests.fuzz.expressions import Expressions
 from tests.fuzz.grouping import Grouping, random_order
 from tests.fuzz.machine import Judgement, Machine

@@ -14,7 +14,7 @@ from gateway.delta.schema import parse_schema, struct_of
 from gateway.engine.spark import session as spark_session
 from gateway.engine.spark import setup
 from gateway.errors import GatewayError
-from gateway.jobs import Parameter
+from gateway.worker_jobs import Parameter
 from tests.fuzz.embedded import columns_of
 from tests.fuzz.outcome import Outcome
 from tests.fuzz.tree import Case

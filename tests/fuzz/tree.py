@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gateway.jobs import Parameter
+from gateway.worker_jobs import Parameter
 
 #: What may happen to a piece: `expr`, `query` and `relation` give way to a smaller one, `optional` is left out, `list` loses
 #: members, `values` (text, rows, text, names, text) loses columns.

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.catalog.objects import StoredView
-from gateway.jobs import TempView
 from gateway.sqltypes import (
     TIMESTAMP,
     ArrayType,
@@ -19,6 +18,7 @@ from gateway.sqltypes import (
     StructField,
     StructType,
 )
+from gateway.worker_jobs import TempView
 
 _USUAL = "UTF8_BINARY"
 

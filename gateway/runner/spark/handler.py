@@ -29,7 +29,7 @@ from gateway.errors import GatewayError, disk_full, free_space, is_disk_full, un
 from gateway.runner.answer import RESULT
 from gateway.runner.catalogs import open_catalogs
 from gateway.runner.context import context_of
-from gateway.runner.spark import definitions, functions, tables, views
+from gateway.runner.spark import functions, tables, temporaries, views
 from gateway.runner.spark.names import Names
 from gateway.runner.spark.prepared import Preparation
 from gateway.runner.spark.results import batches, finish, readable_schema, renamed
@@ -192,7 +192,7 @@ class SparkRunner(Handler):
             return
         schema = readable_schema(frame, self.names.column)
         if not schema.fields:
-            changes = definitions.changes(statement, slot.spark, slot.definitions, job.session)
+            changes = temporaries.changes(statement, slot.spark, slot.definitions, job.session)
             emit(Planned(word, "spark", job.route, RESULT, writes=not changes, is_query=False))
             emit(Finished(0, changes=changes))
             return
@@ -212,7 +212,7 @@ class SparkRunner(Handler):
         emit(
             Finished(
                 count,
-                changes=definitions.changes(statement, slot.spark, slot.definitions, job.session) if script else (),
+                changes=temporaries.changes(statement, slot.spark, slot.definitions, job.session) if script else (),
             )
         )
 

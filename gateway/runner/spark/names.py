@@ -11,7 +11,7 @@ from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
 from gateway.delta import log
 from gateway.delta.containment import check_tree, look
-from gateway.delta.logged import check_for_others
+from gateway.delta.log_paths import check_for_others
 from gateway.engine.base import Statement
 from gateway.errors import UserError, unsupported
 from gateway.runner import objects

@@ -6,7 +6,7 @@ from gateway.engine.base import Definition, Emit, Statement, TempView
 from gateway.engine.spark.engine import SparkEngine, SparkSessionSlot
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.errors import GatewayError
-from gateway.runner.spark import definitions
+from gateway.runner.spark import temporaries
 from gateway.runner.spark.names import Names
 from gateway.runner.spark.registered import Registered, Registrar, text_as_made
 from gateway.runner.spark.results import readable_schema
@@ -70,7 +70,7 @@ class Preparation:
         done = Registered(emit=emit)
         for name in [n for n in slot.views if n not in state.views]:
             _drop_view(slot, name)
-        definitions.prepare(slot.spark, slot.definitions, state, self._definition_text)
+        temporaries.prepare(slot.spark, slot.definitions, state, self._definition_text)
         self._registrar.register(respelt, done)
         named = {m.table.lower() for m in respelt.mentions if not m.is_target}
         for _ in range(2):  # making one may drop another that it must not mean

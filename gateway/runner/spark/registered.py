@@ -15,7 +15,7 @@ from gateway.config.session import (
     is_honoured,
 )
 from gateway.delta.containment import Within, check_tree
-from gateway.delta.logged import check_for_others
+from gateway.delta.log_paths import check_for_others
 from gateway.delta.schema import parse_schema, struct_of
 from gateway.engine.base import Emit, TempView
 from gateway.engine.spark.errors import as_gateway_error

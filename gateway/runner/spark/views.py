@@ -9,7 +9,7 @@ from gateway.engine.spark.mirror import UNNAMED_COLUMNS
 from gateway.errors import UserError, unsupported
 from gateway.runner import objects
 from gateway.runner.answer import RESULT
-from gateway.runner.definitions import temporary_view
+from gateway.runner.session_definitions import temporary_view
 from gateway.runner.spark.names import spark_name, spark_parts
 from gateway.runner.spark.prepared import Preparation
 from gateway.runner.spark.results import finish, is_collated, readable_schema, schema_of

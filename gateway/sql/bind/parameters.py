@@ -9,13 +9,13 @@ from decimal import Decimal, InvalidOperation
 import numpy as np
 
 from gateway.errors import UserError, unsupported
-from gateway.jobs import Parameter
 from gateway.sql.functions.casts import TRUTHS, fold_cast
 from gateway.sql.read.datatypes import parse_type
 from gateway.sql.read.statement import Marker
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.nodes import Lit
 from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, STRING, VOID, DecimalType, decimal
+from gateway.worker_jobs import Parameter
 
 
 @dataclass(frozen=True, slots=True)

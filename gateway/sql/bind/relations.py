@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from gateway.catalog.objects import StoredView
 from gateway.errors import Span, UserError, unsupported
-from gateway.jobs import TempView
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.char_padding import compared
 from gateway.sql.bind.names import Names
@@ -44,6 +43,7 @@ from gateway.sql.typed.nodes import (
 )
 from gateway.sql.typed.walk import contains
 from gateway.sqltypes import BIGINT, BOOLEAN, TIMESTAMP, StructType, is_numeric
+from gateway.worker_jobs import TempView
 
 Node = exp.Expr
 _VIEW_DEPTH = 100  # Spark's default

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
-from gateway.jobs import TempView
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.expressions import RULES
 from gateway.sql.bind.names import Names
@@ -23,6 +22,7 @@ from gateway.sql.typed.catalogue import Catalogue, Context
 from gateway.sql.typed.coerce import coerced, comparable_type, plain
 from gateway.sql.typed.nodes import Col, Cte, Ids, Project, Rel, SetOp
 from gateway.sqltypes import DataType, StructField, StructType, struct
+from gateway.worker_jobs import TempView
 
 Node = exp.Expr
 

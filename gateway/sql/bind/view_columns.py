@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from gateway.catalog.objects import StoredView
 from gateway.errors import Span, UserError
-from gateway.jobs import TempView
 from gateway.sql.typed.coerce import can_cast, can_upcast, cast_refusal, coerced, plain
 from gateway.sql.typed.nodes import Col, Expr
 from gateway.sqltypes import DataType
+from gateway.worker_jobs import TempView
 
 
 def columns_of(view: StoredView, names: Sequence[str], span: Span | None = None) -> list[int]:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from gateway.jobs import UdfSpec
 from gateway.sql.lowering.engine_text import ExpressionText, balanced, quoted
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.lowering.reads import column_types, tested_columns
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Col, Expr, Rel, SortKey
 from gateway.sqltypes import DataType
+from gateway.worker_jobs import UdfSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 from gateway.errors import ResourceError, UnsupportedError, unsupported
-from gateway.jobs import UdfSpec
 from gateway.sql.functions import NOT_AS_WINDOW
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.typed import nodes as b
@@ -33,6 +32,7 @@ from gateway.sqltypes import (
     is_nested,
     is_numeric,
 )
+from gateway.worker_jobs import UdfSpec
 
 MAX_DEPTH = 300  # nesting of generated expressions that DataFusion's recursive planner bears on a worker's stack
 

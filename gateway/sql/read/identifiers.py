@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from sqlglot.tokenizer_core import Token
 
 from gateway.errors import GatewayError, Span, UserError, unsupported
-from gateway.jobs import Parameter, Statement
 from gateway.sql.read.tokens import END, STRING, is_name, scan, span_of_token, syntax_error
+from gateway.worker_jobs import Parameter, Statement
 
 _CLAUSE = "IDENTIFIER"
 _STRINGS = ("STRING", "VARCHAR", "CHAR")

@@ -10,8 +10,8 @@ import pytest
 
 from gateway.engine.base import Finished, MetadataCall, Planned, SessionState, Statement, changed
 from gateway.errors import GatewayError
-from gateway.jobs import Parameter
 from gateway.runner import Runner
+from gateway.worker_jobs import Parameter
 
 
 class Events:

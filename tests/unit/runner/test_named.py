@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import GatewayError
-from gateway.jobs import Parameter
+from gateway.worker_jobs import Parameter
 from tests.unit.runner.session import Session
 
 

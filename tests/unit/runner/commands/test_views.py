@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import GatewayError
-from gateway.jobs import Parameter
+from gateway.worker_jobs import Parameter
 from tests.unit.runner.session import Session
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from gateway.catalog.base import TableName
 from gateway.errors import Span, UserError
-from gateway.jobs import Parameter, TempView
 from gateway.sql.bind.parameters import bound_parameters
 from gateway.sql.bind.resolve import BoundQuery
 from gateway.sql.compile import bind
@@ -17,6 +16,7 @@ from gateway.sql.read.commands import parse_command
 from gateway.sql.read.statement import read_statement
 from gateway.sql.typed.catalogue import Clock, Context
 from gateway.sqltypes import StructType
+from gateway.worker_jobs import Parameter, TempView
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import GatewayError, UnsupportedError
-from gateway.jobs import Parameter, TempView
+from gateway.worker_jobs import Parameter, TempView
 from tests.unit.sql.bind.analysis import analysed, failure
 
 DATA = Path(__file__).parents[3] / "data" / "column-names.csv"

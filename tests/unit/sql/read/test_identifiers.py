@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import GatewayError, Span, UserError
-from gateway.jobs import Parameter, SessionState, Statement
 from gateway.sql.read.identifiers import identified
+from gateway.worker_jobs import Parameter, SessionState, Statement
 
 NAMED = (Parameter("t", "STRING", "b c"), Parameter("N", "INT", "1"), Parameter("none", "STRING", None))
 POSITIONAL = (Parameter(None, "INT", "1"), Parameter(None, "VARCHAR(9)", "a.b"), Parameter(None, "INT", "3"))

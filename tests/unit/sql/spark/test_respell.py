@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.errors import GatewayError, UnsupportedError, UserError
-from gateway.jobs import Parameter, SessionState
 from gateway.runner.context import context_of
 from gateway.sql.bind.parameters import bound_parameters
 from gateway.sql.read.statement import read_statement
 from gateway.sql.spark.respell import Naming, Respelt, database, names_back, respell
+from gateway.worker_jobs import Parameter, SessionState
 
 SCHEMAS = {"main": {"default", "sales", "über"}, "samples": {"nyctaxi", "tpch"}}
 MAIN, SAMPLES = ("main", "default"), ("samples", "nyctaxi")

@@ -9,8 +9,8 @@ from typing import Any
 from gateway.delta.schema import parse_schema
 from gateway.engine.base import Definition, SessionChange, SessionState
 from gateway.errors import UnsupportedError
-from gateway.runner.definitions import declared
-from gateway.sql.read.definitions import defined
+from gateway.runner.session_definitions import declared
+from gateway.sql.read.declarations import defined
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.spark.literals import quoted_text, spark_value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.config.session import honoured_by_spark
 from gateway.engine.base import Definition, SessionChange, SessionState, TempView
 from gateway.runner.context import context_of
-from gateway.sql.read.definitions import defined
+from gateway.sql.read.declarations import defined
 from gateway.sql.read.made_view import MadeView
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.read.statement import read_statement
