@@ -25,7 +25,8 @@ from gateway.config import Config, check_pins, normalise_setting
 from gateway.engine import spill
 from gateway.engine.base import Handler
 from gateway.engine.launch import Launched
-from gateway.engine.pool import PoolLimits, WorkerPool
+from gateway.engine.pool import WorkerPool
+from gateway.engine.pool_watch import PoolLimits
 from gateway.engine.router import RoutedPool
 from gateway.engine.shared import SharedLimits, SharedPool
 from gateway.engine.spark import setup as spark_setup

@@ -13,7 +13,8 @@ from typing import Protocol
 
 from gateway import observability
 from gateway.engine.base import Event, Failed, Finished, Handover, Job, Planned, Rows, Statement, Writing
-from gateway.engine.pool import Sink, WorkerPool
+from gateway.engine.pool import WorkerPool
+from gateway.engine.runs import Sink
 from gateway.engine.shared import SharedPool
 from gateway.errors import CanceledError, GatewayError, ResourceError, UserError, is_disk_full
 

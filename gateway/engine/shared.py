@@ -32,8 +32,8 @@ from gateway.engine.base import (
     Writing,
 )
 from gateway.engine.channel import CancelJob, JobEvent, NotReady, Ready, RunJob, SpoolGiven, SpoolWanted, Start
-from gateway.engine.pool import Sink
 from gateway.engine.process import WorkerProcess
+from gateway.engine.runs import Sink, shutting_down
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError
 
 
@@ -142,7 +142,7 @@ class SharedPool:
         self._tell(run, Waiting(f"Waiting for {what}", handover))  # before anybody else can tell it anything
         with self._changed:
             if self._stopped.is_set():
-                raise _shutdown()
+                raise shutting_down()
             if len(self._waiting) >= self._limits.queue:
                 raise ResourceError(
                     "RESOURCE_EXHAUSTED",
@@ -178,12 +178,12 @@ class SharedPool:
             waiting = list(self._waiting)
             self._waiting.clear()
             for run in self._running.values():
-                run.verdict = run.verdict or _shutdown()
+                run.verdict = run.verdict or shutting_down()
             if self._process is not None:
                 self._process.kill()
             self._changed.notify_all()
         for run in waiting:
-            self._finish(run, Failed(_shutdown()))
+            self._finish(run, Failed(shutting_down()))
         for thread in self._threads:
             thread.join(10)
 
@@ -396,7 +396,3 @@ class SharedPool:
             if run.cancelled_at is not None and now - run.cancelled_at > self._limits.grace:
                 self._reason = "a cancelled statement did not stop"
                 process.kill()
-
-
-def _shutdown() -> ServerError:
-    return ServerError("WORKER_LOST", "The server is shutting down.", retryable=True)

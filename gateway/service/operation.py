@@ -107,7 +107,7 @@ class PageLimits:
 
 
 class Operation:
-    """One operation; also the `engine.pool.Sink` of its job. All methods are safe from many threads."""
+    """One operation; also the `engine.runs.Sink` of its job. All methods are safe from many threads."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from gateway import observability
 from gateway.config import default_settings, normalise_setting
 from gateway.config.session import STATEMENT_TIMEOUT, TIMEZONE
 from gateway.engine.base import Failed, Job, MetadataCall, Statement
-from gateway.engine.pool import Sink
+from gateway.engine.runs import Sink
 from gateway.errors import DISK_FULL, CanceledError, GatewayError, ResourceError, ServerError, UserError
 from gateway.service import accounting
 from gateway.service.admission import FEW, Admission, Place

@@ -28,7 +28,7 @@ from gateway.engine.base import (
     Writing,
     Yielded,
 )
-from gateway.engine.pool import Sink
+from gateway.engine.runs import Sink
 from gateway.errors import CanceledError, GatewayError, ServerError, UserError
 from gateway.sqltypes import BIGINT, STRING, StructField, struct
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 from gateway.engine.base import Event, Failed, Finished, MetadataCall, Planned, Progress, Rows, SessionState, Statement
-from gateway.engine.pool import PoolLimits, WorkerPool
+from gateway.engine.pool import WorkerPool
+from gateway.engine.pool_watch import PoolLimits
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, UserError
 from tests.live.fakes import FakeHandler, batch
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from gateway.engine.base import Event, Failed, Finished, Handover, MetadataCall, Planned, Rows, SessionState, Statement
-from gateway.engine.pool import Sink as SinkProtocol
 from gateway.engine.router import RoutedPool, RoutedRun
+from gateway.engine.runs import Sink as SinkProtocol
 from gateway.errors import (
     CanceledError,
     GatewayError,

@@ -1,0 +1,112 @@
+"""What a pool's clock sees to: processes that do not stop, plan too long, hold too much memory or idle too long are killed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.engine.runs import PoolRun
+from gateway.engine.seats import Seat, Seats
+from gateway.errors import ResourceError
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """Bounds of a pool. Sizes in bytes, times in seconds.
+
+    Attributes:
+        inline_bytes: rows that travel inside messages, per statement; what follows is written to the spool file.
+        memory_limit: resident memory at which a process is killed; one that keeps half of it after a job is replaced.
+        grace: time between the request to stop and the kill.
+        plan: time until a job must have told its plan (`Planned`); what needs longer is too complex.
+        idle: a surplus process that had nothing to do for this long is ended.
+        start: a process that is not warm after this long is given up.
+        watch: period of the memory watch.
+    """
+
+    spool_limit: int = 20 << 30
+    inline_bytes: int = 256 << 10
+    memory_limit: int | None = None
+    grace: float = 0.5
+    plan: float = 60.0
+    idle: float = 300.0
+    start: float = 60.0
+    watch: float = 0.25
+
+
+class PoolWatch:
+    """Looks after the processes of a pool, with the pool's lock held."""
+
+    def __init__(self, seats: Seats, limits: PoolLimits) -> None:
+        self._seats = seats
+        self._limits = limits
+        self._kills: list[tuple[float, PoolRun]] = []
+
+    def kill_later(self, run: PoolRun, asked: float) -> None:
+        """Kill the process of a job that was asked to stop, once its grace is over."""
+        self._kills.append((asked + self._limits.grace, run))
+
+    def look(self, now: float) -> None:
+        """Kill what has to be. Raises OSError."""
+        self._kill_overdue(now)
+        self._kill_unplanned(now - self._limits.plan)
+        if self._limits.memory_limit is not None:
+            self._kill_large(self._limits.memory_limit)
+        self._end_surplus(now)
+
+    def pause(self, now: float) -> float:
+        """Seconds until the watch has to look again."""
+        busy = any(s.run is not None for s in self._seats.all)
+        pause = min(1.0, self._limits.plan) if busy else 5.0
+        if self._limits.memory_limit is not None:
+            pause = self._limits.watch if busy else 1.0
+        if any(not s.ready for s in self._seats.all):
+            pause = min(pause, 1.0)
+        return max(0.0, min([pause, *(when - now for when, _ in self._kills)]))
+
+    def _kill_overdue(self, now: float) -> None:
+        for when, run in list(self._kills):
+            if run.over:
+                self._kills.remove((when, run))
+            elif when <= now:
+                self._kills.remove((when, run))
+                seat = self._seats.of(run)
+                if seat is not None:
+                    seat.reason = "did not stop when asked"
+                    seat.process.kill()
+        for seat in self._seats.all:
+            if not seat.ready and now - seat.process.started > self._limits.start:
+                seat.reason = f"not ready after {self._limits.start:g} seconds"
+                seat.process.kill()
+
+    def _kill_unplanned(self, since: float) -> None:
+        for seat in self._seats.all:
+            run = seat.run
+            if run is None or run.planned or run.verdict is not None or run.sent is None or run.sent > since:
+                continue
+            run.verdict = ResourceError(
+                "STATEMENT_TOO_COMPLEX", f"The statement could not be planned within {self._limits.plan:g} seconds."
+            )
+            seat.reason = "planning took too long"
+            seat.process.kill()
+
+    def _kill_large(self, limit: int) -> None:
+        for seat in self._seats.all:
+            run = seat.run
+            if run is not None and run.verdict is None and seat.process.resident_bytes() > limit:
+                run.verdict = ResourceError(
+                    "RESOURCE_EXHAUSTED", f"The statement used more than the {limit >> 20} MiB of memory that it may."
+                )
+                seat.reason = "memory limit"
+                seat.process.kill()
+        for seat in list(self._seats.idle):
+            if seat.process.resident_bytes() > limit // 2:
+                self._retire(seat, "kept too much memory")
+
+    def _end_surplus(self, now: float) -> None:
+        while len(self._seats.idle) > 1 and now - self._seats.idle[0].since > self._limits.idle:
+            self._retire(self._seats.idle[0], "idle")
+
+    def _retire(self, seat: Seat, reason: str) -> None:
+        self._seats.idle.remove(seat)
+        seat.reason = reason
+        seat.process.kill()

@@ -1,0 +1,90 @@
+"""A job that a pool works on: who takes its events, how it is stopped, and what is said when its process is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from gateway.engine.base import Event, Job
+from gateway.errors import CanceledError, GatewayError, ServerError
+
+
+class Sink(Protocol):
+    """Receives a job's events, from one thread at a time; the last one is Finished, Failed or Yielded.
+
+    After an unseen second run, Planned and Progress may come twice.
+    """
+
+    def event(self, event: Event) -> None: ...
+
+    def spool_descriptor(self) -> int:
+        """A descriptor of the file for rows, which the pool closes. Raises GatewayError if there can be none."""
+
+
+class PoolRun:
+    """A submitted job; `cancel` ends it early. All but `run_id`, `job`, `sink` is the pool's business."""
+
+    __slots__ = (
+        "attempt",
+        "cancelled_at",
+        "delivered",
+        "job",
+        "over",
+        "planned",
+        "run_id",
+        "sent",
+        "sink",
+        "stop",
+        "verdict",
+        "writes",
+    )
+
+    def __init__(self, run_id: int, job: Job, sink: Sink, stop: Callable[[PoolRun, GatewayError], None]) -> None:
+        self.run_id = run_id
+        self.job = job
+        self.sink = sink
+        self.stop = stop
+        self.attempt = 1
+        self.sent: float | None = None  # to its process
+        self.planned = False
+        self.delivered = False
+        self.writes = False
+        self.verdict: GatewayError | None = None  # why it was stopped; replaces whatever the worker says
+        self.cancelled_at: float | None = None
+        self.over = False
+
+    def cancel(self, error: GatewayError | None = None) -> None:
+        """Ask the job to stop and kill its process if it does not; the sink then gets Failed with `error`. Idempotent."""
+        self.stop(self, error or CanceledError("OPERATION_CANCELED", "The statement was cancelled."))
+
+    @property
+    def may_run_again(self) -> bool:
+        """Whether nobody would notice a second run, as its process was lost."""
+        return self.verdict is None and not self.delivered and not self.writes and self.attempt == 1
+
+
+def shutting_down() -> ServerError:
+    """What jobs are told when the server ends."""
+    return ServerError("WORKER_LOST", "The server is shutting down.", retryable=True)
+
+
+def cannot_start(reason: str) -> ServerError:
+    """What jobs are told when there is no process for them."""
+    return ServerError("WORKER_LOST", f"The engine process cannot be started: {reason}", retryable=True)
+
+
+def lost(run: PoolRun, how: str) -> ServerError:
+    """What a job is told whose process is gone."""
+    if run.attempt > 1:
+        return ServerError(
+            "WORKER_LOST",
+            f"The engine process ended ({how}) twice while running this statement; the statement itself probably ends it.",
+        )
+    what = (
+        "its write may or may not have been committed: check before sending it again"
+        if run.writes
+        else "some rows had been delivered already: send it again"
+    )
+    return ServerError(
+        "WORKER_LOST", f"The engine process was lost ({how}) while running this statement; {what}.", retryable=True
+    )
