@@ -16,7 +16,7 @@ from gateway.protocol import pages
 from gateway.results import arrow_ipc
 from gateway.results.spool import Piece
 from gateway.service.api import Disposition, Form, OperationStatus, Outcome, Page, ResultMetadata, State
-from gateway.service.operation import LINKED_BYTES, LINKS_OF_PAGE
+from gateway.service.cursor import LINKED_BYTES, LINKS_OF_PAGE
 from gateway.sqltypes import CharType, DataType, DecimalType, IntervalType
 
 PATH = "/api/2.0/sql/statements"

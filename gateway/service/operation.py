@@ -1,7 +1,8 @@
 """An operation: one statement or metadata call from its acceptance until its client lets go of it.
 
 Its state moves only along `lifecycle.TRANSITIONS`. It takes in the worker's events (it is the pool's sink), keeps the rows
-in a spool, and is the cursor that FetchResults moves. A result is complete when the state is FINISHED; fetches may come before.
+in a spool, and has the cursor that FetchResults moves (`cursor`). A result is complete when the state is FINISHED; fetches may
+come before.
 
 A large result can be fetched while it is made: once `STREAMING_BYTES` of it are there, clients are told FINISHED, so that they
 start to fetch; the state itself stays RUNNING until the last row, so that timeouts and cancels hold, and a later error is that
@@ -18,7 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -41,19 +42,13 @@ from gateway.errors import CanceledError, GatewayError, ServerError, from_wire
 from gateway.results.spool import Spool
 from gateway.service import holdings
 from gateway.service.admission import Place
-from gateway.service.api import ENDS, OperationStatus, Orientation, Outcome, Page, ResultMetadata, ResultOptions, State
+from gateway.service.api import ENDS, OperationStatus, Orientation, Outcome, Page, ResultMetadata, State
+from gateway.service.cursor import LINK_BYTES, LINKED_BYTES, STREAMING_BYTES, Asked, Cursor, PageLimits
 from gateway.service.lifecycle import TRANSITIONS, Times
 from gateway.service.operation_log import OperationLog
+from gateway.service.purposes import Purpose, nothing_to_do, time_zone
 from gateway.service.session import Session, new_handle, text_of
 from gateway.sqltypes import StructType
-
-STREAMING_BYTES = 4 << 20
-# Results of this size and more are given as links, if their client takes them: less is sooner there in the answer itself.
-LINKED_BYTES = STREAMING_BYTES
-LINK_BYTES = 8 << 20
-LINKS_OF_PAGE = 64
-_PAGE_WAIT_SECONDS = 0.02
-_LINK_WAIT_SECONDS = 0.5
 
 
 class Run(Protocol):
@@ -76,34 +71,6 @@ class Listener(Protocol):
 
     def grown(self, operation: Operation) -> None:
         """More of its rows are on disk."""
-
-
-@dataclass(frozen=True, slots=True)
-class Purpose:
-    """What an operation is for: all that is known when it is accepted.
-
-    `make_job` is called when it starts to run, so that it sees what earlier statements did to the session; it is given the
-    statement's id. `time_zone` reads the zone of a job.
-    """
-
-    operation_type: str
-    make_job: Callable[[str], Job]
-    time_zone: Callable[[Job], str]
-    text: str = ""
-    options: ResultOptions = field(default_factory=ResultOptions)
-    row_limit: int | None = None
-    byte_limit: int | None = None
-    is_metadata: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PageLimits:
-    """Bounds of one page: what a client may ask for, and what it gets when it does not say (0, negative, absent)."""
-
-    default_rows: int = 10_000
-    max_rows: int = 2_000_000
-    default_bytes: int = 8 << 20
-    max_bytes: int = 8 << 20
 
 
 class Operation:
@@ -146,12 +113,9 @@ class Operation:
         self._run: Run | None = None
         self._spool: Spool | None = None
         self._fetching = threading.Lock()
-        self._next_row = 0
-        self._page_start = 0
-        self._names_rows = False  # its client says with which row a page is to begin
+        self._cursor = Cursor(self.handle.guid, self._check_readable)
         self._streams = False  # enough rows of a large result are there for clients to begin
         self._linked: bool | None = None  # whether clients get links instead of rows; None: nobody has asked yet
-        self._page: tuple[int, int, int, int] | None = None  # start, asked rows, asked bytes, rows given
 
     # -------------------------------------------------------------------------------------------------------- states
 
@@ -171,7 +135,7 @@ class Operation:
             if isinstance(job, Statement) and self.place is not None and self.place.brief:
                 job = replace(job, brief=True)
             self._job = job
-            self._time_zone = self.purpose.time_zone(job)
+            self._time_zone = time_zone(job)
             self._move(State.RUNNING)
             self.times.admitted = self._clock()
             waited = self.times.admitted - self.times.accepted
@@ -210,7 +174,7 @@ class Operation:
         """Let go of what was asked, which nobody needs of an operation that has ended."""
         with self._changed:
             self._run = self._job = None
-            self.purpose = replace(self.purpose, make_job=_nothing_to_do, text="")
+            self.purpose = replace(self.purpose, make_job=nothing_to_do, text="")
 
     @property
     def weight(self) -> int:
@@ -453,50 +417,8 @@ class Operation:
         size = min(max_bytes, limits.max_bytes) if max_bytes is not None and max_bytes > 0 else limits.default_bytes
         with self._fetching:
             metadata = self.metadata()
-            spool = self._spool
-            assert spool is not None
-            start, count = self._window(orientation, rows, offset, spool)
-            if metadata.linked:
-                return self._links(metadata, spool, start, start + count if orientation is Orientation.PRIOR else None)
-            if self._page is not None and self._page[:3] == (start, rows, size):
-                count = min(count, self._page[3])  # asked again: no more rows than the first time
-            else:
-                spool.wait_for(start)
-                # While rows come fast, fewer and larger pages.
-                full = min(rows, spool.rows_of(min(size, STREAMING_BYTES)))
-                spool.wait_for(start + full - 1, _PAGE_WAIT_SECONDS)
-            try:
-                parts = spool.read(start, count, size)
-            except ServerError:
-                with self._changed:
-                    self._raise_failure()  # the reason why the spool is gone
-                raise
-            with self._changed:
-                self._raise_failure()
-            given = sum(part.count for part in parts)
-            start = min(start, spool.rows) if not given else start
-            self._page = (start, rows, size, given) if given else None
-            self._page_start, self._next_row = start, start + given
-            ended = spool.ended  # before the rows are counted: they may come, and end, in between
-            more = not ended or start + given < spool.rows
-            return Page(start_row_offset=start, parts=parts, has_more_rows=more, metadata=metadata)
-
-    def _links(self, metadata: ResultMetadata, spool: Spool, start: int, end: int | None) -> Page:
-        """A page of links from row `start` on; clients that take links take any number of rows with them."""
-        spool.wait_for(start)
-        spool.wait_for(start + spool.rows_of(LINK_BYTES) - 1, _LINK_WAIT_SECONDS)
-        if self._page is not None and self._page[:3] == (start, 0, 0):
-            end = start + self._page[3]  # asked again: the same rows
-        pieces = spool.pieces(start, end, LINK_BYTES, LINKS_OF_PAGE)
-        with self._changed:
-            self._raise_failure()
-        given = sum(piece.count for piece in pieces)
-        start = start if given else min(start, spool.rows)
-        self._page = (start, 0, 0, given) if given else None
-        self._page_start, self._next_row = start, start + given
-        ended = spool.ended  # see `fetch`
-        more = not ended or start + given < spool.rows
-        return Page(start, (), more, metadata, self.handle.guid, pieces=pieces)
+            assert self._spool is not None
+            return self._cursor.page(metadata, self._spool, Asked(orientation, rows, size, offset))
 
     def outcome(self) -> Outcome:
         """The complete result. Raises the operation's error, and ServerError before its end."""
@@ -517,8 +439,7 @@ class Operation:
         try:
             parts = spool.read(start, count, sys.maxsize)
         except ServerError:
-            with self._changed:
-                self._raise_failure()
+            self._check_readable()  # the reason why the spool is gone
             raise
         return Page(start, parts, False, metadata, self.handle.guid, self.session.owner.name)
 
@@ -526,7 +447,7 @@ class Operation:
     def unread_rows(self) -> bool:
         """Whether a finished result has rows that were never fetched, or links that may be followed."""
         spool = self._spool
-        unread = spool is not None and (bool(self._linked) or self._next_row < spool.rows)
+        unread = spool is not None and (bool(self._linked) or self._cursor.next_row < spool.rows)
         return self.state is State.FINISHED and unread
 
     @property
@@ -539,35 +460,15 @@ class Operation:
         """Bytes that it holds in memory and on disk."""
         return self._spool.bytes if self._spool is not None else (0, 0)
 
-    def _window(self, orientation: Orientation, rows: int, offset: int | None, spool: Spool) -> tuple[int, int]:
-        """First row and number of rows that are asked for."""
-        match orientation:
-            case Orientation.FIRST:
-                return 0, rows
-            case Orientation.PRIOR:
-                start = max(0, self._page_start - rows)
-                return start, self._page_start - start
-            case Orientation.RELATIVE:
-                return max(0, self._next_row + (offset or 0)), rows
-            case Orientation.LAST:
-                while not spool.ended and not spool.closed:
-                    spool.wait_for(spool.rows)
-                return max(0, spool.rows - rows), rows
-            case Orientation.ABSOLUTE:
-                return max(0, offset or 0), rows
-            case Orientation.NEXT:
-                self._names_rows |= bool(offset)
-                return (offset if self._names_rows and offset is not None else self._next_row), rows
+    def _check_readable(self) -> None:
+        with self._changed:
+            self._raise_failure()
 
     def _raise_failure(self) -> None:
         """With the lock held: raise unless rows can be read."""
         if self.state in (State.CANCELED, State.ERROR, State.TIMEDOUT, State.CLOSED):
             error = self.error or _closed()
             raise from_wire(error.to_wire())  # a new one: an exception that is raised again grows
-
-
-def _nothing_to_do(statement_id: str) -> Job:
-    raise ServerError("INTERNAL_ERROR", f"The statement {statement_id} has ended and cannot be started.")
 
 
 def _progress_line(progress: Progress) -> str:

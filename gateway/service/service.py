@@ -21,13 +21,12 @@ from typing import Protocol
 from gateway import observability
 from gateway.config import default_settings, normalise_setting
 from gateway.config.session import STATEMENT_TIMEOUT, TIMEZONE
-from gateway.engine.base import Failed, Job, MetadataCall, Statement
+from gateway.engine.base import Failed, Job
 from gateway.engine.runs import Sink
 from gateway.errors import DISK_FULL, CanceledError, GatewayError, ResourceError, ServerError, UserError
-from gateway.service import accounting
+from gateway.service import accounting, purposes
 from gateway.service.admission import FEW, Admission, Place
 from gateway.service.api import (
-    METADATA_TYPES,
     ExecuteRequest,
     Handle,
     MetadataRequest,
@@ -42,11 +41,12 @@ from gateway.service.api import (
     State,
 )
 from gateway.service.holdings import OPERATION, Holdings, weight
-from gateway.service.operation import Operation, Purpose, Run
+from gateway.service.housekeeping import Housekeeper
+from gateway.service.operation import Operation, Run
+from gateway.service.purposes import Purpose
 from gateway.service.session import HandleTable, Normalise, Session, normalise_all
 from gateway.service.settings import ServiceConfig
 
-_HOUSEKEEPING_SECONDS = 5.0
 _READ_LATELY_SECONDS = 5.0  # a client that fetched within this time is still reading: a drain waits for it
 
 
@@ -85,9 +85,7 @@ class GatewayService:
         self._holdings = Holdings(config.kept_limit)
         self._disk = Holdings(config.spool_limit)
         self._open: Counter[Principal] = Counter()  # sessions
-        self._wake = threading.Condition()
-        self._next_look = 0.0
-        self._housekeeper: threading.Thread | None = None
+        self._housekeeper = Housekeeper(self.sweep, lambda: accounting.measure(self._operations.values()), clock)
         self._draining = False
         self._stopping = False
 
@@ -95,7 +93,6 @@ class GatewayService:
 
     def start(self) -> None:
         """Start the housekeeping thread."""
-        self._housekeeper = threading.Thread(target=self._keep_house, name="housekeeper", daemon=True)
         self._housekeeper.start()
 
     def drain(self, timeout: float) -> bool:
@@ -117,10 +114,7 @@ class GatewayService:
         for session in self._sessions.values():
             self._close_session(session)
         self._pool.stop()
-        with self._wake:
-            self._wake.notify_all()
-        if self._housekeeper is not None:
-            self._housekeeper.join(10)
+        self._housekeeper.stop()
 
     def _busy(self) -> bool:
         if self._active:
@@ -225,52 +219,15 @@ class GatewayService:
         overlay, unknown = normalise_all(request.conf_overlay, self._normalise)
         if unknown:
             observability.log("settings left out", "debug", session_id=home.id, left_out=sorted(unknown))
-
-        def make_job(statement_id: str) -> Job:
-            return Statement(
-                statement_id=statement_id,
-                text=request.statement,
-                session=home.state(overlay),
-                parameters=tuple(request.parameters),
-                row_limit=limit,
-            )
-
-        # One row more tells whether the limit cuts anything off.
-        limit = request.row_limit
-        if limit is not None and request.options.files is not None:
-            limit += 1
-        purpose = Purpose(
-            "EXECUTE_STATEMENT",
-            make_job,
-            self._zone_of,
-            text=request.statement,
-            options=request.options,
-            row_limit=request.row_limit,
-            byte_limit=request.byte_limit,
-        )
         size = weight((request.statement, request.parameters, overlay))
         timeout = self._timeout(home, overlay, request.timeout_seconds)
-        return self._accept(home, purpose, size, timeout, request.wait_seconds)
+        return self._accept(home, purposes.statement(home, request, overlay), size, timeout, request.wait_seconds)
 
     def metadata(self, principal: Principal, session: Handle, request: MetadataRequest) -> OperationStatus:
         """See `api.Service`."""
         home = self._session(principal, session)
         self._check_accepting()
-
-        def make_job(statement_id: str) -> Job:
-            return MetadataCall(
-                statement_id=statement_id,
-                kind=request.kind,
-                session=home.state(),
-                catalog=request.catalog,
-                schema=request.schema,
-                table=request.table,
-                column=request.column,
-                function=request.function,
-                table_types=tuple(request.table_types),
-            )
-
-        purpose = Purpose(METADATA_TYPES[request.kind], make_job, self._zone_of, is_metadata=True)
+        purpose = purposes.metadata(home, request)
         return self._accept(home, purpose, weight(request), self._timeout(home, {}, 0), request.wait_seconds)
 
     def operation_status(self, principal: Principal, operation: Handle, wait_seconds: float) -> OperationStatus:
@@ -414,9 +371,8 @@ class GatewayService:
             self.close_operation(session.owner, operation.handle)
             raise
         operation.queue()
-        if operation.deadline is not None and operation.deadline < self._next_look:
-            with self._wake:
-                self._wake.notify_all()
+        if operation.deadline is not None:
+            self._housekeeper.expect(operation.deadline)
         operation.wait(wait)
         return operation.status()
 
@@ -488,9 +444,6 @@ class GatewayService:
         assert operation.place is not None
         self._admission.put_back(operation.place)
 
-    def _zone_of(self, job: Job) -> str:
-        return job.session.settings.get(TIMEZONE, self._time_zone)
-
     def _timeout(self, session: Session, overlay: Mapping[str, str], asked: int) -> float | None:
         """Seconds: the request's, else the session's, else the server's; None for no limit."""
         own = overlay.get(STATEMENT_TIMEOUT) or session.settings().get(STATEMENT_TIMEOUT) or "0"
@@ -537,23 +490,6 @@ class GatewayService:
         with self._lock:
             operation.session.operations.discard(operation.handle)
         self._let_go(operation.handle)
-
-    def _keep_house(self) -> None:
-        last_full_look = 0.0
-        while not self._stopping:
-            nearest = 1.0
-            try:
-                nearest = self.sweep()
-            except Exception as error:  # noqa: BLE001 - timeouts of others must be enforced all the same
-                observability.log("housekeeping failed", "error", error=repr(error))
-            if time.monotonic() - last_full_look >= _HOUSEKEEPING_SECONDS:
-                last_full_look = time.monotonic()
-                accounting.measure(self._operations.values())
-            with self._wake:
-                pause = min(_HOUSEKEEPING_SECONDS, nearest)
-                self._next_look = self._clock() + pause
-                if not self._stopping:
-                    self._wake.wait(pause)
 
 
 def _timed_out(operation: Operation) -> ResourceError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gateway.service.operation import PageLimits
+from gateway.service.cursor import PageLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

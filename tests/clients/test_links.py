@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from gateway.protocol.user_agents import follows
-from gateway.service.operation import LINK_BYTES, LINKED_BYTES, LINKS_OF_PAGE
+from gateway.service.cursor import LINK_BYTES, LINKED_BYTES, LINKS_OF_PAGE
 from gateway.thrift_gen.TCLIService import ttypes
 from tests.fuzz.clients.wire import SCHEMA, Wire, query, text_of
 from tests.live.gateway import Connect, Server, start_server

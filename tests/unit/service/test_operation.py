@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway.config.session import TIMEZONE
 from gateway.engine.base import (
     Event,
     Failed,
@@ -16,7 +17,6 @@ from gateway.engine.base import (
     Progress,
     Rows,
     SessionChange,
-    SessionState,
     Statement,
     Waiting,
     Yielded,
@@ -25,8 +25,10 @@ from gateway.errors import CanceledError, GatewayError, ServerError, UserError
 from gateway.results.spool import Spool
 from gateway.service.admission import Place
 from gateway.service.api import ENDS, Orientation, Principal, State
+from gateway.service.cursor import STREAMING_BYTES, PageLimits
 from gateway.service.lifecycle import TRANSITIONS
-from gateway.service.operation import STREAMING_BYTES, Operation, PageLimits, Purpose
+from gateway.service.operation import Operation
+from gateway.service.purposes import Purpose
 from gateway.service.session import Session
 from gateway.sqltypes import BIGINT, StructField, struct
 from tests.live.fakes import SCHEMA, batch
@@ -74,13 +76,13 @@ class Run:
 
 
 def make(folder: Path, row_limit: int | None = None) -> tuple[Operation, Listener]:
-    session = Session(Principal("me"), 1, "main", "default", {})
+    session = Session(Principal("me"), 1, "main", "default", {TIMEZONE: "Europe/Oslo"})
 
     def job(statement_id: str) -> Job:
         return Statement(statement_id, "text", session.state())
 
     listener = Listener()
-    purpose = Purpose("EXECUTE_STATEMENT", job, lambda job: "Europe/Oslo", row_limit=row_limit)
+    purpose = Purpose("EXECUTE_STATEMENT", job, row_limit=row_limit)
     return Operation(session, purpose, listener, lambda: 7.0, None, folder), listener
 
 
@@ -329,7 +331,7 @@ def test_changes_reach_the_session_before_the_end_is_seen(tmp_path: Path) -> Non
     operation, _, _ = running(tmp_path)
     operation.event(Finished(0, changes=(SessionChange("use", "c", "s"), SessionChange("set", "a", "b"))))
     state = operation.session.state()
-    assert (state.catalog, state.schema, dict(state.settings)) == ("c", "s", {"a": "b"})
+    assert (state.catalog, state.schema, dict(state.settings)) == ("c", "s", {TIMEZONE: "Europe/Oslo", "a": "b"})
     cancelled, _, _ = running(tmp_path)
     cancelled.stop(State.CANCELED, CanceledError("OPERATION_CANCELED", "x"))
     cancelled.event(Finished(0, changes=(SessionChange("use", "c", "s"),)))
@@ -417,7 +419,8 @@ def test_the_session_state_is_that_of_the_start(tmp_path: Path) -> None:
     operation, _ = make(tmp_path)
     operation.session.apply([SessionChange("use", "later", "s")])
     job = operation.begin()
-    assert job is not None and job.session == SessionState("later", "s", "me", {}, {}, operation.session.id)
+    assert job is not None and job.session == operation.session.state()
+    assert (job.session.catalog, job.session.schema) == ("later", "s")
     assert job.statement_id == operation.id
 
 

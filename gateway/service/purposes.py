@@ -1,0 +1,85 @@
+"""What an operation is for, a statement or a metadata call, and the job that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gateway.config import default_settings
+from gateway.config.session import TIMEZONE
+from gateway.engine.base import Job, MetadataCall, Statement
+from gateway.errors import ServerError
+from gateway.service.api import METADATA_TYPES, ExecuteRequest, MetadataRequest, ResultOptions
+from gateway.service.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What an operation is for: all that is known when it is accepted.
+
+    `make_job` is called when it starts to run, so that it sees what earlier statements did to the session; it is given the
+    statement's id.
+    """
+
+    operation_type: str
+    make_job: Callable[[str], Job]
+    text: str = ""
+    options: ResultOptions = field(default_factory=ResultOptions)
+    row_limit: int | None = None
+    byte_limit: int | None = None
+    is_metadata: bool = False
+
+
+def statement(home: Session, request: ExecuteRequest, overlay: Mapping[str, str]) -> Purpose:
+    """To run a statement; `overlay` holds settings of it alone."""
+    # One row more tells whether the limit cuts anything off.
+    limit = request.row_limit
+    if limit is not None and request.options.files is not None:
+        limit += 1
+
+    def make_job(statement_id: str) -> Job:
+        return Statement(
+            statement_id=statement_id,
+            text=request.statement,
+            session=home.state(overlay),
+            parameters=tuple(request.parameters),
+            row_limit=limit,
+        )
+
+    return Purpose(
+        "EXECUTE_STATEMENT",
+        make_job,
+        text=request.statement,
+        options=request.options,
+        row_limit=request.row_limit,
+        byte_limit=request.byte_limit,
+    )
+
+
+def metadata(home: Session, request: MetadataRequest) -> Purpose:
+    """To answer a metadata call."""
+
+    def make_job(statement_id: str) -> Job:
+        return MetadataCall(
+            statement_id=statement_id,
+            kind=request.kind,
+            session=home.state(),
+            catalog=request.catalog,
+            schema=request.schema,
+            table=request.table,
+            column=request.column,
+            function=request.function,
+            table_types=tuple(request.table_types),
+        )
+
+    return Purpose(METADATA_TYPES[request.kind], make_job, is_metadata=True)
+
+
+def nothing_to_do(statement_id: str) -> Job:
+    """The job of an operation that has ended."""
+    raise ServerError("INTERNAL_ERROR", f"The statement {statement_id} has ended and cannot be started.")
+
+
+def time_zone(job: Job) -> str:
+    """The zone that a job's result is shown in."""
+    return job.session.settings.get(TIMEZONE, default_settings()[TIMEZONE])
