@@ -13,7 +13,7 @@ from struct import pack, unpack
 from typing import Any
 
 from benchmarks.measure import Row, Sample, rounds, show
-from benchmarks.systems import gateway_process
+from benchmarks.systems import ANEW, gateway_process
 from gateway.auth import certificates
 from gateway.protocol.client import Client
 from gateway.protocol.versions import HIVE_V10
@@ -53,7 +53,7 @@ def _select(clients: dict[str, Client], pid: int) -> dict[str, Sample]:
     times: dict[str, list[float]] = {name: [] for name in clients}
     with contextlib.ExitStack() as stack:
         for client in clients.values():
-            stack.enter_context(client.open(protocol=HIVE_V10))
+            stack.enter_context(client.open(ANEW, protocol=HIVE_V10))
 
         def turn() -> None:
             for name, client in clients.items():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from benchmarks import tables
 from benchmarks.measure import Row, settle
-from benchmarks.systems import Ours, gateway_process
+from benchmarks.systems import ANEW, Ours, gateway_process
 from gateway.protocol.client import Client
 
 ROUNDS = 2
@@ -87,7 +87,7 @@ def run() -> list[Row]:
     folder = tables.table("kinds")
     found: list[tuple[float, str]] = []
     refused: list[Row] = []
-    with gateway_process() as (url, pid, _), Client(url).open() as client:
+    with gateway_process() as (url, pid, _), Client(url).open(ANEW) as client:
         system = Ours(client, pid)
         system.use({"kinds": folder})
         settle(pid)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from benchmarks import tables
 from benchmarks.answers import same
 from benchmarks.measure import Row, rounds, settle, show
-from benchmarks.systems import Floor, Ours, System, gateway_process, sail_process
+from benchmarks.systems import ANEW, Floor, Ours, System, gateway_process, sail_process
 from gateway.protocol.client import Client
 
 ROUNDS = 5
@@ -82,7 +82,7 @@ def run() -> list[Row]:
     with sail_process() as sail:
         if sail is not None:
             results["Sail"] = _measure(sail)
-    with gateway_process() as (url, pid, _), Client(url).open() as client:
+    with gateway_process() as (url, pid, _), Client(url).open(ANEW) as client:
         results["ours"] = _measure(Ours(client, pid))
     out, all_right = [], True
     for name in STATEMENTS:

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.measure import Row, resident_bytes, rounds
-from benchmarks.systems import Connector, gateway_process
+from benchmarks.systems import ANEW, Connector, gateway_process
 from gateway.protocol.client import Client
 from gateway.thrift_gen.TCLIService import ttypes
 
@@ -79,7 +79,7 @@ class _Peak(threading.Thread):
 
 
 def _raw(url: str, pid: int) -> Row:
-    with Client(url).open() as client:
+    with Client(url).open(ANEW) as client:
         handle, links = _links(client)
         before = resident_bytes(pid)
         peak = _Peak(pid)

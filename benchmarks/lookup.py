@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from benchmarks import tables
 from benchmarks.measure import Row, cpu_seconds, rounds, settle, show
-from benchmarks.systems import Floor, Ours, Sail, System, gateway_process, sail_process
+from benchmarks.systems import ANEW, Floor, Ours, Sail, System, gateway_process, sail_process
 from gateway.protocol.client import Client
 
 LOOKUPS = 200
@@ -120,7 +120,7 @@ def _open_loop(make: Callable[[], Callable[[int], None]]) -> Load:
 
 
 def _ours(url: str) -> Callable[[int], None]:
-    client = Client(url).open(catalog="main", schema="bench")
+    client = Client(url).open(ANEW, catalog="main", schema="bench")
 
     def look_up(key: int) -> None:
         check(client.execute(sql(key)).table(), key)
@@ -145,9 +145,11 @@ def run() -> list[Row]:
         if sail is not None:
             median, per = _one_by_one(sail)
             figures["Sail"], cpu["Sail"] = show(median), show(per or 0.0)
-        with Client(url).open() as client:
+        with Client(url).open(ANEW) as client:
             median, per = _one_by_one(Ours(client, pid))
         assert per is not None
+        with Client(url).open(catalog="main", schema="bench") as client:
+            kept = rounds(lambda: client.execute(sql(7)).table(), LOOKUPS, 20, server=pid)
         clients = [_ours(url) for _ in range(CONNECTIONS)]
         others = [_sail(sail) for _ in range(CONNECTIONS)] if sail is not None else []
         for _ in range(TURNS):  # by turns, so that a slow minute of the machine is one of both
@@ -162,6 +164,7 @@ def run() -> list[Row]:
     return [
         Row("look-up, p50", {**figures, "ours": show(median)}, "<= 12 ms", median <= 0.012),
         Row("look-up, CPU each", {**cpu, "ours": show(per)}, "<= 12 ms", per <= 0.012),
+        Row("the same look-up again, p50", {"ours": show(kept.median)}, "<= 1.5 ms", kept.median <= 0.0015),
         Row(
             f"look-ups, {CONNECTIONS} connections",
             {**rates, "ours": f"{rate:.0f} per s, {closed.failed} failed"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.measure import Row, rounds, show
-from benchmarks.systems import Connector, Floor, Ours, gateway_process, sail_process
+from benchmarks.systems import ANEW, Connector, Floor, Ours, gateway_process, sail_process
 from gateway.protocol.client import Client
 
 STATEMENTS = 1000
@@ -19,7 +19,7 @@ def run() -> list[Row]:
             sample = rounds(lambda: sail.query("SELECT 1"), STATEMENTS // 4, 20, server=sail.pid)
             figures["Sail"] = f"{show(sample.median)} / {show(sample.quantile(0.99))}"
     with gateway_process() as (url, pid, _):
-        with Client(url).open() as client:
+        with Client(url).open(ANEW) as client:
             ours = Ours(client, pid)
             raw = rounds(lambda: ours.query("SELECT 1"), STATEMENTS, 50, server=pid)
         connector = Connector(url, pid)

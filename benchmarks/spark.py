@@ -22,7 +22,7 @@ from urllib.request import urlopen
 from benchmarks import compile as compiled
 from benchmarks import tables, tpch
 from benchmarks.measure import Row, print_rows, resident_bytes, settle, show, tree
-from benchmarks.systems import gateway_process
+from benchmarks.systems import ANEW, gateway_process
 from gateway.engine.spark import session, setup
 from gateway.protocol.client import Client, RemoteError
 
@@ -105,7 +105,7 @@ def by_turns(alone: Alone, work: str, server: int, action: Callable[[], object],
 
 
 def _on_spark(url: str) -> Client:
-    client = Client(url).open()
+    client = Client(url).open(ANEW)
     client.execute("SET gateway.engine = spark").close()
     return client
 
@@ -185,7 +185,7 @@ class Answers:
     def __init__(self, url: str, schema: str, texts: Mapping[str, str], failures: Mapping[str, str]) -> None:
         self.lines: dict[str, tuple[str, float]] = {}  # engine and seconds by name
         self.total = len(texts)
-        with Client(url).open() as client:
+        with Client(url).open(ANEW) as client:
             client.execute(f"USE main.{schema}").close()
             before = _by_engine(url)
             for name, sql in texts.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from benchmarks.measure import Row, resident_bytes, show
-from benchmarks.systems import gateway_process
+from benchmarks.systems import ANEW, gateway_process
 from gateway.protocol.client import Client
 
 ROUNDS = 5
@@ -26,7 +26,7 @@ def run() -> list[Row]:
         with gateway_process() as (_, pid, took):
             seconds.append(took)
             idle.append(resident_bytes(pid) / MIB)
-    with gateway_process() as (url, pid, _), Client(url).open() as client:
+    with gateway_process() as (url, pid, _), Client(url).open(ANEW) as client:
         assert _drink(client, 1_000_000) == 1_000_000
         before = resident_bytes(pid)
         assert _drink(client, 10_000_000) == 10_000_000

@@ -9,7 +9,7 @@ import pyarrow as pa
 from benchmarks import tables
 from benchmarks.answers import same
 from benchmarks.measure import Row, Sample, rounds, show
-from benchmarks.systems import Floor, Ours, System, gateway_process, sail_process
+from benchmarks.systems import ANEW, Floor, Ours, System, gateway_process, sail_process
 from gateway.protocol.client import Client
 
 ROUNDS, WARM_UP = 11, 3
@@ -49,7 +49,7 @@ def run() -> list[Row]:
         if sail is not None:
             sail_samples = {case.table: _measure(sail, case) for case in CASES}
     result = []
-    with gateway_process() as (url, pid, _), Client(url).open() as client:
+    with gateway_process() as (url, pid, _), Client(url).open(ANEW) as client:
         for case in CASES:
             reference = floor[case.table][1]
             figures = {"floor": str(floor[case.table][0])}

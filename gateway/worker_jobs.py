@@ -5,6 +5,7 @@ A worker holds no session state: a job carries everything that it needs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,6 +69,31 @@ class Parameter:
     type: str
     value: str | None
     arguments: tuple[Parameter, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A file that shows whether what was read still is what would be read: `marker` is its inode, time and size.
+
+    A Delta table's is its newest commit; `next` is the one that must not be there yet.
+    """
+
+    path: str
+    marker: tuple[int, ...]
+    next: str | None = None
+
+    def holds(self) -> bool:
+        """Whether it shows that nothing has changed."""
+        return not (self.next is not None and os.path.exists(self.next)) and marker_of(self.path) == self.marker
+
+
+def marker_of(path: str) -> tuple[int, ...]:
+    """Inode, time and size of a file; empty without it."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 @dataclass(frozen=True, slots=True)

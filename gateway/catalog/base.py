@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gateway.sqltypes import StructType
+from gateway.worker_jobs import Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Catalog(Protocol):
     def function(self, schema: str, function: str) -> Any:
         """The `objects.StoredFunction` of that name, or None."""
 
-    def identity(self, kind: type, schema: str, name: str) -> object:
+    def identity(self, kind: type, schema: str, name: str) -> Witness | None:
         """Changes with a stored object of a class of `objects`; None if there is none."""
 
     def put(self, stored: Any, replacing: bool) -> bool:

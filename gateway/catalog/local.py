@@ -30,6 +30,7 @@ from gateway.delta.containment import held_folder, is_under
 from gateway.delta.log import has_log
 from gateway.delta.write import STAGING
 from gateway.errors import GatewayError, ServerError, UserError, full_disk_told
+from gateway.worker_jobs import Witness
 
 DEFAULT_SCHEMA = "default"
 _FACTS = ".gateway.json"
@@ -115,7 +116,7 @@ class LocalCatalog:
         """The function of that name."""
         return self._stored(StoredFunction, schema, function)
 
-    def identity(self, kind: type, schema: str, name: str) -> object:
+    def identity(self, kind: type, schema: str, name: str) -> Witness | None:
         """Changes with a stored object; None if there is none."""
         folder = self._schema_folder(schema)
         return None if folder is None or not self._can_name(name) else objects.identity(folder, kind, name)

@@ -30,6 +30,7 @@ from gateway.sqltypes import (
     map_of,
     struct,
 )
+from gateway.worker_jobs import Witness
 
 FOLDER = "_objects"
 DRAFT = ".draft-"
@@ -317,13 +318,14 @@ def sweep(folder: str, oldest: float) -> None:
             os.unlink(path)
 
 
-def identity(folder: str, kind: type, name: str) -> object:
+def identity(folder: str, kind: type, name: str) -> Witness | None:
     """Changes with the object; None if there is none."""
+    path = _path(folder, kind, name)
     try:
-        found = os.lstat(_path(folder, kind, name))
+        found = os.lstat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns
+    return Witness(path, (found.st_ino, found.st_mtime_ns, found.st_size))
 
 
 def _path(folder: str, kind: type, name: str) -> str:

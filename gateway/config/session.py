@@ -154,7 +154,12 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
         _timeout,
         "longest run of a statement in seconds, 0 to 172800; 0: the server's",
     ),
-    SessionSetting(USE_CACHED_RESULT, "true", _bool, "accepted; results are not cached"),
+    SessionSetting(
+        USE_CACHED_RESULT,
+        "true",
+        _bool,
+        "`false`: computed anew, even if the tables have not changed",
+    ),
     SessionSetting(QUERY_TAGS, "", _text, "accepted, key:value,…; no effect yet"),
     SessionSetting(ENGINE, "auto", _word("auto", "datafusion", "spark"), "which engine runs a statement"),
     SessionSetting(TIMESTAMP_AS_STRING, "false", _bool, "Arrow results carry timestamps as text"),

@@ -33,6 +33,7 @@ from gateway.delta.schema import Column, parse_schema, struct_of
 from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
 from gateway.sqltypes import StructType
+from gateway.worker_jobs import Witness, marker_of
 
 MAPPING = "delta.columnMapping.mode"
 _UNSCANNABLE = frozenset({"typeWidening", "typeWidening-preview", "vacuumProtocolCheck"})
@@ -200,6 +201,15 @@ class SnapshotCache:
                 self._versions.popitem(last=False)
         return snapshot
 
+    def witness(self, snapshot: Snapshot) -> Witness | None:
+        """See `witness`."""
+        with self._lock:
+            entry = self._tables.get(snapshot.root)
+        if entry is None or entry.snapshot is not snapshot or not entry.marker:
+            return None
+        path, following = (log.commit_path(snapshot.root, snapshot.version + i) for i in (0, 1))
+        return Witness(path, entry.marker, following)
+
     def forget(self, root: str) -> None:
         """Drop what is kept of a table whose folder is gone."""
         with self._lock:
@@ -306,6 +316,11 @@ def _damage_named(root: str) -> Iterator[None]:
         raise _open_error(root, error) from error
 
 
+def witness(snapshot: Snapshot) -> Witness | None:
+    """What shows whether a snapshot still is its table's newest version; None if it is not known to be."""
+    return _CACHE.witness(snapshot)
+
+
 def cache_hits() -> int:
     """How often this process has found a snapshot in its cache."""
     return _CACHE.hits
@@ -318,11 +333,7 @@ def forget(path: str) -> None:
 
 def _marker(root: str, version: int) -> tuple[int, ...]:
     """Identity of a version's commit file, so that a table removed and made anew is noticed; empty without the file."""
-    try:
-        stat = os.stat(log.commit_path(root, version))
-    except OSError:
-        return ()
-    return (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+    return marker_of(log.commit_path(root, version))
 
 
 def _no_version(root: str, version: int, first: int, last: int) -> UserError:

@@ -15,7 +15,17 @@ import pyarrow as pa
 
 from gateway.errors import GatewayError, ServerError
 from gateway.sqltypes import StructType
-from gateway.worker_jobs import Definition, Job, MetadataCall, Parameter, SessionState, Statement, TempView, UdfSpec
+from gateway.worker_jobs import (
+    Definition,
+    Job,
+    MetadataCall,
+    Parameter,
+    SessionState,
+    Statement,
+    TempView,
+    UdfSpec,
+    Witness,
+)
 
 # ------------------------------------------------------------------------------------------------------------- events
 
@@ -26,7 +36,8 @@ class Planned:
 
     `statement_type` is SELECT, INSERT, CREATE_TABLE, USE, SET, SHOW …; `writes` says that it must never be run twice.
     `is_query` False marks DDL/SET-like statements whose result is shown as one empty ``Result`` column. With `streams` clients
-    may read rows while others are still made: only where none of these is known to be able to fail.
+    may read rows while others are still made: only where none of these is known to be able to fail. As long as all `witnesses`
+    hold, the same statement has the same answer; None: that is not known.
     """
 
     statement_type: str
@@ -36,6 +47,7 @@ class Planned:
     writes: bool = False
     is_query: bool = True
     streams: bool = False
+    witnesses: tuple[Witness, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +290,7 @@ __all__ = [
     "TempView",
     "UdfSpec",
     "Waiting",
+    "Witness",
     "Writing",
     "Yielded",
     "changed",

@@ -113,6 +113,12 @@ class Spool:
         """Bytes held in memory and in the file."""
         return self._memory_bytes, self._file_bytes
 
+    def whole(self) -> tuple[Part, ...] | None:
+        """All rows, if they are in memory, complete and none was dropped."""
+        with self._changed:
+            complete = self._ended and not self._closed and not self._truncated and not self._file_bytes
+            return tuple(self._parts) if complete else None
+
     def rows_of(self, size: int) -> int:
         """About how many rows make `size` bytes, judged by those that are there; at least 1."""
         held = self._memory_bytes + self._file_bytes

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from gateway.catalog.base import Catalog
-from gateway.config.session import ENGINE, honoured_by_spark, keeps_nanoseconds
+from gateway.config.session import ENGINE, USE_CACHED_RESULT, honoured_by_spark, keeps_nanoseconds
 from gateway.delta.table import cache_hits
 from gateway.engine import spill
 from gateway.engine.base import (
@@ -25,6 +25,7 @@ from gateway.engine.base import (
     Planned,
     SessionState,
     Statement,
+    Witness,
 )
 from gateway.engine.datafusion import DataFusionEngine
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
@@ -190,7 +191,7 @@ class Runner(Handler):
         }
         self.check_size(decision, env, statement.span)
         env.read_bytes = sum(scan.bytes for scan in decision.scans)
-        self._query(decision, job.row_limit, facts, emit)
+        self._query(decision, job.row_limit, facts, emit, _witnesses(env, decision))
 
     def hand_over(self, error: UnsupportedError, handover: Handover) -> NoReturn:
         """Raise what gives the statement to Spark, or, without Spark, the refusal."""
@@ -217,14 +218,22 @@ class Runner(Handler):
         self.check_size(decision, env)
         return compiled, decision
 
-    def _query(self, decision: Plan, row_limit: int | None, facts: dict[str, Any], emit: Emit) -> None:
+    def _query(
+        self,
+        decision: Plan,
+        row_limit: int | None,
+        facts: dict[str, Any],
+        emit: Emit,
+        witnesses: tuple[Witness, ...] | None,
+    ) -> None:
         execution = self.engine.run(decision.query)
         execution.start()
         batches = execution.batches()
         rows = 0
         try:
             shape = decision.query.schema
-            emit(Planned("SELECT", decision.engine, decision.reason, shape, streams=not decision.may_raise))
+            streams = not decision.may_raise
+            emit(Planned("SELECT", decision.engine, decision.reason, shape, streams=streams, witnesses=witnesses))
             for batch in batches:
                 if row_limit is not None and rows + batch.num_rows >= row_limit:
                     batch = batch.slice(0, row_limit - rows)
@@ -262,6 +271,13 @@ class Runner(Handler):
                 emit.rows(batch)
                 rows += batch.num_rows
         emit(Finished(rows, answer.modified_rows, answer.changes, answer.facts))
+
+
+def _witnesses(env: Environment, decision: Plan) -> tuple[Witness, ...] | None:
+    """What an answer may be kept by: None for what depends on when it is asked, and for what no table is read."""
+    if env.context.clock.asked or not decision.scans or env.setting(USE_CACHED_RESULT) != "true":
+        return None
+    return env.tables.witnesses()
 
 
 def _milliseconds(seconds: float) -> float:

@@ -9,12 +9,13 @@ from functools import lru_cache
 from typing import Any
 
 from gateway.catalog.base import AsOf, BoundTable, Catalog, TableName
-from gateway.catalog.bound import PathTable, bind
+from gateway.catalog.bound import DeltaBoundTable, PathTable, bind
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
 from gateway.config.session import TIMEZONE
 from gateway.delta.files import open_files
-from gateway.engine.base import TempView
+from gateway.delta.table import witness
+from gateway.engine.base import TempView, Witness
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.read.command_nodes import Query
 from gateway.sql.read.commands import parse_statement
@@ -39,6 +40,7 @@ class StatementTables:
         self.pinned: dict[Any, BoundTable | StoredView] = {} if pinned is None else pinned
         self.settings: Mapping[str, str] = settings or {}
         self.seconds = 0.0  # spent in catalogs
+        self.views: dict[Any, Witness | None] = {}  # what the views of `pinned` were read from
 
     def table(self, parts: Sequence[str], as_of: Any, span: Span | None) -> BoundTable | StoredView:
         """What a query can read of the table or view that one to three names stand for.
@@ -66,7 +68,10 @@ class StatementTables:
             started = time.perf_counter()
             if known is not None:
                 try:
-                    found = known.table(schema, table, _moment(as_of)) or known.view(schema, table)
+                    found = known.table(schema, table, _moment(as_of))
+                    if found is None:
+                        self.views[key] = known.identity(StoredView, schema, table)  # before it is read
+                        found = known.view(schema, table)
                 except UserError as error:
                     raise error.at(span) from None
             self.seconds += time.perf_counter() - started
@@ -146,7 +151,21 @@ class StatementTables:
                 f"The temporary view `{view.name}`, made in the time zone {view.time_zone} that its text depends on, in the "
                 f"time zone {zone}"
             )
-        return StatementTables(self.catalogs, self.paths, view.catalog, view.schema, self.pinned, self.settings)
+        tables = StatementTables(self.catalogs, self.paths, view.catalog, view.schema, self.pinned, self.settings)
+        tables.views = self.views
+        return tables
+
+    def witnesses(self) -> tuple[Witness, ...] | None:
+        """What shows that all these names mean what they did; None if something cannot be told to."""
+        found = []
+        for key, named in self.pinned.items():
+            seen = self.views.get(key)
+            if isinstance(named, DeltaBoundTable) and key[-1] is None:  # no older version
+                seen = witness(named.snapshot)
+            if seen is None:
+                return None
+            found.append(seen)
+        return tuple(found)
 
     def catalog_of(self, name: str, span: Span | None = None) -> Catalog:
         """A catalog by name; NO_SUCH_CATALOG_EXCEPTION."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -47,8 +47,11 @@ from gateway.service.cursor import LINK_BYTES, LINKED_BYTES, STREAMING_BYTES, As
 from gateway.service.lifecycle import TRANSITIONS, Times
 from gateway.service.operation_log import OperationLog
 from gateway.service.purposes import Purpose, nothing_to_do, time_zone
+from gateway.service.result_cache import Answer, key_of
 from gateway.service.session import Session, new_handle, text_of
 from gateway.sqltypes import StructType
+
+_KEPT = "the same statement was answered before, and what it reads has not changed"
 
 
 class Run(Protocol):
@@ -102,6 +105,7 @@ class Operation:
         self.deadline = None if timeout is None else now + timeout
         self.touched = now
         self.place: Place | None = None
+        self.key: Hashable | None = None  # what its answer may be kept by
         self.held = self.on_disk = 0  # see `holdings`, with the service's lock held
         self._listener = listener
         self._clock = clock
@@ -132,8 +136,9 @@ class Operation:
             if self.state in ENDS:
                 return None
             job = self.purpose.make_job(self.id)
-            if isinstance(job, Statement) and self.place is not None and self.place.brief:
-                job = replace(job, brief=True)
+            if isinstance(job, Statement):
+                self.key = key_of(job) if self.purpose.byte_limit is None else None
+                job = replace(job, brief=self.place is not None and self.place.brief)
             self._job = job
             self._time_zone = time_zone(job)
             self._move(State.RUNNING)
@@ -141,6 +146,27 @@ class Operation:
             waited = self.times.admitted - self.times.accepted
             self.log.add(f"Statement {self.id} runs, after {waited:.3f} s in the queue")
             return job
+
+    def replay(self, answer: Answer) -> None:
+        """It needs no slot: the same statement was answered before."""
+        if self.begin() is None:
+            return
+        self.key = None  # it is kept already
+        for event in answer.events():
+            self.event(event)
+
+    def answer(self) -> Answer | None:
+        """What may be kept of it for the same statement: None if it has not finished with all rows in memory."""
+        with self._changed:
+            spool, planned, finished = self._spool, self.planned, self.finished
+            if self.state is not State.FINISHED or spool is None or planned is None or finished is None:
+                return None
+            parts = spool.whole()
+        return (
+            None
+            if parts is None
+            else Answer(replace(planned, engine="cache", reason=_KEPT), parts, Finished(finished.rows))
+        )
 
     def attach(self, run: Run, job: Job) -> None:
         """The pool works on `job`, which `begin` gave; if the operation has ended or begun anew meanwhile, no longer."""

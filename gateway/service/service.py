@@ -21,7 +21,7 @@ from typing import Protocol
 from gateway import observability
 from gateway.config import default_settings, normalise_setting
 from gateway.config.session import STATEMENT_TIMEOUT, TIMEZONE
-from gateway.engine.base import Failed, Job
+from gateway.engine.base import Failed, Job, Statement
 from gateway.engine.runs import Sink
 from gateway.errors import DISK_FULL, CanceledError, GatewayError, ResourceError, ServerError, UserError
 from gateway.service import accounting, purposes
@@ -44,6 +44,7 @@ from gateway.service.holdings import OPERATION, Holdings, weight
 from gateway.service.housekeeping import Housekeeper
 from gateway.service.operation import Operation, Run
 from gateway.service.purposes import Purpose
+from gateway.service.result_cache import Answer, ResultCache, key_of
 from gateway.service.session import HandleTable, Normalise, Session, normalise_all
 from gateway.service.settings import ServiceConfig
 
@@ -82,6 +83,7 @@ class GatewayService:
             "INVALID_OPERATION_HANDLE", "Invalid OperationHandle: OperationHandle [{}]"
         )
         self._active: set[Operation] = set()
+        self._results = ResultCache(config.results_limit)
         self._holdings = Holdings(config.kept_limit)
         self._disk = Holdings(config.spool_limit)
         self._open: Counter[Principal] = Counter()  # sessions
@@ -364,6 +366,10 @@ class GatewayService:
             self._operations.put(operation.handle, session.owner, operation)
             operation.held = OPERATION + size
             self._holdings.add(session.owner.name, operation.held)
+        answer = self._answered(operation)
+        if answer is not None:
+            operation.replay(answer)
+            return operation.status()
         try:
             self._admission.enter_place(place)
         except ResourceError as error:
@@ -375,6 +381,15 @@ class GatewayService:
             self._housekeeper.expect(operation.deadline)
         operation.wait(wait)
         return operation.status()
+
+    def _answered(self, operation: Operation) -> Answer | None:
+        """The answer that was given to the same statement before, if it holds."""
+        purpose = operation.purpose
+        if purpose.is_metadata or purpose.byte_limit is not None:
+            return None
+        job = purpose.make_job(operation.id)
+        key = key_of(job) if isinstance(job, Statement) else None
+        return None if key is None else self._results.find(key)
 
     def _run(self, operation: Operation) -> None:
         """The operation has a slot."""
@@ -399,6 +414,9 @@ class GatewayService:
             operation.session.active -= 1
         operation.session.touched = self._clock()
         accounting.report(operation, self._config.slow_statement)
+        answer = None if operation.key is None else operation.answer()
+        if answer is not None and operation.key is not None:
+            self._results.keep(operation.key, answer)
         operation.forget_request()
         self._weigh(operation)
 

@@ -17,6 +17,7 @@ class ServiceConfig:
         statement_timeout: for statements whose client and session set none; 0: no limit.
         kept_limit: bytes of memory for what is kept for callers (`holdings`).
         spool_limit: the same of disk.
+        results_limit: bytes of memory for answers that are kept for the same statements.
         reserved_slots: beside `slots`, for metadata calls only.
         lane: beside both, for statements that would wait, as long as they turn out to be short.
     """
@@ -27,6 +28,7 @@ class ServiceConfig:
     lane: int = 0
     queue_limit: int
     session_limit: int = 10_000
+    results_limit: int = 64 << 20
     kept_limit: int
     spool_limit: int
     catalogs: tuple[str, ...] = ()

@@ -58,7 +58,8 @@ def called(
             f"However, its class is {name.lower()}, which is not a higher order function.",
             span=span,
         )
-    binder.random = binder.random or not row.deterministic
+    if not row.deterministic:
+        binder.random = binder.context.clock.asked = True
     bound = bind_call(row, site)
     given = children(replace(bound, where=None)) if isinstance(bound, Agg) else ()
     if binder.random and not site.windowed and any(varies(a, binder.catalogue) for a in given):

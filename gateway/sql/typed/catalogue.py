@@ -23,12 +23,22 @@ BOUNDED = "bounded"
 # ------------------------------------------------------------------------------------------------------------ contexts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Clock:
-    """What is fixed once per statement: the instant (epoch microseconds) and the session's zone (IANA name)."""
+    """What is fixed once per statement: the instant (epoch microseconds) and the session's zone (IANA name).
 
-    now_us: int
+    `asked` tells that the statement's meaning depends on when it runs: on the instant, or on chance.
+    """
+
+    instant_us: int
     time_zone: str
+    asked: bool = False
+
+    @property
+    def now_us(self) -> int:
+        """The instant."""
+        self.asked = True
+        return self.instant_us
 
 
 @dataclass(frozen=True, slots=True)
