@@ -7,6 +7,7 @@ from gateway.sql.lowering.engine_text import balanced, quoted
 from gateway.sql.lowering.expressions import is_key
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.walk import conjuncts_of
+from gateway.sqltypes import BOOLEAN
 
 
 def join(writer: BlockWriter, rel: b.Join) -> Block:
@@ -60,6 +61,8 @@ def set_op(writer: BlockWriter, rel: b.SetOp) -> Block:
     texts = []
     for side in rel.inputs:
         block = writer.block(side)
+        if rel.kind == "union":
+            _nullable_booleans(block, side)
         names = [(s.id, f"v{c.id}") for s, c in zip(side.columns, rel.columns, strict=True)]
         if counted:
             block = writer.close(block)
@@ -78,3 +81,15 @@ def set_op(writer: BlockWriter, rel: b.SetOp) -> Block:
     alias = writer.alias("s")
     text = f" {word} ".join(texts)
     return Block(f"({text}) AS {alias}", {c.id: f'{alias}."v{c.id}"' for c in rel.columns}, filtered=True)
+
+
+def _nullable_booleans(block: Block, side: b.Rel) -> None:
+    """Let the engine take booleans of a union for nullable.
+
+    It rewrites ``coalesce(x, false)`` and boolean CASEs as ORs that may be NULL to it, and fails where the union said otherwise
+    before ("Physical input schema should be the same", DataFusion 55). Remove when it keeps what they were.
+    """
+    booleans = {c.id for c in side.columns if c.type == BOOLEAN}
+    if booleans:
+        texts = block.items if block.items is not None else list(block.env.items())
+        block.items = [(i, f"nullif({t}, CAST(NULL AS BOOLEAN))" if i in booleans else t) for i, t in texts]
