@@ -12,8 +12,15 @@ _SETTINGS = ("warehouse", "state", "spark", "spark-jars", "spark-memory", "spark
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the jobs and their arguments."""
     jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True)
+    _add_ingest(jobs.add_parser("ingest", help="files into a table, each once; bad records into a quarantine table"))
+    _add_verify(
+        jobs.add_parser("verify", help="the same query on Spark and on DataFusion; exit code 1 if the rows differ")
+    )
+    _add_generate(jobs.add_parser("generate", help="test data as Delta tables, the same for the same seed"))
+    _add_maintain(jobs.add_parser("maintain", help="look after Delta tables"))
 
-    ingest = jobs.add_parser("ingest", help="files into a table, each once; bad records into a quarantine table")
+
+def _add_ingest(ingest: argparse.ArgumentParser) -> None:
     ingest.add_argument(
         "places", nargs="+", metavar="[SOURCE …] TABLE", help="files and folders, and [main.]schema.table"
     )
@@ -49,7 +56,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     jdbc.add_argument("--user", metavar="NAME", help="who asks the database")
     _add_job_flags(ingest)
 
-    verify = jobs.add_parser("verify", help="the same query on Spark and on DataFusion; exit code 1 if the rows differ")
+
+def _add_verify(verify: argparse.ArgumentParser) -> None:
     verify.add_argument("query", metavar="QUERY", help="a query or [main.]schema.table; - reads standard input")
     verify.add_argument("--schema", default="default", help="schema of unqualified names [default]")
     verify.add_argument(
@@ -62,7 +70,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     verify.add_argument("--rows", type=int, default=10, metavar="N", help="differing rows shown per engine [10]")
     _add_job_flags(verify)
 
-    generate = jobs.add_parser("generate", help="test data as Delta tables, the same for the same seed")
+
+def _add_generate(generate: argparse.ArgumentParser) -> None:
     generate.add_argument("what", choices=("tpch", "all-types", "events"), help="which data")
     generate.add_argument(
         "--scale",
@@ -78,9 +87,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     generate.add_argument("--replace", action="store_true", help="write the next version of tables that exist")
     _add_job_flags(generate)
 
-    actions = jobs.add_parser("maintain", help="look after Delta tables").add_subparsers(
-        dest="action", metavar="ACTION", required=True
-    )
+
+def _add_maintain(maintain: argparse.ArgumentParser) -> None:
+    actions = maintain.add_subparsers(dest="action", metavar="ACTION", required=True)
     compact = actions.add_parser("compact", help="many small files into few (OPTIMIZE)")
     compact.add_argument("--where", metavar="PREDICATE", help="only partitions for which this holds")
     cluster = actions.add_parser("cluster", help="rows with near values into the same files")

@@ -30,6 +30,9 @@ COMMANDS = (
 )
 
 
+Commands = Any  # argparse has no public name for what `add_subparsers` gives
+
+
 class _CommandParser(argparse.ArgumentParser):
     """Takes flags in full only: an abbreviation may come to mean another setting."""
 
@@ -45,6 +48,18 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"gateway {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_CommandParser)
 
+    _add_servers(commands)
+    _add_query(commands.add_parser("query", help="run one statement here or on a gateway"))
+    _add_checks(commands)
+    _add_spark(commands.add_parser("spark", help="bring what the second engine needs, or check that it is there"))
+    _add_credentials(commands)
+    does = "built-in Spark jobs: load data, look after tables, compare engines, make test data"
+    job_arguments.add(commands.add_parser("job", help=does))
+    pipeline_arguments.add(commands.add_parser("pipeline", help="data pipelines of Spark into the warehouse"))
+    return parser
+
+
+def _add_servers(commands: Commands) -> None:
     serve = commands.add_parser(
         "serve", help="serve a folder of Delta tables", description="Serve a folder of Delta tables."
     )
@@ -60,7 +75,8 @@ def make_parser() -> argparse.ArgumentParser:
         ),
     )
 
-    query = commands.add_parser("query", help="run one statement here or on a gateway")
+
+def _add_query(query: argparse.ArgumentParser) -> None:
     query.add_argument("sql", metavar="SQL", help="the statement; - reads it from standard input")
     query.add_argument(
         "--url", help="a running gateway, e.g. http://127.0.0.1:8080; without it an embedded one is used"
@@ -76,6 +92,8 @@ def make_parser() -> argparse.ArgumentParser:
     query.add_argument("--quiet", action="store_true", help="no progress on standard error")
     add_settings(query, ("warehouse", "allow-path", "state", "memory-limit", "log-level", *SPARK_SETTINGS))
 
+
+def _add_checks(commands: Commands) -> None:
     check = commands.add_parser("check-sql", help="say what of a SQL file would run, what not, why and where")
     check.add_argument("file", metavar="FILE", help="statements separated by semicolons; - reads standard input")
     check.add_argument("--json", action="store_true", help="one JSON object per statement")
@@ -87,7 +105,8 @@ def make_parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="check libraries, ports, folders and memory")
     add_settings(doctor)
 
-    spark = commands.add_parser("spark", help="bring what the second engine needs, or check that it is there")
+
+def _add_spark(spark: argparse.ArgumentParser) -> None:
     actions = spark.add_subparsers(dest="action", metavar="ACTION", required=True)
     for action, does in (
         ("install", "bring Spark's Delta jars with Maven; check pyspark and Java"),
@@ -97,6 +116,8 @@ def make_parser() -> argparse.ArgumentParser:
             actions.add_parser(action, help=does, description=f"{does[0].upper()}{does[1:]}."), ("spark-jars",)
         )
 
+
+def _add_credentials(commands: Commands) -> None:
     token = commands.add_parser("token", help="make an access token: the token on standard output, its hash in a file")
     token.add_argument("user", metavar="USER", help="name of the holder")
     token.add_argument(
@@ -105,11 +126,6 @@ def make_parser() -> argparse.ArgumentParser:
 
     does = "make a certificate to try TLS with, and say what clients need to trust it"
     certificate.add(commands.add_parser("certificate", help=does))
-
-    does = "built-in Spark jobs: load data, look after tables, compare engines, make test data"
-    job_arguments.add(commands.add_parser("job", help=does))
-    pipeline_arguments.add(commands.add_parser("pipeline", help="data pipelines of Spark into the warehouse"))
-    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:

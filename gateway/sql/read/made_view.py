@@ -70,22 +70,57 @@ def view_of(statement: Statement) -> MadeView | None:
     at += 1
     if_not_exists = not temporary and words[at : at + 3] == ["IF", "NOT", "EXISTS"]
     name, span, at = _name(statement, at + 3 * if_not_exists)
+    columns, at = _columns(statement, at, temporary) if words[at] == "(" else ((), at)
+    said, at = _said(statement, at, temporary)
+    if words[at] != "AS" or words[at + 1] == END:
+        what = "TEMPORARY VIEW" if temporary else "VIEW"
+        raise unsupported(f"CREATE {what} with {tokens[at].text or 'no query'}", span_of_token(tokens[at]))
+    return MadeView(
+        name,
+        span,
+        temporary,
+        columns,
+        said.comment,
+        *_rest(statement, at + 1),
+        replaces=words[1] == "OR",
+        if_not_exists=if_not_exists,
+        properties=said.properties,
+        collation=said.collation,
+        mode=said.mode,
+    )
+
+
+def _columns(statement: Statement, at: int, temporary: bool) -> tuple[tuple[tuple[str, str | None], ...], int]:
+    """The columns from their bracket on, and the token behind it."""
+    words, tokens = statement.words, statement.tokens
     columns: list[tuple[str, str | None]] = []
-    if words[at] == "(":
+    at += 1
+    while words[at] != ")":
+        column, comment = str(tokens[at].text), None
         at += 1
-        while words[at] != ")":
-            column, comment = str(tokens[at].text), None
-            at += 1
-            if words[at] == "COMMENT" and words[at + 1] == STRING and not temporary:
-                comment, at = str(tokens[at + 1].text), at + 2
-            if words[at] not in (",", ")"):
-                raise unsupported("a column of a view with more than its name", span_of_token(tokens[at]))
-            columns.append((column, comment))
-            at += words[at] == ","
-        at += 1
-    comment = None
+        if words[at] == "COMMENT" and words[at + 1] == STRING and not temporary:
+            comment, at = str(tokens[at + 1].text), at + 2
+        if words[at] not in (",", ")"):
+            raise unsupported("a column of a view with more than its name", span_of_token(tokens[at]))
+        columns.append((column, comment))
+        at += words[at] == ","
+    return tuple(columns), at + 1
+
+
+@dataclass(slots=True)
+class _Said:
+    """What the clauses before AS say."""
+
+    comment: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
-    collation = mode = ""
+    collation: str = ""
+    mode: str = ""
+
+
+def _said(statement: Statement, at: int, temporary: bool) -> tuple[_Said, int]:
+    """The clauses from a token on, and the token where they end: AS, or what is not known."""
+    words, tokens = statement.words, statement.tokens
+    said = _Said()
     seen: set[str] = set()
     while words[at] != "AS":
         clause = "SCHEMA" if words[at] == "WITH" else words[at]
@@ -94,35 +129,20 @@ def view_of(statement: Statement) -> MadeView | None:
             raise UserError("DUPLICATE_CLAUSES", text, span=span_of_token(tokens[at]))
         seen.add(clause)
         if words[at] == "COMMENT" and words[at + 1] == STRING:
-            comment, at = str(tokens[at + 1].text), at + 2
+            said.comment, at = str(tokens[at + 1].text), at + 2
         elif words[at] == "TBLPROPERTIES" and words[at + 1] == "(" and not temporary:
-            properties, at = _properties(statement, at + 2)
+            said.properties, at = _properties(statement, at + 2)
         elif words[at : at + 2] == ["DEFAULT", "COLLATION"] and words[at + 3] in _CLAUSES:
-            collation, at = str(tokens[at + 2].text), at + 3
+            said.collation, at = str(tokens[at + 2].text), at + 3
         elif words[at : at + 3] == ["WITH", "SCHEMA", "COMPENSATION"] and not temporary:
             at += 3
         elif words[at : at + 3] == ["WITH", "SCHEMA", "EVOLUTION"] and not temporary:
-            mode, at = EVOLUTION, at + 3
+            said.mode, at = EVOLUTION, at + 3
         elif words[at : at + 4] == ["WITH", "SCHEMA", "TYPE", "EVOLUTION"] and not temporary:
-            mode, at = TYPE_EVOLUTION, at + 4
+            said.mode, at = TYPE_EVOLUTION, at + 4
         else:
             break
-    if words[at] != "AS" or words[at + 1] == END:
-        what = "TEMPORARY VIEW" if temporary else "VIEW"
-        raise unsupported(f"CREATE {what} with {tokens[at].text or 'no query'}", span_of_token(tokens[at]))
-    return MadeView(
-        name,
-        span,
-        temporary,
-        tuple(columns),
-        comment,
-        *_rest(statement, at + 1),
-        replaces=words[1] == "OR",
-        if_not_exists=if_not_exists,
-        properties=properties,
-        collation=collation,
-        mode=mode,
-    )
+    return said, at
 
 
 def clauses(collation: str, mode: str) -> str:

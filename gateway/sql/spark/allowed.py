@@ -5,13 +5,14 @@ Decided on tokens alone, as the respelling is, and with positions in the user's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gateway.errors import unsupported
 from gateway.sql.read.statement import Kind, Statement
 from gateway.sql.read.tokens import END, QUOTED, STRING, is_name, span_of_token
 from gateway.sql.spark.made_table import TABLE_FORMATS, check_options
 
+_BEFORE_STRING = ("LOCATION", "INPATH", "JAR", "FILE", "ARCHIVE", "SERDE")
 # Words of Delta's commands that take a path as a string; VACUUM removes files.
 _BEFORE_PATH = frozenset({"OPTIMIZE", "VACUUM", "DETAIL", "HISTORY", "REORG", "TABLE", "CLONE"})
 # Statements of scripts that would change what later statements of the Spark session mean, or places that no name tells.
@@ -66,50 +67,99 @@ def check_allowed(statement: Statement, nanoseconds: bool = False, tells_user: b
     of the gateway's session, that is also a name by which it would tell its own, though a column may have it.
     """
     words, tokens = statement.words, statement.tokens
-    handlers: frozenset[int] = _handler_statements(words) if statement.kind is Kind.SCRIPT else frozenset()
+    script = statement.kind is Kind.SCRIPT
+    handlers: frozenset[int] = _handler_statements(words) if script else frozenset()
+    makes = statement.kind is Kind.DDL and words[0] in ("CREATE", "REPLACE")
     for i, word in enumerate(words):
         before, behind = words[i - 1] if i else END, words[i + 1] if i + 1 < len(words) else END
-        what = None
-        name = str(tokens[i].text).upper() if word == QUOTED else word
-        reason = _REFUSED_FUNCTIONS.get(name)
-        if reason is not None and (behind == "(" or (word in _BARE_FUNCTIONS and _stands_alone(before, behind))):
-            what = f"{tokens[i].text}() in a statement for Spark, where it {reason},"
-        elif not tells_user and name in _USER_NAMES and words[0] != "SHOW" and _may_be_value(before, behind):
-            what = f"{tokens[i].text} without its table's name in a statement for Spark, where it may tell Spark's own user,"
-        elif word == "USING" and _is_string(behind):
-            what = "TRANSFORM … USING a script"
-        elif word in ("LOCATION", "INPATH", "JAR", "FILE", "ARCHIVE") and _is_string(behind):
-            what = f"{word} in a statement for Spark"
-        elif word == "DIRECTORY" and before in ("OVERWRITE", "LOCAL"):
-            what = "DIRECTORY in a statement for Spark"
-        elif word in _BEFORE_PATH and _is_string(behind):
-            what = f"{word} with a path in a statement for Spark"
-        elif word == "IDENTIFIER" and behind == "(":
-            what = "IDENTIFIER() of anything but strings and parameters"
-        elif word == "AS" and _is_string(behind) and words[0] == "CREATE" and _makes_function(words[:i]):
-            what = "CREATE FUNCTION of a class"
-        elif word == "LANGUAGE" and behind in _LANGUAGES and words[0] == "CREATE" and _makes_function(words[:i]):
-            what = f"CREATE FUNCTION in the language {behind}"
-        elif word == "OPTIONS" and words[0] == "ALTER":
-            what = "OPTIONS of a table"
-        elif (word == "SERDE" and _is_string(behind)) or (word == "SERDEPROPERTIES" and behind == "("):
-            what = f"{word} in a statement for Spark"
-        elif word == "EXECUTE" and behind == "IMMEDIATE":
-            what = "EXECUTE IMMEDIATE in a statement for Spark"
-        elif not nanoseconds and word in _TIME_LITERALS and behind == STRING and _beyond_micros(tokens[i + 1].text):
-            if before == "(" and i > 1 and words[i - 2] in _WHOLE_PARTS:
-                continue
-            what = "a literal with digits beyond microseconds"
-        elif statement.kind is Kind.SCRIPT and (before in _BEFORE_STATEMENT or i in handlers):
+        what = _told_by(statement, i, before, behind, tells_user)
+        if what is None and word in _RULES:
+            what = _RULES[word](words, i, behind)
+        if what is None and not nanoseconds and word in _TIME_LITERALS and behind == STRING:
+            what = _cut_off(statement, i)
+        if what is None and script and (before in _BEFORE_STATEMENT or i in handlers):
             what = _refused_in_script(words, i)
         if what is not None:
             raise unsupported(what, span_of_token(tokens[i]))
-        makes = statement.kind is Kind.DDL and words[0] in ("CREATE", "REPLACE") and "SELECT" not in words[:i]
-        if makes and word == "OPTIONS" and behind == "(":
+        if makes and word in ("OPTIONS", "USING") and "SELECT" not in words[:i]:
+            _check_made_table(statement, i, behind)
+
+
+def _told_by(statement: Statement, i: int, before: str, behind: str, tells_user: bool) -> str | None:
+    """What of Spark's own a name would tell: a call, or, unless it `tells_user` of the gateway's, a bare one."""
+    word, text = statement.words[i], statement.tokens[i].text
+    name = str(text).upper() if word == QUOTED else word
+    reason = _REFUSED_FUNCTIONS.get(name)
+    if reason is not None and (behind == "(" or (word in _BARE_FUNCTIONS and _stands_alone(before, behind))):
+        return f"{text}() in a statement for Spark, where it {reason},"
+    if not tells_user and name in _USER_NAMES and statement.words[0] != "SHOW" and _may_be_value(before, behind):
+        return f"{text} without its table's name in a statement for Spark, where it may tell Spark's own user,"
+    return None
+
+
+def _cut_off(statement: Statement, i: int) -> str | None:
+    """A literal of which Spark would lose digits, unless only a part that they do not change is asked for."""
+    words = statement.words
+    if not _beyond_micros(statement.tokens[i + 1].text) or (
+        i > 1 and words[i - 1] == "(" and words[i - 2] in _WHOLE_PARTS
+    ):
+        return None
+    return "a literal with digits beyond microseconds"
+
+
+def _check_made_table(statement: Statement, i: int, behind: str) -> None:
+    """Raise UnsupportedError for a format, or options of one, that a table cannot be made with."""
+    if statement.words[i] == "OPTIONS":
+        if behind == "(":
             check_options(statement, i + 2)
-        known = ("DELTA", *TABLE_FORMATS)
-        if makes and word == "USING" and is_name(behind) and str(tokens[i + 1].text).upper() not in known:
-            raise unsupported(f"a table of the format {tokens[i + 1].text}", span_of_token(tokens[i + 1]))
+    elif is_name(behind) and str(statement.tokens[i + 1].text).upper() not in ("DELTA", *TABLE_FORMATS):
+        given = statement.tokens[i + 1]
+        raise unsupported(f"a table of the format {given.text}", span_of_token(given))
+
+
+# ---- words of a statement, and what of it they refuse: the words, the place of the one, and the word behind it
+
+_Rule = Callable[[Sequence[str], int, str], str | None]
+
+
+def _with_string(what: str) -> _Rule:
+    return lambda words, i, behind: what if _is_string(behind) else None
+
+
+def _with(follower: str, what: str) -> _Rule:
+    return lambda words, i, behind: what if behind == follower else None
+
+
+def _directory(words: Sequence[str], i: int, behind: str) -> str | None:
+    return "DIRECTORY in a statement for Spark" if i and words[i - 1] in ("OVERWRITE", "LOCAL") else None
+
+
+def _class(words: Sequence[str], i: int, behind: str) -> str | None:
+    makes = _is_string(behind) and words[0] == "CREATE" and _makes_function(words[:i])
+    return "CREATE FUNCTION of a class" if makes else None
+
+
+def _language(words: Sequence[str], i: int, behind: str) -> str | None:
+    makes = behind in _LANGUAGES and words[0] == "CREATE" and _makes_function(words[:i])
+    return f"CREATE FUNCTION in the language {behind}" if makes else None
+
+
+def _changed_options(words: Sequence[str], i: int, behind: str) -> str | None:
+    return "OPTIONS of a table" if words[0] == "ALTER" else None
+
+
+_RULES: Mapping[str, _Rule] = {
+    **{w: _with_string(f"{w} in a statement for Spark") for w in _BEFORE_STRING},
+    **{w: _with_string(f"{w} with a path in a statement for Spark") for w in _BEFORE_PATH},
+    "USING": _with_string("TRANSFORM … USING a script"),
+    "DIRECTORY": _directory,
+    "IDENTIFIER": _with("(", "IDENTIFIER() of anything but strings and parameters"),
+    "AS": _class,
+    "LANGUAGE": _language,
+    "OPTIONS": _changed_options,
+    "SERDEPROPERTIES": _with("(", "SERDEPROPERTIES in a statement for Spark"),
+    "EXECUTE": _with("IMMEDIATE", "EXECUTE IMMEDIATE in a statement for Spark"),
+}
 
 
 def _beyond_micros(text: str) -> bool:
