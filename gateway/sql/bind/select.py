@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
@@ -42,6 +42,16 @@ from gateway.sqltypes import DataType
 
 Node = exp.Expr
 _TIME_WINDOWS = frozenset({"window", "session_window"})
+
+
+@dataclass(slots=True)
+class _Clauses:
+    """What stands above FROM and WHERE: the select list, HAVING, QUALIFY, and the keys of ORDER BY with their outputs."""
+
+    exprs: list[Expr]
+    having: Expr | None = None
+    qualify: Expr | None = None
+    keys: list[tuple[SortKey, int | None]] = field(default_factory=list)
 
 
 class SelectBinder:
@@ -101,89 +111,108 @@ class SelectBinder:
 
     def _finish(self, rel: Rel, scope: Scope, items: list[Item]) -> Rel:
         node = self.node
-        having, qualify = node.args.get("having"), node.args.get("qualify")
-        order = node.args.get("order")
+        having, order = node.args.get("having"), node.args.get("order")
         distinct = node.args.get("distinct") is not None
-        aliases = self._aliases(items)
         outputs_ = Sorted(self._outputs(items, scope))
         late = having if self.generators else None
         if late is not None:
             self._check_late(late, items)
-        having_expr = self._having(having, scope, items) if having is not None and late is None else None
-        qualify_expr = None
-        if qualify is not None:
-            for column in qualify.find_all(exp.Column):
-                self._refuse_shadowed(column, scope, aliases)
-            qualify_expr = self._with_outputs(qualify.this, scope, aliases, "WHERE")
-            if not any(contains(e, Window) for e in (qualify_expr, *(i.expr for i in items))):
-                raise UserError(
-                    "QUALIFY_REQUIRES_WINDOW_FUNCTION",
-                    "The QUALIFY clause requires a window function in the SELECT list or in the QUALIFY clause.",
-                    span=span_of(qualify),
-                )
-        exprs = [i.expr for i in items]
-        extra = [e for e in (having_expr, qualify_expr) if e is not None]
+        above = _Clauses([i.expr for i in items])
+        above.having = self._having(having, scope, items) if having is not None and late is None else None
+        above.qualify = self._qualify(scope, items)
+        extra = [e for e in (above.having, above.qualify) if e is not None]
         extra += self.generators.calls()
-        grouping = self.group_by.grouping(scope, items, [*exprs, *extra], having is not None)
-        keys: list[tuple[SortKey, int | None]] = []
+        grouping = self.group_by.grouping(scope, items, [*above.exprs, *extra], having is not None)
         if order is not None and not distinct:
-            keys = self._order(order, scope, items, outputs_, grouping, having_expr)
-        if grouping is not None and order is not None and not distinct:
-            self._check_order(order, scope, grouping, any(contains(e, Window) for e in exprs))
+            above.keys = self._order(order, scope, items, outputs_, grouping, above.having)
+            if grouping is not None:
+                self._check_order(order, scope, grouping, any(contains(e, Window) for e in above.exprs))
         if grouping is not None:
             if late is not None and grouping.sets is not None:
                 raise unsupported("grouping sets beside a generator and HAVING", span_of(late))
-            self.generators.check_grouped(exprs, span_of(node))
-            grouping.free = self.generators.ids
-            self.generators.rewrite(grouping.rewrite)
-            exprs = [grouping.rewrite(e) for e in exprs]
-            _check_scalars(grouping, [i.expr for i in items], exprs)
-            having_expr = self._above(grouping, having_expr, having, outputs_) if having_expr is not None else None
-            qualify_expr = grouping.rewrite(qualify_expr) if qualify_expr is not None else None
-            keys = [
-                (SortKey(self._above(grouping, k.expr, order, outputs_), k.descending, k.nulls_first), i)
-                for k, i in keys
-            ]
+            self._group(grouping, above, items, outputs_)
             rel = grouping.relation(rel)
-        if having_expr is not None:
-            rel = Filter(rel.columns, rel, having_expr)
-        names = [i.name for i in items]
-        windows = Windows(self.ids)
-        if grouping is None:
-            rel = self.generators.relation(rel)
-        else:
-            self.generators.rewrite(windows.rewrite)
-        exprs = [windows.rewrite(e) for e in exprs]
-        qualify_expr = windows.rewrite(qualify_expr) if qualify_expr is not None else None
-        keys = [(SortKey(windows.rewrite(k.expr), k.descending, k.nulls_first), i) for k, i in keys]
-        rel = windows.relation(rel)
-        if qualify_expr is not None:
-            rel = Filter(rel.columns, rel, qualify_expr)
-        if grouping is not None:
-            for window in windows.windows:
-                self.generators.refuse(window, "a window function beside GROUP BY", span_of(node))
-            self.generators.refuse(qualify_expr, "QUALIFY beside GROUP BY", span_of(node))
-            rel = self.generators.relation(rel)
-        outputs = tuple(Col(_shown_type(e), e.nullable, self.ids.take(), n) for e, n in zip(exprs, names, strict=True))
+        if above.having is not None:
+            rel = Filter(rel.columns, rel, above.having)
+        rel = self._windowed(rel, above, grouping)
+        exprs = above.exprs
+        outputs = tuple(
+            Col(_shown_type(e), e.nullable, self.ids.take(), i.name) for e, i in zip(exprs, items, strict=True)
+        )
         self._describe(outputs, outputs_.items)
         if late is not None:
             rel = self._late_having(late, Project(outputs, rel, tuple(exprs)), scope, items)
             exprs = list(outputs)
             outputs = tuple(replace(o, id=self.ids.take()) for o in outputs)
         if distinct:
-            for output in outputs:
-                if has_map(output.type):
-                    raise UserError(
-                        "UNSUPPORTED_FEATURE.SET_OPERATION_ON_MAP_TYPE",
-                        f'Cannot have MAP type columns in DataFrame which calls set operations (column "{output.name}").',
-                        span=span_of(node),
-                    )
-            rel = Distinct(outputs, Project(outputs, rel, tuple(exprs)))
-            if order is not None:
-                self.expressions.windows = self.around
-                rel = ordered(self.expressions, order, rel)
-            return limited(self.expressions, node, rel)
-        return limited(self.expressions, node, self._sorted(rel, exprs, outputs, keys))
+            return self._distinct(rel, exprs, outputs, order)
+        return limited(self.expressions, node, self._sorted(rel, exprs, outputs, above.keys))
+
+    def _qualify(self, scope: Scope, items: list[Item]) -> Expr | None:
+        """QUALIFY as a condition above the windows."""
+        qualify = self.node.args.get("qualify")
+        if qualify is None:
+            return None
+        aliases = self._aliases(items)
+        for column in qualify.find_all(exp.Column):
+            self._refuse_shadowed(column, scope, aliases)
+        condition = self._with_outputs(qualify.this, scope, aliases, "WHERE")
+        if not any(contains(e, Window) for e in (condition, *(i.expr for i in items))):
+            raise UserError(
+                "QUALIFY_REQUIRES_WINDOW_FUNCTION",
+                "The QUALIFY clause requires a window function in the SELECT list or in the QUALIFY clause.",
+                span=span_of(qualify),
+            )
+        return condition
+
+    def _group(self, grouping: Grouping, above: _Clauses, items: list[Item], outputs: Sorted) -> None:
+        """What stands above GROUP BY, over its keys and aggregates."""
+        having, order = self.node.args.get("having"), self.node.args.get("order")
+        self.generators.check_grouped(above.exprs, span_of(self.node))
+        grouping.free = self.generators.ids
+        self.generators.rewrite(grouping.rewrite)
+        above.exprs = [grouping.rewrite(e) for e in above.exprs]
+        _check_scalars(grouping, [i.expr for i in items], above.exprs)
+        above.having = self._above(grouping, above.having, having, outputs) if above.having is not None else None
+        above.qualify = grouping.rewrite(above.qualify) if above.qualify is not None else None
+        above.keys = [
+            (SortKey(self._above(grouping, k.expr, order, outputs), k.descending, k.nulls_first), i)
+            for k, i in above.keys
+        ]
+
+    def _windowed(self, rel: Rel, above: _Clauses, grouping: Grouping | None) -> Rel:
+        """Window functions and QUALIFY over `rel`; generators go below them, and above a GROUP BY."""
+        windows = Windows(self.ids)
+        if grouping is None:
+            rel = self.generators.relation(rel)
+        else:
+            self.generators.rewrite(windows.rewrite)
+        above.exprs = [windows.rewrite(e) for e in above.exprs]
+        above.qualify = windows.rewrite(above.qualify) if above.qualify is not None else None
+        above.keys = [(SortKey(windows.rewrite(k.expr), k.descending, k.nulls_first), i) for k, i in above.keys]
+        rel = windows.relation(rel)
+        if above.qualify is not None:
+            rel = Filter(rel.columns, rel, above.qualify)
+        if grouping is not None:
+            for window in windows.windows:
+                self.generators.refuse(window, "a window function beside GROUP BY", span_of(self.node))
+            self.generators.refuse(above.qualify, "QUALIFY beside GROUP BY", span_of(self.node))
+            rel = self.generators.relation(rel)
+        return rel
+
+    def _distinct(self, rel: Rel, exprs: list[Expr], outputs: tuple[Col, ...], order: Node | None) -> Rel:
+        for output in outputs:
+            if has_map(output.type):
+                raise UserError(
+                    "UNSUPPORTED_FEATURE.SET_OPERATION_ON_MAP_TYPE",
+                    f'Cannot have MAP type columns in DataFrame which calls set operations (column "{output.name}").',
+                    span=span_of(self.node),
+                )
+        rel = Distinct(outputs, Project(outputs, rel, tuple(exprs)))
+        if order is not None:
+            self.expressions.windows = self.around
+            rel = ordered(self.expressions, order, rel)
+        return limited(self.expressions, self.node, rel)
 
     def _outputs(self, items: list[Item], scope: Scope) -> list[Output]:
         """The items as the clauses above see them."""
