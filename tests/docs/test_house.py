@@ -1,7 +1,6 @@
 """The house keeps its rules as it grows: files stay small, each says what it is, and the tests have the rooms of the code."""
 
 import ast
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -67,47 +66,3 @@ def test_no_rule_of_imports_can_leave_out_a_new_module() -> None:
     """Layers are exhaustive; what is forbidden is so for all of the gateway but what is named, or for one package."""
     assert [c["name"] for c in _contracts("layers") if not c.get("exhaustive")] == []
     assert [c["name"] for c in _contracts("forbidden") if len(c["source_modules"]) != 1] == []
-
-
-def test_the_map_tells_the_layers_as_they_are() -> None:
-    (layers,) = (c["layers"] for c in _contracts("layers") if c["containers"] == ["gateway"])
-    told = re.search(r"`(cli > .*?)`", (PACKAGE / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert told is not None
-    assert [set(layer.split(" | ")) for layer in re.sub(r"\s+", " ", told[1]).split(" > ")] == [
-        set(re.sub(r"[()]", "", layer).split(" | ")) for layer in layers
-    ]
-
-
-def _told() -> dict[str, set[str]]:
-    """Each package, room and module that a row of the map is about, with all that the row names."""
-    rows: dict[str, set[str]] = {}
-    home = ""
-    for line in (PACKAGE / "README.md").read_text(encoding="utf-8").splitlines():
-        cells = line.split("|")
-        if not line.startswith("|") or len(cells) < 3:
-            continue
-        room = re.match(r" room of `(\w+)/`", cells[1])
-        home = f"{room[1]}/" if room else home
-        names = set(re.findall(r"`(\w+)(?:\.py)?`", line))
-        for word in re.findall(r"\*\*(\w+)\*\*", cells[1]):
-            rows.setdefault(f"{home}{word}", set()).update(names)
-        for word in re.findall(r"`([\w/]+?)(?:\.py|/)`", cells[1]):
-            rows.setdefault(word, set()).update(names)
-    return rows
-
-
-def test_the_map_names_every_module() -> None:
-    rows = _told()
-    missing = []
-    for path in _modules(PACKAGE):
-        module = path.relative_to(PACKAGE).with_suffix("")
-        told = str(module) in rows or module.name in rows.get(str(module.parent), set())
-        if not told and not path.name.startswith("__"):
-            missing.append(str(module))
-    assert not missing, f"gateway/README.md does not tell what these are: {missing}"
-
-
-def test_the_map_names_nothing_that_is_gone() -> None:
-    rows = _told()
-    gone = [row for row in rows if not (PACKAGE / row).is_dir() and not (PACKAGE / f"{row}.py").is_file()]
-    assert gone == []

@@ -19,8 +19,7 @@ def _modules() -> set[str]:
 
 
 def test_every_package_is_on_the_map() -> None:
-    lines = (PACKAGE / "README.md").read_text().splitlines()
-    rows = [line.split("|")[1].strip().strip("`") for line in lines if line.startswith("| `")]
+    rows = [cells[0].strip().strip("`") for cells in _table("| package | what it is for")]
     assert len(rows) == len(set(rows))
     missing = _modules() - set(rows)
     assert not missing, f"gateway/README.md lacks {sorted(missing)}"
@@ -28,31 +27,38 @@ def test_every_package_is_on_the_map() -> None:
     assert not gone, f"gateway/README.md names {sorted(gone)}, which do not exist"
 
 
-def _rooms(package: str) -> list[list[str]]:
-    """The rows of the table of a package's rooms: their cells."""
+def _table(head: str) -> list[list[str]]:
+    """The rows of the table that begins with `head`: their cells."""
     lines = (PACKAGE / "README.md").read_text().splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith(f"| room of `{package}/`")) + 2
+    start = next(i for i, line in enumerate(lines) if line.startswith(head)) + 2
     return [line.split("|")[1:-1] for line in takewhile(lambda line: line.startswith("|"), lines[start:])]
 
 
-@pytest.mark.parametrize(
-    ("package", "contract", "above"), [("sql", "Phases of sql", ["compile"]), ("runner", "Rooms of runner", [])]
-)
-def test_every_room_is_on_the_map_in_the_order_of_the_layers(package: str, contract: str, above: list[str]) -> None:
-    rows = _rooms(package)
+@pytest.mark.parametrize(("package", "contract"), [("sql", "Phases of sql"), ("runner", "Rooms of runner")])
+def test_every_room_is_on_the_map_in_the_order_of_the_layers(package: str, contract: str) -> None:
+    rows = _table(f"| room of `{package}/`")
     rooms = [re.findall(r"\*\*(\w+)\*\*", cells[0]) for cells in rows]
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(c["layers"] for c in contracts if c["name"] == contract)
-    assert [*above, *(name for names in rooms for name in names)] == [
+    assert [name for names in rooms for name in names] == [
         part.strip(" ()") for layer in layers for part in layer.split("|")
     ]
     for names, cells in zip(rooms, rows, strict=True):
         named = set(re.findall(r"`(\w+)`", cells[2]))
         known = {m.stem for name in names for m in (PACKAGE / package / name).glob("*.py")}
         assert named <= known, f"the map names {sorted(named - known)} in {names}"
-        if package == "runner":
-            missing = known - named - {"__init__"}
-            assert not missing, f"the map lacks {sorted(missing)} in {names}"
+        missing = known - named - {"__init__"}
+        assert not missing, f"the map lacks {sorted(missing)} in {names}"
+
+
+def test_every_module_of_the_other_packages_is_on_the_map() -> None:
+    rows = {cells[0].strip(" `/"): set(re.findall(r"`(\w+)`", cells[1])) for cells in _table("| package | its modules")}
+    for folder in sorted({p.parent for p in PACKAGE.rglob("*.py")}):
+        package = str(folder.relative_to(PACKAGE))
+        if package.split("/")[0] not in (".", "runner", "sql", "thrift_gen"):
+            missing = {p.stem for p in folder.glob("*.py") if not p.stem.startswith("__")} - rows.pop(package, set())
+            assert not missing, f"the map lacks {sorted(missing)} in {package}"
+    assert not rows, f"the map tells of {sorted(rows)}, which do not exist"
 
 
 def test_layers_of_the_map_are_those_that_are_checked() -> None:
