@@ -94,6 +94,20 @@ def publish(root: str, version: int, actions: Iterable[Action]) -> None:
         os.fsync(folder)
 
 
+def put(root: str, name: str, text: str) -> None:
+    """Write a file of the log that is no commit, in the place of the one that was there."""
+    draft = f"_{uuid.uuid4()}.tmp"
+    with _log_folder(root) as folder:
+        try:
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+            os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(draft, dir_fd=folder)
+
+
 @contextlib.contextmanager
 def _log_folder(root: str) -> Iterator[int]:
     """The folder of the log, held while a commit is made: no link that is put in its place leads the commit elsewhere."""

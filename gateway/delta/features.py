@@ -104,6 +104,20 @@ class Protocol:
         """All features that the table has, by name or through a legacy version, in order."""
         return sorted(self.reader_features | self.writer_features | {name for name in BY_NAME if self.has(name)})
 
+    def merged(self, other: Protocol) -> Protocol:
+        """The protocol with the features of both."""
+        if self == other:
+            return self
+        readers, writers = self.reader_features | other.reader_features, self.writer_features | other.writer_features
+        reader, writer = max(self.reader, other.reader), max(self.writer, other.writer)
+        if writer == MAX_WRITER:
+            for one in (self, other):
+                writers |= {row.name for row in FEATURES if one.has(row.name)}
+        if reader == MAX_READER:
+            for one in (self, other):
+                readers |= {row.name for row in FEATURES if row.reader is not None and one.has(row.name)}
+        return Protocol(reader, writer, readers, writers)
+
 
 def refused(features: Iterable[str], where: str, action: str) -> UnsupportedError:
     """The error that names `features` of the table at `where`; `action` is ``read`` or ``written``."""

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from gateway.delta.table import forget
-from gateway.delta.write import check_own
-from gateway.errors import ServerError
+from gateway.delta import commit, log
+from gateway.delta.containment import local_path
+from gateway.delta.replay import Fields, replayed
+from gateway.delta.retention import deleted_files_ms
+from gateway.delta.table import Snapshot, forget, open_snapshot
+from gateway.delta.write import check_own, check_snapshot_writable, conflict, storage_errors
+from gateway.errors import ServerError, UserError
 
 
 def restore(path: str, version: int) -> None:
@@ -24,3 +32,109 @@ def restore(path: str, version: int) -> None:
             "WRITE_FAILED", f"Cannot restore the Delta table {path} to version {version}: {reason}"
         ) from error
     forget(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What RESTORE did, in the order of its columns."""
+
+    size: int
+    files: int
+    removed: int
+    restored: int
+    removed_bytes: int
+    restored_bytes: int
+
+
+def check_restorable(snapshot: Snapshot) -> None:
+    """Raise what keeps a table from getting other files and columns."""
+    check_own(snapshot.root)
+    check_snapshot_writable(snapshot, removes=True)
+
+
+def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameters) -> tuple[int, Restored]:
+    """Make the files, columns and properties of an earlier version those of the next one; the version and what was done.
+
+    Raises UserError DELTA_CANNOT_RESTORE_TABLE_VERSION, DELTA_UNSUPPORTED_TIME_TRAVEL_…, DELTA_RESTORE_MISSED_DATA_FILES and
+    WRITE_CONFLICT, UnsupportedError for a version with features that are not written here.
+    """
+    root = snapshot.root
+    if version >= snapshot.version:
+        raise no_version(snapshot, version)
+    earlier = open_snapshot(root, version)
+    _check_retained(snapshot, version)
+    check_snapshot_writable(earlier)
+    now, then = (replayed(root, s.version, s.within) for s in (snapshot, earlier))
+    added = [spec for key, spec in then.files.items() if key not in now.files]
+    removed = [spec for key, spec in now.files.items() if key not in then.files]
+    _check_there(root, version, added)
+    done = Restored(
+        _size(list(then.files.values())), len(then.files), len(removed), len(added), _size(removed), _size(added)
+    )
+    metrics = {
+        "numRestoredFiles": done.restored,
+        "removedFilesSize": done.removed_bytes,
+        "numRemovedFiles": done.removed,
+        "restoredFilesSize": done.restored_bytes,
+        "numOfFilesAfterRestore": done.files,
+        "tableSizeAfterRestore": done.size,
+    }
+    moment = commit.now_ms()
+    actions: list[commit.Action] = [
+        commit.info_action("RESTORE", parameters, metrics, False, snapshot.version),
+        commit.protocol_action(snapshot.protocol.merged(earlier.protocol)),
+        {"metaData": then.metadata},
+        *({"add": {**spec, "dataChange": True}} for spec in added),
+        *({"remove": removal(spec, moment, True)} for spec in removed),
+    ]
+    made = snapshot.version + 1
+    with storage_errors(root):
+        try:
+            commit.publish(root, made, actions)
+        except (FileExistsError, FileNotFoundError) as error:
+            raise conflict(root) from error
+    commit.checkpoint_if_due(root, made, earlier.properties)
+    return made, done
+
+
+def removal(spec: Fields, moment: int, changes_data: bool) -> Fields:
+    """The ``remove`` of an ``add``."""
+    kept = ("partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+    return {
+        "path": spec["path"],
+        "deletionTimestamp": moment,
+        "dataChange": changes_data,
+        "extendedFileMetadata": True,
+        **{name: spec[name] for name in kept if spec.get(name) is not None},
+    }
+
+
+def no_version(snapshot: Snapshot, version: int) -> UserError:
+    """DELTA_CANNOT_RESTORE_TABLE_VERSION."""
+    versions = log.commit_versions(snapshot.root) or [snapshot.version]
+    text = f"Cannot restore table to version {version}. Available versions: [{versions[0]}, {snapshot.version}]."
+    return UserError("DELTA_CANNOT_RESTORE_TABLE_VERSION", text, sqlstate="22003")
+
+
+def _check_retained(snapshot: Snapshot, version: int) -> None:
+    """Raise for a version whose files VACUUM may have removed, as Delta does whether or not it has."""
+    times = log.commit_times(snapshot.root, log.commit_versions(snapshot.root), snapshot.properties)
+    by_version = dict(zip(log.commit_versions(snapshot.root), times, strict=True))
+    retention = deleted_files_ms(snapshot)
+    if version in by_version and by_version[version] < commit.now_ms() - retention:
+        hours = retention // 3_600_000
+        text = f"Cannot time travel beyond delta.deletedFileRetentionDuration ({hours} HOURS) set on the table."
+        condition = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
+        raise UserError(condition, text, sqlstate="0AKDC")
+
+
+def _check_there(root: str, version: int, added: Sequence[Fields]) -> None:
+    paths = [local_path(root, spec["path"]) for spec in added]
+    missing = [path for path in paths if path is None or not os.path.isfile(path)]
+    if missing:
+        text = f"Not all files from version {version} are available in file system, such as {missing[0]}."
+        raise UserError("DELTA_FILE_NOT_FOUND", text)
+
+
+def _size(specs: Sequence[Fields]) -> int:
+    return sum(int(spec["size"]) for spec in specs)

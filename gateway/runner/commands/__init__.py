@@ -66,6 +66,8 @@ _RULES: dict[type, Rule] = {
     c.DescribeDetail: history.describe_detail,
     c.ShowPartitions: history.show_partitions,
     c.Optimize: maintenance.optimize,
+    c.Vacuum: maintenance.vacuum,
+    c.Restore: maintenance.restore,
 }
 
 

@@ -1,4 +1,4 @@
-"""OPTIMIZE: the care of a table's files."""
+"""OPTIMIZE, VACUUM and RESTORE: the care of a table's files and versions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ import pyarrow as pa
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.delta.compaction import Compacted, check_compactable, compact, indexed_columns
 from gateway.delta.held import HeldTable
+from gateway.delta.log import commit_times, commit_versions
+from gateway.delta.restore import check_restorable, no_version, restore_files
+from gateway.delta.vacuum import remove, sweep
 from gateway.engine.base import Emit, Planned, Statement
-from gateway.errors import CanceledError
+from gateway.errors import CanceledError, UserError
+from gateway.instants import known_zone, parse_timestamp, stamp_text
 from gateway.planner import plan
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.targets import batches_of, quoted, written_table
@@ -160,3 +164,67 @@ def _sizes(bytes_: Sequence[int]) -> dict[str, Any]:
         "totalFiles": len(bytes_),
         "totalSize": whole,
     }
+
+
+# ---- VACUUM
+
+_PATH = struct(StructField("path", STRING))
+
+
+def vacuum(command: c.Vacuum, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """VACUUM."""
+    table = written_table(command.table, env, "VACUUM", "no files can be removed")
+    swept = sweep(table.snapshot, command.hours, command.lite)
+    if command.dry_run:
+        return rows_of("VACUUM", _PATH, [[f"file:{path}" for path in swept.paths]])
+    emit(Planned("VACUUM", "gateway", "files that are no part of the table are removed", _PATH, writes=True))
+    remove(table.snapshot, swept, partial(_stop_if_cancelled, emit))
+    return rows_of("VACUUM", _PATH, [[f"file:{table.snapshot.root}"]], announced=True)
+
+
+# ---- RESTORE
+
+_RESTORED = struct(
+    *_fields(BIGINT, "table_size_after_restore", "num_of_files_after_restore", "num_removed_files"),
+    *_fields(BIGINT, "num_restored_files", "removed_files_size", "restored_files_size"),
+)
+
+
+def restore(command: c.Restore, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """RESTORE TABLE."""
+    table = written_table(command.table, env, "RESTORE", "no version can be made")
+    snapshot = table.snapshot
+    check_restorable(snapshot)
+    version, shown = command.version, None
+    if version is None:
+        version, shown = _version_at(command, table, env.context.time_zone)
+    elif version > snapshot.version:
+        raise no_version(snapshot, version)
+    emit(Planned("RESTORE", "gateway", "a commit to the Delta log", _RESTORED, writes=True))
+    made, done = restore_files(snapshot, version, {"version": command.version, "timestamp": shown})
+    counts = (done.size, done.files, done.removed, done.restored, done.removed_bytes, done.restored_bytes)
+    return rows_of("RESTORE", _RESTORED, [[count] for count in counts], announced=True, facts={"version": made})
+
+
+def _version_at(command: c.Restore, table: DeltaBoundTable, zone: str) -> tuple[int, str]:
+    """The version that was current at a time, and the time as the history shows it."""
+    text, span = command.timestamp or "", command.table.span
+    wanted = parse_timestamp(text, known_zone(zone))
+    if wanted is None:
+        told = f"The provided timestamp ('{text}') cannot be converted to a valid timestamp."
+        raise UserError("DELTA_TIMESTAMP_INVALID", told, sqlstate="42816", span=span)
+    wanted //= 1000
+    snapshot = table.snapshot
+    versions = [n for n in commit_versions(snapshot.root) if n <= snapshot.version]
+    times = commit_times(snapshot.root, versions, snapshot.properties)
+    shown = stamp_text(wanted * 1000)
+    shown = shown if "." in shown else f"{shown}.0"
+    for wrong, kind, side, bound in (
+        (not times or wanted < times[0], "EARLIER", "before the earliest", times[:1]),
+        (not times or wanted > times[-1], "GREATER", "after the latest", times[-1:]),
+    ):
+        if wrong:
+            which = ", ".join(stamp_text(moment * 1000) for moment in bound)
+            told = f"Cannot restore table to timestamp ({shown}) as it is {side} version available ({which})."
+            raise UserError(f"DELTA_CANNOT_RESTORE_TIMESTAMP_{kind}", told, sqlstate="22003", span=span)
+    return max(n for n, moment in zip(versions, times, strict=True) if moment <= wanted), shown

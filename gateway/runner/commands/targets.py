@@ -20,7 +20,7 @@ from gateway.runner.written import INSERTED
 from gateway.sql.read import command_nodes as c
 from gateway.sqltypes import StructType
 
-_TOLD_OF_VIEWS = ("INSERT", "TRUNCATE TABLE", "OPTIMIZE")  # of the others Delta says what its source may be
+_TOLD_OF_VIEWS = ("INSERT", "TRUNCATE TABLE", "OPTIMIZE", "VACUUM")  # of the others Delta says what its source may be
 
 
 def written_table(name: c.Name, env: Environment, word: str, what: str) -> DeltaBoundTable:
@@ -37,6 +37,9 @@ def written_table(name: c.Name, env: Environment, word: str, what: str) -> Delta
     table = env.tables.find(name.parts, None, name.span)
     if isinstance(table, StoredView):
         if word not in _TOLD_OF_VIEWS:
+            if word == "RESTORE":
+                text = "RESTORE is only supported for Delta tables."
+                raise UserError("DELTA_ONLY_OPERATION", text, sqlstate="0AKDD", span=name.span)
             text = f"{word} destination only supports Delta sources."
             raise UserError("DELTA_UNSUPPORTED_SOURCE", text, span=name.span)
         raise objects.expects_table(word, str(table.name), name.span)

@@ -337,6 +337,25 @@ class Optimize:
 
 
 @dataclass(frozen=True, slots=True)
+class Vacuum:
+    """VACUUM name [LITE | FULL] [RETAIN hours HOURS] [DRY RUN]."""
+
+    table: Name
+    lite: bool = False
+    hours: float | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """RESTORE [TABLE] name [TO] VERSION AS OF version | TIMESTAMP AS OF 'timestamp'."""
+
+    table: Name
+    version: int | None
+    timestamp: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Delete:
     """DELETE FROM name [alias] [WHERE condition]."""
 
@@ -387,5 +406,5 @@ Command = (
     | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
     | ShowCreateTable | CreateView | AlterView | DropView | DropFunction
     | CreateSchema | DropSchema | CreateTable | DropTable | Insert | Delete | Update | Merge | Truncate
-    | DescribeHistory | DescribeDetail | ShowPartitions | Optimize
+    | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Vacuum | Restore
 )  # fmt: skip

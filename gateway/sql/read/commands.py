@@ -110,6 +110,8 @@ class CommandParser(DefinitionParser, ChangeParser, MaintenanceParser):
             "MERGE": self._merge,
             "TRUNCATE": self._truncate,
             "OPTIMIZE": self._optimize,
+            "VACUUM": self._vacuum,
+            "RESTORE": self._restore,
         }.get(self.word)
         if rule is None:
             self._refuse(keywords)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from gateway.errors import unsupported
 from gateway.sql.read import allowed
-from gateway.sql.read.command_nodes import Optimize
+from gateway.sql.read.command_nodes import Optimize, Restore, Vacuum
 from gateway.sql.read.command_rules import CommandRules
-from gateway.sql.read.tokens import STRING
+from gateway.sql.read.tokens import END, NUMBER, STRING
+from gateway.sql.read.tree import number_suffix
 
 
 class MaintenanceParser(CommandRules):
@@ -14,8 +15,7 @@ class MaintenanceParser(CommandRules):
 
     def _optimize(self) -> Optimize:
         self.advance()
-        if self.word == STRING:
-            raise unsupported("OPTIMIZE of a path", self.span(self.index))
+        self._no_path("OPTIMIZE")
         table = self._name()
         if self.word == "FULL":
             raise unsupported("OPTIMIZE … FULL", self.span(self.index))
@@ -27,3 +27,61 @@ class MaintenanceParser(CommandRules):
             raise unsupported("OPTIMIZE … ZORDER BY", self.span(self.index))
         self._end()
         return Optimize(table, condition)
+
+    def _vacuum(self) -> Vacuum:
+        self.advance()
+        self._no_path("VACUUM")
+        table = self._name()
+        seen: set[str] = set()
+        kind, hours, dry_run = "", None, False
+        while self.word != END:
+            if self.word in ("LITE", "FULL"):
+                self._once(seen, "LITE/FULL")
+                kind = self.word
+                self.advance()
+            elif self.word == "RETAIN":
+                self._once(seen, "RETAIN")
+                self.advance()
+                hours = self._hours()
+            elif self.word == "DRY":
+                self._once(seen, "DRY RUN")
+                self.expect("DRY", "RUN")
+                dry_run = True
+            elif self.word == "USING":
+                raise unsupported("VACUUM … USING INVENTORY", self.span(self.index))
+            else:
+                self.fail()
+        return Vacuum(table, kind == "LITE", hours, dry_run)
+
+    def _hours(self) -> float:
+        text = number_suffix(self.tokens[self.index].text)[0] if self.word == NUMBER else ""
+        if not text:
+            self.fail()
+        self.advance()
+        self.expect("HOURS")
+        return float(text)
+
+    def _restore(self) -> Restore:
+        self.advance()
+        self.match("TABLE")
+        self._no_path("RESTORE")
+        table = self._name()
+        self.match("TO")
+        self.match("FOR")
+        if self.match("VERSION") or self.match("SYSTEM_VERSION"):
+            self.expect("AS", "OF")
+            if self.word == STRING:
+                raise unsupported("RESTORE to a version that is a string", self.span(self.index))
+            version = self.integer()
+            self._end()
+            return Restore(table, version, None)
+        if not self.match("TIMESTAMP"):
+            self.expect("SYSTEM_TIME")
+        self.expect("AS", "OF")
+        timestamp = self.string()
+        self._end()
+        return Restore(table, None, timestamp)
+
+    def _no_path(self, word: str) -> None:
+        if self.word == STRING:
+            raise unsupported(f"{word} of a path", self.span(self.index))

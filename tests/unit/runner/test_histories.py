@@ -6,6 +6,7 @@ After each statement the table is read here and by another reader of Delta table
 from __future__ import annotations
 
 import math
+import os
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -115,7 +116,7 @@ class History:
         self.folder = Path(session.runner.catalogs["main"].table_location("shop", "t"))
         # The empty text is NULL where it is the value of a partition; none of p's is empty but those from s.
         self.steps = {"insert": self.insert, "delete": self.delete, "update": self.update, "merge": self.merge}
-        self.care = {"optimize": self.optimize}
+        self.care = {"optimize": self.optimize, "restore": self.restore, "vacuum": self.vacuum}
 
     def step(self) -> None:
         """One statement; the table is as the model afterwards."""
@@ -147,6 +148,25 @@ class History:
         if metrics["numFilesRemoved"]:
             self.versions.append(self.rows)
         self.check("OPTIMIZE t")
+
+    def restore(self) -> None:
+        """The rows of an earlier version."""
+        version = self.random.randrange(len(self.versions))
+        if version < len(self.versions) - 1:
+            self.session.run(f"RESTORE TABLE t TO VERSION AS OF {version}")
+            self.rows = self.versions[version]
+            self.versions.append(self.rows)
+            self.check(f"RESTORE to {version}")
+
+    def vacuum(self) -> None:
+        """What was never part of the table goes; of what was, all is too young."""
+        stray = self.folder / "stray.parquet"
+        stray.write_bytes(b"")
+        os.utime(stray, (0, 0))
+        self.session.run("VACUUM t" + self.random.choice(("", " FULL", " RETAIN 1 HOURS")))
+        assert not stray.exists()
+        self.versions += [self.rows, self.rows]
+        self.check("VACUUM t")
 
     def insert(self) -> tuple[str, tuple[int, ...], list[Row]]:
         new = [_row(self.random) for _ in range(self.random.randrange(1, 9))]

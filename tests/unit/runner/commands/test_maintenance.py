@@ -1,10 +1,13 @@
-"""OPTIMIZE: fewer files with the same rows, told as Delta tells it, and never beside a writer who was faster."""
+"""OPTIMIZE, VACUUM, RESTORE: the rows stay or are those of then, told as Delta tells it, never beside a faster writer."""
 
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from deltalake import DeltaTable
@@ -165,3 +168,203 @@ def test_another_writer_is_overtaken_where_that_is_right(
     folder = Path(_folder(parted))
     ever = [add for n in log.commit_versions(str(folder)) for add in _of(log.actions(str(folder), n), "add")]
     assert len(list(folder.glob("p=*/*.parquet"))) == len(ever)  # what has lost leaves no file
+
+
+# ---- VACUUM
+
+
+@pytest.fixture
+def littered(session: Session) -> Session:
+    """``t``, which keeps nothing that is removed, with files that are no part of it."""
+    session.run(
+        "CREATE TABLE t (id INT, p STRING) PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')"
+    )
+    session.run("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c d')")
+    session.run("INSERT INTO t VALUES (4, 'a'), (5, 'b')")
+    session.run("DELETE FROM t WHERE p = 'b'")
+    folder = Path(_folder(session))
+    for name in ("stray.parquet", "p=a/stray", "sub/dir/f", "_change_data/x", "_hidden/q", ".hidden/r", "_top", ".top"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+    (folder / "p=empty").mkdir()
+    _age(folder)
+    return session
+
+
+def _age(folder: Path, seconds: float = 3600.0) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink() and "_delta_log" not in str(path):
+            moment = time.time() - seconds
+            os.utime(path, (moment, moment))
+
+
+def _litter(session: Session) -> set[str]:
+    """What lies in the table's folder and is no file of the table; folders end in a slash."""
+    folder = Path(_folder(session))
+    live = {unquote(path.rsplit("shop/t/", 1)[1]) for path in DeltaTable(str(folder)).file_uris()}
+    names = {f"{p.relative_to(folder)}{'/' if p.is_dir() and not p.is_symlink() else ''}" for p in folder.rglob("*")}
+    kept = {name for name in names if name not in live and not name.startswith("_delta_log")}
+    return {name for name in kept if not (name.endswith("/") and any(x.startswith(name) for x in live))}
+
+
+def test_what_is_no_part_of_the_table_goes(littered: Session) -> None:
+    before = _rows(littered)
+    there = _litter(littered)
+    told = {str(path) for (path,) in littered.rows("VACUUM t DRY RUN")}
+    assert _litter(littered) == there
+    gone = {name for name in there if name.startswith("p=b/") and name != "p=b/"}
+    gone |= {"stray.parquet", "p=a/stray", "sub/dir/f", "_change_data/x", "p=empty/"}
+    assert told == {f"file:{_folder(littered)}/{name.rstrip('/')}" for name in gone}
+    result = littered.run("VACUUM t")
+    assert (result.columns, result.rows) == ([("path", "string", True)], [(f"file:{_folder(littered)}",)])
+    assert _litter(littered) == there - gone
+    assert _rows(littered) == before
+    (end, start) = littered.rows("DESCRIBE HISTORY t LIMIT 2")
+    assert (start[4], end[4]) == ("VACUUM START", "VACUUM END")
+    assert dict(start[5]) == {"retentionCheckEnabled": "true", "defaultRetentionMillis": "0"}
+    assert dict(start[12])["numFilesToDelete"] == str(len(gone))
+    assert dict(end[5]) == {"status": "COMPLETED"}
+    assert dict(end[12]) == {"numDeletedFiles": str(len(gone)), "numVacuumedDirectories": "8"}
+    assert (start[10], start[11]) == ("SnapshotIsolation", True)
+    littered.run("VACUUM t")  # folders that are empty by now
+    assert _litter(littered) == {".hidden/", ".hidden/r", ".top", "_hidden/", "_hidden/q", "_top"}
+
+
+def test_lite_looks_at_what_commits_have_removed(littered: Session) -> None:
+    before, there = _rows(littered), _litter(littered)
+    time.sleep(0.01)
+    littered.run("VACUUM t LITE")
+    assert _litter(littered) == {name for name in there if name == "p=b/" or not name.startswith("p=b/")}
+    assert _rows(littered) == before
+    noted = json.loads((Path(_folder(littered)) / "_delta_log/_last_vacuum_info").read_text())
+    assert noted == {"latestCommitVersionOutsideOfRetentionWindow": 3}
+    DeltaTable(_folder(littered)).create_checkpoint()
+    (Path(_folder(littered)) / "_delta_log" / f"{0:020}.json").unlink()
+    assert littered.rows("VACUUM t LITE DRY RUN") == []
+
+
+def test_lite_needs_commits_that_are_there(littered: Session) -> None:
+    DeltaTable(_folder(littered)).create_checkpoint()
+    (Path(_folder(littered)) / "_delta_log" / f"{0:020}.json").unlink()
+    assert refused(littered, "VACUUM t LITE").condition == "DELTA_CANNOT_VACUUM_LITE"
+
+
+def test_what_is_young_or_was_removed_lately_stays(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT)")
+    session.run("INSERT INTO t VALUES (1)")
+    session.run("UPDATE t SET id = 2")
+    folder = Path(_folder(session))
+    _age(folder, 30 * 86400.0)
+    for name, days in (("old.parquet", 8), ("young.parquet", 6)):
+        (folder / name).write_text("x")
+        os.utime(folder / name, (time.time() - days * 86400,) * 2)
+    assert session.rows("VACUUM t RETAIN 500 HOURS DRY RUN") == [(f"file:{folder}/old.parquet",)]
+    session.run("VACUUM t")
+    assert not (folder / "old.parquet").exists()
+    assert len(list(folder.glob("*.parquet"))) == 3
+    assert session.rows("SELECT * FROM t VERSION AS OF 1") == [(1,)]
+
+
+def test_links_are_neither_followed_nor_removed(littered: Session, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "kept").write_text("x")
+    _age(tmp_path)
+    folder = Path(_folder(littered))
+    (folder / "p=link").symlink_to(tmp_path / "theirs")
+    (folder / "p=a" / "file").symlink_to(tmp_path / "theirs" / "kept")
+    littered.run("VACUUM t")
+    assert (tmp_path / "theirs" / "kept").exists()
+    assert (folder / "p=link").is_symlink() and (folder / "p=a" / "file").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("VACUUM t RETAIN 0 HOURS", "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"),
+        ("VACUUM t RETAIN 0.4 HOURS DRY RUN", "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"),
+        ("VACUUM t DRY RUN DRY RUN", "DUPLICATE_CLAUSES"),
+        ("VACUUM t RETAIN HOURS", "PARSE_SYNTAX_ERROR"),
+        ("VACUUM nowhere", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("RESTORE TABLE t TO VERSION AS OF 9", "DELTA_CANNOT_RESTORE_TABLE_VERSION"),
+        ("RESTORE t VERSION AS OF 3", "DELTA_CANNOT_RESTORE_TABLE_VERSION"),
+        ("RESTORE t TO TIMESTAMP AS OF '2000-01-01'", "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER"),
+        ("RESTORE t TO TIMESTAMP AS OF '2100-01-01'", "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER"),
+        ("RESTORE t TO TIMESTAMP AS OF 'soon'", "DELTA_TIMESTAMP_INVALID"),
+        ("RESTORE t", "PARSE_SYNTAX_ERROR"),
+        ("RESTORE nowhere TO VERSION AS OF 1", "TABLE_OR_VIEW_NOT_FOUND"),
+    ],
+)
+def test_what_is_wrong_removes_and_restores_nothing(parted: Session, statement: str, condition: str) -> None:
+    versions = log.commit_versions(_folder(parted))
+    assert refused(parted, statement).condition == condition
+    assert log.commit_versions(_folder(parted)) == versions
+
+
+# ---- RESTORE
+
+
+def test_an_earlier_version_becomes_the_next(parted: Session) -> None:
+    first, now = parted.rows("SELECT * FROM t VERSION AS OF 1"), _rows(parted)
+    parted.run("OPTIMIZE t")
+    result = parted.run("RESTORE TABLE t TO VERSION AS OF 1")
+    assert [name for name, _, _ in result.columns] == [
+        *("table_size_after_restore", "num_of_files_after_restore", "num_removed_files"),
+        *("num_restored_files", "removed_files_size", "restored_files_size"),
+    ]
+    ((size, files, removed, restored, _, restored_bytes),) = result.rows
+    assert (files, removed, restored, size) == (2, 3, 2, restored_bytes)
+    assert _rows(parted) == sorted(first, key=repr)
+    actions = _actions(parted)
+    (info,) = _of(actions, "commitInfo")
+    assert (info["operation"], info["operationParameters"]) == ("RESTORE", {"version": 1, "timestamp": None})
+    assert {a["dataChange"] for a in _of(actions, "add") + _of(actions, "remove")} == {True}
+    assert all("numRecords" in a["stats"] for a in _of(actions, "add"))
+    parted.run("RESTORE t TO VERSION AS OF 3")
+    assert _rows(parted) == now
+    assert parted.rows("RESTORE t TO VERSION AS OF 3")[0][2:] == (0, 0, 0, 0)
+
+
+def test_columns_properties_and_rows_behind_a_checkpoint_come_back(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT) TBLPROPERTIES ('k' = 'v')")
+    session.run("INSERT INTO t VALUES (1)")
+    session.run("CREATE OR REPLACE TABLE t (name STRING, at TIMESTAMP_NTZ)")
+    for i in range(12):
+        session.run(f"INSERT INTO t VALUES ('{i}', NULL)")
+    session.run("RESTORE t TO VERSION AS OF 1")
+    assert (session.rows("SELECT * FROM t"), dict(session.rows("SHOW TBLPROPERTIES t"))["k"]) == ([(1,)], "v")
+    session.run("RESTORE t TO VERSION AS OF 12")
+    assert sorted(session.rows("SELECT name FROM t")) == sorted((str(i),) for i in range(10))
+    assert DeltaTable(_folder(session)).protocol().min_writer_version == 7
+
+
+def test_a_time_means_the_version_of_then(parted: Session) -> None:
+    for version in range(4):
+        moment = time.time() - 3600 * (5 - version)
+        os.utime(log.commit_path(_folder(parted), version), (moment, moment))
+    text = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(time.time() - 3600 * 3.5))
+    expected = sorted(parted.rows("SELECT * FROM t VERSION AS OF 1"), key=repr)
+    parted.run("SET TIME ZONE 'UTC'")
+    parted.run(f"RESTORE t TO TIMESTAMP AS OF '{text}'")
+    assert _rows(parted) == expected
+    assert _of(_actions(parted), "commitInfo")[0]["operationParameters"] == {"version": None, "timestamp": f"{text}.0"}
+
+
+def test_a_version_is_not_restored_without_its_files_nor_once_they_may_be_gone(parted: Session) -> None:
+    folder = Path(_folder(parted))
+    parted.run("OPTIMIZE t")
+    (gone,) = [a["path"] for a in _of(log.actions(str(folder), 3), "add")]
+    (folder / gone).unlink()
+    assert refused(parted, "RESTORE t TO VERSION AS OF 3").condition == "DELTA_FILE_NOT_FOUND"
+    moment = time.time() - 86400 * 8
+    for version in (0, 1):
+        os.utime(log.commit_path(str(folder), version), (moment, moment))
+    condition = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
+    assert refused(parted, "RESTORE t TO VERSION AS OF 1").condition == condition
+
+
+@pytest.mark.parametrize(
+    "statement", ["VACUUM '/x'", "VACUUM t USING INVENTORY (SELECT 1)", "RESTORE '/x' TO VERSION AS OF 1"]
+)
+def test_other_forms_are_refused_by_name(parted: Session, statement: str) -> None:
+    assert isinstance(refused(parted, statement), UnsupportedError)

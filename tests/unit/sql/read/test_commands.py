@@ -210,7 +210,7 @@ def test_explain_holds_the_inner_statement(text: str, mode: str, kind: type) -> 
     [
         ("ALTER TABLE t ADD COLUMN c INT", "ALTER TABLE"),
         ("OPTIMIZE t ZORDER BY (a)", "OPTIMIZE … ZORDER BY"),
-        ("VACUUM t", "VACUUM"),
+        ("VACUUM '/x'", "VACUUM of a path"),
         ("GRANT SELECT ON t TO u", "GRANT"),
         ("CACHE TABLE t", "CACHE TABLE"),
         ("BEGIN SELECT 1; END", "BEGIN … END"),

@@ -1,0 +1,163 @@
+"""All that a log says of one version, as its actions: what statistics, deletion vectors and tombstones are spelt like.
+
+`delta.table` knows which files there are; who takes files out of a table, or puts them back, must repeat what the log says of
+them. Read once per statement that needs it: the newest checkpoint up to the version, then the commits behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gateway.delta import log
+from gateway.delta.containment import Within, local_path, opened, source
+from gateway.delta.log import DIGITS, LOG, is_version
+from gateway.errors import GatewayError, ServerError
+
+Fields = dict[str, Any]
+#: What tells a file from another: where it lies, and its deletion vector.
+Key = tuple[str, str | None]
+_COLUMNS = ("protocol", "metaData", "add", "remove", "txn", "domainMetadata", "sidecar")
+# Columns of checkpoints that say again, for readers, what others say.
+_AGAIN = ("stats_parsed", "partitionValues_parsed")
+_MAPS = ("partitionValues", "tags", "configuration", "options")
+
+
+@dataclass(slots=True)
+class State:
+    """The actions that hold at a version; files by `key_of`, `removed` those that are gone but may still lie there."""
+
+    version: int
+    protocol: Fields = field(default_factory=dict)
+    metadata: Fields = field(default_factory=dict)
+    files: dict[Key, Fields] = field(default_factory=dict)
+    removed: dict[Key, Fields] = field(default_factory=dict)
+    domains: dict[str, Fields] = field(default_factory=dict)
+
+    def take(self, root: str, action: Fields) -> None:
+        """What one action changes."""
+        for kind, spec in action.items():
+            match kind:
+                case "add" | "remove":
+                    key = key_of(root, spec)
+                    there, gone = (self.files, self.removed) if kind == "add" else (self.removed, self.files)
+                    gone.pop(key, None)
+                    there[key] = spec
+                case "protocol":
+                    self.protocol = spec
+                case "metaData":
+                    self.metadata = spec
+                case "domainMetadata":
+                    self.domains[spec["domain"]] = spec
+
+
+def key_of(root: str, spec: Fields) -> Key:
+    """The key of an ``add`` or ``remove``."""
+    path = local_path(root, spec["path"])
+    return (os.path.normpath(path) if path is not None else spec["path"], vector_id(spec.get("deletionVector")))
+
+
+def vector_id(vector: Fields | None) -> str | None:
+    """What the protocol tells deletion vectors apart by; None without one."""
+    if vector is None:
+        return None
+    name = f"{vector['storageType']}{vector['pathOrInlineDv']}"
+    return name if vector.get("offset") is None else f"{name}@{vector['offset']}"
+
+
+def replayed(root: str, version: int, within: Within) -> State:
+    """The state of a table at `version`, whose log was looked at before. Raises ServerError DELTA_LOG_CORRUPT."""
+    with _damage_told(root):
+        names = os.listdir(f"{root}/{LOG}")
+        start, files = _checkpoint(names, version)
+        state = State(version)
+        for name in files:
+            for action in _read(f"{root}/{LOG}/{name}", within):
+                sidecar = action.pop("sidecar", None)
+                if sidecar is not None:
+                    path = f"{root}/{LOG}/_sidecars/{os.path.basename(sidecar['path'])}"
+                    for other in _read(path, within):
+                        state.take(root, other)
+                state.take(root, action)
+        for number in range(start + 1, version + 1):
+            for action in log.actions(root, number):
+                state.take(root, action)
+        if not state.protocol or not state.metadata:
+            raise KeyError("protocol and metaData")
+    return state
+
+
+@contextmanager
+def _damage_told(root: str) -> Iterator[None]:
+    try:
+        yield
+    except GatewayError:
+        raise
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, pa.ArrowException) as error:
+        text = f"The log of the Delta table {root} cannot be read: {str(error)[:300]}"
+        raise ServerError("DELTA_LOG_CORRUPT", text) from error
+
+
+def _checkpoint(names: list[str], version: int) -> tuple[int, list[str]]:
+    """The version of the newest whole checkpoint up to one, and its files; (-1, []) for none."""
+    found: dict[int, dict[str, list[str]]] = {}
+    for name in names:
+        kind, of = name[DIGITS:].split("."), name[:DIGITS]
+        if not is_version(name) or len(kind) < 3 or kind[1] != "checkpoint" or int(of) > version:
+            continue
+        # of several parts, whose number is told, or of one
+        parts = kind[3] if len(kind) == 5 else ""
+        found.setdefault(int(of), {}).setdefault(parts if parts else name, []).append(name)
+    for number in sorted(found, reverse=True):
+        for parts, files in sorted(found[number].items()):
+            if not parts.isdecimal() or len(files) == int(parts):
+                return number, sorted(files)
+    return -1, []
+
+
+def _read(path: str, within: Within) -> Iterator[Fields]:
+    if path.endswith(".json"):
+        with os.fdopen(opened(path, within), encoding="utf-8") as lines:
+            for line in lines:
+                if line.strip():
+                    yield json.loads(line)
+        return
+    with source(path, within) as file, pq.ParquetFile(file) as parquet:
+        wanted = [name for name in _leaves(parquet) if name.split(".")[0] in _COLUMNS and not _is_again(name)]
+        for batch in parquet.iter_batches(columns=wanted):
+            for row in batch.to_pylist():
+                for kind, spec in row.items():
+                    if spec is not None:
+                        yield {kind: _fields(spec)}
+
+
+def _leaves(parquet: pq.ParquetFile) -> list[str]:
+    return [parquet.schema.column(i).path for i in range(len(parquet.schema))]
+
+
+def _is_again(name: str) -> bool:
+    return any(part in name.split(".") for part in _AGAIN)
+
+
+def _fields(spec: Fields) -> Fields:
+    """A row of a checkpoint as JSON has it: without what is not there, maps as objects."""
+    out: Fields = {}
+    for name, value in spec.items():
+        if value is None:
+            continue
+        if isinstance(value, dict):
+            value = _fields(value)
+        elif name in _MAPS:
+            value = dict(value)
+        out[name] = value
+    return out
+
+
+__all__ = ["Fields", "Key", "State", "key_of", "replayed", "vector_id"]

@@ -1,0 +1,238 @@
+"""VACUUM: files in a table's folder that are no part of it, nor were lately, are removed.
+
+What is kept is Delta's: all that the newest version holds, what was taken out of it within the retention, what is younger than
+that, what is hidden (names that begin with ``_`` or ``.``, the log among them, but for partitions and change data). Links are
+neither followed nor removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from gateway.delta import commit, log
+from gateway.delta.containment import check_still_there, held_folder, local_path, opened
+from gateway.delta.replay import Fields, replayed
+from gateway.delta.retention import deleted_files_ms
+from gateway.delta.table import Snapshot, open_snapshot
+from gateway.delta.vectors import file_of
+from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
+from gateway.errors import UserError, unsupported
+
+_NOT_HIDDEN = ("_delta_index", "_change_data")
+_LAST = "_last_vacuum_info"
+_UNTIL = "latestCommitVersionOutsideOfRetentionWindow"
+_HOUR = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What can go: paths of files and of empty folders, with their bytes; how many folders were looked at."""
+
+    paths: Mapping[str, int]
+    folders: int
+    retention_ms: int
+    specified_ms: int | None
+    until: int | None  # of LITE: the newest version whose removals were looked at
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: str
+    bytes: int
+    modified_ms: int
+    is_folder: bool = False
+
+
+def sweep(snapshot: Snapshot, hours: float | None, lite: bool) -> Swept:
+    """What may be removed. Raises UserError DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT, DELTA_CANNOT_VACUUM_LITE.
+
+    Of `hours` Delta heeds only 0: how long files are kept is a property of the table.
+    """
+    check_vacuumable(snapshot)
+    root, now = snapshot.root, commit.now_ms()
+    retention = deleted_files_ms(snapshot)
+    specified = 0 if hours is not None and int(hours + 0.5) == 0 else None
+    if specified is not None and specified < retention:
+        raise _too_short(retention)
+    before = now - (retention if specified is None else specified)
+    state = replayed(root, snapshot.version, snapshot.within)
+    live = [*state.files.values(), *(r for r in state.removed.values() if r.get("deletionTimestamp", 0) >= before)]
+    kept: set[str] = set()
+    for spec in live:
+        for path in _paths(root, spec):
+            kept.add(path)
+            kept.update(_folders(root, path))
+    until = _commit_before(snapshot, before) if lite else None
+    found = list(_logged(snapshot, until) if lite else _listed(snapshot, root))
+    counts: Counter[str] = Counter()
+    sizes: dict[str, int] = {}
+    for file in found:
+        if file.is_folder or file.modified_ms < before:
+            sizes[file.path] = max(sizes.get(file.path, 0), file.bytes)
+            counts.update([file.path] if file.is_folder else [file.path, *_folders(root, file.path)])
+    gone = {path: sizes.get(path, 0) for path, count in counts.items() if count == 1 and path not in kept}
+    folders = 1 + sum(file.is_folder for file in found)
+    return Swept(dict(sorted(gone.items())), folders, retention, specified, until)
+
+
+def check_vacuumable(snapshot: Snapshot) -> None:
+    """Raise what keeps files from being removed from a table's folder."""
+    check_own(snapshot.root)
+    check_snapshot_writable(snapshot)
+    if any(key.startswith("delta.universalFormat.") for key in snapshot.properties):
+        raise unsupported("VACUUM of a table that is kept for readers of other formats")
+
+
+def remove(snapshot: Snapshot, swept: Swept, alive: Callable[[], None]) -> int:
+    """Remove what was found, told in the log before and after; how many files and folders went."""
+    root = snapshot.root
+    parameters: dict[str, str | bool | int | None] = {"retentionCheckEnabled": True}
+    if swept.specified_ms is not None:
+        parameters["specifiedRetentionMillis"] = swept.specified_ms
+    parameters["defaultRetentionMillis"] = swept.retention_ms
+    metrics = {"numFilesToDelete": len(swept.paths), "sizeOfDataToDelete": sum(swept.paths.values())}
+    with storage_errors(root):
+        _tell(root, "VACUUM START", parameters, metrics)
+        try:
+            count = _removed(root, swept.paths, alive)
+        except BaseException:
+            _tell(root, "VACUUM END", {"status": "FAILED"}, {})
+            raise
+        told = {"numDeletedFiles": count, "numVacuumedDirectories": swept.folders}
+        version = _tell(root, "VACUUM END", {"status": "COMPLETED"}, told)
+        _note(root, {} if swept.until is None else {_UNTIL: swept.until})
+    commit.checkpoint_if_due(root, version, snapshot.properties)
+    return count
+
+
+def _removed(root: str, paths: Mapping[str, int], alive: Callable[[], None]) -> int:
+    count = 0
+    by_folder: dict[str, list[str]] = {}
+    for path in paths:
+        by_folder.setdefault(os.path.dirname(path), []).append(os.path.basename(path))
+    for folder in sorted(by_folder, key=len, reverse=True):  # what is in a folder goes before the folder
+        alive()
+        try:
+            with held_folder(folder, root) as held:
+                count += sum(_gone(name, held) for name in by_folder[folder])
+        except FileNotFoundError:
+            continue  # somebody else has removed it
+    return count
+
+
+def _gone(name: str, folder: int) -> bool:
+    """Remove one file, or one folder if it is empty."""
+    try:
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            os.rmdir(name, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)
+    except OSError:
+        return False  # gone already, or filled meanwhile
+    return True
+
+
+def _tell(root: str, operation: str, parameters: commit.Parameters, metrics: Mapping[str, int]) -> int:
+    """A commit that says something and changes nothing, behind all others."""
+    for _ in range(ATTEMPTS):
+        read = open_snapshot(root).version
+        info = commit.info_action(operation, parameters, metrics, True, read, commit.SNAPSHOT_ISOLATION)
+        try:
+            commit.publish(root, read + 1, [info])
+            return read + 1
+        except FileExistsError:
+            continue
+        except FileNotFoundError as error:
+            raise conflict(root) from error
+    raise conflict(root)
+
+
+def _paths(root: str, spec: Fields) -> Iterator[str]:
+    """The files of an ``add`` or ``remove``: its own, and that of its deletion vector."""
+    vector = spec.get("deletionVector")
+    for path in (local_path(root, spec["path"]), None if vector is None else file_of(root, vector)):
+        if path is not None:
+            yield os.path.normpath(path)
+
+
+def _folders(root: str, path: str) -> Iterator[str]:
+    """The folders between a table's and a file of it."""
+    folder = os.path.dirname(path)
+    while len(folder) > len(root):
+        yield folder
+        folder = os.path.dirname(folder)
+
+
+def _listed(snapshot: Snapshot, folder: str) -> Iterator[_File]:
+    check_still_there(folder)
+    columns = [snapshot.by_name[name] for name in snapshot.partition_columns]
+    shown = (*_NOT_HIDDEN, *(f"{column.name}=" for column in columns), *(f"{column.physical}=" for column in columns))
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda e: e.name):
+            if (entry.name[:1] in "._" and not entry.name.startswith(shown)) or entry.is_symlink():
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield _File(entry.path, 0, 0, True)
+                yield from _listed(snapshot, entry.path)
+            elif entry.is_file(follow_symlinks=False):
+                found = entry.stat(follow_symlinks=False)
+                yield _File(entry.path, found.st_size, found.st_mtime_ns // 1_000_000)
+
+
+# ---- LITE: what commits have removed
+
+
+def _commit_before(snapshot: Snapshot, moment_ms: int) -> int | None:
+    versions = [n for n in log.commit_versions(snapshot.root) if n <= snapshot.version]
+    times = log.commit_times(snapshot.root, versions, snapshot.properties)
+    return max((n for n, time in zip(versions, times, strict=True) if time <= moment_ms), default=None)
+
+
+def _logged(snapshot: Snapshot, until: int | None) -> Iterator[_File]:
+    """The files that commits up to one have taken out of the table, as far as no VACUUM has looked at them."""
+    root = snapshot.root
+    if until is None:
+        return
+    first, last = log.commit_versions(root)[0], _noted(root)
+    if first != 0 and (last is None or last < first):
+        text = (
+            "VACUUM LITE cannot delete all eligible files as some files are not referenced by the Delta log. Please run "
+            "VACUUM FULL."
+        )
+        raise UserError("DELTA_CANNOT_VACUUM_LITE", text, sqlstate="55000")
+    for version in range(first if last is None else last + 1, until + 1):
+        for action in log.actions(root, version):
+            spec = action.get("remove") or action.get("cdc")
+            if spec is None:
+                continue
+            moment = spec.get("deletionTimestamp", 0)
+            for path in _paths(root, spec):
+                if path.startswith(f"{root}/"):
+                    yield _File(path, int(spec.get("size") or 0), moment)
+
+
+def _noted(root: str) -> int | None:
+    """Up to which version an earlier VACUUM has looked."""
+    try:
+        with os.fdopen(opened(f"{root}/{log.LOG}/{_LAST}", (root,)), encoding="utf-8") as file:
+            found = json.loads(file.read()).get(_UNTIL)
+    except (FileNotFoundError, ValueError, AttributeError):
+        return None
+    return found if isinstance(found, int) else None
+
+
+def _note(root: str, facts: Mapping[str, int]) -> None:
+    commit.put(root, _LAST, commit.compact_json(facts))
+
+
+def _too_short(retention_ms: int) -> UserError:
+    text = (
+        "The specified VACUUM retention period is too low and may corrupt this Delta table if any writes are in progress. "
+        f"Use a retention period of at least {-(-retention_ms // _HOUR)} hours."
+    )
+    return UserError("DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT", text, sqlstate="22003")
