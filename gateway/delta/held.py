@@ -80,6 +80,10 @@ class HeldScan:
         """Nothing to be opened."""
         return self
 
+    def plain(self) -> HeldScan:
+        """Its texts are no views."""
+        return self
+
     def damaged(self) -> str | None:
         """No file, so none that is damaged."""
         return None

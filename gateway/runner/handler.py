@@ -127,6 +127,8 @@ class Runner(Handler):
             error.at(span_of_token(statement.tokens[0]))  # the engine's and a table's refusals know no place
             inner = explained(statement)
             handover = wanted or handed_over(inner or statement, error, env.setting(ENGINE))
+            if env.tables.reads_information:
+                handover = None
             if inner is not None:
                 self._deliver(self._route(inner, job, error, handover), emit)
                 return
@@ -142,7 +144,7 @@ class Runner(Handler):
     def _confirm(self, statement: Read, job: Statement, env: Environment, error: UserError, seconds: float) -> None:
         """Raise what asks Spark whether the error is right, if it may run the statement."""
         handover = confirmed(statement, error, env.setting(ENGINE), env.read_bytes, seconds)
-        if handover is None or not self.has_spark:
+        if handover is None or not self.has_spark or env.tables.reads_information:
             return
         with contextlib.suppress(UnsupportedError):
             check_allowed(statement, keeps_nanoseconds(job.session.settings))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.catalog.base import Catalog
+from gateway.catalog.information import SCHEMA, information_of
 from gateway.engine.base import MetadataCall
 from gateway.errors import GatewayError, ServerError
 from gateway.runner.answer import Answer, rows_of
@@ -162,7 +163,7 @@ def _catalogs(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
 
 def _schemas(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
     match = jdbc(call.schema)
-    rows = [(s, c.name) for c in _chosen(call, catalogs) for s in c.schemas() if match(s)]
+    rows = [(s, c.name) for c, s in _schemas_of(_chosen(call, catalogs), match)]
     return rows_of("GET_SCHEMAS", _named("TABLE_SCHEM", "TABLE_CATALOG"), _columns_of(rows, 2))
 
 
@@ -190,13 +191,23 @@ class Listed:
 
 def found(catalogs: Iterable[Catalog], schema: Match, table: Match) -> Iterator[Listed]:
     """Tables and views whose schemas and names match."""
+    for catalog, s in _schemas_of(catalogs, schema):
+        tables = ((t, False) for t in catalog.tables(s) + catalog.other_tables(s))
+        for name, is_view in sorted([*tables, *((v, True) for v in catalog.views(s))]):
+            if table(name):
+                yield Listed(catalog, s, name, is_view)
+
+
+def _schemas_of(catalogs: Iterable[Catalog], match: Match) -> Iterator[tuple[Any, str]]:
     for catalog in catalogs:
-        for s in catalog.schemas():
-            if schema(s):
-                tables = ((t, False) for t in catalog.tables(s) + catalog.other_tables(s))
-                for name, is_view in sorted([*tables, *((v, True) for v in catalog.views(s))]):
-                    if table(name):
-                        yield Listed(catalog, s, name, is_view)
+        yield from ((catalog, s) for s in catalog.schemas() if match(s))
+        if names_information(match):
+            yield information_of(catalog.name, SCHEMA, {catalog.name.lower(): catalog}), SCHEMA
+
+
+def names_information(match: Match) -> bool:
+    """Whether a pattern means the information schema: nobody who lists all schemas is told of it."""
+    return match(SCHEMA) and not match("")
 
 
 def comment_of(table: Listed) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway.catalog.base import AsOf, BoundTable, Catalog, TableName
 from gateway.catalog.bound import DeltaBoundTable, PathTable, bind
+from gateway.catalog.information import SCHEMA, Relation, information_of
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
 from gateway.config.session import TIMEZONE
@@ -42,6 +43,11 @@ class StatementTables:
         self.seconds = 0.0  # spent in catalogs
         self.views: dict[Any, Witness | None] = {}  # what the views of `pinned` were read from
 
+    @property
+    def reads_information(self) -> bool:
+        """Whether a relation of an information schema was named, which only the gateway has."""
+        return any(isinstance(found, Relation) for found in self.pinned.values())
+
     def table(self, parts: Sequence[str], as_of: Any, span: Span | None) -> BoundTable | StoredView:
         """What a query can read of the table or view that one to three names stand for.
 
@@ -64,8 +70,13 @@ class StatementTables:
         key = (catalog.lower(), schema.lower(), table.lower(), as_of)
         found = self.pinned.get(key)
         if found is None:
-            known = self.catalogs.get(catalog.lower())
+            known: Any = self.catalogs.get(catalog.lower())
             started = time.perf_counter()
+            information = information_of(catalog, schema, self.catalogs)
+            if information is not None:
+                if as_of is not None:
+                    raise unsupported("time travel on an information schema", span)
+                known = information
             if known is not None:
                 try:
                     found = known.table(schema, table, _moment(as_of))
@@ -97,7 +108,7 @@ class StatementTables:
         """TABLE_OR_VIEW_NOT_FOUND for names as written."""
         catalog, schema, table = self.qualified(parts)
         shown = ".".join(f"`{p}`" for p in parts)
-        known = self.catalogs.get(catalog.lower())
+        known: Any = information_of(catalog, schema, self.catalogs) or self.catalogs.get(catalog.lower())
         hint = ""
         if known is not None:
             names = known.tables(schema) + known.other_tables(schema) + known.views(schema)
@@ -173,6 +184,11 @@ class StatementTables:
         if found is None:
             raise UserError("NO_SUCH_CATALOG_EXCEPTION", f"Catalog `{name}` not found.", span=span)
         return found
+
+    def readable_schema_of(self, parts: Sequence[str], span: Span | None = None) -> tuple[Any, str]:
+        """As `schema_of`, with information schemas, which are only read."""
+        found = information_of(parts[0] if len(parts) > 1 else self.catalog, parts[-1], self.catalogs)
+        return self.schema_of(parts, span) if found is None else (found, SCHEMA)
 
     def schema_of(self, parts: Sequence[str], span: Span | None = None) -> tuple[Catalog, str]:
         """Catalog and schema of one or two names; SCHEMA_NOT_FOUND."""

@@ -144,6 +144,7 @@ def test_views_are_part_of_it(server: Server, ask: Ask) -> None:
         "SELECT a FROM t VERSION AS OF 0",
         "SELECT 1",
         "SELECT id FROM range(3)",
+        "SELECT table_name, a FROM t JOIN information_schema.tables ON table_schema = 'kept' AND table_name = 't'",
     ],
 )
 def test_what_may_change_is_computed_anew(server: Server, ask: Ask, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.engine.base import Emit, Statement
 from gateway.errors import UserError, unsupported
@@ -61,14 +62,12 @@ def describe_table(command: c.DescribeTable, job: Statement, env: Environment, r
             ("Catalog", table.name.catalog, ""),
             ("Database", table.name.schema, ""),
             ("Table", table.name.table, ""),
-            ("Type", "MANAGED" if table.name.catalog else "EXTERNAL", ""),
+            ("Type", _kind(table), ""),
         ]
         if table.comment:
             rows.append(("Comment", table.comment, ""))
-        rows += [
-            ("Location", f"file:{table.location}", ""),
-            ("Provider", _provider(table), ""),
-        ]
+        if not isinstance(table, Relation):
+            rows += [("Location", f"file:{table.location}", ""), ("Provider", _provider(table), "")]
         properties = ",".join(f"{k}={v}" for k, v in sorted(table.properties.items()))
         rows.append(("Table Properties", f"[{properties}]", ""))
     return rows_of("DESCRIBE", _DESCRIBED, [[r[i] for r in rows] for i in range(3)])
@@ -82,9 +81,17 @@ def _json_of(command: c.DescribeTable, fields: tuple[StructField, ...], table: A
             return temporary_view_json(view, fields)
     if isinstance(table, StoredView):
         return view_json(table)
+    if isinstance(table, Relation):
+        raise unsupported("DESCRIBE … AS JSON of a relation of the information schema", command.table.span)
     if table is None or not table.name.catalog:
         raise unsupported("DESCRIBE … AS JSON of files by their path", command.table.span)
     return table_json(table, fields, _provider(table))
+
+
+def _kind(table: Any) -> str:
+    if isinstance(table, Relation):
+        return "VIEW"
+    return "MANAGED" if table.name.catalog else "EXTERNAL"
 
 
 def _provider(table: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from gateway.catalog.bound import DeltaBoundTable
+from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta.history import Version, last_modified_ms, texts, versions
 from gateway.engine.base import Emit, Statement
@@ -67,6 +68,8 @@ def _table(name: c.Name, env: Environment, what: str) -> DeltaBoundTable:
         raise objects.expects_table(what, str(found.name), name.span)
     if isinstance(found, StoredTable):
         raise found.refused().at(name.span)
+    if isinstance(found, Relation):
+        raise objects.expects_table(what, str(found.name), name.span)
     assert isinstance(found, DeltaBoundTable)
     return found
 

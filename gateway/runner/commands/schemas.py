@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gateway.catalog.information import SCHEMA
 from gateway.engine.base import Emit, Statement
 from gateway.errors import UserError
 from gateway.runner import objects
@@ -15,10 +16,10 @@ from gateway.sql.read import command_nodes as c
 def schema_in(name: c.Name | None, env: Environment) -> tuple[Any, str]:
     """Catalog and schema that a command names, or the session's."""
     if name is None:
-        return env.tables.schema_of((env.session.catalog, env.session.schema))
+        return env.tables.readable_schema_of((env.session.catalog, env.session.schema))
     if len(name.parts) > 2:
         raise UserError("SCHEMA_NOT_FOUND", f"The schema `{name}` cannot be found.", span=name.span)
-    return env.tables.schema_of(name.parts, name.span)
+    return env.tables.readable_schema_of(name.parts, name.span)
 
 
 def create_schema(command: c.CreateSchema, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -26,7 +27,7 @@ def create_schema(command: c.CreateSchema, job: Statement, env: Environment, run
     parts = command.name.parts
     catalog = env.tables.catalog_of(parts[0] if len(parts) > 1 else env.session.catalog, command.name.span)
     objects.check_writable(catalog, "no schema can be created", command.name.span)
-    if catalog.has_schema(parts[-1]):
+    if catalog.has_schema(parts[-1]) or parts[-1].lower() == SCHEMA:
         if command.if_not_exists:
             return done("CREATE_SCHEMA")
         raise UserError(

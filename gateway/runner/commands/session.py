@@ -36,7 +36,7 @@ def use_schema(command: c.UseSchema, job: Statement, env: Environment, runner: Q
         known = env.tables.catalogs.get(parts[0].lower())
         if known is not None:
             return done("USE", SessionChange("use", known.name, "default"))
-    catalog, schema = env.tables.schema_of(parts, command.name.span)
+    catalog, schema = env.tables.readable_schema_of(parts, command.name.span)
     return done("USE", SessionChange("use", catalog.name, schema))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.catalog.information import SCHEMA
 from gateway.catalog.objects import StoredView
 from gateway.engine.base import Emit, Statement
 from gateway.errors import UserError, unsupported
@@ -10,6 +11,7 @@ from gateway.runner.commands import views
 from gateway.runner.commands.describe import described_fields
 from gateway.runner.commands.schemas import schema_in
 from gateway.runner.environment import Environment, Queries
+from gateway.runner.metadata import names_information
 from gateway.runner.patterns import hive
 from gateway.sql.functions import public_names
 from gateway.sql.read import command_nodes as c
@@ -29,7 +31,8 @@ def show_schemas(command: c.ShowSchemas, job: Statement, env: Environment, runne
     name = str(command.catalog) if command.catalog is not None else env.session.catalog
     catalog = env.tables.catalog_of(name, command.catalog.span if command.catalog is not None else None)
     match = hive(command.pattern)
-    return rows_of("SHOW", strings("databaseName"), [[s for s in catalog.schemas() if match(s)]])
+    names = [s for s in catalog.schemas() if match(s)] + ([SCHEMA] if names_information(match) else [])
+    return rows_of("SHOW", strings("databaseName"), [names])
 
 
 def show_tables(command: c.ShowTables, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:

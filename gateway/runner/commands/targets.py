@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from gateway.catalog.bound import DeltaBoundTable
+from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta.write import WriteResult
 from gateway.engine.base import Emit, Execution, Planned
@@ -45,6 +46,8 @@ def written_table(name: c.Name, env: Environment, word: str, what: str) -> Delta
         raise objects.expects_table(word, str(table.name), name.span)
     if isinstance(table, StoredTable):
         raise table.refused().at(name.span)
+    if isinstance(table, Relation):
+        raise objects.information_is_read_only(str(table.name), what, name.span)
     objects.check_writable(env.tables.catalog_of(table.name.catalog), what, name.span)
     assert isinstance(table, DeltaBoundTable)
     return table

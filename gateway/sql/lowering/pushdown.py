@@ -96,9 +96,31 @@ class Hints:
             return
         names = {c.id: (n, c.type) for c, n in zip(scan.columns, scan.sources, strict=True)}
         own = [c for c, ids in conjuncts if ids <= names.keys()]
-        predicates = [p for p in (self._predicate(c, names) for c in own) if p is not None]
+        predicates = [p for c in own for p in self._predicates(c, names)]
         if predicates:
             self.found[id(scan)] = predicates
+
+    def _predicates(self, e: Expr, names: dict[int, tuple[str, DataType]]) -> list[Predicate]:
+        if isinstance(e, Call) and e.fn == "or":
+            return self._either(e, names)
+        found = self._predicate(e, names)
+        return [] if found is None else [found]
+
+    def _either(self, e: Call, names: dict[int, tuple[str, DataType]]) -> list[Predicate]:
+        """``a = 1 AND … OR a = 2 AND …``: the values of each column that every side pins."""
+        sides = _sides(e)
+        if len(sides) > 1_000:
+            return []
+        pinned: dict[str, tuple[Any, ...]] | None = None
+        for side in sides:
+            own: dict[str, tuple[Any, ...]] = {}
+            for predicate in (p for c in conjuncts_of(side) for p in self._predicates(c, names)):
+                if isinstance(predicate, Comparison) and predicate.op == "=":
+                    own[predicate.column] = (predicate.value,)
+                elif isinstance(predicate, OneOf):
+                    own[predicate.column] = predicate.values
+            pinned = own if pinned is None else {k: v + own[k] for k, v in pinned.items() if k in own}
+        return [OneOf(column, values) for column, values in (pinned or {}).items()]
 
     def _predicate(self, e: Expr, names: dict[int, tuple[str, DataType]]) -> Predicate | None:
         if not isinstance(e, Call):
@@ -209,6 +231,19 @@ def _column(e: Expr, names: dict[int, tuple[str, DataType]]) -> tuple[str, DataT
     if isinstance(e, Cast) and e.implicit and is_integral(e.type) and is_integral(e.arg.type):
         e = e.arg
     return names.get(e.id) if isinstance(e, Col) else None
+
+
+def _sides(e: Expr) -> list[Expr]:
+    """The operands of a chain of ORs, whatever its brackets."""
+    found: list[Expr] = []
+    open_ = [e]
+    while open_:
+        one = open_.pop()
+        if isinstance(one, Call) and one.fn == "or":
+            open_.extend(one.args)
+        else:
+            found.append(one)
+    return found
 
 
 def _prefix(pattern: Any) -> str:
