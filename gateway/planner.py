@@ -183,6 +183,8 @@ def may_be_brief(statement: Statement) -> bool:
     if len(statement.tokens) > _BRIEF_TOKENS:
         return False
     words = statement.words
+    if words[:2] == ["EXPLAIN", "ANALYZE"]:
+        return False
     if statement.kind is Kind.QUERY or words[0] in _BRIEF_FIRST or "VIEW" in words[:5]:
         return True
     if words[0] == "INSERT":

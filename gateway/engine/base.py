@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from gateway.engine.measures import Operator
 from gateway.errors import GatewayError, ServerError
 from gateway.sqltypes import StructType
 from gateway.worker_jobs import (
@@ -262,6 +263,8 @@ class Engine(Protocol):
     def run(self, query: Query) -> Execution: ...
 
     def explain(self, query: Query) -> str: ...
+
+    def analyze(self, query: Query) -> list[Operator]: ...
 
 
 __all__ = [

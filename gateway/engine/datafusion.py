@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from gateway.engine.base import Query, Source, UdfSpec
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, guarded, load, row_error_in
+from gateway.engine.measures import Operator, operators
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError, disk_full
 from gateway.instants import BEYOND_CLOCK
 from gateway.sqltypes import StructType
@@ -98,6 +99,16 @@ class DataFusionEngine:
             execution.close()
         return f"== Optimized Logical Plan ==\n{logical}\n\n== Physical Plan ==\n{physical}"
 
+    def analyze(self, query: Query) -> list[Operator]:
+        """Run `query` to its end, and what its operators say then; its rows are dropped. Raises GatewayError."""
+        execution = DataFusionExecution(self, query, measured=True)
+        try:
+            for _ in execution.batches():
+                pass
+        finally:
+            execution.close()
+        return execution.operators
+
     def context(self, trust_statistics: bool, small: bool, economy: Economy) -> datafusion.SessionContext:
         """The context for a kind of query, made on first use."""
         key = (trust_statistics, small, economy)
@@ -152,7 +163,9 @@ def _exact(kernel: Kernel, returns: pa.DataType) -> Kernel:
 class DataFusionExecution:
     """One run of a query."""
 
-    def __init__(self, engine: DataFusionEngine, query: Query) -> None:
+    def __init__(self, engine: DataFusionEngine, query: Query, measured: bool = False) -> None:
+        self.operators: list[Operator] = []  # of a `measured` one that has run
+        self._measured = measured
         self.engine = engine
         self.query = query
         self._ctx: datafusion.SessionContext | None = None
@@ -221,6 +234,8 @@ class DataFusionExecution:
                     yield conformed(record, target)
             if time.perf_counter() - began > _LONG_SECONDS:
                 self.spilled_bytes = _spilled(self._frame.execution_plan())
+            if self._measured:
+                self.operators = list(operators(self._frame.execution_plan()))
         except BaseException as error:
             if not _is_failure(error):
                 raise

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 from gateway.engine.base import Emit, HandedOverError, Statement
+from gateway.errors import unsupported
 from gateway.planner import Plan, described
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands import changes, merges
@@ -28,6 +31,8 @@ def change_planned(command: c.Delete | c.Update | c.Merge, env: Environment, run
 def explain(command: c.Explain, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """EXPLAIN."""
     inner = command.statement
+    if command.mode == "analyze" and not isinstance(inner, c.Query):
+        raise unsupported("EXPLAIN ANALYZE of what is no query")
     if isinstance(inner, c.Insert):
         env.tables.find(inner.table.parts, None, inner.table.span)
     if isinstance(inner, (c.CreateTable, c.Insert)) and inner.query is not None:
@@ -44,7 +49,20 @@ def explain(command: c.Explain, job: Statement, env: Environment, runner: Querie
     except HandedOverError as handed:
         return explained_elsewhere(handed.handover.engine, handed.handover.reason)
     text = described(decision)
+    if command.mode == "analyze":
+        return _analyzed(text, decision, runner)
     if command.mode != "simple":
         text += f"\n\n== Engine Text ==\n{compiled.generated.text}"
     text += "\n\n" + runner.engine.explain(decision.query)
     return rows_of("EXPLAIN", _PLAN, [[text]])
+
+
+def _analyzed(text: str, decision: Plan, runner: Queries) -> Answer:
+    """EXPLAIN ANALYZE: the query runs, its rows are dropped, its operators tell what they did."""
+    start = time.perf_counter()
+    operators = runner.engine.analyze(decision.query)
+    seconds = time.perf_counter() - start
+    rows = next((o.rows for o in operators if o.rows is not None), 0)
+    spilled = sum(o.spilled for o in operators)
+    lines = [f"Rows: {rows}", f"Time: {seconds * 1000:.1f} ms", f"Spilled: {spilled} bytes", "", "== Analyzed Plan =="]
+    return rows_of("EXPLAIN", _PLAN, [["\n".join([text, *lines, *(o.line() for o in operators)])]])

@@ -185,7 +185,10 @@ class DescribeCatalog:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """EXPLAIN [EXTENDED | CODEGEN | COST | FORMATTED | LOGICAL] statement; `mode` lower case, "simple" without a word."""
+    """EXPLAIN [EXTENDED | CODEGEN | COST | FORMATTED | LOGICAL] statement; `mode` lower case, "simple" without a word.
+
+    Mode "analyze", which Spark does not have, runs the query and tells what its operators did.
+    """
 
     mode: str
     statement: Command

@@ -75,8 +75,13 @@ def explained(statement: Statement) -> Statement | None:
     words = statement.words
     if words[0] != "EXPLAIN":
         return None
-    index = 2 if words[1] in _EXPLAIN_MODES else 1
+    index = 2 if words[1] in _EXPLAIN_MODES or _analyzes(words[1:]) else 1
     return _behind(statement.tokens, words, index, statement.text, statement.limits)
+
+
+def _analyzes(words: list[str]) -> bool:
+    """Whether EXPLAIN is followed by its word ANALYZE, not by the statement ANALYZE TABLE."""
+    return words[0] == "ANALYZE" and words[1] not in ("TABLE", "TABLES")
 
 
 def _behind(tokens: list[Token], words: list[str], index: int, text: str, limits: Limits) -> Statement:
@@ -367,7 +372,7 @@ class CommandParser(DefinitionParser, ChangeParser, MaintenanceParser):
     def _explain(self) -> Command:
         self.advance()
         mode = "simple"
-        if self.word in _EXPLAIN_MODES:
+        if self.word in _EXPLAIN_MODES or _analyzes(self.words[self.index :]):
             mode = self.word.lower()
             self.advance()
         if self.word == END or self.word == "EXPLAIN":

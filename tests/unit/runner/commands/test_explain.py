@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+import pyarrow as pa
+import pytest
+from deltalake import WriterProperties, write_deltalake
+
+from gateway.errors import UserError
 from tests.unit.runner.session import Session, refused
 
 
@@ -34,3 +41,44 @@ def test_explain_changes_nothing(shop: Session) -> None:
 def test_what_is_wrong_is_an_error(shop: Session) -> None:
     error = refused(shop, "EXPLAIN SELECT nope")
     assert (error.condition, error.sqlstate) == ("UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "42703")
+
+
+def test_analyze_runs_the_query_and_tells_of_its_operators(session: Session) -> None:
+    session.run("CREATE TABLE numbers (id BIGINT, part INT) PARTITIONED BY (part)")
+    for part in range(3):
+        session.run(f"INSERT INTO numbers PARTITION (part = {part}) SELECT id FROM range(1000)")
+    text = session.rows(
+        "EXPLAIN ANALYZE SELECT part, count(*) FROM numbers WHERE id >= 10 AND part < 2 GROUP BY part ORDER BY 1"
+    )[0][0]
+    assert "Engine: datafusion" in text and "files 2 of 3" in text
+    lines = text.split("== Analyzed Plan ==\n")[1].splitlines()
+    assert re.search(r"^Rows: 2$", text, re.MULTILINE) and re.search(r"^Time: \d+\.\d ms$", text, re.MULTILINE)
+    assert "Spilled: 0 bytes" in text
+    scans = [line for line in lines if "DataSourceExec" in line]  # one for each partition
+    assert len(scans) == 2
+    for scan in scans:
+        assert "rows 990," in scan and re.search(r"read [1-9]\d* bytes", scan) and "filtered by the scan 10" in scan
+    assert all(re.search(r"\[(rows \d+, )?time \d+\.\d\d ms", line) for line in lines)
+
+
+def test_analyze_tells_of_row_groups_that_were_left_out(session: Session) -> None:
+    session.run("CREATE TABLE grouped (id BIGINT)")
+    table = pa.table({"id": range(1000)})
+    write_deltalake(
+        str(session.runner.catalogs["main"].table_folder("shop", "grouped")),
+        table,
+        mode="append",
+        writer_properties=WriterProperties(max_row_group_size=100),
+    )
+    text = session.rows("EXPLAIN ANALYZE SELECT * FROM grouped WHERE id = 555")[0][0]
+    assert "row groups by statistics pruned 9 of 10" in text
+
+
+def test_analyze_raises_what_the_query_raises_and_writes_nothing(session: Session) -> None:
+    with pytest.raises(UserError, match="DIVIDE_BY_ZERO"):
+        session.run("EXPLAIN ANALYZE SELECT 1 / (id - 1) FROM range(3)")
+    session.run("CREATE TABLE t (id INT)")
+    for text in ("INSERT INTO t VALUES (1)", "DELETE FROM t", "CREATE TABLE u AS SELECT 1 AS a", "SHOW TABLES"):
+        assert "EXPLAIN ANALYZE of what is no query is not supported" in session.rows(f"EXPLAIN ANALYZE {text}")[0][0]
+    assert "ANALYZE TABLE is not supported" in session.rows("EXPLAIN ANALYZE TABLE t COMPUTE STATISTICS")[0][0]
+    assert session.rows("SELECT * FROM t") == [] and session.rows("SHOW TABLES") == [("shop", "t", False)]
