@@ -20,8 +20,8 @@ from gateway.config.values import format_bytes, parse_bool, parse_bytes, parse_i
 from gateway.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "GATEWAY_"
-# Set by others under our prefix: test data, and what Kubernetes injects for a service that is called "gateway".
-_FOREIGN_ENVIRONMENT = ("GATEWAY_SHARED", "GATEWAY_SERVICE_", "GATEWAY_PORT_")
+# Set by others under our prefix: what tests are told, and what Kubernetes injects for a service that is called "gateway".
+_FOREIGN_ENVIRONMENT = ("GATEWAY_SHARED", "GATEWAY_TEST_", "GATEWAY_CONFORMANCE_", "GATEWAY_SERVICE_", "GATEWAY_PORT_")
 _MOST_BYTES = 1 << 50  # what is computed from it still fits into 64 bits
 _MOST_SECONDS = 36500 * 86400  # a lock can be waited for as long
 

@@ -173,7 +173,8 @@ def table(rows: list[Line]) -> str:
 HEAD = """# Conformance
 
 Answers of Apache Spark (ANSI mode), recorded once, compared with the gateway's: rows, types, and an error where Spark raises
-one. Made by `make conformance`.
+one. Made by `make conformance`, from probes in `tests/data` and from corpora that are not part of the project:
+`GATEWAY_SHARED` is their folder, else `../shared` beside the checkout; of those that are not there the table says so.
 
 """
 

@@ -320,3 +320,10 @@ def test_masters_of_spark(master: str, is_one: bool) -> None:
 def test_settings_that_spark_may_honour_are_told_by_name() -> None:
     assert all(is_honoured(key) for key in ("spark.sql.ansi.enabled", "spark.sql.legacy.timeParserPolicy"))
     assert not any(is_honoured(key) for key in ("", "nosuch", "spark.driver.memory", "gateway.engine"))
+
+
+@pytest.mark.parametrize(
+    "variable", ["GATEWAY_SHARED", "GATEWAY_TEST_DRIVERS", "GATEWAY_CONFORMANCE_STATE", "GATEWAY_SERVICE_HOST"]
+)
+def test_what_others_set_under_our_prefix_is_no_unknown_setting(variable: str) -> None:
+    assert load_config({"warehouse": "/w"}, {variable: "/x"}) == load_config({"warehouse": "/w"}, {})

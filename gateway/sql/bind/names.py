@@ -1,4 +1,4 @@
-"""Names of unaliased expressions: Spark's pretty-printed resolved expression (sql-semantics section 6, column-names.csv)."""
+"""Names of unaliased expressions: Spark's pretty-printed resolved expression (tests/data/column-names.csv)."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _capped(precision: int, scale: int) -> DecimalType:
 
 
 def arithmetic_decimal(symbol: str, a: DecimalType, b: DecimalType, precision_loss: bool = True) -> DecimalType:
-    """Result type of ``a symbol b`` for + - * / % (sql-semantics section 4)."""
+    """Result type of ``a symbol b`` for + - * / %, as Spark has it."""
     p1, s1, p2, s2 = a.precision, a.scale, b.precision, b.scale
     if not precision_loss and symbol == "/":
         digits, fraction = min(MAX_PRECISION, p1 - s1 + s2), min(MAX_PRECISION, max(6, s1 + p2 + 1))
