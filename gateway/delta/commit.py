@@ -8,7 +8,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from deltalake import DeltaTable
@@ -24,6 +24,7 @@ Parameters = Mapping[str, str | bool | int | None]
 #: Delta's isolation levels: of what changes rows, and of what does not.
 SERIALIZABLE, SNAPSHOT_ISOLATION = "Serializable", "SnapshotIsolation"
 _CHECKPOINT_EVERY = 10
+_POLICY = "delta.checkpointPolicy"
 _log = logging.getLogger(__name__)
 
 
@@ -64,6 +65,15 @@ def info_action(
             "txnId": str(uuid.uuid4()),
         }
     }
+
+
+def stamped(root: str, read: int, properties: Mapping[str, str], actions: Sequence[Action]) -> Sequence[Action]:
+    """The actions of the commit behind version `read`, with its in-commit timestamp where the table has them."""
+    if properties.get(log.IN_COMMIT, "").lower() != "true":
+        return actions
+    (last,) = log.commit_times(root, [read], properties)
+    moment = {"inCommitTimestamp": max(now_ms(), last + 1)}
+    return [{"commitInfo": {**moment, **a["commitInfo"]}} if "commitInfo" in a else a for a in actions]
 
 
 def compact_json(value: Any) -> str:
@@ -133,7 +143,9 @@ def checkpoint_if_due(root: str, version: int, properties: Mapping[str, str]) ->
     """Write a checkpoint every so many versions. It only makes opening faster: a failure is logged, not raised."""
     every = properties.get("delta.checkpointInterval", "")
     interval = int(every) if every.isascii() and every.isdecimal() and int(every) > 0 else _CHECKPOINT_EVERY
-    if version == 0 or version % interval:
+    if (
+        version == 0 or version % interval or properties.get(_POLICY, "").lower() == "v2"
+    ):  # which deltalake does not write
         return
     try:
         DeltaTable(root, version=version).create_checkpoint()

@@ -1,14 +1,14 @@
 """Protocol features of Delta tables: what each asks of readers and writers, and what is done about it here.
 
 One row per feature of the protocol. A table that asks its readers for a feature without a row here, or with `Read.REFUSE`,
-is refused by name; so is a write to a table with any feature that is not `writable`.
+is refused by name; so is a write to a table with a feature that whoever writes does not keep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from gateway.errors import UnsupportedError
 
@@ -21,34 +21,46 @@ class Read(StrEnum):
     REFUSE = "refuse"
 
 
+class Kept(IntEnum):
+    """Who keeps a feature when a table is written: nobody has to, who writes files and commits, the statement; nobody can.
+
+    A statement keeps it by the rows that it writes, or by what it says of them.
+    """
+
+    ALWAYS = 0
+    BY_WRITER = 1
+    BY_STATEMENT = 2
+    NEVER = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """A table feature. `reader` is the first legacy reader version that includes it (None: only by name, or none needed)."""
 
     name: str
     read: Read
-    writable: bool = False
+    kept: Kept = Kept.NEVER
     reader: int | None = None
     writer: int | None = None
 
 
 # Names from the protocol's "Valid Feature Names in Table Features" and from the RFCs in use.
 FEATURES: tuple[Feature, ...] = (
-    Feature("appendOnly", Read.NATIVE, writable=True, writer=2),
-    Feature("invariants", Read.NATIVE, writable=True, writer=2),
-    Feature("checkConstraints", Read.NATIVE, writer=3),
+    Feature("appendOnly", Read.NATIVE, Kept.ALWAYS, writer=2),
+    Feature("invariants", Read.NATIVE, Kept.ALWAYS, writer=2),  # those of columns are looked for there
+    Feature("checkConstraints", Read.NATIVE, Kept.BY_STATEMENT, writer=3),
     Feature("changeDataFeed", Read.NATIVE, writer=4),
     Feature("generatedColumns", Read.NATIVE, writer=4),
     Feature("identityColumns", Read.NATIVE, writer=6),
     Feature("columnMapping", Read.NATIVE, reader=2, writer=5),
     Feature("deletionVectors", Read.NATIVE),
-    Feature("timestampNtz", Read.NATIVE, writable=True),
-    Feature("v2Checkpoint", Read.NATIVE),
-    Feature("vacuumProtocolCheck", Read.NATIVE),
+    Feature("timestampNtz", Read.NATIVE, Kept.ALWAYS),
+    Feature("v2Checkpoint", Read.NATIVE, Kept.BY_WRITER),
+    Feature("vacuumProtocolCheck", Read.NATIVE, Kept.ALWAYS),
     Feature("typeWidening", Read.NATIVE),
     Feature("typeWidening-preview", Read.NATIVE),
     # deltalake names it on tables without any such column; those columns themselves are refused by their type.
-    Feature("variantType", Read.NATIVE, writable=True),
+    Feature("variantType", Read.NATIVE, Kept.ALWAYS),
     Feature("variantType-preview", Read.NATIVE),
     Feature("variantShredding-preview", Read.NATIVE),
     Feature("variantShredding", Read.NATIVE),
@@ -58,10 +70,10 @@ FEATURES: tuple[Feature, ...] = (
     Feature("coordinatedCommits-preview", Read.NATIVE),
     Feature("coordinatedCommits", Read.NATIVE),
     Feature("rowTracking", Read.NATIVE),
-    Feature("domainMetadata", Read.NATIVE),
+    Feature("domainMetadata", Read.NATIVE, Kept.BY_WRITER),
     Feature("clustering", Read.NATIVE),
     Feature("liquid", Read.NATIVE),
-    Feature("inCommitTimestamp", Read.NATIVE),
+    Feature("inCommitTimestamp", Read.NATIVE, Kept.BY_WRITER),
     Feature("icebergCompatV1", Read.NATIVE),
     Feature("icebergCompatV2", Read.NATIVE),
     Feature("icebergCompatV3", Read.NATIVE),
@@ -137,15 +149,15 @@ def check_readable(protocol: Protocol, where: str) -> None:
         raise refused(set(bad), where, "read")
 
 
-def check_writable(protocol: Protocol, where: str) -> None:
-    """Raise UnsupportedError unless every feature of the table is known to be written right."""
+def check_writable(protocol: Protocol, where: str, kept: Kept = Kept.ALWAYS) -> None:
+    """Raise UnsupportedError unless every feature of the table is one that is kept, or that `kept` says who keeps it."""
     if protocol.writer > MAX_WRITER:
         raise refused([f"writer version {protocol.writer}"], where, "written")
     if protocol.writer == MAX_WRITER:
         used = protocol.writer_features | protocol.reader_features
-        bad = {name for name in used if name not in BY_NAME or not BY_NAME[name].writable}
+        bad = {name for name in used if name not in BY_NAME or BY_NAME[name].kept > kept}
     else:
         # Legacy versions switch features on by version; those that a schema or property must ask for are checked there.
-        bad = {"columnMapping"} if protocol.reader >= 2 else set()
+        bad = {"columnMapping"} if protocol.reader >= 2 and BY_NAME["columnMapping"].kept > kept else set()
     if bad:
         raise refused(bad, where, "written")

@@ -11,11 +11,15 @@ from deltalake.exceptions import DeltaError
 
 from gateway.delta import commit, log
 from gateway.delta.containment import local_path
+from gateway.delta.features import Kept, refused
 from gateway.delta.replay import Fields, replayed
 from gateway.delta.retention import deleted_files_ms
 from gateway.delta.table import Snapshot, forget, open_snapshot
 from gateway.delta.write import check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
+
+# What commits themselves carry on from the one before.
+_OF_VERSIONS = ("inCommitTimestamp", "domainMetadata")
 
 
 def restore(path: str, version: int) -> None:
@@ -49,7 +53,14 @@ class Restored:
 def check_restorable(snapshot: Snapshot) -> None:
     """Raise what keeps a table from getting other files and columns."""
     check_own(snapshot.root)
-    check_snapshot_writable(snapshot, removes=True)
+    _check_restorable(snapshot)
+
+
+def _check_restorable(snapshot: Snapshot) -> None:
+    check_snapshot_writable(snapshot, removes=True, kept=Kept.BY_STATEMENT)
+    bad = [name for name in _OF_VERSIONS if snapshot.protocol.has(name)]
+    if bad:
+        raise refused(bad, snapshot.root, "restored")
 
 
 def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameters) -> tuple[int, Restored]:
@@ -63,7 +74,7 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
         raise no_version(snapshot, version)
     earlier = open_snapshot(root, version)
     _check_retained(snapshot, version)
-    check_snapshot_writable(earlier)
+    _check_restorable(earlier)
     now, then = (replayed(root, s.version, s.within) for s in (snapshot, earlier))
     added = [spec for key, spec in then.files.items() if key not in now.files]
     removed = [spec for key, spec in now.files.items() if key not in then.files]

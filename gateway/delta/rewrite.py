@@ -16,6 +16,7 @@ from gateway.delta import commit
 from gateway.delta.commit import Action
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.dataset import POSITION
+from gateway.delta.features import Kept
 from gateway.delta.predicates import Predicate
 from gateway.delta.pruning import Mask, prune
 from gateway.delta.schema import Column
@@ -60,7 +61,7 @@ class Change:
 def check_changeable(snapshot: Snapshot) -> None:
     """Raise what keeps rows of a table from being changed: features that are not written here, appendOnly, links."""
     check_own(snapshot.root)
-    check_snapshot_writable(snapshot, removes=True)
+    check_snapshot_writable(snapshot, removes=True, kept=Kept.BY_STATEMENT)
 
 
 def replace_files(
@@ -89,7 +90,8 @@ def publish_behind(snapshot: Snapshot, actions: list[Action], check: Callable[[S
     seen = snapshot
     for _ in range(ATTEMPTS):
         try:
-            commit.publish(snapshot.root, seen.version + 1, actions)
+            made = commit.stamped(snapshot.root, seen.version, seen.properties, actions)
+            commit.publish(snapshot.root, seen.version + 1, made)
             return seen.version + 1
         except FileExistsError:
             seen = open_snapshot(snapshot.root)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from gateway.delta import commit, log
 from gateway.delta.containment import check_still_there, held_folder, local_path, opened
+from gateway.delta.features import Kept
 from gateway.delta.replay import Fields, replayed
 from gateway.delta.retention import deleted_files_ms
 from gateway.delta.table import Snapshot, open_snapshot
@@ -83,7 +84,7 @@ def sweep(snapshot: Snapshot, hours: float | None, lite: bool) -> Swept:
 def check_vacuumable(snapshot: Snapshot) -> None:
     """Raise what keeps files from being removed from a table's folder."""
     check_own(snapshot.root)
-    check_snapshot_writable(snapshot)
+    check_snapshot_writable(snapshot, kept=Kept.BY_STATEMENT)
     if any(key.startswith("delta.universalFormat.") for key in snapshot.properties):
         raise unsupported("VACUUM of a table that is kept for readers of other formats")
 
@@ -140,11 +141,11 @@ def _gone(name: str, folder: int) -> bool:
 def _tell(root: str, operation: str, parameters: commit.Parameters, metrics: Mapping[str, int]) -> int:
     """A commit that says something and changes nothing, behind all others."""
     for _ in range(ATTEMPTS):
-        read = open_snapshot(root).version
-        info = commit.info_action(operation, parameters, metrics, True, read, commit.SNAPSHOT_ISOLATION)
+        seen = open_snapshot(root)
+        info = commit.info_action(operation, parameters, metrics, True, seen.version, commit.SNAPSHOT_ISOLATION)
         try:
-            commit.publish(root, read + 1, [info])
-            return read + 1
+            commit.publish(root, seen.version + 1, commit.stamped(root, seen.version, seen.properties, [info]))
+            return seen.version + 1
         except FileExistsError:
             continue
         except FileNotFoundError as error:

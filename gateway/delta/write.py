@@ -25,7 +25,7 @@ from gateway.delta import commit, log, partitions
 from gateway.delta.commit import Action
 from gateway.delta.containment import check_still_there
 from gateway.delta.datafiles import DataFileWriter
-from gateway.delta.features import Protocol, check_writable, refused
+from gateway.delta.features import Kept, Protocol, check_writable, refused
 from gateway.delta.schema import CHAR_VARCHAR, Column, UnreadableType, holds_char
 from gateway.delta.table import Snapshot, forget, open_snapshot
 from gateway.errors import ServerError, UnsupportedError, UserError, full_disk_told
@@ -34,22 +34,25 @@ ATTEMPTS = 30
 STAGING = ".creating-"
 # What Parquet's readers in Spark do not accept in names without column mapping.
 _FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
-# Field metadata that asks a writer for work, whether or not the protocol names the feature.
-_WRITER_KEYS = (
-    "delta.identity.",
-    "delta.generationExpression",
-    "delta.invariants",
-    "CURRENT_DEFAULT",
-    "EXISTS_DEFAULT",
-    "__COLLATIONS",
-)
-_WRITER_PROPERTIES = (
-    "delta.constraints.",
-    "delta.enable",
-    "delta.columnMapping.mode",
-    "delta.rowTracking",
-    "delta.feature.",
-)
+# Field metadata that asks something of a writer, whether or not the protocol names the feature, and who keeps it.
+_WRITER_KEYS = {
+    "delta.identity.": Kept.NEVER,
+    "delta.generationExpression": Kept.NEVER,
+    "delta.invariants": Kept.BY_STATEMENT,
+    "CURRENT_DEFAULT": Kept.NEVER,
+    "EXISTS_DEFAULT": Kept.NEVER,
+    "__COLLATIONS": Kept.NEVER,
+}
+# The same of properties, the longest that begins one.
+_WRITER_PROPERTIES = {
+    "delta.constraints.": Kept.BY_STATEMENT,
+    "delta.enable": Kept.NEVER,
+    log.IN_COMMIT: Kept.BY_WRITER,
+    "delta.enableExpiredLogCleanup": Kept.ALWAYS,
+    "delta.columnMapping.mode": Kept.NEVER,
+    "delta.rowTracking": Kept.NEVER,
+    "delta.feature.": Kept.NEVER,
+}
 # Properties of a new table that need nothing of its writers.
 _PLAIN_PROPERTIES = frozenset(
     {
@@ -150,11 +153,18 @@ def _create_table(
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
 
-def append(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
-    """Add the rows of `batches` (all columns of the table by position) in one commit."""
+def append(
+    path: str, batches: Iterable[pa.RecordBatch], seen: Snapshot | None = None, kept: Kept = Kept.BY_WRITER
+) -> WriteResult:
+    """Add the rows of `batches` (all columns of the table by position) in one commit.
+
+    `kept` says what the rows keep of what the table asked of them when it was `seen`: by now it may ask for more.
+    """
     check_own(path)
     snapshot = open_snapshot(path)
-    check_snapshot_writable(snapshot)
+    if seen is not None and shape_of(seen) != shape_of(snapshot):
+        raise conflict(path)
+    check_snapshot_writable(snapshot, kept=kept)
     with storage_errors(path), DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
         for batch in batches:
             writer.write(batch)
@@ -188,22 +198,22 @@ def check_creatable(
 def check_appendable(path: str) -> None:
     """Raise what `append` would raise for the table's features and properties, before anything is planned."""
     check_own(path)
-    check_snapshot_writable(open_snapshot(path))
+    check_snapshot_writable(open_snapshot(path), kept=Kept.BY_STATEMENT)
 
 
-def check_snapshot_writable(snapshot: Snapshot, *, removes: bool = False) -> None:
-    """Raise UnsupportedError naming what the table asks of its writers beyond plain files.
+def check_snapshot_writable(snapshot: Snapshot, *, removes: bool = False, kept: Kept = Kept.ALWAYS) -> None:
+    """Raise UnsupportedError naming what the table asks of its writers beyond what `kept` says is kept.
 
     With `removes` the write also takes rows out: append-only tables refuse that (UserError).
     """
-    check_writable(snapshot.protocol, snapshot.root)
+    check_writable(snapshot.protocol, snapshot.root, kept)
     asked = sorted(
         key
         for key, value in snapshot.properties.items()
-        if key.startswith(_WRITER_PROPERTIES) and value.lower() not in ("false", "none")
+        if _keeper(key, _WRITER_PROPERTIES) > kept and value.lower() not in ("false", "none")
     )
     for column in snapshot.columns:
-        asked.extend(_writer_keys(column))
+        asked.extend(_writer_keys(column, kept))
         if nested_not_null(column.type):
             asked.append(f"NOT NULL inside of column {column.name}")
         if t.is_nested(column.type) and holds_char(column.type):
@@ -214,15 +224,21 @@ def check_snapshot_writable(snapshot: Snapshot, *, removes: bool = False) -> Non
         raise refused(["deletionVectors"], snapshot.root, "written")
     if removes and snapshot.properties.get("delta.appendOnly", "").lower() == "true":
         text = f"The Delta table {snapshot.root} is append-only (delta.appendOnly)."
-        raise UserError("DELTA_CANNOT_MODIFY_APPEND_ONLY", text)
+        raise UserError("DELTA_CANNOT_MODIFY_APPEND_ONLY", text, sqlstate="42809")
 
 
-def _writer_keys(column: Column) -> list[str]:
-    keys = [f"{key} of column {column.name}" for key in column.metadata if key.startswith(_WRITER_KEYS)]
+def _keeper(key: str, table: Mapping[str, Kept]) -> Kept:
+    """Who keeps what a key asks for, by the longest of a table's that begins it."""
+    return table[max((k for k in table if key.startswith(k)), key=len)] if key.startswith(tuple(table)) else Kept.ALWAYS
+
+
+def _writer_keys(column: Column, kept: Kept) -> list[str]:
+    keys = [f"{key} of column {column.name}" for key in column.metadata if _keeper(key, _WRITER_KEYS) > kept]
     if isinstance(column.type, UnreadableType):
         keys.append(f"{column.type.name} column {column.name}")
     for child in column.children:
-        keys.extend(_writer_keys(child))
+        # what is asked of a nested field is kept by nobody
+        keys.extend(_writer_keys(child, min(kept, Kept.BY_WRITER)))
     return keys
 
 
@@ -284,7 +300,7 @@ def _publish_append(path: str, snapshot: Snapshot, actions: list[Action]) -> int
     for _ in range(ATTEMPTS):
         version = seen.version + 1
         try:
-            commit.publish(path, version, actions)
+            commit.publish(path, version, commit.stamped(path, seen.version, seen.properties, actions))
             return version
         except FileExistsError:
             seen = open_snapshot(path)

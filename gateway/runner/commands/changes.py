@@ -19,6 +19,7 @@ from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import Span, UserError
 from gateway.planner import Plan, plan
 from gateway.runner.answer import Answer, rows_of
+from gateway.runner.commands.constraints import checked, guarded
 from gateway.runner.commands.targets import announced_rows, batches_of, quoted, written_table
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import WRITES
@@ -94,6 +95,10 @@ class Changing:
         """What a query over the table's files, or some of them, gives."""
         return self.started(self.query(build, files), emit)
 
+    def written(self, build: Build, emit: Emit, files: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
+        """What a query gives whose rows go into the table, as `projection` made them."""
+        return checked(self.rows(build, emit, files), self.snapshot, self.span)
+
     def started(self, decision: Plan, emit: Emit) -> Iterator[pa.RecordBatch]:
         """What a planned query gives."""
         execution = self.runner.engine.run(decision.query)
@@ -141,7 +146,7 @@ def delete(command: c.Delete, job: Statement, env: Environment, runner: Queries,
         change = Change(
             "DELETE", {"predicate": _predicate(command.condition, one, ["true"])}, _deleted(sum(found.values()), clock)
         )
-        rows = one.rows(kept(command.condition), emit, partly) if partly else iter(())
+        rows = one.written(kept(command.condition), emit, partly) if partly else iter(())
         result = replace_files(one.snapshot, sorted(found), rows, change, one.reads)
     except UserError as error:
         raise one.told(error) from None
@@ -185,10 +190,10 @@ def kept(condition: Condition) -> Build:
 
 
 def projection(changes: ChangeBinder, rel: b.Rel, target: Target, exprs: Sequence[b.Expr]) -> b.Rel:
-    """The table's columns with other values."""
+    """The table's columns with other values, and whether its constraints hold."""
     pairs = zip(target.columns, exprs, strict=True)
     columns = tuple(b.Col(old.type, e.nullable, changes.ids.take(), old.name) for old, e in pairs)
-    return b.Project(columns, rel, tuple(exprs))
+    return guarded(b.Project(columns, rel, tuple(exprs)), target.scan.table.snapshot, changes.binder)
 
 
 def counts_of(rows: Iterator[pa.RecordBatch]) -> dict[int, int]:
@@ -221,7 +226,7 @@ def update(command: c.Update, job: Statement, env: Environment, runner: Queries,
             {"predicate": _predicate(command.condition, one)},
             _updated_metrics(sum(found.values()), Clock(started)),
         )
-        result = replace_files(one.snapshot, files, one.rows(build, emit, files), change, one.reads)
+        result = replace_files(one.snapshot, files, one.written(build, emit, files), change, one.reads)
     except UserError as error:
         raise one.told(error) from None
     return _answer("UPDATE", sum(found.values()), result)

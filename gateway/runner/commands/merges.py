@@ -303,9 +303,9 @@ def _merged(one: Merging, started: float, emit: Emit) -> Answer:
     touched = np.unique(found.file[found.action > 0]).tolist()
     clock = Clock(started)
     counts = _Counts(one, found)
-    rows = [change.rows(one.rewritten, emit, touched)] if touched else []
+    rows = [change.written(one.rewritten, emit, touched)] if touched else []
     if one.clauses(c.NOT_MATCHED):
-        rows.append(counts.counted(change.rows(one.inserted, emit)))
+        rows.append(counts.counted(change.written(one.inserted, emit)))
     batches = chain.from_iterable(rows)
     head = next(batches, None)
     if head is None and not touched:

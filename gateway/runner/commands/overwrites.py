@@ -17,6 +17,7 @@ from gateway.errors import Span, UserError, unsupported
 from gateway.planner import plan
 from gateway.runner.answer import RESULT, Answer
 from gateway.runner.commands.changes import Changing, Condition, counts_of, kept, matches, shown
+from gateway.runner.commands.constraints import checked, guarded_query
 from gateway.runner.commands.targets import announced_rows, quoted, written_rows, written_table
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import INSERTED
@@ -72,12 +73,15 @@ def overwrite(
     condition = command.replaced if command.replaced is not None else equal_to(statics)
     if condition is not None:
         one.check(kept(condition))
-    query = rows if command.replaced is None else _judged(rows, command.replaced, table, binder)
+    query = guarded_query(rows, one.snapshot, binder)
+    if command.replaced is not None:
+        query = _judged(query, command.replaced, table, binder)
     decision = plan(compile_query(query, env.context))
     runner.check_size(decision, env, one.span)
     written = announced_rows("INSERT", decision, INSERTED, runner, emit)
     if command.replaced is not None:
         written = _conforming(written, shown(command.replaced, one), one.span)
+    written = checked(written, one.snapshot, one.span)
     found = dict.fromkeys(range(len(one.snapshot.files)), 0)
     partly: list[int] = []
     if condition is None:
@@ -86,7 +90,7 @@ def overwrite(
         found = counts_of(one.rows(matches(condition), emit))
         live = one.snapshot.files.live_rows
         partly = [i for i, count in found.items() if live[i] != count]
-    copied = Counted(one.rows(kept(condition), emit, partly) if partly else iter(()))
+    copied = Counted(one.written(kept(condition), emit, partly) if partly else iter(()))
     parameters = {"mode": "Overwrite", "partitionBy": "[]"}
     if condition is not None:
         parameters["predicate"] = shown(condition, one)

@@ -8,11 +8,13 @@ from typing import Any
 from gateway.catalog.base import Catalog
 from gateway.catalog.objects import StoredTable
 from gateway.delta import write
+from gateway.delta.features import Kept
 from gateway.engine.base import Emit, Planned, SessionChange, Statement
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.planner import plan
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done
+from gateway.runner.commands.constraints import checked, guarded_query
 from gateway.runner.commands.overwrites import Static, overwrite, static_partition
 from gateway.runner.commands.targets import announced_rows, quoted, written_rows, written_table
 from gateway.runner.commands.views import is_view
@@ -113,10 +115,14 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
     try:
         if command.overwrite or command.replaced is not None:
             return overwrite(command, table, aligned, binder, env, runner, emit)
-        decision = plan(compile_query(aligned, env.context))
-        runner.check_size(decision, env, command.table.span)
         write.check_appendable(table.location)
-        result = write.append(table.location, announced_rows("INSERT", decision, INSERTED, runner, emit))
+        rows = guarded_query(aligned, table.snapshot, binder)
+        decision = plan(compile_query(rows, env.context))
+        runner.check_size(decision, env, command.table.span)
+        batches = announced_rows("INSERT", decision, INSERTED, runner, emit)
+        result = write.append(
+            table.location, checked(batches, table.snapshot, command.table.span), table.snapshot, Kept.BY_STATEMENT
+        )
     except UserError as error:
         raise overflown(error, casts) from None
     return written_rows("INSERT", result, [result.rows])

@@ -240,6 +240,12 @@ class ChangeParser(CommandRules):
             return None
         return self._checked_expression()
 
+    def whole_expression(self) -> exp.Expr:
+        """An expression that is all of the text."""
+        tree = self._checked_expression()
+        self._end()
+        return tree
+
     def _checked_expression(self) -> exp.Expr:
         tree: exp.Expr = self.expression()
         allowed.check(tree)

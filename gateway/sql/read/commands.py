@@ -5,6 +5,7 @@ A statement or clause that has no value there is refused by name.
 
 from __future__ import annotations
 
+from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from gateway.errors import UnsupportedError, UserError, unsupported
@@ -68,6 +69,20 @@ def parse_command(statement: Statement) -> Command:
     if statement.error is not None and parser.word == "SET":
         return parser.set_configuration(statement.text[statement.tokens[0].end + 1 :].strip())
     return parser.command(statement.kind, statement.keywords)
+
+
+def parse_expression(text: str) -> exp.Expr:
+    """An expression that is kept as text, such as a table's constraint. Raises as `parse_statement`."""
+    statement = read_statement(f"SELECT {text}")
+    prepare_recursion(statement.limits)
+    parser = CommandParser(statement.tokens, statement.words, statement.limits)
+    parser.advance()
+    return parser.whole_expression()
+
+
+def references(tree: exp.Expr) -> list[tuple[str, ...]]:
+    """The names of columns in an expression, as they are written."""
+    return [tuple(part.name for part in column.parts) for column in tree.find_all(exp.Column)]
 
 
 def explained(statement: Statement) -> Statement | None:

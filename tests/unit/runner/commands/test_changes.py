@@ -185,10 +185,14 @@ def test_tables_that_ask_more_of_their_writers_are_refused_by_name(table: Sessio
     table.run("INSERT INTO kept VALUES (1)")
     assert refused(table, "DELETE FROM kept").condition == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
     assert refused(table, "UPDATE kept SET id = 2").condition == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
-    DeltaTable(str(_folder(table))).alter.add_constraint({"positive": "id > 0"})
-    error = refused(table, "UPDATE t SET id = -1")
+    table.run("CREATE TABLE fed (id INT)")
+    folder = table.runner.catalogs["main"].table_location("shop", "fed")
+    (metadata,) = [a["metaData"] for a in log.actions(folder, 0) if "metaData" in a]
+    spec = {**metadata, "configuration": {"delta.enableChangeDataFeed": "true"}}
+    commit.publish(folder, 1, [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}, {"metaData": spec}])
+    error = refused(table, "UPDATE fed SET id = -1")
     assert isinstance(error, UnsupportedError)
-    assert "delta.constraints.positive" in error.message or "checkConstraints" in error.message
+    assert "delta.enableChangeDataFeed" in error.message
 
 
 def test_not_null_columns_take_no_null(session: Session) -> None:
