@@ -113,6 +113,14 @@ class Catalog(Protocol):
 
     def create_schema(self, schema: str, comment: str | None) -> None: ...
 
+    def comment_schema(self, schema: str, comment: str | None) -> None: ...
+
+    def check_name(self, kind: str, name: str) -> None:
+        """Raise UserError INVALID_IDENTIFIER unless a schema, table, view or function may have `name`."""
+
+    def rename_table(self, schema: str, table: str, new_schema: str, new_table: str) -> None:
+        """Another name for a Delta table, which nothing has so far."""
+
     def drop_schema(self, schema: str, cascade: bool) -> None: ...
 
     def drop_table(self, schema: str, table: str) -> None: ...

@@ -29,7 +29,7 @@ from gateway.delta import table as delta_table
 from gateway.delta.containment import held_folder, is_under
 from gateway.delta.log import has_log
 from gateway.delta.write import STAGING
-from gateway.errors import GatewayError, ServerError, UserError, full_disk_told
+from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError, full_disk_told
 from gateway.worker_jobs import Witness
 
 DEFAULT_SCHEMA = "default"
@@ -188,6 +188,44 @@ class LocalCatalog:
                     os.rmdir(folder)
                 raise
 
+    def comment_schema(self, schema: str, comment: str | None) -> None:
+        """Keep what a schema is for, or nothing."""
+        self._check_writable()
+        facts = self._facts()
+        entry = facts.setdefault("schemas", {}).pop(schema.lower(), {})
+        entry.pop("comment", None)
+        if comment is not None:
+            entry["comment"] = comment
+        if entry:
+            facts["schemas"][schema.lower()] = entry
+        with full_disk_told(f"Cannot keep the comment of the schema {schema}", self.root):
+            self._write_facts(facts)
+
+    def rename_table(self, schema: str, table: str, new_schema: str, new_table: str) -> None:
+        """Move a table's folder. Raises TABLE_OR_VIEW_NOT_FOUND, LOCATION_ALREADY_EXISTS; UnsupportedError for a link."""
+        self._check_writable()
+        self.check_name("table", new_table)
+        root = self.table_folder(schema, table)
+        if root is None:
+            raise self._no_table(schema, table)
+        if os.path.islink(root):
+            raise UnsupportedError("UNSUPPORTED_FEATURE", f"Renaming the table `{schema}`.`{table}`, which is a link.")
+        target = os.path.join(self._place_of_schema(new_schema), new_table)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if os.path.lexists(target):
+            raise _taken(target)
+        try:
+            with (
+                held_folder(os.path.realpath(os.path.dirname(root)), self.root) as old,
+                held_folder(os.path.dirname(target), self.root) as new,
+            ):
+                os.rename(os.path.basename(root), new_table, src_dir_fd=old, dst_dir_fd=new)
+        except OSError as error:
+            text = f"Cannot rename {root}: {error.strerror}."
+            raise ServerError("WRITE_FAILED", text, sqlstate="58030", retryable=True) from error
+        delta_table.forget(os.path.realpath(os.path.dirname(root)) + "/" + os.path.basename(root))
+        delta_table.forget(target)
+
     def drop_schema(self, schema: str, cascade: bool) -> None:
         """Remove a schema, with its tables if `cascade`; raises UserError SCHEMA_NOT_FOUND or SCHEMA_NOT_EMPTY."""
         self._check_writable()
@@ -218,8 +256,7 @@ class LocalCatalog:
                 if files is not None and not has_log(files):
                     self._remove(files)
                 return
-            name = f"`{self.name}`.`{schema}`.`{table}`"
-            raise UserError("TABLE_OR_VIEW_NOT_FOUND", f"The table or view {name} cannot be found.")
+            raise self._no_table(schema, table)
         real = os.path.realpath(root)
         self._remove(root)
         delta_table.forget(real)
@@ -348,6 +385,10 @@ class LocalCatalog:
     def _check_writable(self) -> None:
         if self.read_only:
             raise UserError("UNSUPPORTED_FEATURE", f"The catalog `{self.name}` is read-only.")
+
+    def _no_table(self, schema: str, table: str) -> UserError:
+        name = f"`{self.name}`.`{schema}`.`{table}`"
+        return UserError("TABLE_OR_VIEW_NOT_FOUND", f"The table or view {name} cannot be found.")
 
     def _no_schema(self, schema: str) -> UserError:
         return UserError("SCHEMA_NOT_FOUND", f"The schema `{self.name}`.`{schema}` cannot be found.")

@@ -101,7 +101,7 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
     made = snapshot.version + 1
     with storage_errors(root):
         try:
-            commit.publish(root, made, actions)
+            commit.publish(root, made, commit.stamped(root, snapshot.version, snapshot.properties, actions))
         except (FileExistsError, FileNotFoundError) as error:
             raise conflict(root) from error
     commit.checkpoint_if_due(root, made, earlier.properties)

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -285,7 +285,7 @@ def _publish_replace(
     path: str, schema: t.StructType, old: Snapshot, info: Action, metadata: Action, adds: list[Action]
 ) -> int:
     head: list[Action] = [info]
-    if _holds(schema, t.TIMESTAMP_NTZ) and not old.protocol.has("timestampNtz"):
+    if holds(schema, t.TIMESTAMP_NTZ) and not old.protocol.has("timestampNtz"):
         head.append(commit.protocol_action(_with_ntz(old.protocol)))
     version = old.version + 1
     try:
@@ -383,13 +383,14 @@ def _partition_columns(schema: t.StructType, names: Sequence[str]) -> tuple[str,
 def _check_schema(schema: t.StructType, partition_by: Sequence[str]) -> None:
     if not schema.fields:
         raise UnsupportedError("UNSUPPORTED_FEATURE", "A Delta table without columns is not supported.")
-    _check_fields(schema.fields)
+    check_fields(schema.fields)
     for f in schema.fields:
         if f.name in partition_by and (t.is_nested(f.type) or f.type == t.BINARY):
             raise UserError("INVALID_PARTITION_COLUMN_DATA_TYPE", f"Cannot use {f.type.sql} for partition column.")
 
 
-def _check_fields(fields: Sequence[t.StructField]) -> None:
+def check_fields(fields: Sequence[t.StructField]) -> None:
+    """Raise UserError or UnsupportedError for names and types that no column of a table has."""
     seen: set[str] = set()
     for f in fields:
         if not f.name or not _FORBIDDEN_IN_NAMES.isdisjoint(f.name):
@@ -414,7 +415,7 @@ def _check_type(name: str, data_type: t.DataType) -> None:
     if isinstance(data_type, t.StructType):
         if not data_type.fields:
             raise UnsupportedError("UNSUPPORTED_DATATYPE", f"Column {name}: a STRUCT without fields cannot be stored.")
-        _check_fields(data_type.fields)
+        check_fields(data_type.fields)
         return
     for child in data_type.children():
         _check_type(name, child)
@@ -424,6 +425,38 @@ def _check_properties(properties: Mapping[str, str]) -> None:
     for key in properties:
         if key.lower().startswith("delta.") and key not in _PLAIN_PROPERTIES:
             raise UnsupportedError("UNSUPPORTED_FEATURE", f"The table property {key} is not supported.")
+
+
+def checked_properties(properties: Mapping[str, str], *, values: bool = True) -> dict[str, str]:
+    """Properties that a table may be given, those of Delta as it spells them. Raises UnsupportedError for others and, with
+    `values`, for what Delta might not take or might take otherwise."""
+    known = {key.lower(): key for key in _PLAIN_PROPERTIES}
+    found = {known.get(key.lower(), key): value for key, value in properties.items()}
+    _check_properties(found)
+    for key, value in found.items():
+        if values and key in _PLAIN_PROPERTIES and not _VALUES[key](value):
+            raise UnsupportedError("UNSUPPORTED_FEATURE", f"The value {value!r} of the table property {key}.")
+    return found
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and int(text) > 0
+
+
+def _is_interval(text: str) -> bool:
+    count, _, unit = text.strip().lower().removeprefix("interval ").strip().partition(" ")
+    return count.isascii() and count.isdecimal() and unit.strip().removesuffix("s") in _UNITS
+
+
+_UNITS = frozenset({"second", "minute", "hour", "day", "week"})
+# What a value of a property may look like.
+_VALUES: Mapping[str, Callable[[str], bool]] = {
+    "delta.appendOnly": lambda text: text in ("true", "false"),
+    "delta.checkpointInterval": _is_count,
+    "delta.dataSkippingNumIndexedCols": lambda text: text == "-1" or text == "0" or _is_count(text),
+    "delta.deletedFileRetentionDuration": _is_interval,
+    "delta.logRetentionDuration": _is_interval,
+}
 
 
 def _nullable(data_type: Any) -> Any:
@@ -452,7 +485,7 @@ def nested_not_null(data_type: t.DataType) -> bool:
 
 
 def _protocol_for(schema: t.StructType) -> Protocol:
-    if not _holds(schema, t.TIMESTAMP_NTZ):
+    if not holds(schema, t.TIMESTAMP_NTZ):
         return Protocol(1, 2)
     features = frozenset({"timestampNtz"})
     return Protocol(3, 7, features, features | {"appendOnly", "invariants"})
@@ -464,8 +497,9 @@ def _with_ntz(old: Protocol) -> Protocol:
     return Protocol(3, 7, old.reader_features | {"timestampNtz"}, frozenset(legacy | {"timestampNtz"}))
 
 
-def _holds(data_type: t.DataType, wanted: t.DataType) -> bool:
-    return data_type == wanted or any(_holds(c, wanted) for c in data_type.children())
+def holds(data_type: t.DataType, wanted: t.DataType) -> bool:
+    """Whether a type is or holds another one."""
+    return data_type == wanted or any(holds(c, wanted) for c in data_type.children())
 
 
 def _metadata_action(
@@ -479,7 +513,7 @@ def _metadata_action(
         "id": old.table_id if old is not None else str(uuid.uuid4()),
         "format": {"provider": "parquet", "options": {}},
         "schemaString": json.dumps(
-            {"type": "struct", "fields": [_field_json(f) for f in schema.fields]}, ensure_ascii=False
+            {"type": "struct", "fields": [field_json(f) for f in schema.fields]}, ensure_ascii=False
         ),
         "partitionColumns": list(partition_by),
         "configuration": dict(properties),
@@ -490,7 +524,8 @@ def _metadata_action(
     return {"metaData": spec}
 
 
-def _field_json(f: t.StructField) -> Any:
+def field_json(f: t.StructField) -> Any:
+    """A column as a table's schema has it."""
     metadata: dict[str, Any] = {"comment": f.comment} if f.comment else {}
     if isinstance(f.type, t.CharType):
         metadata[CHAR_VARCHAR] = f.type.simple
@@ -503,7 +538,7 @@ def _type_json(data_type: t.DataType) -> Any:
         case t.CharType():
             return "string"
         case t.StructType():
-            return {"type": "struct", "fields": [_field_json(f) for f in data_type.fields]}
+            return {"type": "struct", "fields": [field_json(f) for f in data_type.fields]}
         case t.ArrayType():
             return {
                 "type": "array",

@@ -9,6 +9,7 @@ from gateway.engine.base import Emit, Statement
 from gateway.errors import unsupported
 from gateway.runner.answer import Answer
 from gateway.runner.commands import (
+    alter,
     changes,
     describe,
     explain,
@@ -37,6 +38,7 @@ _RULES: dict[type, Rule] = {
     c.ShowCatalogs: show.show_catalogs,
     c.ShowSchemas: show.show_schemas,
     c.ShowTables: show.show_tables,
+    c.ShowTableExtended: show.show_extended,
     c.ShowViews: show.show_views,
     c.ShowColumns: show.show_columns,
     c.ShowFunctions: show.show_functions,
@@ -51,6 +53,10 @@ _RULES: dict[type, Rule] = {
     c.ShowCreateTable: show.show_create_table,
     c.CreateView: views.create_view,
     c.AlterView: views.alter_view,
+    c.AlterViewProperties: alter.alter_properties,
+    c.AlterTable: alter.alter_table,
+    c.Rename: alter.rename,
+    c.CommentOn: alter.comment_on,
     c.DropView: views.drop_view,
     c.DropFunction: functions.drop_function,
     c.CreateSchema: schemas.create_schema,

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import SCHEMA
 from gateway.catalog.objects import StoredView
 from gateway.engine.base import Emit, Statement
-from gateway.errors import UserError, unsupported
+from gateway.errors import GatewayError, UserError, unsupported
 from gateway.runner.answer import Answer, rows_of, strings
 from gateway.runner.commands import views
 from gateway.runner.commands.describe import described_fields
+from gateway.runner.commands.extended import extended_text, table_statement, temporary_text, view_statement
 from gateway.runner.commands.schemas import schema_in
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.metadata import names_information
 from gateway.runner.patterns import hive
 from gateway.sql.functions import public_names
 from gateway.sql.read import command_nodes as c
-from gateway.sql.spark.literals import quoted_text
-from gateway.sqltypes import BOOLEAN, STRING, StructField, quote_if_needed, struct
+from gateway.sqltypes import BOOLEAN, STRING, StructField, struct
 
 
 def show_catalogs(command: c.ShowCatalogs, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -48,6 +49,33 @@ def show_tables(command: c.ShowTables, job: Statement, env: Environment, runner:
         StructField("isTemporary", BOOLEAN, False),
     )
     return rows_of("SHOW", fields, [[r[i] for r in rows] for i in range(3)])
+
+
+def show_extended(
+    command: c.ShowTableExtended, job: Statement, env: Environment, runner: Queries, emit: Emit
+) -> Answer:
+    """SHOW TABLE EXTENDED: tables and views with facts as text. Raises the error of one that is meant alone."""
+    catalog, schema = schema_in(command.schema, env)
+    match = hive(command.pattern)
+    names = [n for n in catalog.tables(schema) + catalog.other_tables(schema) + catalog.views(schema) if match(n)]
+    rows = []
+    for name in sorted(names):
+        try:
+            found = catalog.table(schema, name) or catalog.view(schema, name)
+        except GatewayError:
+            if len(names) == 1:
+                raise
+            continue  # one of many: asking for it alone tells what is wrong
+        if found is not None:
+            rows.append((schema, name, False, extended_text(found)))
+    rows += [("", v.name, True, temporary_text(v)) for v in env.session.views.values() if match(v.name)]
+    fields = struct(
+        StructField("database", STRING, False),
+        StructField("tableName", STRING, False),
+        StructField("isTemporary", BOOLEAN, False),
+        StructField("information", STRING, False),
+    )
+    return rows_of("SHOW", fields, [[r[i] for r in rows] for i in range(4)])
 
 
 def show_views(command: c.ShowViews, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -113,22 +141,12 @@ def show_properties(
 def show_create_table(
     command: c.ShowCreateTable, job: Statement, env: Environment, runner: Queries, emit: Emit
 ) -> Answer:
-    """SHOW CREATE TABLE of a lasting view."""
-    view = None if views.is_view(command.table, env) else env.tables.find(command.table.parts, None, command.table.span)
-    if not isinstance(view, StoredView):
-        raise unsupported("SHOW CREATE TABLE of anything but a lasting view", command.table.span)
-    columns = [
-        quote_if_needed(f.name) + (f" COMMENT {quoted_text(f.comment)}" if f.comment else "")
-        for f in view.schema.fields
-    ]
-    name = ".".join(quote_if_needed(n) for n in (view.name.catalog, view.name.schema, view.name.table))
-    text = f"CREATE VIEW {name} (\n  " + ",\n  ".join(columns) + ")\n"
-    if view.comment:
-        text += f"COMMENT {quoted_text(view.comment)}\n"
-    if view.properties:
-        pairs = (f"{quoted_text(k)} = {quoted_text(v)}" for k, v in sorted(view.properties.items()))
-        text += "TBLPROPERTIES (\n  " + ",\n  ".join(pairs) + ")\n"
-    if view.collation:
-        text += f"DEFAULT COLLATION {quote_if_needed(view.collation)}\n"
-    text += f"WITH SCHEMA {view.mode or 'COMPENSATION'}\nAS {view.query}\n"
-    return rows_of("SHOW", strings("createtab_stmt"), [[text]])
+    """SHOW CREATE TABLE of a Delta table or a lasting view."""
+    found = (
+        None if views.is_view(command.table, env) else env.tables.find(command.table.parts, None, command.table.span)
+    )
+    if isinstance(found, StoredView):
+        return rows_of("SHOW", strings("createtab_stmt"), [[view_statement(found)]])
+    if not isinstance(found, DeltaBoundTable):
+        raise unsupported("SHOW CREATE TABLE of anything but a Delta table or a lasting view", command.table.span)
+    return rows_of("SHOW", strings("createtab_stmt"), [[table_statement(found)]])

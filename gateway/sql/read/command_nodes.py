@@ -96,6 +96,14 @@ class ShowTables:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowTableExtended:
+    """SHOW TABLE EXTENDED [IN schema] LIKE pattern."""
+
+    pattern: str
+    schema: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ShowViews:
     """SHOW VIEWS [IN schema] [LIKE pattern]."""
 
@@ -221,6 +229,89 @@ class AlterView:
     name: Name
     query: Query | None
     mode: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    """SET TBLPROPERTIES (…)."""
+
+    pairs: tuple[tuple[str, str], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetProperties:
+    """UNSET TBLPROPERTIES [IF EXISTS] (…); Delta asks for none of them to be there."""
+
+    keys: tuple[str, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AddedColumn:
+    """name type [COMMENT 'c'] [FIRST | AFTER column]; a dotted name is a field inside of a struct."""
+
+    name: Name
+    field: StructField
+    first: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumns:
+    """ADD COLUMN | COLUMNS (…)."""
+
+    columns: tuple[AddedColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """column COMMENT 'c', column SET | DROP NOT NULL; what is None stays."""
+
+    column: Name
+    comment: str | None = None
+    not_null: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumns:
+    """ALTER | CHANGE COLUMN …, …."""
+
+    columns: tuple[ColumnChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE name change."""
+
+    name: Name
+    change: SetProperties | UnsetProperties | AddColumns | ChangeColumns
+
+
+@dataclass(frozen=True, slots=True)
+class AlterViewProperties:
+    """ALTER VIEW name SET | UNSET TBLPROPERTIES (…)."""
+
+    name: Name
+    change: SetProperties | UnsetProperties
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """ALTER TABLE | VIEW name RENAME TO name; `kind` is TABLE or VIEW."""
+
+    name: Name
+    to: Name
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommentOn:
+    """COMMENT ON TABLE | VIEW | COLUMN | SCHEMA name IS 'comment' | NULL."""
+
+    kind: str
+    name: Name
+    comment: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +498,8 @@ Command = (
     | ShowCatalogs | ShowSchemas | ShowTables | ShowViews | ShowColumns | ShowFunctions | ShowListed | ShowKeys
     | ShowTblProperties
     | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
-    | ShowCreateTable | CreateView | AlterView | DropView | DropFunction
+    | ShowCreateTable | CreateView | AlterView | DropView | DropFunction | ShowTableExtended
+    | AlterTable | AlterViewProperties | Rename | CommentOn
     | CreateSchema | DropSchema | CreateTable | DropTable | Insert | Delete | Update | Merge | Truncate
     | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Vacuum | Restore
 )  # fmt: skip

@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from gateway.errors import UnsupportedError, UserError, unsupported
+from gateway.sql.read.alter import AlterParser
 from gateway.sql.read.changes import ChangeParser
 from gateway.sql.read.command_nodes import (
     Command,
@@ -31,6 +32,7 @@ from gateway.sql.read.command_nodes import (
     ShowListed,
     ShowPartitions,
     ShowSchemas,
+    ShowTableExtended,
     ShowTables,
     ShowTblProperties,
     ShowViews,
@@ -39,7 +41,6 @@ from gateway.sql.read.command_nodes import (
 )
 from gateway.sql.read.command_rules import SCHEMA_WORDS
 from gateway.sql.read.cursor import DEFAULT_LIMITS, Limits
-from gateway.sql.read.ddl import DefinitionParser
 from gateway.sql.read.maintenance import MaintenanceParser
 from gateway.sql.read.parse import prepare_recursion
 from gateway.sql.read.statement import Kind, Statement, keywords_of, kind_of, read_statement
@@ -106,7 +107,7 @@ def _behind(tokens: list[Token], words: list[str], index: int, text: str, limits
     return Statement(kind_of(words, tokens), keywords_of(words), tokens, words, rest, limits)
 
 
-class CommandParser(DefinitionParser, ChangeParser, MaintenanceParser):
+class CommandParser(AlterParser, ChangeParser, MaintenanceParser):
     """One statement of any kind."""
 
     def command(self, kind: Kind, keywords: tuple[str, ...]) -> Command:
@@ -124,6 +125,7 @@ class CommandParser(DefinitionParser, ChangeParser, MaintenanceParser):
             "CREATE": self._create,
             "DROP": self._drop,
             "ALTER": self._alter,
+            "COMMENT": self._comment,
             "INSERT": self._insert,
             "DELETE": self._delete,
             "UPDATE": self._update,
@@ -240,6 +242,8 @@ class CommandParser(DefinitionParser, ChangeParser, MaintenanceParser):
             self.advance()
             schema = self._in_name()
             result = (ShowTables if word == "TABLES" else ShowViews)(schema, self._pattern())
+        elif word == "TABLE" and self.peek() == "EXTENDED":
+            result = self._table_extended()
         elif word == "COLUMNS":
             self.advance()
             table = self._in_name()
@@ -268,6 +272,15 @@ class CommandParser(DefinitionParser, ChangeParser, MaintenanceParser):
             self._refuse()
         self._end()
         return result
+
+    def _table_extended(self) -> ShowTableExtended:
+        self.advance(2)
+        schema = self._in_name()
+        self.expect("LIKE")
+        pattern = self.string()
+        if self.word == "PARTITION":
+            raise unsupported("SHOW TABLE EXTENDED … PARTITION", self.span(self.index))
+        return ShowTableExtended(pattern, schema)
 
     def _is_listed(self) -> bool:
         if self.word not in ("TABLES", "COLUMNS", "FUNCTIONS") or self.peek() != "IN":

@@ -1,4 +1,4 @@
-"""CREATE and DROP of schemas, tables and views, ALTER of views, DROP of functions."""
+"""CREATE and DROP of schemas, tables and views, DROP of functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import NoReturn
 
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql.read.command_nodes import (
-    AlterView,
     Command,
     CreateSchema,
     CreateTable,
@@ -21,7 +20,6 @@ from gateway.sql.read.command_nodes import (
 from gateway.sql.read.command_rules import SCHEMA_WORDS, CommandRules
 from gateway.sql.read.cursor import user_error
 from gateway.sql.read.datatypes import data_type
-from gateway.sql.read.made_view import EVOLUTION, TYPE_EVOLUTION
 from gateway.sql.read.tokens import END, NUMBER, STRING
 from gateway.sqltypes import StructField
 
@@ -108,28 +106,6 @@ class DefinitionParser(CommandRules):
             if not depth:
                 return self.words[at + 1] == "USING"
         return False
-
-    def _alter(self) -> AlterView:
-        self.advance()
-        if not self.match("VIEW"):
-            self._refuse()
-        name = self._name()
-        if self.match("WITH", "SCHEMA"):
-            return AlterView(name, None, self._mode())
-        if not self.match("AS"):
-            raise unsupported(f"ALTER VIEW … {self.word}".rstrip(), self.span(0))
-        return AlterView(name, self._final_query())
-
-    def _mode(self) -> str:
-        mode = ""
-        if self.match("TYPE", "EVOLUTION"):
-            mode = TYPE_EVOLUTION
-        elif self.match("EVOLUTION"):
-            mode = EVOLUTION
-        elif not self.match("COMPENSATION"):
-            raise unsupported(f"WITH SCHEMA {self.word}".rstrip(), self.span(self.index))
-        self._end()
-        return mode
 
     def _create_schema(self) -> CreateSchema:
         if_not_exists = self._if_not_exists()

@@ -166,7 +166,7 @@ def test_what_would_cost_much_is_not_confirmed(size: int, seconds: float) -> Non
 @pytest.mark.parametrize(
     "text",
     [
-        "ALTER TABLE t RENAME TO u",
+        "ALTER TABLE t SET LOCATION '/tmp/u'",
         "BEGIN CREATE TABLE x (a INT); END",
         "SELECT reflect('java.lang.System', 'exit', 0)",
         "CREATE TABLE x (a INT) USING csv LOCATION '/tmp/x'",
@@ -197,7 +197,7 @@ def test_without_spark_the_refusal_says_what_it_is_needed_for(session: Session, 
         ("SELECT sum(l_quantity) FROM samples.tpch.lineitem", "spark"),
         ("INSERT INTO t SELECT l_orderkey FROM samples.tpch.lineitem", "spark"),
         ("SELECT reflect('java.lang.System', 'exit', 0)", "none"),
-        ("ALTER TABLE t RENAME TO u", "none"),
+        ("ALTER TABLE t SET LOCATION '/tmp/u'", "none"),
     ],
 )
 def test_explain_tells_engine_and_reason(routed: Session, text: str, engine: str) -> None:

@@ -76,8 +76,9 @@ def test_answers(shop: Session, text: str, columns: list[Any], rows: list[Any]) 
         ("SHOW TBLPROPERTIES nope", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
         ("SHOW TABLES LIKE '[a-z]*'", "UNSUPPORTED_FEATURE", "0A000"),
         ("SHOW PARTITIONS t PARTITION (a = 1)", "UNSUPPORTED_FEATURE", "0A000"),
-        ("SHOW CREATE TABLE t", "UNSUPPORTED_FEATURE", "0A000"),
-        ("SHOW TABLE EXTENDED LIKE 't'", "UNSUPPORTED_FEATURE", "0A000"),
+        ("SHOW CREATE TABLE tv", "UNSUPPORTED_FEATURE", "0A000"),
+        ("SHOW TABLE EXTENDED IN nope LIKE 't'", "SCHEMA_NOT_FOUND", "42704"),
+        ("SHOW TABLE EXTENDED", "PARSE_SYNTAX_ERROR", "42601"),
     ],
 )
 def test_refusals(shop: Session, text: str, condition: str, sqlstate: str) -> None:

@@ -1,0 +1,139 @@
+"""Changes of a table's metadata: one commit each, as Delta with Spark writes it, that keeps all else as it was logged."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from gateway.delta import commit, log
+from gateway.delta.containment import opened
+from gateway.delta.table import Snapshot, open_snapshot
+from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
+from gateway.errors import ServerError, UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """What is done to a metaData action, with its schema as JSON values under "schema"; and how the log calls it.
+
+    `reads` says that it holds for the rows of the table as they are: nobody may have changed them meanwhile.
+    """
+
+    operation: str
+    parameters: Mapping[str, Any]
+    edit: Callable[[dict[str, Any]], None]
+    reads: bool = False
+
+
+def check_alterable(snapshot: Snapshot) -> None:
+    """Raise UnsupportedError for a table of which more would have to be kept than its metadata says, or a link."""
+    check_own(snapshot.root)
+    check_snapshot_writable(snapshot)
+
+
+def edited(snapshot: Snapshot, alteration: Alteration) -> dict[str, Any]:
+    """The table's metaData action after the change. Raises the errors of the change itself."""
+    action = copy.deepcopy(logged_metadata(snapshot))
+    action["schema"] = json.loads(action["schemaString"])
+    alteration.edit(action)
+    text = json.dumps(action.pop("schema"), separators=(",", ":"), ensure_ascii=False)
+    return {**action, "schemaString": text}
+
+
+def alter(snapshot: Snapshot, alteration: Alteration) -> int:
+    """Commit a change; its version. Raises UserError DELTA_METADATA_CHANGED and kin where another writer was faster."""
+    action = {"metaData": edited(snapshot, alteration)}
+    seen = snapshot
+    with storage_errors(snapshot.root):
+        for _ in range(ATTEMPTS):
+            info = commit.info_action(
+                alteration.operation, alteration.parameters, {}, not alteration.reads, seen.version
+            )
+            try:
+                made = commit.stamped(snapshot.root, seen.version, seen.properties, [info, action])
+                commit.publish(snapshot.root, seen.version + 1, made)
+                break
+            except FileExistsError:
+                seen = open_snapshot(snapshot.root)
+            except FileNotFoundError as error:
+                raise conflict(snapshot.root) from error
+            _check_overtaken(snapshot, seen, alteration)
+        else:
+            raise conflict(snapshot.root)
+    commit.checkpoint_if_due(snapshot.root, seen.version + 1, snapshot.properties)
+    return seen.version + 1
+
+
+def _check_overtaken(snapshot: Snapshot, newer: Snapshot, alteration: Alteration) -> None:
+    if newer.protocol != snapshot.protocol:
+        raise _lost("DELTA_PROTOCOL_CHANGED", snapshot, "The protocol of the table was changed")
+    if logged_metadata(newer) != logged_metadata(snapshot):
+        raise _lost("DELTA_METADATA_CHANGED", snapshot, "The metadata of the table was changed")
+    if alteration.reads and set(newer.files.logged) - set(snapshot.files.logged):
+        raise _lost("DELTA_CONCURRENT_APPEND.WITHOUT_HINT", snapshot, "Rows that should have been read were added")
+
+
+def _lost(condition: str, snapshot: Snapshot, what: str) -> UserError:
+    text = f"{what} by another writer of the Delta table {snapshot.root} at the same time. Send the statement again."
+    return UserError(condition, text, sqlstate="2D521", retryable=True)
+
+
+# ---- the action as it was logged
+
+
+def logged_metadata(snapshot: Snapshot) -> dict[str, Any]:
+    """The metaData action that holds for a snapshot, with every field that its writer has logged."""
+    found = _from_log(snapshot)
+    if not isinstance(found, dict) or not isinstance(found.get("schemaString"), str):
+        raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {snapshot.root} holds no metadata.")
+    return found
+
+
+def _from_log(snapshot: Snapshot) -> Any:
+    checkpoints = _checkpoints(snapshot)
+    for version in range(snapshot.version, -1, -1):
+        if version in checkpoints:
+            return _from_checkpoint(snapshot, checkpoints[version])
+        try:
+            actions = log.actions(snapshot.root, version)
+        except FileNotFoundError:
+            return None
+        for action in actions:
+            if "metaData" in action:
+                return action["metaData"]
+    return None
+
+
+def _checkpoints(snapshot: Snapshot) -> dict[int, list[str]]:
+    """The Parquet files of checkpoints, by version."""
+    found: dict[int, list[str]] = {}
+    for name in sorted(os.listdir(f"{snapshot.root}/{log.LOG}")):
+        version, _, rest = name.partition(".")
+        is_checkpoint = rest.startswith("checkpoint.") and rest.endswith("parquet") and version.isdecimal()
+        if is_checkpoint and int(version) <= snapshot.version:
+            found.setdefault(int(version), []).append(name)
+    return found
+
+
+def _from_checkpoint(snapshot: Snapshot, names: list[str]) -> Any:
+    for name in names:
+        path = f"{snapshot.root}/{log.LOG}/{name}"
+        with os.fdopen(opened(path, snapshot.within), "rb") as file:
+            rows = pq.read_table(io.BytesIO(file.read()), columns=["metaData"]).column("metaData").drop_null()
+        if len(rows):
+            return _plain(rows[0].as_py(maps_as_pydicts="strict"))
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """A struct of a checkpoint as a commit has it: fields that are NULL are not there."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items() if v is not None}
+    return value

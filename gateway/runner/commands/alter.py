@@ -1,0 +1,401 @@
+"""ALTER TABLE and COMMENT ON: what a table says of itself and of its columns, in one commit that keeps everything else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gateway.catalog.bound import DeltaBoundTable
+from gateway.catalog.information import Relation
+from gateway.catalog.objects import StoredTable, StoredView
+from gateway.delta.metadata import Alteration, alter, check_alterable, edited
+from gateway.delta.schema import CHAR_VARCHAR
+from gateway.delta.write import check_fields, checked_properties, field_json, holds
+from gateway.engine.base import Emit, Planned, Statement
+from gateway.errors import UnsupportedError, UserError, unsupported
+from gateway.runner import objects
+from gateway.runner.answer import RESULT, Answer, done
+from gateway.runner.commands.targets import batches_of
+from gateway.runner.commands.views import is_view
+from gateway.runner.environment import Environment, Queries
+from gateway.sql.read import command_nodes as c
+from gateway.sql.read.commands import parse_statement
+from gateway.sqltypes import TIMESTAMP_NTZ, quote_if_needed, struct
+
+# Properties that Spark keeps for itself.
+_RESERVED = {
+    "location": "please use the LOCATION clause to specify it",
+    "owner": "it will be set to the current user",
+    "provider": "please use the USING clause to specify it",
+    "external": "please use CREATE EXTERNAL TABLE",
+    "is_managed_location": "it is a reserved property",
+}
+_WHAT = "no table can be altered"
+Schema = dict[str, Any]  # a struct as Delta's JSON has it
+
+
+def alter_table(command: c.AlterTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """ALTER TABLE: one change of properties or columns."""
+    verb = _VERBS[type(command.change)]
+    view = _view(command.name, env, verb)
+    if view is not None:
+        if isinstance(command.change, (c.SetProperties, c.UnsetProperties)):
+            raise _expects_table(verb, view, command.name, "USE_ALTER_VIEW", " Please use ALTER VIEW instead.")
+        raise _expects_table(verb, view, command.name)
+    table = _altered_table(command.name, env)
+    return _commit(table, _alteration(command.change, table, env, runner, emit), emit)
+
+
+def alter_properties(
+    command: c.AlterViewProperties, job: Statement, env: Environment, runner: Queries, emit: Emit
+) -> Answer:
+    """ALTER VIEW … SET and UNSET TBLPROPERTIES."""
+    verb = _VERBS[type(command.change)].replace("TABLE", "VIEW", 1)
+    view = _view(command.name, env, verb)
+    if view is None:
+        table = env.tables.find(command.name.parts, None, command.name.span)
+        raise UserError(
+            "EXPECT_VIEW_NOT_TABLE.USE_ALTER_TABLE",
+            f"The table {_quoted(table.name)} does not support {verb}. Please use ALTER TABLE instead.",
+            span=command.name.span,
+        )
+    properties = dict(view.properties)
+    comment = view.comment
+    if isinstance(command.change, c.SetProperties):
+        properties |= _unreserved(command.change)
+        comment = properties.pop("comment", comment)
+    else:
+        assert isinstance(command.change, c.UnsetProperties)
+        comment = None if "comment" in command.change.keys else comment
+        properties = {k: v for k, v in properties.items() if k not in command.change.keys}
+    return _put(replace(view, properties=properties, comment=comment), command.name, env, emit)
+
+
+def comment_on(command: c.CommentOn, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """COMMENT ON TABLE, VIEW, COLUMN and SCHEMA."""
+    name = command.name
+    if command.kind == "SCHEMA":
+        catalog, schema = env.tables.schema_of(name.parts, name.span)
+        objects.check_writable(catalog, "no schema can be changed", name.span)
+        emit(Planned("COMMENT", "gateway", "a file of the catalog", RESULT, writes=True, is_query=False))
+        catalog.comment_schema(schema, command.comment or None)
+        return Answer("COMMENT", is_query=False, announced=True)
+    column = c.Name(name.parts[-1:], name.span) if command.kind == "COLUMN" else None
+    owner = c.Name(name.parts[:-1], name.span) if column is not None else name
+    view = _view(owner, env, f"COMMENT ON {command.kind}")
+    if view is not None:
+        if command.kind == "TABLE":
+            raise _expects_table("COMMENT ON TABLE", view, name)
+        if column is None:
+            return _put(replace(view, comment=command.comment or None), name, env, emit)
+        return _put(_with_column_comment(view, column, command.comment), name, env, emit)
+    if command.kind == "VIEW":
+        found = env.tables.find(owner.parts, None, name.span)
+        text = f"'COMMENT ON VIEW' expects a view but {_quoted(found.name)} is a table."
+        raise UserError("EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE", text, span=name.span)
+    table = _altered_table(owner, env)
+    if column is None:
+        return _commit(table, _set_properties({"comment": command.comment or ""}), emit)
+    return _commit(table, _changed([c.ColumnChange(column, comment=command.comment or "")], table), emit)
+
+
+def _commit(table: DeltaBoundTable, alteration: Alteration | None, emit: Emit) -> Answer:
+    if alteration is None:
+        return done("ALTER_TABLE")
+    edited(table.snapshot, alteration)  # what is wrong with it is told before it is announced
+    emit(Planned("ALTER_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
+    version = alter(table.snapshot, alteration)
+    return Answer("ALTER_TABLE", is_query=False, announced=True, facts={"version": version})
+
+
+def _put(view: StoredView, name: c.Name, env: Environment, emit: Emit) -> Answer:
+    catalog = env.tables.catalog_of(view.name.catalog)
+    objects.check_writable(catalog, "no view can be altered", name.span)
+    emit(Planned("ALTER_VIEW", "gateway", "a file in the schema's folder", RESULT, writes=True, is_query=False))
+    catalog.put(view, True)
+    return Answer("ALTER_VIEW", is_query=False, announced=True)
+
+
+def rename(command: c.Rename, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """ALTER TABLE and ALTER VIEW … RENAME TO: within one catalog."""
+    if is_view(command.name, env):
+        raise unsupported("ALTER VIEW … RENAME TO of a temporary view", command.name.span)
+    found = env.tables.find(command.name.parts, None, command.name.span)
+    if isinstance(found, StoredView) != (command.kind == "VIEW"):
+        raise _wrong_kind(command, found)
+    if isinstance(found, (Relation, StoredTable)):
+        raise unsupported(f"Renaming `{found.name}`", command.name.span)
+    place = objects.place_of(env.tables, command.to.parts, "nothing can be renamed", command.to.span)
+    if place.catalog.name != found.name.catalog:
+        raise unsupported("ALTER TABLE … RENAME TO another catalog", command.to.span)
+    if place.kind:
+        raise objects.already_exists(place, command.to.span)
+    place.catalog.check_name(command.kind.lower(), place.name)
+    kind = f"ALTER_{command.kind}"
+    emit(Planned(kind, "gateway", "a rename in the catalog", RESULT, writes=True, is_query=False))
+    if isinstance(found, StoredView):
+        objects.put_view(place, replace(found, name=place.full), False, False, command.to.span)
+        place.catalog.drop(StoredView, found.name.schema, found.name.table)
+    else:
+        place.catalog.rename_table(found.name.schema, found.name.table, place.schema, place.name)
+    return Answer(kind, is_query=False, announced=True)
+
+
+def _wrong_kind(command: c.Rename, found: Any) -> UserError:
+    name, span = found.name, command.name.span
+    if command.kind == "TABLE":
+        text = f"'ALTER TABLE' expects a table but {_quoted(name)} is a view. Please use ALTER VIEW instead."
+        return UserError("EXPECT_TABLE_NOT_VIEW.USE_ALTER_VIEW", text, span=span)
+    text = f"The table {_quoted(name)} does not support ALTER VIEW. Please use ALTER TABLE instead."
+    return UserError("EXPECT_VIEW_NOT_TABLE.USE_ALTER_TABLE", text, span=span)
+
+
+# ---- what is altered
+
+
+def _view(name: c.Name, env: Environment, what: str) -> StoredView | None:
+    """The lasting view of a name, None for a table. Raises UnsupportedError for a temporary one."""
+    if is_view(name, env):
+        raise unsupported(f"{what} of a temporary view", name.span)
+    found = env.tables.find(name.parts, None, name.span)
+    return found if isinstance(found, StoredView) else None
+
+
+def _altered_table(name: c.Name, env: Environment) -> DeltaBoundTable:
+    found = env.tables.find(name.parts, None, name.span)
+    if isinstance(found, Relation):
+        raise objects.information_is_read_only(str(found.name), _WHAT, name.span)
+    objects.check_writable(env.tables.catalog_of(found.name.catalog), _WHAT, name.span)
+    if isinstance(found, StoredTable):
+        raise found.refused().at(name.span)
+    assert isinstance(found, DeltaBoundTable)
+    check_alterable(found.snapshot)
+    return found
+
+
+def _quoted(name: Any) -> str:
+    return f"`{name.catalog}`.`{name.schema}`.`{name.table}`"
+
+
+def _expects_table(
+    verb: str, view: StoredView, name: c.Name, part: str = "NO_ALTERNATIVE", hint: str = ""
+) -> UserError:
+    text = f"'{verb}' expects a table but {_quoted(view.name)} is a view.{hint}"
+    return UserError(f"EXPECT_TABLE_NOT_VIEW.{part}", text, span=name.span)
+
+
+def _with_column_comment(view: StoredView, column: c.Name, comment: str | None) -> StoredView:
+    fields = list(view.schema.fields)
+    at = next((i for i, f in enumerate(fields) if f.name.lower() == column.parts[0].lower()), None)
+    if at is None:
+        raise _no_column(column, [f.name for f in fields])
+    fields[at] = replace(fields[at], comment=comment or None)
+    return replace(view, schema=struct(*fields))
+
+
+# ---- properties
+
+
+def _unreserved(change: c.SetProperties) -> dict[str, str]:
+    for key, _ in change.pairs:
+        if key.lower() in _RESERVED:
+            raise UnsupportedError(
+                "UNSUPPORTED_FEATURE.SET_TABLE_PROPERTY",
+                f"The feature is not supported: `{key}` is a reserved table property, {_RESERVED[key.lower()]}.",
+                span=change.span,
+            )
+    return dict(change.pairs)
+
+
+def _set_properties(pairs: dict[str, str]) -> Alteration:
+    known = checked_properties(pairs)
+
+    def edit(action: dict[str, Any]) -> None:
+        set_ = dict(known)
+        if "comment" in set_:
+            action["description"] = set_.pop("comment")
+        action["configuration"] = {**action.get("configuration", {}), **set_}
+
+    return Alteration("SET TBLPROPERTIES", {"properties": _text(known)}, edit)
+
+
+def _unset_properties(keys: Sequence[str]) -> Alteration:
+    def edit(action: dict[str, Any]) -> None:
+        if "comment" in keys:
+            action.pop("description", None)
+        action["configuration"] = {k: v for k, v in action.get("configuration", {}).items() if k not in keys}
+
+    return Alteration("UNSET TBLPROPERTIES", {"properties": _text(list(keys)), "ifExists": True}, edit)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+# ---- columns
+
+
+def _alteration(
+    change: Any, table: DeltaBoundTable, env: Environment, runner: Queries, emit: Emit
+) -> Alteration | None:
+    match change:
+        case c.SetProperties():
+            return _set_properties(_unreserved(change))
+        case c.UnsetProperties():
+            checked_properties(
+                dict.fromkeys((k for k in change.keys if k.lower().startswith("delta.")), ""), values=False
+            )
+            return _unset_properties(change.keys)
+        case c.AddColumns():
+            return _added(change, table)
+        case c.ChangeColumns():
+            for one in change.columns:
+                if one.not_null:
+                    _check_no_nulls(one, table, env, runner, emit)
+            return _changed(change.columns, table)
+    raise TypeError(type(change).__name__)
+
+
+def _no_column(column: c.Name, known: Sequence[str]) -> UserError:
+    shown = ", ".join(f"`{name}`" for name in known[:10])
+    return UserError(
+        "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+        f"A column, variable, or function parameter with name `{'`.`'.join(column.parts)}` cannot be resolved. Did you mean "
+        f"one of the following? [{shown}].",
+        span=column.span,
+    )
+
+
+def _found(schema: Schema, column: c.Name, parts: Sequence[str]) -> tuple[list[Schema], int, list[str]]:
+    """The fields among which a column stands, its place there, and its names as the table spells them."""
+    fields: list[Schema] = schema["fields"]
+    spelt: list[str] = []
+    for depth, part in enumerate(parts):
+        at = next((i for i, f in enumerate(fields) if f["name"].lower() == part.lower()), None)
+        if at is None:
+            raise _no_column(column, [f["name"] for f in fields])
+        spelt.append(fields[at]["name"])
+        if depth + 1 == len(parts):
+            return fields, at, spelt
+        inner = fields[at]["type"]
+        if not isinstance(inner, dict) or inner["type"] != "struct":
+            raise unsupported(f"ALTER TABLE of a field inside of `{'`.`'.join(spelt)}`", column.span)
+        fields = inner["fields"]
+    raise _no_column(column, [f["name"] for f in fields])
+
+
+def _changed(changes: Sequence[c.ColumnChange], table: DeltaBoundTable) -> Alteration:
+    columns: list[dict[str, Any]] = []
+
+    def edit(action: dict[str, Any]) -> None:
+        columns.clear()
+        for change in changes:
+            fields, at, spelt = _found(action["schema"], change.column, change.column.parts)
+            f = fields[at]
+            if change.comment is not None:
+                f["metadata"] = {
+                    "comment": change.comment,
+                    **{k: v for k, v in f["metadata"].items() if k != "comment"},
+                }
+            if change.not_null is not None:
+                f["nullable"] = not change.not_null
+            columns.append({**f, "name": ".".join(spelt)})
+        parameters.update({"column": _text(columns[0])} if len(columns) == 1 else {"columns": _text(columns)})
+
+    parameters: dict[str, Any] = {}
+    operation = "CHANGE COLUMN" if len(changes) == 1 else "CHANGE COLUMNS"
+    reads = any(change.not_null for change in changes)
+    return Alteration(operation, parameters, edit, reads)
+
+
+def _added(change: c.AddColumns, table: DeltaBoundTable) -> Alteration:
+    parameters: dict[str, Any] = {}
+    for one in change.columns:
+        if not one.field.nullable:
+            text = "Operation not allowed: `NOT NULL in ALTER TABLE ADD COLUMNS` is not supported for Delta tables"
+            raise UserError("DELTA_OPERATION_NOT_ALLOWED", text, sqlstate="0AKDC", span=one.name.span)
+        if holds(one.field.type, TIMESTAMP_NTZ) and not table.snapshot.protocol.has("timestampNtz"):
+            raise unsupported("Adding a column of TIMESTAMP_NTZ to a table without such columns", one.name.span)
+
+    def edit(action: dict[str, Any]) -> None:
+        told = []
+        for one in change.columns:
+            parent: Schema = action["schema"]
+            if len(one.name.parts) > 1:
+                fields, at, _ = _found(action["schema"], one.name, one.name.parts[:-1])
+                parent = fields[at]["type"]
+                if not isinstance(parent, dict) or parent["type"] != "struct":
+                    raise unsupported("ADD COLUMNS inside of anything but a struct", one.name.span)
+            told.append(_insert(parent["fields"], one))
+        parameters["columns"] = _text(told)
+
+    check_fields([replace(one.field, name=one.name.parts[-1]) for one in change.columns if len(one.name.parts) == 1])
+    return Alteration("ADD COLUMNS", parameters, edit)
+
+
+def _insert(fields: list[Schema], one: c.AddedColumn) -> dict[str, Any]:
+    """Put a new field in its place; what the log tells of it."""
+    name = one.name.parts[-1]
+    check_fields([replace(one.field, name=name)])
+    if any(f["name"].lower() == name.lower() for f in fields):
+        known = ", ".join(quote_if_needed(f["name"]) for f in fields)
+        text = f"Cannot add column, because `{'`.`'.join(one.name.parts)}` already exists among {known}."
+        raise UserError("FIELD_ALREADY_EXISTS", text, sqlstate="42710", span=one.name.span)
+    made = field_json(replace(one.field, name=name))
+    metadata = {k: v for k, v in made["metadata"].items() if k != CHAR_VARCHAR}
+    declared = made["metadata"].get(CHAR_VARCHAR, made["type"])
+    told: dict[str, Any] = {
+        "column": {**made, "name": ".".join(one.name.parts), "type": declared, "metadata": metadata}
+    }
+    if one.first:
+        fields.insert(0, made)
+        return {**told, "position": "FIRST"}
+    if one.after is None:
+        fields.append(made)
+        return told
+    behind = one.after.lower()
+    at = next((i for i, f in enumerate(fields) if f["name"].lower() == behind), None)
+    if at is None:
+        text = f"No such struct field `{one.after}` in {', '.join(f['name'] for f in fields)}."
+        raise UserError("FIELD_NOT_FOUND", text, sqlstate="42704", span=one.name.span)
+    fields.insert(at + 1, made)
+    return {**told, "position": f"AFTER {fields[at]['name']}"}
+
+
+def _check_no_nulls(
+    change: c.ColumnChange, table: DeltaBoundTable, env: Environment, runner: Queries, emit: Emit
+) -> None:
+    """Raise DELTA_NOT_NULL_CONSTRAINT_VIOLATED if a column that is to be NOT NULL holds a NULL."""
+    if len(change.column.parts) > 1:
+        raise unsupported("SET NOT NULL inside of a column", change.column.span)
+    fields = [f.name for f in table.schema.fields]
+    name = next((f for f in fields if f.lower() == change.column.parts[0].lower()), None)
+    if name is None:
+        raise _no_column(change.column, fields)
+    where = ".".join(_back_quoted((table.name.catalog, table.name.schema, table.name.table)))
+    column = next(_back_quoted((name,)))
+    query = parse_statement(f"SELECT 1 FROM {where} WHERE {column} IS NULL LIMIT 1")
+    assert isinstance(query, c.Query)
+    execution = runner.engine.run(runner.prepared(query.tree, env)[1].query)
+    try:
+        execution.start()
+        found = any(batch.num_rows for batch in batches_of(execution, emit))
+    finally:
+        execution.close()
+    if found:
+        text = f"NOT NULL constraint violated for column: {name}."
+        raise UserError("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", text, sqlstate="23502", span=change.column.span)
+
+
+def _back_quoted(parts: Sequence[str]) -> Iterator[str]:
+    return (f"`{part.replace('`', '``')}`" for part in parts)
+
+
+_VERBS: dict[type, str] = {
+    c.SetProperties: "ALTER TABLE ... SET TBLPROPERTIES",
+    c.UnsetProperties: "ALTER TABLE ... UNSET TBLPROPERTIES",
+    c.AddColumns: "ALTER TABLE ... ADD COLUMNS",
+    c.ChangeColumns: "ALTER TABLE ... ALTER COLUMN",
+}
