@@ -53,17 +53,14 @@ class ChangeParser(CommandRules):
         if self.word == "IF" and self.peek() == "NOT":
             raise unsupported("INSERT … IF NOT EXISTS", self.span(self.index))
         replaced = None
+        by_name = self.match("BY", "NAME")
         if self.word == "REPLACE" and self.peek() == "WHERE" and not overwrite and not partition:
             self.advance(2)
             replaced = self._checked_expression()
         if self.word in ("REPLACE", "WITH") and self.peek() in ("(", "WHERE", "USING", "ON", "SCHEMA"):
             raise unsupported(f"INSERT INTO … {self.word}", self.span(self.index))
         columns: tuple[Name, ...] | None = None
-        by_name = False
-        if self.word == "BY" and self.peek() == "NAME":
-            self.advance(2)
-            by_name = True
-        elif self.word == "(" and not self.query_at(0):
+        if self.word == "(" and not by_name and not self.query_at(0):
             columns = self._columns_of_insert()
         return Insert(table, self._final_query(), columns, by_name, overwrite, partition, replaced)
 

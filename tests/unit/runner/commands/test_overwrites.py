@@ -70,6 +70,11 @@ _ALL = [(1, "a", 1), (2, "b", 2), (3, "a", 2), (4, None, 2)]
             "((p <=> NULL) AND (q <=> 2))",
         ),
         (
+            "INSERT INTO t BY NAME REPLACE WHERE p = 'a' SELECT 5 AS q, 'a' AS p, 9 AS id",
+            [(2, "b", 2), (4, None, 2), (9, "a", 5)],
+            "(p = a)",
+        ),
+        (
             "INSERT INTO t REPLACE WHERE p = 'a' VALUES (9, 'a', 5)",
             [(2, "b", 2), (4, None, 2), (9, "a", 5)],
             "(p = a)",
