@@ -3,41 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from gateway.delta import commit, log
 from gateway.errors import UnsupportedError, UserError
 from tests.unit.runner.session import Session, refused
+from tests.unit.runner.written import count_versions, folder_of, newest_commit, newest_info, rows_elsewhere
 
 _COUNT = [("num_affected_rows", "bigint", True)]
-
-
-def _folder(session: Session, table: str = "t") -> Path:
-    return Path(session.runner.catalogs["main"].table_location("shop", table))
-
-
-def _actions(session: Session, table: str = "t") -> list[dict[str, Any]]:
-    """The newest commit."""
-    folder = str(_folder(session, table))
-    return log.actions(folder, log.commit_versions(folder)[-1])
-
-
-def _info(session: Session) -> dict[str, Any]:
-    return next(a["commitInfo"] for a in _actions(session) if "commitInfo" in a)
-
-
-def _versions(session: Session) -> int:
-    return len(log.commit_versions(str(_folder(session))))
-
-
-def _read_elsewhere(session: Session, table: str = "t") -> list[tuple[Any, ...]]:
-    """The rows as another reader of Delta tables sees them."""
-    found = DeltaTable(str(_folder(session, table))).to_pyarrow_table()
-    return sorted(zip(*(c.to_pylist() for c in found.columns), strict=True), key=repr)
 
 
 @pytest.fixture
@@ -53,7 +28,7 @@ def test_a_delete_rewrites_only_the_file_with_the_row(table: Session) -> None:
     result = table.run("DELETE FROM t WHERE id = 2")
     assert (result.rows, result.columns) == ([(1,)], _COUNT)
     assert result.finished.modified_rows == 1
-    actions = _actions(table)
+    actions = newest_commit(table)
     assert [next(iter(a)) for a in actions] == ["commitInfo", "remove", "add"]
     assert json.loads(actions[2]["add"]["stats"])["numRecords"] == 2
     info = actions[0]["commitInfo"]
@@ -63,7 +38,7 @@ def test_a_delete_rewrites_only_the_file_with_the_row(table: Session) -> None:
     assert (metrics["numRemovedFiles"], metrics["numAddedFiles"]) == ("1", "1")
     assert info["readVersion"] == 2
     assert table.rows("SELECT id FROM t ORDER BY id") == [(1,), (3,), (11,), (12,), (13,)]
-    assert [row[0] for row in _read_elsewhere(table)] == [1, 11, 12, 13, 3]
+    assert [row[0] for row in rows_elsewhere(table)] == [1, 11, 12, 13, 3]
 
 
 @pytest.mark.parametrize(
@@ -85,24 +60,24 @@ def test_a_delete_takes_the_rows_for_which_its_condition_is_true(
     gone = table.rows(f"DELETE FROM t WHERE {condition}")
     assert gone == [(6 - len(left),)]
     assert table.rows("SELECT id FROM t ORDER BY id") == [(i,) for i in left]
-    assert sorted(row[0] for row in _read_elsewhere(table)) == left
+    assert sorted(row[0] for row in rows_elsewhere(table)) == left
 
 
 def test_whole_files_leave_the_table_unread(table: Session) -> None:
     table.run("DELETE FROM t WHERE id < 10")
-    assert [next(iter(a)) for a in _actions(table)] == ["commitInfo", "remove"]
-    for file in _folder(table).glob("*.parquet"):
+    assert [next(iter(a)) for a in newest_commit(table)] == ["commitInfo", "remove"]
+    for file in folder_of(table).glob("*.parquet"):
         file.unlink()
     assert table.rows("DELETE FROM t") == [(3,)]
-    assert _info(table)["operationParameters"] == {"predicate": '["true"]'}
+    assert newest_info(table)["operationParameters"] == {"predicate": '["true"]'}
     assert table.rows("SELECT count(*) FROM t") == [(0,)]
 
 
 def test_nothing_to_change_is_no_commit(table: Session) -> None:
-    before = _versions(table)
+    before = count_versions(table)
     assert table.rows("DELETE FROM t WHERE id = 5") == [(0,)]
     assert table.rows("UPDATE t SET s = 'x' WHERE id = 5") == [(0,)]
-    assert _versions(table) == before
+    assert count_versions(table) == before
 
 
 def test_an_update_changes_what_its_condition_takes(table: Session) -> None:
@@ -110,9 +85,9 @@ def test_an_update_changes_what_its_condition_takes(table: Session) -> None:
     assert (result.rows, result.columns) == ([(2,)], _COUNT)
     assert table.rows("SELECT id, s, d FROM t WHERE id < 3 ORDER BY id") == [(1, "A1", 1.0), (2, None, 2.0)]
     assert table.rows("SELECT s, d FROM t WHERE id = 11") == [("k", 1.5)]
-    metrics = _info(table)["operationMetrics"]
+    metrics = newest_info(table)["operationMetrics"]
     assert (metrics["numUpdatedRows"], metrics["numCopiedRows"]) == ("2", "1")
-    assert _info(table)["operationParameters"] == {"predicate": '["(id IN (1, 2))"]'}
+    assert newest_info(table)["operationParameters"] == {"predicate": '["(id IN (1, 2))"]'}
 
 
 def test_values_of_an_update_are_those_before_it(table: Session) -> None:
@@ -129,7 +104,7 @@ def test_columns_may_have_any_name(session: Session) -> None:
     source = "(SELECT 5 AS file, 'z' AS position, 1 AS action, 0 AS there, 0 AS _file)"
     merge = f"MERGE INTO t USING {source} AS q ON t.file = q.file WHEN MATCHED AND t.there = 8 THEN UPDATE SET *"
     assert session.rows(merge) == [(1, 1, 0, 0)]
-    assert _read_elsewhere(session) == [(1, "a1", None, 3, 4), (5, "z", 0, 1, 0)]
+    assert rows_elsewhere(session) == [(1, "a1", None, 3, 4), (5, "z", 0, 1, 0)]
     assert session.rows("DELETE FROM t WHERE file = 1") == [(1,)]
 
 
@@ -137,8 +112,8 @@ def test_rows_move_to_their_new_partition(session: Session) -> None:
     session.run("CREATE TABLE t (id INT, p STRING) PARTITIONED BY (p)")
     session.run("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)")
     session.run("UPDATE t SET p = 'c d' WHERE id = 1 OR p IS NULL")
-    assert _read_elsewhere(session) == [(1, "c d"), (2, "b"), (3, "c d")]
-    removed = [a["remove"]["partitionValues"]["p"] for a in _actions(session) if "remove" in a]
+    assert rows_elsewhere(session) == [(1, "c d"), (2, "b"), (3, "c d")]
+    removed = [a["remove"]["partitionValues"]["p"] for a in newest_commit(session) if "remove" in a]
     assert sorted(removed, key=repr) == ["a", None] or sorted(removed, key=repr) == [None, "a"]
     assert session.rows("DELETE FROM t WHERE p = 'c d'") == [(2,)]
     assert session.rows("SELECT id, p FROM t") == [(2, "b")]
@@ -169,9 +144,9 @@ def test_rows_move_to_their_new_partition(session: Session) -> None:
     ],
 )
 def test_what_is_wrong_leaves_the_table_as_it_was(table: Session, statement: str, condition: str) -> None:
-    before = _versions(table), sorted(_folder(table).iterdir())
+    before = count_versions(table), sorted(folder_of(table).iterdir())
     assert refused(table, statement).condition == condition
-    assert (_versions(table), sorted(_folder(table).iterdir())) == before
+    assert (count_versions(table), sorted(folder_of(table).iterdir())) == before
 
 
 def test_views_and_tables_that_are_only_read_are_not_changed(table: Session) -> None:
@@ -200,7 +175,7 @@ def test_not_null_columns_take_no_null(session: Session) -> None:
     session.run("INSERT INTO t VALUES (1, 'a')")
     assert refused(session, "UPDATE t SET id = NULL").condition == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
     assert session.rows("SELECT * FROM t") == [(1, "a")]
-    assert len(list(_folder(session).glob("*.parquet"))) == 1
+    assert len(list(folder_of(session).glob("*.parquet"))) == 1
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,7 @@ from deltalake import DeltaTable
 from gateway.delta import commit, compaction, log
 from gateway.errors import UnsupportedError, UserError
 from tests.unit.runner.session import Session, refused
-
-
-def _folder(session: Session) -> str:
-    return session.runner.catalogs["main"].table_location("shop", "t")
-
-
-def _actions(session: Session) -> list[dict[str, Any]]:
-    folder = _folder(session)
-    return log.actions(folder, log.commit_versions(folder)[-1])
+from tests.unit.runner.written import count_versions, folder_of, newest_commit, rows_elsewhere
 
 
 def _of(actions: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -33,8 +25,7 @@ def _of(actions: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 def _rows(session: Session) -> list[tuple[Any, ...]]:
     """The table's rows, which another reader of Delta tables must see as well."""
     rows = sorted(session.rows("SELECT * FROM t"), key=repr)
-    found = DeltaTable(_folder(session)).to_pyarrow_table()
-    assert sorted(zip(*(c.to_pylist() for c in found.columns), strict=True), key=repr) == rows
+    assert rows_elsewhere(session) == rows
     return rows
 
 
@@ -52,10 +43,10 @@ def test_small_files_are_put_together(parted: Session) -> None:
     result = parted.run("OPTIMIZE t")
     assert [name for name, _, _ in result.columns] == ["path", "metrics"]
     ((path, metrics),) = result.rows
-    assert path == f"file:{_folder(parted)}"
+    assert path == f"file:{folder_of(parted)}"
     assert (metrics["numFilesAdded"], metrics["numFilesRemoved"], metrics["partitionsOptimized"]) == (2, 4, 2)
     assert (metrics["numBins"], metrics["totalConsideredFiles"], metrics["totalFilesSkipped"]) == (2, 5, 1)
-    actions = _actions(parted)
+    actions = newest_commit(parted)
     added, removed, (info,) = _of(actions, "add"), _of(actions, "remove"), _of(actions, "commitInfo")
     assert {a["dataChange"] for a in added + removed} == {False}
     assert metrics["filesAdded"]["totalSize"] == sum(a["size"] for a in added)
@@ -69,10 +60,10 @@ def test_small_files_are_put_together(parted: Session) -> None:
 
 def test_where_there_is_nothing_to_do_there_is_no_commit(parted: Session) -> None:
     parted.run("OPTIMIZE t")
-    versions = log.commit_versions(_folder(parted))
+    versions = count_versions(parted)
     ((_, metrics),) = parted.rows("OPTIMIZE t")
     assert metrics["filesAdded"] == {"min": None, "max": None, "avg": 0.0, "totalFiles": 0, "totalSize": 0}
-    assert log.commit_versions(_folder(parted)) == versions
+    assert count_versions(parted) == versions
 
 
 @pytest.mark.parametrize(
@@ -109,9 +100,9 @@ def test_a_condition_of_partitions(parted: Session, condition: str, considered: 
 )
 def test_what_is_wrong(parted: Session, statement: str, condition: str) -> None:
     parted.run("CREATE VIEW v AS SELECT 1 AS a")
-    versions = log.commit_versions(_folder(parted))
+    versions = count_versions(parted)
     assert refused(parted, statement).condition == condition
-    assert log.commit_versions(_folder(parted)) == versions
+    assert count_versions(parted) == versions
 
 
 @pytest.mark.parametrize(
@@ -128,7 +119,7 @@ def test_files_that_are_large_enough_stay_and_groups_stay_below_the_limit(
     for i in range(6):
         session.run(f"INSERT INTO t VALUES ({i})")
     session.run("INSERT INTO t SELECT id FROM range(2000)")
-    sizes = sorted(DeltaTable(_folder(session)).get_add_actions().column("size_bytes").to_pylist())
+    sizes = sorted(DeltaTable(str(folder_of(session))).get_add_actions().column("size_bytes").to_pylist())
     monkeypatch.setattr(compaction, "FILE_BYTES", sizes[0] * 3 + 1)
     before = _rows(session)
     ((_, metrics),) = session.rows("OPTIMIZE t")
@@ -165,7 +156,7 @@ def test_another_writer_is_overtaken_where_that_is_right(
             parted.run("OPTIMIZE t")
         assert (caught.value.condition, caught.value.retryable) == (condition, True)
     assert len(_rows(parted)) == expected
-    folder = Path(_folder(parted))
+    folder = Path(folder_of(parted))
     ever = [add for n in log.commit_versions(str(folder)) for add in _of(log.actions(str(folder), n), "add")]
     assert len(list(folder.glob("p=*/*.parquet"))) == len(ever)  # what has lost leaves no file
 
@@ -183,7 +174,7 @@ def littered(session: Session) -> Session:
     session.run("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c d')")
     session.run("INSERT INTO t VALUES (4, 'a'), (5, 'b')")
     session.run("DELETE FROM t WHERE p = 'b'")
-    folder = Path(_folder(session))
+    folder = folder_of(session)
     for name in ("stray.parquet", "p=a/stray", "sub/dir/f", "_change_data/x", "_hidden/q", ".hidden/r", "_top", ".top"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x")
@@ -201,7 +192,7 @@ def _age(folder: Path, seconds: float = 3600.0) -> None:
 
 def _litter(session: Session) -> set[str]:
     """What lies in the table's folder and is no file of the table; folders end in a slash."""
-    folder = Path(_folder(session))
+    folder = folder_of(session)
     live = {unquote(path.rsplit("shop/t/", 1)[1]) for path in DeltaTable(str(folder)).file_uris()}
     names = {f"{p.relative_to(folder)}{'/' if p.is_dir() and not p.is_symlink() else ''}" for p in folder.rglob("*")}
     kept = {name for name in names if name not in live and not name.startswith("_delta_log")}
@@ -215,9 +206,9 @@ def test_what_is_no_part_of_the_table_goes(littered: Session) -> None:
     assert _litter(littered) == there
     gone = {name for name in there if name.startswith("p=b/") and name != "p=b/"}
     gone |= {"stray.parquet", "p=a/stray", "sub/dir/f", "_change_data/x", "p=empty/"}
-    assert told == {f"file:{_folder(littered)}/{name.rstrip('/')}" for name in gone}
+    assert told == {f"file:{folder_of(littered)}/{name.rstrip('/')}" for name in gone}
     result = littered.run("VACUUM t")
-    assert (result.columns, result.rows) == ([("path", "string", True)], [(f"file:{_folder(littered)}",)])
+    assert (result.columns, result.rows) == ([("path", "string", True)], [(f"file:{folder_of(littered)}",)])
     assert _litter(littered) == there - gone
     assert _rows(littered) == before
     (end, start) = littered.rows("DESCRIBE HISTORY t LIMIT 2")
@@ -237,16 +228,16 @@ def test_lite_looks_at_what_commits_have_removed(littered: Session) -> None:
     littered.run("VACUUM t LITE")
     assert _litter(littered) == {name for name in there if name == "p=b/" or not name.startswith("p=b/")}
     assert _rows(littered) == before
-    noted = json.loads((Path(_folder(littered)) / "_delta_log/_last_vacuum_info").read_text())
+    noted = json.loads((Path(folder_of(littered)) / "_delta_log/_last_vacuum_info").read_text())
     assert noted == {"latestCommitVersionOutsideOfRetentionWindow": 3}
-    DeltaTable(_folder(littered)).create_checkpoint()
-    (Path(_folder(littered)) / "_delta_log" / f"{0:020}.json").unlink()
+    DeltaTable(folder_of(littered)).create_checkpoint()
+    (Path(folder_of(littered)) / "_delta_log" / f"{0:020}.json").unlink()
     assert littered.rows("VACUUM t LITE DRY RUN") == []
 
 
 def test_lite_needs_commits_that_are_there(littered: Session) -> None:
-    DeltaTable(_folder(littered)).create_checkpoint()
-    (Path(_folder(littered)) / "_delta_log" / f"{0:020}.json").unlink()
+    DeltaTable(folder_of(littered)).create_checkpoint()
+    (Path(folder_of(littered)) / "_delta_log" / f"{0:020}.json").unlink()
     assert refused(littered, "VACUUM t LITE").condition == "DELTA_CANNOT_VACUUM_LITE"
 
 
@@ -254,7 +245,7 @@ def test_what_is_young_or_was_removed_lately_stays(session: Session) -> None:
     session.run("CREATE TABLE t (id INT)")
     session.run("INSERT INTO t VALUES (1)")
     session.run("UPDATE t SET id = 2")
-    folder = Path(_folder(session))
+    folder = folder_of(session)
     _age(folder, 30 * 86400.0)
     for name, days in (("old.parquet", 8), ("young.parquet", 6)):
         (folder / name).write_text("x")
@@ -270,7 +261,7 @@ def test_links_are_neither_followed_nor_removed(littered: Session, tmp_path: Pat
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "kept").write_text("x")
     _age(tmp_path)
-    folder = Path(_folder(littered))
+    folder = Path(folder_of(littered))
     (folder / "p=link").symlink_to(tmp_path / "theirs")
     (folder / "p=a" / "file").symlink_to(tmp_path / "theirs" / "kept")
     littered.run("VACUUM t")
@@ -296,9 +287,9 @@ def test_links_are_neither_followed_nor_removed(littered: Session, tmp_path: Pat
     ],
 )
 def test_what_is_wrong_removes_and_restores_nothing(parted: Session, statement: str, condition: str) -> None:
-    versions = log.commit_versions(_folder(parted))
+    versions = count_versions(parted)
     assert refused(parted, statement).condition == condition
-    assert log.commit_versions(_folder(parted)) == versions
+    assert count_versions(parted) == versions
 
 
 # ---- RESTORE
@@ -315,7 +306,7 @@ def test_an_earlier_version_becomes_the_next(parted: Session) -> None:
     ((size, files, removed, restored, _, restored_bytes),) = result.rows
     assert (files, removed, restored, size) == (2, 3, 2, restored_bytes)
     assert _rows(parted) == sorted(first, key=repr)
-    actions = _actions(parted)
+    actions = newest_commit(parted)
     (info,) = _of(actions, "commitInfo")
     assert (info["operation"], info["operationParameters"]) == ("RESTORE", {"version": 1, "timestamp": None})
     assert {a["dataChange"] for a in _of(actions, "add") + _of(actions, "remove")} == {True}
@@ -335,23 +326,26 @@ def test_columns_properties_and_rows_behind_a_checkpoint_come_back(session: Sess
     assert (session.rows("SELECT * FROM t"), dict(session.rows("SHOW TBLPROPERTIES t"))["k"]) == ([(1,)], "v")
     session.run("RESTORE t TO VERSION AS OF 12")
     assert sorted(session.rows("SELECT name FROM t")) == sorted((str(i),) for i in range(10))
-    assert DeltaTable(_folder(session)).protocol().min_writer_version == 7
+    assert DeltaTable(str(folder_of(session))).protocol().min_writer_version == 7
 
 
 def test_a_time_means_the_version_of_then(parted: Session) -> None:
     for version in range(4):
         moment = time.time() - 3600 * (5 - version)
-        os.utime(log.commit_path(_folder(parted), version), (moment, moment))
+        os.utime(log.commit_path(str(folder_of(parted)), version), (moment, moment))
     text = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(time.time() - 3600 * 3.5))
     expected = sorted(parted.rows("SELECT * FROM t VERSION AS OF 1"), key=repr)
     parted.run("SET TIME ZONE 'UTC'")
     parted.run(f"RESTORE t TO TIMESTAMP AS OF '{text}'")
     assert _rows(parted) == expected
-    assert _of(_actions(parted), "commitInfo")[0]["operationParameters"] == {"version": None, "timestamp": f"{text}.0"}
+    assert _of(newest_commit(parted), "commitInfo")[0]["operationParameters"] == {
+        "version": None,
+        "timestamp": f"{text}.0",
+    }
 
 
 def test_a_version_is_not_restored_without_its_files_nor_once_they_may_be_gone(parted: Session) -> None:
-    folder = Path(_folder(parted))
+    folder = Path(folder_of(parted))
     parted.run("OPTIMIZE t")
     (gone,) = [a["path"] for a in _of(log.actions(str(folder), 3), "add")]
     (folder / gone).unlink()

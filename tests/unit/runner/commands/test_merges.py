@@ -3,39 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
-from gateway.delta import log
 from tests.unit.runner.session import Session, refused
+from tests.unit.runner.written import count_versions, folder_of, newest_commit, rows_here_and_there
 
 _COLUMNS = [(f"num_{kind}_rows", "bigint", True) for kind in ("affected", "updated", "deleted", "inserted")]
 _ON = "MERGE INTO t USING s ON t.id = s.id"
-
-
-def _folder(session: Session) -> Path:
-    return Path(session.runner.catalogs["main"].table_location("shop", "t"))
-
-
-def _actions(session: Session) -> list[dict[str, Any]]:
-    """The newest commit."""
-    folder = str(_folder(session))
-    return log.actions(folder, log.commit_versions(folder)[-1])
-
-
-def _versions(session: Session) -> int:
-    return len(log.commit_versions(str(_folder(session))))
-
-
-def _rows(session: Session) -> list[tuple[Any, ...]]:
-    """The table's rows, which another reader of Delta tables must see as well."""
-    rows = session.rows("SELECT * FROM t ORDER BY ALL")
-    found = DeltaTable(str(_folder(session))).to_pyarrow_table()
-    assert sorted(zip(*(c.to_pylist() for c in found.columns), strict=True), key=repr) == sorted(rows, key=repr)
-    return rows
 
 
 @pytest.fixture
@@ -113,12 +89,12 @@ def test_each_row_goes_to_the_first_clause_that_takes_it(
     result = merging.run(f"{_ON} {clauses}")
     assert (result.rows, result.columns) == ([counts], _COLUMNS)
     assert result.finished.modified_rows == counts[0]
-    assert sorted(_rows(merging), key=repr) == sorted(rows, key=repr)
+    assert sorted(rows_here_and_there(merging), key=repr) == sorted(rows, key=repr)
 
 
 def test_only_files_with_changed_rows_are_written_anew(merging: Session) -> None:
     merging.run(f"{_ON} WHEN MATCHED AND s.id = 3 THEN UPDATE SET v = s.v WHEN NOT MATCHED AND s.id = 4 THEN INSERT *")
-    actions = _actions(merging)
+    actions = newest_commit(merging)
     assert sum("remove" in a for a in actions) == 1
     info = actions[0]["commitInfo"]
     assert (info["operation"], info["readVersion"]) == ("MERGE", 2)
@@ -134,10 +110,10 @@ def test_only_files_with_changed_rows_are_written_anew(merging: Session) -> None
 
 
 def test_a_merge_that_changes_nothing_is_no_commit(merging: Session) -> None:
-    before = _versions(merging)
+    before = count_versions(merging)
     assert merging.rows(f"{_ON} AND s.id > 100 WHEN MATCHED THEN DELETE") == [(0, 0, 0, 0)]
     assert merging.rows(f"{_ON} WHEN NOT MATCHED AND s.id = 2 THEN INSERT *") == [(0, 0, 0, 0)]
-    assert _versions(merging) == before
+    assert count_versions(merging) == before
 
 
 @pytest.mark.parametrize(
@@ -150,11 +126,11 @@ def test_a_merge_that_changes_nothing_is_no_commit(merging: Session) -> None:
 )
 def test_two_rows_of_the_source_for_one_of_the_target(merging: Session, clauses: str) -> None:
     merging.run("INSERT INTO s VALUES (2, 'x', 1)")
-    before = _versions(merging)
+    before = count_versions(merging)
     error = refused(merging, f"{_ON} {clauses}")
     assert error.condition == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
     assert error.sqlstate == "21506"
-    assert _versions(merging) == before
+    assert count_versions(merging) == before
     assert merging.rows(f"{_ON} WHEN MATCHED THEN DELETE") == [(2, 0, 2, 0)]
     assert merging.rows(f"{_ON} WHEN NOT MATCHED AND s.id = 2 THEN INSERT *") == [(2, 0, 0, 2)]
 
@@ -168,7 +144,7 @@ def test_an_overflow_names_the_column_of_its_clause(merging: Session) -> None:
 
 def test_a_table_is_its_own_source(merging: Session) -> None:
     merging.run("MERGE INTO t USING t AS old ON t.id = old.id + 1 WHEN MATCHED THEN UPDATE SET v = old.v")
-    assert _rows(merging) == [(None, "d", 40), (1, "a", 10), (2, "a", 20), (3, "b", 30)]
+    assert rows_here_and_there(merging) == [(None, "d", 40), (1, "a", 10), (2, "a", 20), (3, "b", 30)]
 
 
 def test_a_source_is_read_once(merging: Session) -> None:
@@ -189,8 +165,8 @@ def test_rows_of_partitions(session: Session) -> None:
         f"MERGE INTO t USING {source} q ON t.id = q.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     )
     assert result == [(3, 2, 0, 1)]
-    assert _rows(session) == [(1, "z"), (2, "b"), (3, "a"), (9, None)]
-    added = {a["add"]["partitionValues"]["p"] for a in _actions(session) if "add" in a}
+    assert rows_here_and_there(session) == [(1, "z"), (2, "b"), (3, "a"), (9, None)]
+    added = {a["add"]["partitionValues"]["p"] for a in newest_commit(session) if "add" in a}
     assert added == {"z", "a", None}
 
 
@@ -226,9 +202,9 @@ def test_rows_of_partitions(session: Session) -> None:
     ],
 )
 def test_what_is_wrong_leaves_the_table_as_it_was(merging: Session, statement: str, condition: str) -> None:
-    before = _versions(merging), sorted(_folder(merging).iterdir())
+    before = count_versions(merging), sorted(folder_of(merging).iterdir())
     assert refused(merging, statement).condition == condition
-    assert (_versions(merging), sorted(_folder(merging).iterdir())) == before
+    assert (count_versions(merging), sorted(folder_of(merging).iterdir())) == before
 
 
 def test_explain_says_how_partners_are_found(merging: Session) -> None:

@@ -2,37 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
-from gateway.delta import log
 from tests.unit.runner.session import Session, refused
-
-
-def _folder(session: Session) -> Path:
-    return Path(session.runner.catalogs["main"].table_location("shop", "t"))
-
-
-def _info(session: Session) -> dict[str, Any]:
-    folder = str(_folder(session))
-    actions = log.actions(folder, log.commit_versions(folder)[-1])
-    found: dict[str, Any] = next(a["commitInfo"] for a in actions if "commitInfo" in a)
-    return found
-
-
-def _versions(session: Session) -> int:
-    return len(log.commit_versions(str(_folder(session))))
-
-
-def _rows(session: Session) -> list[tuple[Any, ...]]:
-    """The table's rows, which another reader of Delta tables must see as well."""
-    rows = session.rows("SELECT * FROM t ORDER BY ALL")
-    found = DeltaTable(str(_folder(session))).to_pyarrow_table()
-    assert sorted(zip(*(c.to_pylist() for c in found.columns), strict=True), key=repr) == sorted(rows, key=repr)
-    return rows
+from tests.unit.runner.written import count_versions, folder_of, newest_info, rows_here_and_there
 
 
 @pytest.fixture
@@ -85,13 +60,13 @@ _ALL = [(1, "a", 1), (2, "b", 2), (3, "a", 2), (4, None, 2)]
 def test_rows_take_the_place_of_others(
     parted: Session, statement: str, rows: list[tuple[Any, ...]], predicate: str | None
 ) -> None:
-    before = _versions(parted)
+    before = count_versions(parted)
     (counts,) = parted.rows(statement)
-    assert sorted(_rows(parted), key=repr) == sorted(rows, key=repr)
+    assert sorted(rows_here_and_there(parted), key=repr) == sorted(rows, key=repr)
     new = len([row for row in rows if row not in _ALL])
     assert counts == (new, new)
-    assert _versions(parted) == before + 1
-    info = _info(parted)
+    assert count_versions(parted) == before + 1
+    info = newest_info(parted)
     wanted = {"mode": "Overwrite", "partitionBy": "[]"} | ({} if predicate is None else {"predicate": predicate})
     assert (info["operation"], info["operationParameters"], info["isBlindAppend"]) == ("WRITE", wanted, False)
     assert info["operationMetrics"]["numOutputRows"] == str(new)
@@ -101,8 +76,8 @@ def test_rows_that_share_a_file_with_replaced_ones_stay(session: Session) -> Non
     session.run("CREATE TABLE t (id INT, s STRING)")
     session.run("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)")
     session.run("INSERT INTO t REPLACE WHERE s = 'b' VALUES (7, 'b')")
-    assert _rows(session) == [(1, "a"), (3, None), (7, "b")]
-    metrics = _info(session)["operationMetrics"]
+    assert rows_here_and_there(session) == [(1, "a"), (3, None), (7, "b")]
+    metrics = newest_info(session)["operationMetrics"]
     assert (metrics["numDeletedRows"], metrics["numCopiedRows"], metrics["numOutputRows"]) == ("1", "2", "3")
 
 
@@ -116,14 +91,14 @@ def test_truncate_leaves_no_row(parted: Session) -> None:
     result = parted.run("TRUNCATE TABLE t")
     assert result.rows == []
     assert not result.planned.is_query
-    assert _rows(parted) == []
-    info = _info(parted)
+    assert rows_here_and_there(parted) == []
+    info = newest_info(parted)
     assert (info["operation"], info["operationParameters"]) == ("TRUNCATE", {})
     assert info["operationMetrics"]["numRemovedFiles"] == "4"
     assert parted.rows("SELECT count(*) FROM t VERSION AS OF 1") == [(4,)]
-    before = _versions(parted)
+    before = count_versions(parted)
     parted.run("TRUNCATE TABLE t")
-    assert _versions(parted) == before
+    assert count_versions(parted) == before
 
 
 @pytest.mark.parametrize(
@@ -145,10 +120,10 @@ def test_truncate_leaves_no_row(parted: Session) -> None:
     ],
 )
 def test_what_is_wrong_leaves_the_table_as_it_was(parted: Session, statement: str, condition: str) -> None:
-    before = _versions(parted), sorted(_folder(parted).rglob("*"))
+    before = count_versions(parted), sorted(folder_of(parted).rglob("*"))
     assert refused(parted, statement).condition == condition
-    assert (_versions(parted), sorted(_folder(parted).rglob("*"))) == before
-    assert sorted(_rows(parted), key=repr) == sorted(_ALL, key=repr)
+    assert (count_versions(parted), sorted(folder_of(parted).rglob("*"))) == before
+    assert sorted(rows_here_and_there(parted), key=repr) == sorted(_ALL, key=repr)
 
 
 def test_append_only_tables_keep_their_rows(session: Session) -> None:
