@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 _DEEPEST = 64
@@ -20,7 +21,18 @@ class RestError(Exception):
         self.message = message
 
 
-Check = Callable[[str, Any], Any]
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a field may hold: `schema` says it (JSON Schema), `take` gives the value as it is used, or raises RestError."""
+
+    schema: Mapping[str, Any]
+    take: Callable[[str, Any], Any]
+
+    def __call__(self, name: str, value: Any) -> Any:
+        return self.take(name, value)
+
+
+Fields = Mapping[str, Check]
 
 
 def invalid(message: str) -> RestError:
@@ -28,20 +40,24 @@ def invalid(message: str) -> RestError:
     return RestError(400, "INVALID_PARAMETER_VALUE", message)
 
 
-def read(body: bytes, checks: Mapping[str, Check]) -> dict[str, Any]:
+def read(body: bytes, checks: Fields) -> dict[str, Any]:
     """The fields of a JSON object, each checked; an absent one, or null, is None. Raises RestError."""
     if not body.strip():
         return dict.fromkeys(checks)
+    return read_object("the body", parsed(body), checks)
+
+
+def parsed(body: bytes, *, strict: bool = False) -> Any:
+    """A body's JSON value. Raises RestError; if `strict`, also for numbers that are none and keys that come twice."""
     if body.count(b"[") + body.count(b"{") > 100_000 or _depth(body) > _DEEPEST:
         raise RestError(400, "MALFORMED_REQUEST", "The body is nested too deeply.")
     try:
-        found = json.loads(body)
+        return _STRICT.decode(body.decode()) if strict else json.loads(body)
     except (ValueError, RecursionError) as error:
         raise RestError(400, "MALFORMED_REQUEST", "The body is not JSON.") from error
-    return read_object("the body", found, checks)
 
 
-def read_object(name: str, found: Any, checks: Mapping[str, Check]) -> dict[str, Any]:
+def read_object(name: str, found: Any, checks: Fields) -> dict[str, Any]:
     """As `read`, of a value."""
     if not isinstance(found, dict):
         raise invalid(f"{name} is not an object")
@@ -49,6 +65,31 @@ def read_object(name: str, found: Any, checks: Mapping[str, Check]) -> dict[str,
     if unknown:
         raise invalid(f"{name} has unknown fields: {', '.join(unknown[:5])}")
     return {key: None if found.get(key) is None else check(key, found[key]) for key, check in checks.items()}
+
+
+def schema_of(checks: Fields, required: Sequence[str] = ()) -> dict[str, Any]:
+    """JSON Schema of an object with such fields."""
+    shape: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: dict(check.schema) for name, check in checks.items()},
+    }
+    if required:
+        shape["required"] = list(required)
+    return shape | {"additionalProperties": False}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key comes twice")
+    return found
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(text)
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number)
 
 
 def _depth(body: bytes) -> int:
@@ -60,58 +101,67 @@ def _depth(body: bytes) -> int:
     return deepest
 
 
-def text(name: str, value: Any) -> str:
-    """A string."""
+def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise invalid(f"{name} is not a string")
     return value
 
 
-def texts(name: str, value: Any) -> dict[str, str]:
-    """An object of strings; numbers and booleans count as their text."""
+def _texts(name: str, value: Any) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(v, (str, int, float)) for v in value.values()):
         raise invalid(f"{name} is not an object of strings")
     return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in value.items()}
 
 
-def count(name: str, value: Any) -> int:
-    """A positive number."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 63:
+def _count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _COUNTS:
         raise invalid(f"{name} is not a positive number")
     return value
+
+
+def _wait(name: str, value: Any) -> float:
+    found = re.fullmatch(_WAITS, value) if isinstance(value, str) else None
+    if found is None:
+        raise invalid(f"{name} must be 0s or between 5s and 50s")
+    return float(value[:-1])
+
+
+_COUNTS = 1 << 63
+_WAITS = "0{1,2}s|(0?[5-9]|[1-4][0-9]|50)s"
+
+text = Check({"type": "string"}, _text)
+# Numbers and booleans count as their text.
+texts = Check({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}, _texts)
+# A positive number.
+count = Check({"type": "integer", "minimum": 1, "exclusiveMaximum": _COUNTS}, _count)
+# A time in seconds: `0s`, or `5s` to `50s`.
+wait = Check({"type": "string", "pattern": f"^({_WAITS})$"}, _wait)
+# What is known and has no effect here.
+anything = Check({"description": "Known, without effect."}, lambda name, value: value)
 
 
 def one_of(*words: str) -> Check:
     """One of some words."""
 
-    def check(name: str, value: Any) -> str:
+    def take(name: str, value: Any) -> str:
         if value not in words:
             raise invalid(f"{name} is not one of {', '.join(words)}")
         return str(value)
 
-    return check
-
-
-def wait(name: str, value: Any) -> float:
-    """A time to wait in seconds: ``0s``, or ``5s`` to ``50s``."""
-    found = re.fullmatch(r"([0-9]{1,2})s", value) if isinstance(value, str) else None
-    seconds = int(found[1]) if found else -1
-    if seconds != 0 and not 5 <= seconds <= 50:
-        raise invalid(f"{name} must be 0s or between 5s and 50s")
-    return float(seconds)
+    return Check({"type": "string", "enum": [str(word) for word in words]}, take)
 
 
 def each(check: Check) -> Check:
     """A list, each element of which is checked."""
 
-    def of_all(name: str, value: Any) -> list[Any]:
+    def take(name: str, value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise invalid(f"{name} is not a list")
         return [check(name, element) for element in value]
 
-    return of_all
+    return Check({"type": "array", "items": dict(check.schema)}, take)
 
 
-def anything(name: str, value: Any) -> Any:
-    """What is known and has no effect here."""
-    return value
+def record(checks: Fields) -> Check:
+    """An object whose fields are checked."""
+    return Check(schema_of(checks), lambda name, value: read_object(name, value, checks))

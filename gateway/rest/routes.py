@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 import traceback
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 from gateway.errors import GatewayError
 from gateway.observability import counter, histogram, log
 from gateway.protocol.handler import Caller
+from gateway.rest import openapi
+from gateway.rest.call import Asked, Path, Route
 from gateway.rest.fields import RestError
 from gateway.rest.manifest import code_of
-from gateway.rest.statements import StatementApi
+from gateway.rest.statements import OF_SESSION, OF_STATEMENT, SESSION, STATEMENT, StatementApi
 from gateway.service.api import Principal
 
 PREFIX = "/api/2.0/"
@@ -27,33 +27,49 @@ _STATUS = {
     "RESOURCE_EXHAUSTED": 429,
 }
 
-Verb = Callable[..., dict[str, Any]]
+
+def routes_of(statements: StatementApi) -> tuple[Route, ...]:
+    """All calls but the one that tells of them."""
+    within = "sql/warehouses/{warehouse_id}/sessions/{session_id}/statements"
+    one = "sql/statements/{statement_id}"
+    execute = (statements.execute, STATEMENT, ("statement",))
+    return (
+        Route("POST", "sql/sessions", "create_session", statements.create_session, SESSION),
+        Route("DELETE", "sql/sessions/{session_id}", "delete_session", statements.delete_session, OF_SESSION),
+        Route("POST", "sql/statements", "execute_statement", *execute),
+        Route("GET", one, "get_statement", statements.get, OF_STATEMENT),
+        Route("DELETE", one, "close_statement", statements.close, OF_STATEMENT),
+        Route("POST", f"{one}/cancel", "cancel_statement", statements.cancel, OF_STATEMENT),
+        Route("GET", f"{one}/status", "get_statement_status", statements.status, OF_STATEMENT),
+        Route("POST", "sql/warehouses/{warehouse_id}/sessions", "create_session", statements.create_session, SESSION),
+        Route(
+            "DELETE",
+            "sql/warehouses/{warehouse_id}/sessions/{session_id}",
+            "delete_session",
+            statements.delete_session,
+            OF_SESSION,
+        ),
+        Route("POST", within, "execute_statement", *execute),
+        Route("GET", f"{within}/{{statement_id}}", "get_statement", statements.get, OF_STATEMENT),
+        Route("DELETE", f"{within}/{{statement_id}}", "close_statement", statements.close, OF_STATEMENT),
+        Route("GET", f"{one}/result/chunks/{{chunk_index}}", "get_chunk", statements.chunk, {}),
+        Route("GET", "sql/warehouses", "list_warehouses", list_warehouses),
+        Route("GET", "sql/warehouses/{warehouse_id}", "get_warehouse", get_warehouse),
+        Route("GET", "preview/scim/v2/Me", "me", me),
+        Route("GET", "connector-service/feature-flags/{client}/{version}", "feature_flags", feature_flags),
+    )
 
 
 class RestApi:
     """The JSON face of a service. Thread-safe."""
 
     def __init__(self, statements: StatementApi) -> None:
-        routes: tuple[tuple[str, str, str, Verb], ...] = (
-            ("POST", r"sql/sessions", "create_session", statements.create_session),
-            ("DELETE", r"sql/sessions/([^/]+)", "delete_session", statements.delete_session),
-            ("POST", r"sql/statements", "execute_statement", statements.execute),
-            ("GET", r"sql/statements/([^/]+)", "get_statement", statements.get),
-            ("DELETE", r"sql/statements/([^/]+)", "close_statement", statements.close),
-            ("POST", r"sql/statements/([^/]+)/cancel", "cancel_statement", statements.cancel),
-            ("GET", r"sql/statements/([^/]+)/status", "get_statement_status", statements.status),
-            ("POST", r"sql/warehouses/[^/]+/sessions", "create_session", statements.create_session),
-            ("DELETE", r"sql/warehouses/[^/]+/sessions/([^/]+)", "delete_session", statements.delete_session),
-            ("POST", r"sql/warehouses/[^/]+/sessions/([^/]+)/statements", "execute_statement", statements.execute),
-            ("GET", r"sql/warehouses/[^/]+/sessions/[^/]+/statements/([^/]+)", "get_statement", statements.get),
-            ("DELETE", r"sql/warehouses/[^/]+/sessions/[^/]+/statements/([^/]+)", "close_statement", statements.close),
-            ("GET", r"sql/statements/([^/]+)/result/chunks/(\d{1,9})", "get_chunk", statements.chunk),
-            ("GET", r"sql/warehouses", "list_warehouses", list_warehouses),
-            ("GET", r"sql/warehouses/([^/]+)", "get_warehouse", get_warehouse),
-            ("GET", r"preview/scim/v2/Me", "me", me),
-            ("GET", r"connector-service/feature-flags/[^/]+/[^/]+", "feature_flags", feature_flags),
-        )
-        self._routes = [(method, re.compile(path), name, verb) for method, path, name, verb in routes]
+        routes = (*routes_of(statements), Route("GET", "openapi.json", "openapi", self._described))
+        self.routes = tuple((route, route.pattern) for route in routes)
+
+    def _described(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Describe these calls as OpenAPI does."""
+        return openapi.document([route for route, _ in self.routes], PREFIX)
 
     def answer(
         self, method: str, path: str, body: bytes, identity: str, user_agent: str, origin: str
@@ -62,8 +78,9 @@ class RestApi:
         name = "unknown"
         start = time.perf_counter()
         try:
-            name, verb, parts = self._route(method, path)
-            found = verb(Caller(Principal(identity), user_agent, origin), body, *parts)
+            route, parts = self._route(method, path)
+            name = route.name
+            found = route.verb(Caller(Principal(identity), user_agent, origin), parts, route.asked(body))
             text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
             histogram("rpc_seconds", time.perf_counter() - start, rpc=name)
             return 200, text.encode("utf-8", "replace")
@@ -79,15 +96,15 @@ class RestApi:
         counter("rpc_errors_total", rpc=name, error_class=code)
         return status, json.dumps({"error_code": code, "message": text}).encode()
 
-    def _route(self, method: str, path: str) -> tuple[str, Verb, tuple[str, ...]]:
+    def _route(self, method: str, path: str) -> tuple[Route, Path]:
         rest = path.removeprefix(PREFIX).strip("/")
         allowed = []
-        for known, pattern, name, verb in self._routes:
+        for route, pattern in self.routes:
             found = pattern.fullmatch(rest)
             if found is not None:
-                if known == method:
-                    return name, verb, found.groups()
-                allowed.append(known)
+                if route.method == method:
+                    return route, found.groupdict()
+                allowed.append(route.method)
         if allowed:
             raise RestError(405, "METHOD_NOT_ALLOWED", f"Only {' and '.join(allowed)} is served here.")
         raise RestError(404, "ENDPOINT_NOT_FOUND", f"No API found for '{method} {path[:200]}'")
@@ -109,22 +126,22 @@ def _warehouse(caller: Caller, identifier: str) -> dict[str, Any]:
     }
 
 
-def list_warehouses(caller: Caller, body: bytes) -> dict[str, Any]:
-    """GET warehouses: the one that there is."""
+def list_warehouses(caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+    """List the warehouses: the one that there is."""
     return {"warehouses": [_warehouse(caller, _WAREHOUSE)]}
 
 
-def get_warehouse(caller: Caller, body: bytes, identifier: str) -> dict[str, Any]:
-    """GET warehouses/{id}: any name is this gateway, as in the paths of Thrift."""
-    return _warehouse(caller, identifier[:64])
+def get_warehouse(caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+    """Tell of a warehouse: any name is this gateway, as in the paths of Thrift."""
+    return _warehouse(caller, path["warehouse_id"][:64])
 
 
-def me(caller: Caller, body: bytes) -> dict[str, Any]:
-    """GET scim/v2/Me: who calls."""
+def me(caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+    """Tell who calls."""
     name = caller.principal.name
     return {"id": name, "userName": name, "displayName": name, "active": True}
 
 
-def feature_flags(caller: Caller, body: bytes) -> dict[str, Any]:
-    """GET feature-flags: none is set, ask again in a quarter of an hour."""
+def feature_flags(caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+    """Tell a driver's feature flags: none is set, ask again in a quarter of an hour."""
     return {"flags": [], "ttl_seconds": 900}

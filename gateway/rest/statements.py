@@ -11,6 +11,7 @@ from gateway.errors import GatewayError
 from gateway.protocol import convert, versions
 from gateway.protocol.handler import LINK_PATH, Caller
 from gateway.rest import fields, manifest
+from gateway.rest.call import Asked, Path
 from gateway.rest.fields import RestError
 from gateway.results.links import LinkSigner
 from gateway.service.api import (
@@ -30,26 +31,27 @@ from gateway.service.session import text_of
 
 _WAIT_SECONDS = 10.0
 
-_PARAMETER: Mapping[str, fields.Check] = {
+_PARAMETER: fields.Fields = {
     "name": fields.text,
     "value": fields.text,
     "type": fields.text,
     "ordinal": fields.count,
 }
-_SESSION: Mapping[str, fields.Check] = {
+PARAMETERS = fields.each(fields.record(_PARAMETER))
+SESSION: fields.Fields = {
     "warehouse_id": fields.text,
     "session_confs": fields.texts,
     "catalog": fields.text,
     "schema": fields.text,
     "execution_mode": fields.anything,  # databricks-jdbc 3.4: whether answers may wait
 }
-_STATEMENT: Mapping[str, fields.Check] = {
+STATEMENT: fields.Fields = {
     "statement": fields.text,
     "warehouse_id": fields.text,
     "session_id": fields.text,
     "catalog": fields.text,
     "schema": fields.text,
-    "parameters": fields.each(lambda name, value: fields.read_object(name, value, _PARAMETER)),
+    "parameters": PARAMETERS,
     "row_limit": fields.count,
     "byte_limit": fields.count,
     "disposition": fields.one_of(*Disposition),
@@ -60,25 +62,26 @@ _STATEMENT: Mapping[str, fields.Check] = {
     "query_tags": fields.anything,
     "session_version": fields.anything,
 }
+# Said twice by some clients: the path counts.
+OF_SESSION: fields.Fields = {"warehouse_id": fields.text, "session_id": fields.text}
+OF_STATEMENT: fields.Fields = {"statement_id": fields.text}
 
 
 @dataclass(frozen=True, slots=True)
 class StatementApi:
-    """The calls; each takes who calls, the parts of its path and its body, and gives what is answered as JSON."""
+    """The calls; each takes who calls, the parts of its path and the fields of its body, and gives what is answered as JSON."""
 
     service: WholeResults
     signer: LinkSigner
 
-    def create_session(self, caller: Caller, body: bytes) -> dict[str, Any]:
-        """POST sessions."""
-        asked = fields.read(body, _SESSION)
+    def create_session(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Open a session."""
         handle = self._open(caller, asked["catalog"], asked["schema"], asked["session_confs"])
         return {"session_id": text_of(handle)}
 
-    def delete_session(self, caller: Caller, body: bytes, session: str) -> dict[str, Any]:
-        """DELETE sessions/{id}."""
-        fields.read(body, {"warehouse_id": fields.text, "session_id": fields.text})
-        self.service.close_session(caller.principal, self.service.named_session(caller.principal, session))
+    def delete_session(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Close a session and what was executed in it."""
+        self.service.close_session(caller.principal, self.service.named_session(caller.principal, path["session_id"]))
         return {}
 
     def _open(
@@ -96,77 +99,72 @@ class StatementApi:
         )
         return self.service.open_session(request).handle
 
-    def execute(self, caller: Caller, body: bytes, within: str | None = None) -> dict[str, Any]:
-        """POST statements; `within` is the session that the path names."""
-        asked = fields.read(body, _STATEMENT)
-        asked["session_id"] = asked["session_id"] or within
-        if asked["statement"] is None:
-            raise fields.invalid("statement is missing")
+    def execute(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Execute a statement, and wait for its result for a while."""
         files = _files(asked)
-        lz4 = files.form is Form.ARROW and asked["result_compression"] == "LZ4_FRAME"  # texts are not compressed
-        if asked["session_id"] is not None:
-            if asked["catalog"] is not None or asked["schema"] is not None:
-                raise fields.invalid("catalog and schema are those of the session where session_id is given")
-            session = self.service.named_session(caller.principal, asked["session_id"])
-        else:
-            session = self._open(caller, asked["catalog"], asked["schema"], for_one=True)
+        within = asked["session_id"] or path.get("session_id")
+        if within is not None and (asked["catalog"] is not None or asked["schema"] is not None):
+            raise fields.invalid("catalog and schema are those of the session where session_id is given")
         wait = _WAIT_SECONDS if asked["wait_timeout"] is None else asked["wait_timeout"]
-        try:
-            status = self.service.execute(
-                caller.principal,
-                session,
-                ExecuteRequest(
-                    statement=asked["statement"],
-                    parameters=_parameters(asked["parameters"] or []),
-                    row_limit=asked["row_limit"],
-                    byte_limit=asked["byte_limit"],
-                    wait_seconds=wait,
-                    options=ResultOptions(arrow=True, lz4=lz4, interval_as_arrow=True, files=files),
-                ),
-            )
-        except GatewayError:
-            if asked["session_id"] is None:
-                self.service.close_session(caller.principal, session)
-            raise
+        request = ExecuteRequest(
+            statement=asked["statement"],
+            parameters=parameters(asked["parameters"] or []),
+            row_limit=asked["row_limit"],
+            byte_limit=asked["byte_limit"],
+            wait_seconds=wait,
+            options=result_options(files, asked["result_compression"]),
+        )
+        if within is not None:
+            session = self.service.named_session(caller.principal, within)
+            status = self.service.execute(caller.principal, session, request)
+        else:
+            status = self.execute_alone(caller, asked["catalog"], asked["schema"], request)
         if status.state not in ENDS and wait and asked["on_wait_timeout"] == "CANCEL":
             self.service.cancel(caller.principal, status.handle)
             status = self.service.operation_status(caller.principal, status.handle, 0)
         return self._answer(caller, status)
 
-    def get(self, caller: Caller, body: bytes, statement: str) -> dict[str, Any]:
-        """GET statements/{id}."""
-        fields.read(body, {"statement_id": fields.text})
-        handle = self.service.named_operation(caller.principal, statement)
+    def execute_alone(
+        self, caller: Caller, catalog: str | None, schema: str | None, request: ExecuteRequest
+    ) -> OperationStatus:
+        """Execute a statement in a session of its own, which ends with it."""
+        session = self._open(caller, catalog, schema, for_one=True)
+        try:
+            return self.service.execute(caller.principal, session, request)
+        except GatewayError:
+            self.service.close_session(caller.principal, session)
+            raise
+
+    def get(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Tell a statement's status, and its result once it is there."""
+        handle = self.service.named_operation(caller.principal, path["statement_id"])
         return self._answer(caller, self.service.operation_status(caller.principal, handle, 0))
 
-    def status(self, caller: Caller, body: bytes, statement: str) -> dict[str, Any]:
-        """GET statements/{id}/status: without the result."""
-        fields.read(body, {"statement_id": fields.text})
-        handle = self.service.named_operation(caller.principal, statement)
+    def status(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Tell a statement's status without its result."""
+        handle = self.service.named_operation(caller.principal, path["statement_id"])
         status = self.service.operation_status(caller.principal, handle, 0)
         return {"statement_id": text_of(handle), "status": manifest.status_of(status)}
 
-    def chunk(self, caller: Caller, body: bytes, statement: str, index: str) -> dict[str, Any]:
-        """GET statements/{id}/result/chunks/{index}."""
-        fields.read(body, {})
-        handle = self.service.named_operation(caller.principal, statement)
+    def chunk(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Give a result from one of its chunks on."""
+        handle = self.service.named_operation(caller.principal, path["statement_id"])
         if self.service.operation_status(caller.principal, handle, 0).state is not State.FINISHED:
             raise RestError(400, "BAD_REQUEST", "The statement has no result (yet).")
-        found = self._result(caller, handle, int(index))[1]
+        found = self._result(caller, handle, int(path["chunk_index"]))[1]
         if found is None:
-            raise RestError(404, "RESOURCE_DOES_NOT_EXIST", f"The result has no chunk {index}.")
+            raise RestError(404, "RESOURCE_DOES_NOT_EXIST", f"The result has no chunk {path['chunk_index']}.")
         return found
 
-    def cancel(self, caller: Caller, body: bytes, statement: str) -> dict[str, Any]:
-        """POST statements/{id}/cancel."""
-        fields.read(body, {"statement_id": fields.text})
-        self.service.cancel(caller.principal, self.service.named_operation(caller.principal, statement))
+    def cancel(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Cancel a statement."""
+        self.service.cancel(caller.principal, self.service.named_operation(caller.principal, path["statement_id"]))
         return {}
 
-    def close(self, caller: Caller, body: bytes, statement: str) -> dict[str, Any]:
-        """DELETE statements/{id}."""
-        fields.read(body, {"statement_id": fields.text})
-        self.service.close_operation(caller.principal, self.service.named_operation(caller.principal, statement))
+    def close(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Close a statement: its result is let go of."""
+        handle = self.service.named_operation(caller.principal, path["statement_id"])
+        self.service.close_operation(caller.principal, handle)
         return {}
 
     def _answer(self, caller: Caller, status: OperationStatus) -> dict[str, Any]:
@@ -206,7 +204,13 @@ def _files(asked: Mapping[str, Any]) -> Files:
     return Files(form, disposition)
 
 
-def _parameters(asked: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]:
+def result_options(files: Files, compression: str | None = None) -> ResultOptions:
+    """How a whole result is kept for these files; texts are not compressed."""
+    lz4 = files.form is Form.ARROW and compression == "LZ4_FRAME"
+    return ResultOptions(arrow=True, lz4=lz4, interval_as_arrow=True, files=files)
+
+
+def parameters(asked: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]:
     """Named ones, or (databricks-jdbc, databricks-sql-connector) nameless ones by their ordinals, or as they come."""
     named = [p for p in asked if p["name"]]
     if named and len(named) != len(asked):

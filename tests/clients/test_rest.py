@@ -7,6 +7,9 @@ import csv
 import datetime
 import io
 import json
+import re
+import shutil
+import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -374,3 +377,25 @@ def test_the_connector(server: Server, flags: dict[str, Any]) -> None:
             cursor.execute("SELEC 1")
         cursor.execute("SELECT 1 AS a WHERE false")
         assert cursor.fetchall() == []
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+def test_the_examples_of_the_documentation_work(server: Server) -> None:
+    """Each call of curl in docs/clients.md, as a shell runs it, with a server and a statement that are there."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / "clients.md").read_text(encoding="utf-8")
+    section = text.partition("\n## REST\n")[2].partition("\n## ")[0]
+    calls = re.findall(r"^curl .*?(?<!\\)$", section, re.MULTILINE | re.DOTALL)
+    assert len(calls) == 6
+    answers: list[Any] = []
+    statement = ""
+    for call in calls:
+        call = call.replace("http://127.0.0.1:8080", server.url).replace("$STATEMENT_ID", statement)
+        done = subprocess.run(["sh", "-c", f"{call} --fail"], capture_output=True, timeout=90, check=True)
+        answers.append(json.loads(done.stdout))
+        statement = answers[-1].get("statement_id", statement)
+    described, rows, started, told, cancelled, linked = answers
+    assert described["openapi"].startswith("3.1")
+    assert rows["result"]["data_array"] == [["AFRICA"], ["AMERICA"], ["ASIA"]]
+    assert started["statement_id"] == told["statement_id"]
+    assert cancelled == {}
+    assert linked["result"]["external_links"]
