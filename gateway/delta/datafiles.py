@@ -35,6 +35,8 @@ _BUFFERED_BYTES = 256 << 20
 _OPEN_WRITERS = 100
 _STATISTICS_COLUMNS = 32
 _STRING_PREFIX = 32
+# A dictionary is for columns of which, in as many rows, no larger part are values that were not there before.
+_SAMPLE_ROWS, _FEW_ROWS, _NEW_VALUES = 16_384, 64, 0.6
 
 
 @dataclass
@@ -171,9 +173,9 @@ class DataFileWriter:
     def _write_group(self, state: _Open) -> None:
         if not state.buffered:
             return
-        if state.writer is None:
-            state.writer = self._new_file(state)
         group = pa.Table.from_batches(state.buffered, self._file_schema)
+        if state.writer is None:
+            state.writer = self._new_file(state, _leaves_that_repeat(group))
         for name, column in zip(group.column_names, group.columns, strict=True):
             state.nulls[name] = state.nulls.get(name, 0) + column.null_count
         state.writer.write_table(group, row_group_size=max(group.num_rows, 1))
@@ -181,7 +183,7 @@ class DataFileWriter:
         if os.path.getsize(state.path) >= self._file_bytes:
             self._close(state)
 
-    def _new_file(self, state: _Open) -> pq.ParquetWriter:
+    def _new_file(self, state: _Open, dictionaries: list[str]) -> pq.ParquetWriter:
         folder = os.path.join(self._root, partitions.folder(state.values))
         check_no_links(folder.rstrip("/"), self._root)
         missing, parent = [], folder.rstrip("/")
@@ -200,6 +202,7 @@ class DataFileWriter:
             self._file_schema,
             compression="snappy",
             store_schema=False,
+            use_dictionary=dictionaries,
             write_statistics=_leaves_without_floats(self._file_schema),
             write_page_index=True,
         )
@@ -300,6 +303,20 @@ def _leaves(arrow: pa.DataType, path: str) -> list[tuple[str, pa.DataType]]:
 def _leaves_without_floats(schema: pa.Schema) -> list[str]:
     leaves = [leaf for f in schema for leaf in _leaves(f.type, f.name)]
     return [path for path, arrow in leaves if not pa.types.is_floating(arrow)]
+
+
+def _leaves_that_repeat(group: pa.Table) -> list[str]:
+    """The leaves for which a dictionary pays, judged by the first rows; nested ones, of which they tell little, among them.
+
+    Without one a column of ever new values is written and read faster, and a reader of few rows need not read it.
+    """
+    found = []
+    for column, values in zip(group.schema, group.columns, strict=True):
+        sample = values.slice(0, _SAMPLE_ROWS)
+        nested = pa.types.is_nested(column.type)
+        if nested or (len(sample) >= _FEW_ROWS and len(pc.unique(sample)) <= _NEW_VALUES * len(sample)):
+            found += [path for path, _ in _leaves(column.type, column.name)]
+    return found
 
 
 def _flat_positions(schema: pa.Schema) -> list[int]:

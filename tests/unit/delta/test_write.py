@@ -365,3 +365,21 @@ def test_properties_that_ask_for_more_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="append-only"):
         overwrite(str(tmp_path / "t"), [])
     assert os.path.exists(tmp_path / "t")
+
+
+def test_dictionaries_are_for_what_repeats(tmp_path: Path) -> None:
+    items = t.array(t.INT)
+    schema = schema_of(id=t.BIGINT, name=t.STRING, price=t.decimal(10, 2), kind=t.STRING, part=t.INT, items=items)
+    rows = [(i, f"name {i}", Decimal(i) / 100, f"kind {i % 7}", i // 5000, [i % 3]) for i in range(40_000)]
+    create_table(str(tmp_path / "t"), schema)
+    append(str(tmp_path / "t"), iter([batch_of(schema, *rows)]))
+    (path,) = [p for p in files_in(tmp_path / "t") if p.suffix == ".parquet"]
+    group = pq.read_metadata(path).row_group(0)
+    with_dictionary = [group.column(i).has_dictionary_page for i in range(group.num_columns)]
+    assert with_dictionary == [False, False, False, True, True, True]
+    assert all(group.column(i).has_column_index and group.column(i).has_offset_index for i in range(group.num_columns))
+    read = read_by_deltalake(tmp_path / "t")
+    assert sorted(tuple(row.values()) for row in read) == rows
+    append(str(tmp_path / "t"), iter([batch_of(schema, rows[0])]))
+    small = next(p for p in files_in(tmp_path / "t") if p.suffix == ".parquet" and p != path)
+    assert not pq.read_metadata(small).row_group(0).column(0).has_dictionary_page
