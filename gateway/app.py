@@ -231,7 +231,7 @@ class Gateway:
             handler.answer,
             authenticator,
             Probes(self._not_ready, self._metrics),
-            download=Downloads(self._service, signer).answer,
+            download=Downloads(self._service, signer),
             rest=RestApi(StatementApi(self._service, signer)).answer,
             public_url=config.public_url,
             may_wait=may_wait,

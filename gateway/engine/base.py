@@ -53,12 +53,16 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """`count` rows as one Arrow IPC record-batch message: `data`, or `length` bytes at `offset` of the spool file."""
+    """`count` rows as one Arrow IPC record-batch message: `data`, or `length` bytes at `offset` of the spool file.
+
+    `weight`: about how many bytes they take once they are shown (`engine.weight`).
+    """
 
     count: int
     data: bytes | None = None
     offset: int = 0
     length: int = 0
+    weight: int = 0
 
 
 @dataclass(frozen=True, slots=True)

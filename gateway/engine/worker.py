@@ -51,6 +51,7 @@ from gateway.engine.channel import (
     Start,
 )
 from gateway.engine.mailbox import Mailbox, OwnMailbox, SharedMailbox
+from gateway.engine.weight import weight
 from gateway.errors import (
     CanceledError,
     ConfigError,
@@ -63,6 +64,7 @@ from gateway.errors import (
 )
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024
+MAX_ROW_BYTES = 512 * 1024 * 1024
 _STACK_BYTES = 256 * 1024 * 1024  # address space only; recursion in native planners needs it
 _PR_SET_PDEATHSIG = 1
 
@@ -102,14 +104,20 @@ class JobEmit:
         self._check_schema(batch.schema)
         if batch.num_rows == 0:
             return
-        step = batch.num_rows
-        if batch.nbytes > MAX_BATCH_BYTES:
-            step = max(1, batch.num_rows * MAX_BATCH_BYTES // batch.nbytes)
+        step, heavy = batch.num_rows, weight(batch)
+        if heavy > MAX_BATCH_BYTES:
+            step = max(1, batch.num_rows * MAX_BATCH_BYTES // heavy)
         for start in range(0, batch.num_rows, step):
-            part = batch if step == batch.num_rows else batch.slice(start, step)
+            part, held = batch, heavy
+            if step < batch.num_rows:
+                part = batch.slice(start, step)
+                held = weight(part)
             if start:
                 self._stop_if_cancelled()
-            self._deliver(part.num_rows, part.serialize())
+            if part.num_rows == 1 and held > MAX_ROW_BYTES:
+                text = f"A row of the result takes {held >> 20} MiB, and may take {MAX_ROW_BYTES >> 20} MiB at most."
+                raise ResourceError("RESULT_TOO_LARGE", text)
+            self._deliver(part.num_rows, part.serialize(), held)
 
     @property
     def cancelled(self) -> bool:
@@ -126,10 +134,10 @@ class JobEmit:
         if self.cancelled:
             raise CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
 
-    def _deliver(self, count: int, message: pa.Buffer) -> None:
+    def _deliver(self, count: int, message: pa.Buffer, held: int) -> None:
         if self._spool is None and message.size <= self._inline_left:
             self._inline_left -= message.size
-            self._channel.send(JobEvent(self._run_id, Rows(count, data=message.to_pybytes())))
+            self._channel.send(JobEvent(self._run_id, Rows(count, data=message.to_pybytes(), weight=held)))
             return
         self._inline_left = 0
         if self._written + message.size > self._spool_limit:
@@ -142,7 +150,7 @@ class JobEmit:
             self._spool = self._mailbox.wait_for_spool()
             self._stop_if_cancelled()
         self._write(message)
-        self._channel.send(JobEvent(self._run_id, Rows(count, offset=self._written, length=message.size)))
+        self._channel.send(JobEvent(self._run_id, Rows(count, offset=self._written, length=message.size, weight=held)))
         self._written += message.size
 
     def _write(self, message: pa.Buffer) -> None:

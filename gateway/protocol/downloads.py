@@ -18,17 +18,23 @@ class Downloads:
     service: WholeResults
     signer: LinkSigner
 
-    def answer(self, link: str) -> tuple[int, str, Sequence[bytes | memoryview], str]:
-        """HTTP status, media type or an error's text, the file in parts, its owner's name; never raises.
+    def owner(self, link: str) -> str:
+        """The name of whom the operation of a link belongs to; "" for what is no link, or is over."""
+        try:
+            return self.service.owner_of(self.signer.read(link).operation)
+        except (BadLinkError, GatewayError):
+            return ""
+
+    def answer(self, link: str) -> tuple[int, str, Sequence[bytes | memoryview]]:
+        """HTTP status, media type or an error's text, and the file in parts; never raises for what a link may be.
 
         403: not a link of this server, or over. 404: the operation is closed, or its rows are gone.
         """
         try:
             found = self.signer.read(link)
-            page = self.service.piece(found.operation, found.start_row, found.rows)
-            file = pages.file(page)
-            return 200, file.media, file.parts, page.owner
+            file = pages.file(self.service.piece(found.operation, found.start_row, found.rows))
+            return 200, file.media, file.parts
         except BadLinkError as error:
-            return 403, str(error), (), ""
+            return 403, str(error), ()
         except GatewayError as error:
-            return 404, error.text(), (), ""
+            return 404, error.text(), ()

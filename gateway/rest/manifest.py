@@ -8,7 +8,10 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from gateway.errors import GatewayError, ProtocolError, ResourceError, ServerError
@@ -41,6 +44,29 @@ _TYPE_NAMES = {
     "VARCHAR": "STRING",
     "CHAR": "STRING",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """JSON that goes into an answer as it is."""
+
+    data: bytes
+
+
+def as_json(answer: Mapping[str, Any]) -> bytes:
+    """The text of an answer, in which values may be `Verbatim`."""
+    found: list[bytes] = []
+    mark = secrets.token_hex(16)  # what no value can hold
+
+    def put(value: Any) -> str:
+        assert isinstance(value, Verbatim)
+        found.append(value.data)
+        return mark
+
+    text = json.dumps(answer, separators=(",", ":"), ensure_ascii=False, default=put).encode("utf-8", "replace")
+    pieces = text.split(f'"{mark}"'.encode()) if found else [text]
+    return b"".join(part for pair in zip_longest(pieces, found, fillvalue=b"") for part in pair)
+
 
 # First row, number of rows -> URL and expiry in epoch milliseconds.
 LinkTo = Callable[[int, int], tuple[str, int]]
@@ -146,14 +172,23 @@ def chunk(identifier: str, outcome: Outcome, index: int, rows: Rows, link: LinkT
     )
     if pieces[0].size > 4 * INLINE_BYTES:
         raise limit
-    data = b"".join(pages.file(rows(0, outcome.rows)).parts)
-    if len(data) > INLINE_BYTES:
-        raise limit
     found: dict[str, Any] = {"chunk_index": 0, "row_offset": 0, "row_count": outcome.rows}
     files = outcome.metadata.options.files
-    if files is not None and files.form is Form.JSON:
-        return found | {"data_array": json.loads(data)}
-    return found | {"attachment": base64.b64encode(data).decode()}
+    if files is None or files.form is not Form.JSON:
+        data = b"".join(pages.file(rows(0, outcome.rows)).parts)
+        if len(data) > INLINE_BYTES:
+            raise limit
+        return found | {"attachment": base64.b64encode(data).decode()}
+    # Piece by piece: as text rows may be many times as large.
+    arrays: list[bytes] = []
+    left = INLINE_BYTES
+    for piece in outcome.pieces:
+        array = b"".join(pages.file(rows(piece.start_row, piece.count)).parts)[1:-1]
+        left -= len(array) + 1
+        if left < 0:
+            raise limit
+        arrays.append(array)
+    return found | {"data_array": Verbatim(b"[" + b",".join(arrays) + b"]")}
 
 
 def _no_rows(metadata: ResultMetadata) -> dict[str, Any]:

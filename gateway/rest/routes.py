@@ -14,7 +14,7 @@ from gateway.protocol.handler import Caller
 from gateway.rest import openapi
 from gateway.rest.call import Asked, Path, Route
 from gateway.rest.fields import RestError
-from gateway.rest.manifest import code_of
+from gateway.rest.manifest import as_json, code_of
 from gateway.rest.statements import OF_SESSION, OF_STATEMENT, SESSION, STATEMENT, StatementApi
 from gateway.service.api import Principal
 
@@ -80,10 +80,9 @@ class RestApi:
         try:
             route, parts = self._route(method, path)
             name = route.name
-            found = route.verb(Caller(Principal(identity), user_agent, origin), parts, route.asked(body))
-            text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+            answer = as_json(route.verb(Caller(Principal(identity), user_agent, origin), parts, route.asked(body)))
             histogram("rpc_seconds", time.perf_counter() - start, rpc=name)
-            return 200, text.encode("utf-8", "replace")
+            return 200, answer
         except RestError as error:
             status, code, text = error.status, error.code, error.message
         except GatewayError as error:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.engine.base import Parameter
 from gateway.errors import GatewayError
 from gateway.protocol import convert, versions
 from gateway.protocol.handler import LINK_PATH, Caller
+from gateway.protocol.turns import Turns
 from gateway.rest import fields, manifest
 from gateway.rest.call import Asked, Path
 from gateway.rest.fields import RestError
@@ -73,6 +74,7 @@ class StatementApi:
 
     service: WholeResults
     signer: LinkSigner
+    turns: Turns = field(default_factory=Turns)
 
     def create_session(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
         """Open a session."""
@@ -188,9 +190,10 @@ class StatementApi:
             text, expires_ms = self.signer.sign(handle.guid, start_row, rows)
             return f"{caller.origin}{LINK_PATH}{text}", expires_ms
 
-        found = manifest.chunk(
-            text_of(handle), outcome, index, lambda start, rows: self.service.piece(handle.guid, start, rows), link
-        )
+        with self.turns.turn(caller.principal.name):
+            found = manifest.chunk(
+                text_of(handle), outcome, index, lambda start, rows: self.service.piece(handle.guid, start, rows), link
+            )
         return manifest.manifest(outcome), found
 
 

@@ -23,7 +23,10 @@ from gateway.errors import ResourceError, ServerError
 
 
 class Part(Protocol):
-    """`count` rows as an Arrow IPC record-batch message: `data`, or `length` bytes of the file at `offset`."""
+    """`count` rows as an Arrow IPC record-batch message: `data`, or `length` bytes of the file at `offset`.
+
+    They take about `weight` bytes once they are shown, which may be far more.
+    """
 
     @property
     def count(self) -> int: ...
@@ -36,6 +39,9 @@ class Part(Protocol):
 
     @property
     def length(self) -> int: ...
+
+    @property
+    def weight(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +211,7 @@ class Spool:
             part = last[1] if last is not None and last[0] == index else self._load(parts[index])
             batch, first = part.batch, starts[index]
             end = min(stop, first + part.count)
-            per_row = batch.nbytes / part.count
+            per_row = max(batch.nbytes / part.count, parts[index].weight / parts[index].count)
             fitting = int(max_bytes / per_row) if per_row else end - row
             if row + fitting < end:
                 if found:  # the next page begins with it, and can hand its message on
@@ -238,7 +244,7 @@ class Spool:
         for index in range(max(0, bisect_right(starts, start_row) - 1), len(parts)):
             part = parts[index]
             end = min(stop, starts[index + 1] if index + 1 < len(starts) else total)
-            held += part.length if part.data is None else len(part.data)
+            held += max(part.weight, part.length if part.data is None else len(part.data))
             last = end == stop
             if row >= stop or (last and found and held < size and not ended and end_row is None):
                 break

@@ -202,7 +202,6 @@ class Page:
     has_more_rows: bool
     metadata: ResultMetadata
     operation: bytes = b""  # the identifier that links name
-    owner: str = ""  # of the operation, where a link has led to it
     pieces: Sequence[Piece] = ()
 
     @property
@@ -274,6 +273,9 @@ class WholeResults(Service, Protocol):
 
     def outcome(self, principal: Principal, operation: Handle) -> Outcome:
         """The result of an operation that is FINISHED. Raises the operation's error."""
+
+    def owner_of(self, operation: bytes) -> str:
+        """The name of whom the operation of a link belongs to; never waits. Raises ProtocolError."""
 
     def piece(self, operation: bytes, start_row: int, rows: int) -> Page:
         """The rows of a link: whoever has one was told it by the operation's owner. Raises ProtocolError once they are gone."""

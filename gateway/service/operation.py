@@ -467,7 +467,7 @@ class Operation:
         except ServerError:
             self._check_readable()  # the reason why the spool is gone
             raise
-        return Page(start, parts, False, metadata, self.handle.guid, self.session.owner.name)
+        return Page(start, parts, has_more_rows=False, metadata=metadata, operation=self.handle.guid)
 
     @property
     def unread_rows(self) -> bool:

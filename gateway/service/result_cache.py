@@ -35,7 +35,7 @@ class Answer:
 
     def events(self) -> tuple[Planned | Rows | Finished, ...]:
         """What a worker would tell."""
-        rows = (Rows(part.count, part.data) for part in self.parts)
+        rows = (Rows(part.count, part.data, weight=part.weight) for part in self.parts)
         return (self.planned, *rows, self.finished)
 
 

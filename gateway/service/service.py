@@ -283,6 +283,10 @@ class GatewayService:
         self._touch(found)
         return page
 
+    def owner_of(self, operation: bytes) -> str:
+        """See `api.Service`."""
+        return self._operations.of(operation).session.owner.name
+
     def log_lines(self, principal: Principal, operation: Handle, most: int, first: bool) -> Sequence[str]:
         """See `api.Service`."""
         return self._operation(principal, operation).log.read(most, first=first)
@@ -339,9 +343,8 @@ class GatewayService:
         """Whether `size` bytes more of a caller can be kept, without its oldest results if need be."""
         if holdings.fits(owner.name, size):
             return True
-        ended = [o for o in self._operations.values() if o not in self._active and o.session.owner == owner]
-        if holdings is self._disk:
-            ended = [o for o in ended if o.on_disk]
+        large = [o for o in self._operations.values() if o.on_disk or holdings is not self._disk]
+        ended = [o for o in large if o not in self._active and o.session.owner == owner]
         for operation in sorted(ended, key=lambda o: o.touched):
             self._expire(operation)
             if holdings.fits(owner.name, size + holdings.share // 4):
@@ -446,9 +449,9 @@ class GatewayService:
             if operation.held:  # else nobody has it any more
                 self._weigh_disk(operation)
         if not self._fits(self._disk, owner, 0):
+            taken = f"Results of {owner.name} take more than {self._disk.share >> 20} MiB of disk"
             text = (
-                f"Results of {owner.name} take more than {self._disk.share >> 20} MiB of disk, or those of all more than "
-                "twice as much (--spool-limit): close some, or ask for fewer rows."
+                f"{taken}, or those of all more than twice as much (--spool-limit): close some, or ask for fewer rows."
             )
             operation.stop(State.ERROR, ResourceError("RESOURCE_EXHAUSTED", text, sqlstate=DISK_FULL, retryable=True))
 

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
+from typing import Protocol
 
 from gateway.transport.asgi import Answer, Header, RefusalError, Scope, let_in
 from gateway.transport.lanes import Lane
 
-# Link -> HTTP status, media type or an error's text, the file in parts, and whose rows they are
-# (`protocol.downloads.Downloads.answer`).
-Download = Callable[[str], tuple[int, str, Sequence[bytes | memoryview], str]]
+
+class Download(Protocol):
+    """What links lead to (`protocol.downloads.Downloads`)."""
+
+    def owner(self, link: str) -> str:
+        """Whose rows they are, "" for no link; never waits."""
+
+    def answer(self, link: str) -> tuple[int, str, Sequence[bytes | memoryview]]:
+        """HTTP status, media type or an error's text, and the file in parts; blocking."""
+
 
 RESULTS = "/sql/1.0/results/"
 _BYTES = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
-_IDENTIFIER = 21  # characters of a link that name its operation
 
 
 async def file_answer(download: Download, lane: Lane, scope: Scope) -> tuple[int, bytes, tuple[Header, ...], Answer]:
@@ -26,11 +33,11 @@ async def file_answer(download: Download, lane: Lane, scope: Scope) -> tuple[int
     if scope["method"] not in ("GET", "HEAD"):
         raise RefusalError(405, "METHOD_NOT_ALLOWED", "Only GET is served here.", (b"allow", b"GET, HEAD"))
     link = scope["path"].removeprefix(RESULTS)
-    # All who follow links of one operation have one share of the threads.
-    status, said, parts, owner = await lane.run(link[:_IDENTIFIER], partial(download, link))
+    owner = download.owner(link)  # what is made and sent behind links counts as theirs
+    status, said, parts = await lane.run(owner, partial(download.answer, link))
     if status != 200:
         raise RefusalError(status, "PERMISSION_DENIED" if status == 403 else "RESOURCE_DOES_NOT_EXIST", said)
-    let_in(scope, owner)  # what is sent behind links counts as theirs
+    let_in(scope, owner)
     headers: tuple[Header, ...] = ((b"accept-ranges", b"bytes"), (b"cache-control", b"no-store"))
     size = sum(map(len, parts))
     asked = next((value for name, value in scope["headers"] if name == b"range"), None)

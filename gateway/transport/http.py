@@ -41,6 +41,7 @@ Rest = Callable[[str, str, bytes, str, str, str], tuple[int, bytes]]
 
 BODY_LIMIT = 32 * 1024 * 1024
 THREADS = 512
+FILES_AT_ONCE = 8  # behind links, each with its rows in memory while it is made
 _FORM_SECONDS = 20.0
 _FAILURES_LOGGED = (20, 10.0)  # lines about failed logins, in so many seconds
 _THRIFT = b"application/x-thrift"
@@ -115,11 +116,13 @@ class HttpApp:
         self._issuer = issuer
         self._waiting = Lane("statement", threads, max(1, threads // 2))
         self._quick = Lane("call", threads, max(1, threads // 2))
+        self._files = Lane("file", FILES_AT_ONCE, FILES_AT_ONCE // 2)
 
     def close(self) -> None:
         """Let calls in flight finish, start no more."""
         self._waiting.close()
         self._quick.close()
+        self._files.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI entry; only scope type http is served."""
@@ -136,7 +139,7 @@ class HttpApp:
                 status, kind = 200, _THRIFT
             elif self._download is not None and path.startswith(RESULTS):
                 route = "results"
-                status, kind, headers, body = await file_answer(self._download, self._waiting, scope)
+                status, kind, headers, body = await file_answer(self._download, self._files, scope)
             elif self._rest is not None and path.startswith(_API):
                 route = "rest"
                 status, kind, body = await self._answer(scope, receive)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import time
 
 import pytest
 
@@ -57,6 +58,8 @@ def test_values_are_taken() -> None:
         ('{"settings": {"a": {}}}', "settings is not an object of strings"),
         ('{"names": "x"}', "names is not a list"),
         ('{"names": [1]}', "names is not a string"),
+        ('{"name": "\\ud800"}', "name holds half a character (a lone surrogate)"),
+        ('{"settings": {"\\udc2e": 1}}', "settings holds half a character (a lone surrogate)"),
     ],
 )
 def test_what_is_wrong_is_named(body: str, message: str) -> None:
@@ -66,7 +69,19 @@ def test_what_is_wrong_is_named(body: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b"\xff\xfe", b'{"name": NaN', b"[" * 100_000, b'{"a":' * 5_000 + b"1" + b"}" * 5_000, b"\0"]
+    "body",
+    [
+        b"{",
+        b"\xff\xfe",
+        b'{"name": NaN',
+        b"[" * 100_000,
+        b'{"a":' * 5_000 + b"1" + b"}" * 5_000,
+        b"\0",
+        '{"name": "x"}'.encode("utf-16"),
+        b'{"name": "x", "name": "y"}',
+        b'{"settings": {"a": 1, "a": 2}}',
+        b'{"limit": ' + b"9" * 5_000 + b"}",
+    ],
 )
 def test_what_is_no_json_is_malformed(body: bytes) -> None:
     with pytest.raises(RestError) as caught:
@@ -75,5 +90,25 @@ def test_what_is_no_json_is_malformed(body: bytes) -> None:
 
 
 def test_a_statement_may_hold_many_brackets() -> None:
-    body: Any = '{"name": "' + "()[]{}" * 10_000 + '"}'
-    assert len(fields.read(body.encode(), CHECKS)["name"]) == 60_000
+    text = '()[]{,\\"' * 200_000
+    assert fields.read(json.dumps({"name": text}).encode(), CHECKS)["name"] == text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"names": [' + b"1," * 8_000_000 + b"1]}",
+        b'{"names": [' + b'"",' * 5_000_000 + b"1]}",
+        b'{"settings": {' + b",".join(b'"%x": 1' % i for i in range(1_000_000)) + b"}}",
+        b'{"name": "' + b'\\"x' * 5_000_000,
+        b'"a' * 8_000_000,
+        b"[" + b"1" * 16_000_000,
+    ],
+    ids=["numbers", "texts", "keys", "no end", "quotes", "digits"],
+)
+def test_what_would_take_long_is_refused_before_it_is_parsed(body: bytes) -> None:
+    began = time.process_time()
+    with pytest.raises(RestError) as caught:
+        fields.read(body, CHECKS)
+    assert caught.value.code == "MALFORMED_REQUEST"
+    assert time.process_time() - began < 2

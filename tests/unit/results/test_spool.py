@@ -22,6 +22,7 @@ class Part:
     data: bytes | None = None
     offset: int = 0
     length: int = 0
+    weight: int = 0
 
 
 class Writer:
