@@ -75,8 +75,11 @@ def test_rows_that_are_small_until_they_are_text(own: Server, value: str) -> Non
 
 
 def test_a_row_may_not_be_as_large_as_memory(own: Server) -> None:
-    texts = ", ".join(f"repeat('{i}', 100000000) AS c{i}" for i in range(6))
-    found = execute(own, f"SELECT {texts}")
+    texts = ", ".join(f"repeat('{i}', 100000000 + CAST(id AS INT)) AS c{i}" for i in range(6))
+    found = execute(own, f"SELECT {texts} FROM range(1)")
+    while found["status"]["state"] in ("PENDING", "RUNNING"):
+        time.sleep(0.5)
+        found = json.loads(ask(own, "GET", f"{PATH}/{found['statement_id']}")[1])
     assert found["status"]["state"] == "FAILED" and "RESULT_TOO_LARGE" in found["status"]["error"]["message"]
 
 
