@@ -222,7 +222,7 @@ class LocalCatalog:
                 os.rename(os.path.basename(root), new_table, src_dir_fd=old, dst_dir_fd=new)
         except OSError as error:
             text = f"Cannot rename {root}: {error.strerror}."
-            raise ServerError("WRITE_FAILED", text, sqlstate="58030", retryable=True) from error
+            raise ServerError("WRITE_FAILED", text, retryable=True) from error
         delta_table.forget(os.path.realpath(os.path.dirname(root)) + "/" + os.path.basename(root))
         delta_table.forget(target)
 

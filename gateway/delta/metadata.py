@@ -82,7 +82,7 @@ def _check_overtaken(snapshot: Snapshot, newer: Snapshot, alteration: Alteration
 
 def _lost(condition: str, snapshot: Snapshot, what: str) -> UserError:
     text = f"{what} by another writer of the Delta table {snapshot.root} at the same time. Send the statement again."
-    return UserError(condition, text, sqlstate="2D521", retryable=True)
+    return UserError(condition, text, retryable=True)
 
 
 # ---- the action as it was logged

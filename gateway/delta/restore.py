@@ -124,7 +124,7 @@ def no_version(snapshot: Snapshot, version: int) -> UserError:
     """DELTA_CANNOT_RESTORE_TABLE_VERSION."""
     versions = log.commit_versions(snapshot.root) or [snapshot.version]
     text = f"Cannot restore table to version {version}. Available versions: [{versions[0]}, {snapshot.version}]."
-    return UserError("DELTA_CANNOT_RESTORE_TABLE_VERSION", text, sqlstate="22003")
+    return UserError("DELTA_CANNOT_RESTORE_TABLE_VERSION", text)
 
 
 def _check_retained(snapshot: Snapshot, version: int) -> None:
@@ -136,7 +136,7 @@ def _check_retained(snapshot: Snapshot, version: int) -> None:
         hours = retention // 3_600_000
         text = f"Cannot time travel beyond delta.deletedFileRetentionDuration ({hours} HOURS) set on the table."
         condition = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
-        raise UserError(condition, text, sqlstate="0AKDC")
+        raise UserError(condition, text)
 
 
 def _check_there(root: str, version: int, added: Sequence[Fields]) -> None:

@@ -205,7 +205,7 @@ def _logged(snapshot: Snapshot, until: int | None) -> Iterator[_File]:
             "VACUUM LITE cannot delete all eligible files as some files are not referenced by the Delta log. Please run "
             "VACUUM FULL."
         )
-        raise UserError("DELTA_CANNOT_VACUUM_LITE", text, sqlstate="55000")
+        raise UserError("DELTA_CANNOT_VACUUM_LITE", text)
     for version in range(first if last is None else last + 1, until + 1):
         for action in log.actions(root, version):
             spec = action.get("remove") or action.get("cdc")
@@ -236,4 +236,4 @@ def _too_short(retention_ms: int) -> UserError:
         "The specified VACUUM retention period is too low and may corrupt this Delta table if any writes are in progress. "
         f"Use a retention period of at least {-(-retention_ms // _HOUR)} hours."
     )
-    return UserError("DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT", text, sqlstate="22003")
+    return UserError("DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT", text)

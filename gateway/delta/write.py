@@ -224,7 +224,7 @@ def check_snapshot_writable(snapshot: Snapshot, *, removes: bool = False, kept: 
         raise refused(["deletionVectors"], snapshot.root, "written")
     if removes and snapshot.properties.get("delta.appendOnly", "").lower() == "true":
         text = f"The Delta table {snapshot.root} is append-only (delta.appendOnly)."
-        raise UserError("DELTA_CANNOT_MODIFY_APPEND_ONLY", text, sqlstate="42809")
+        raise UserError("DELTA_CANNOT_MODIFY_APPEND_ONLY", text)
 
 
 def _keeper(key: str, table: Mapping[str, Kept]) -> Kept:

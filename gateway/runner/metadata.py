@@ -205,9 +205,13 @@ def _schemas_of(catalogs: Iterable[Catalog], match: Match) -> Iterator[tuple[Any
             yield information_of(catalog.name, SCHEMA, {catalog.name.lower(): catalog}), SCHEMA
 
 
+# Names that a pattern which means the information schema, by its first letters at least, does not match.
+_UNLIKE = ("", "t", "ormation_schema", "a_schema")
+
+
 def names_information(match: Match) -> bool:
     """Whether a pattern means the information schema: nobody who lists all schemas is told of it."""
-    return match(SCHEMA) and not match("")
+    return match(SCHEMA) and not any(map(match, _UNLIKE))
 
 
 def comment_of(table: Listed) -> str:

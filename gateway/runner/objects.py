@@ -64,7 +64,7 @@ def check_writable(catalog: Catalog, what: str, span: Span | None) -> None:
 def information_is_read_only(relation: str, what: str, span: Span | None) -> UserError:
     """PERMISSION_DENIED for a relation of an information schema."""
     text = f"The information schema is read-only: {what} ({relation})."
-    return UserError("PERMISSION_DENIED", text, sqlstate="42501", span=span)
+    return UserError("PERMISSION_DENIED", text, span=span)
 
 
 def may_make_view(place: Place, replace: bool, if_not_exists: bool, span: Span | None) -> bool:

@@ -315,7 +315,7 @@ def _added(change: c.AddColumns, table: DeltaBoundTable) -> Alteration:
     for one in change.columns:
         if not one.field.nullable:
             text = "Operation not allowed: `NOT NULL in ALTER TABLE ADD COLUMNS` is not supported for Delta tables"
-            raise UserError("DELTA_OPERATION_NOT_ALLOWED", text, sqlstate="0AKDC", span=one.name.span)
+            raise UserError("DELTA_OPERATION_NOT_ALLOWED", text, span=one.name.span)
         if holds(one.field.type, TIMESTAMP_NTZ) and not table.snapshot.protocol.has("timestampNtz"):
             raise unsupported("Adding a column of TIMESTAMP_NTZ to a table without such columns", one.name.span)
 
@@ -342,7 +342,7 @@ def _insert(fields: list[Schema], one: c.AddedColumn) -> dict[str, Any]:
     if any(f["name"].lower() == name.lower() for f in fields):
         known = ", ".join(quote_if_needed(f["name"]) for f in fields)
         text = f"Cannot add column, because `{'`.`'.join(one.name.parts)}` already exists among {known}."
-        raise UserError("FIELD_ALREADY_EXISTS", text, sqlstate="42710", span=one.name.span)
+        raise UserError("FIELD_ALREADY_EXISTS", text, span=one.name.span)
     made = field_json(replace(one.field, name=name))
     metadata = {k: v for k, v in made["metadata"].items() if k != CHAR_VARCHAR}
     declared = made["metadata"].get(CHAR_VARCHAR, made["type"])
@@ -359,7 +359,7 @@ def _insert(fields: list[Schema], one: c.AddedColumn) -> dict[str, Any]:
     at = next((i for i, f in enumerate(fields) if f["name"].lower() == behind), None)
     if at is None:
         text = f"No such struct field `{one.after}` in {', '.join(f['name'] for f in fields)}."
-        raise UserError("FIELD_NOT_FOUND", text, sqlstate="42704", span=one.name.span)
+        raise UserError("FIELD_NOT_FOUND", text, span=one.name.span)
     fields.insert(at + 1, made)
     return {**told, "position": f"AFTER {fields[at]['name']}"}
 
@@ -386,7 +386,7 @@ def _check_no_nulls(
         execution.close()
     if found:
         text = f"NOT NULL constraint violated for column: {name}."
-        raise UserError("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", text, sqlstate="23502", span=change.column.span)
+        raise UserError("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", text, span=change.column.span)
 
 
 def _back_quoted(parts: Sequence[str]) -> Iterator[str]:

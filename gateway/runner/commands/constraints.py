@@ -70,7 +70,7 @@ def _violated(one: Constraint, row: pa.RecordBatch, snapshot: Snapshot, span: Sp
     named = {".".join(path): _value(values, path) for path in references(parse_expression(one.text))}
     shown = "".join(f"\n - {name} : {value}" for name, value in sorted(named.items()))
     text = f"CHECK constraint {one.name} ({one.text}) violated by row with values:{shown}"
-    return UserError("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", text, sqlstate="23001", span=span)
+    return UserError("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", text, span=span)
 
 
 def _value(values: Any, path: Sequence[str]) -> str:

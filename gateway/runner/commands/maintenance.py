@@ -212,19 +212,19 @@ def _version_at(command: c.Restore, table: DeltaBoundTable, zone: str) -> tuple[
     wanted = parse_timestamp(text, known_zone(zone))
     if wanted is None:
         told = f"The provided timestamp ('{text}') cannot be converted to a valid timestamp."
-        raise UserError("DELTA_TIMESTAMP_INVALID", told, sqlstate="42816", span=span)
+        raise UserError("DELTA_TIMESTAMP_INVALID", told, span=span)
     wanted //= 1000
     snapshot = table.snapshot
     versions = [n for n in commit_versions(snapshot.root) if n <= snapshot.version]
     times = commit_times(snapshot.root, versions, snapshot.properties)
     shown = stamp_text(wanted * 1000)
     shown = shown if "." in shown else f"{shown}.0"
-    for wrong, kind, side, bound in (
-        (not times or wanted < times[0], "EARLIER", "before the earliest", times[:1]),
-        (not times or wanted > times[-1], "GREATER", "after the latest", times[-1:]),
+    for wrong, condition, side, bound in (
+        (not times or wanted < times[0], "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER", "before the earliest", times[:1]),
+        (not times or wanted > times[-1], "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER", "after the latest", times[-1:]),
     ):
         if wrong:
             which = ", ".join(stamp_text(moment * 1000) for moment in bound)
             told = f"Cannot restore table to timestamp ({shown}) as it is {side} version available ({which})."
-            raise UserError(f"DELTA_CANNOT_RESTORE_TIMESTAMP_{kind}", told, sqlstate="22003", span=span)
+            raise UserError(condition, told, span=span)
     return max(n for n, moment in zip(versions, times, strict=True) if moment <= wanted), shown

@@ -40,7 +40,7 @@ def written_table(name: c.Name, env: Environment, word: str, what: str) -> Delta
         if word not in _TOLD_OF_VIEWS:
             if word == "RESTORE":
                 text = "RESTORE is only supported for Delta tables."
-                raise UserError("DELTA_ONLY_OPERATION", text, sqlstate="0AKDD", span=name.span)
+                raise UserError("DELTA_ONLY_OPERATION", text, span=name.span)
             text = f"{word} destination only supports Delta sources."
             raise UserError("DELTA_UNSUPPORTED_SOURCE", text, span=name.span)
         raise objects.expects_table(word, str(table.name), name.span)

@@ -79,7 +79,7 @@ class ChangeBinder:
         span = span_of(tree)
         if tree.find(exp.Query) is not None:
             text = "A subquery is no predicate of partitions."
-            raise UserError("DELTA_FAILED_RECOGNIZE_PREDICATE", text, sqlstate="42601", span=span)
+            raise UserError("DELTA_FAILED_RECOGNIZE_PREDICATE", text, span=span)
         if tree.find(exp.Lambda) is not None:
             raise unsupported(f"a lambda in a condition of {self.what}", span)
         known = {name.lower() for name in names}
@@ -90,7 +90,7 @@ class ChangeBinder:
                     f"Predicate references non-partition column '{shown}'. Only the partition columns may be referenced: "
                     f"[{', '.join(names)}]"
                 )
-                raise UserError("DELTA_NON_PARTITION_COLUMN_REFERENCE", text, sqlstate="42P10", span=span)
+                raise UserError("DELTA_NON_PARTITION_COLUMN_REFERENCE", text, span=span)
         expressions = self.binder.expressions
         expressions.random = False
         found = expressions.condition(tree, scope, "WHERE")
