@@ -386,6 +386,11 @@ def _moments(value: pa.ListArray) -> tuple[Vector, Vector, Vector, Vector]:
             means = np.where(np.bincount(groups, numbers != firsts[groups], len(sizes)) == 0, firsts, means)
         away = numbers - means[groups]
         m2, m3, m4 = (np.bincount(groups, away**k, len(sizes)) for k in (2, 3, 4))
+        # Spark adds all that to a part of no values, whose share is 0, or NaN where means are too large for their powers
+        step = means / sizes
+        m4 = m4 + means * step**3 * 0.0 + 6.0 * step * step * (0.0 * m2) + 4.0 * step * (0.0 * m3)
+        m3 = m3 + means * step**2 * 0.0 + 3.0 * step * (0.0 * m2)
+        m2 = m2 + means * step * 0.0
     return sizes, m2, m3, m4
 
 

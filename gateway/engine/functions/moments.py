@@ -198,6 +198,9 @@ def make_timestamp(spec: UdfSpec) -> Kernel:
     def kernel(*args: pa.Array) -> pa.Array:
         void = void_of(*args)
         year, month, day, hour, minute = (ints(a) for a in args[:5])
+        if len(args) > 6:  # zones are looked up first, where nothing is NULL
+            for name in pc.unique(args[6].filter(pa.array(~void))).to_pylist():
+                checked_zone(name)
         seconds = ints(_micros(args[5]))
         days, bad_date = days_of_fields(year, month, day, void)
         bad = bad_date | (((hour < 0) | (hour > 23) | (minute < 0) | (minute > 59)) & ~void)

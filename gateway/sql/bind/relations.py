@@ -12,6 +12,7 @@ from gateway.catalog.objects import StoredView
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.char_padding import compared
+from gateway.sql.bind.inline_tables import check_cell
 from gateway.sql.bind.names import Names
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sites import called
@@ -279,12 +280,7 @@ class Relations:
                     span=span_of(tree),
                 )
             for cell in row:
-                if contains(cell, Agg) or contains(cell, Window) or is_generator(cell, self.catalogue):
-                    raise UserError(
-                        "INVALID_INLINE_TABLE.CANNOT_EVALUATE_EXPRESSION_IN_INLINE_TABLE",
-                        "Cannot evaluate the expression in an inline table definition.",
-                        span=span_of(tree),
-                    )
+                check_cell(cell, self.catalogue, span_of(tree))
         columns = []
         for index in range(width):
             common = least_common_of([row[index].type for row in rows])

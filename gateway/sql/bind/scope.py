@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar, cast
 
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.read.identifiers import quote_part
-from gateway.sql.typed.coerce import plain
+from gateway.sql.typed.coerce import coerced, implicit_type, plain
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit
 from gateway.sqltypes import STRING, VOID, ArrayType, MapType, StructField, StructType, array, quote_if_needed
 
@@ -248,14 +248,17 @@ def field_of(expr: Expr, name: str, span: Span | None) -> Expr:
     t = plain(expr.type)
     if isinstance(t, StructType):
         return _field(expr, _field_in(t, name, span), name, span)
-    if isinstance(t, MapType) and t.key == STRING:
-        return Call(t.value, True, "_map_item", (expr, Lit(STRING, False, name)), None, (), span)
+    if isinstance(t, MapType) and implicit_type(STRING, (t.key,)) is not None:
+        return Call(t.value, True, "_map_item", (expr, coerced(Lit(STRING, False, name), t.key)), None, (), span)
     if isinstance(t, ArrayType) and isinstance(t.element, StructType):
         index, f = _field_in(t.element, name, span)
         fields = array(f.type, t.contains_null or f.nullable)
         return Call(fields, expr.nullable, "_array_field", (expr,), name, (index,), span)
     if t == VOID:
         return Lit(VOID, True, None)
+    if isinstance(t, ArrayType):
+        message = f'The index of an array must be of an integral type, but it is the text "{name}".'
+        raise UserError("DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE", message, span=span)
     raise UserError(
         "INVALID_EXTRACT_BASE_FIELD_TYPE",
         f'Can\'t extract a value from a value of type "{t.sql}". Need a complex type [STRUCT, ARRAY, MAP].',

@@ -9,7 +9,8 @@ from gateway.sql.functions.lowerings import literal, refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, bind_call, coerce_args, make, param
 from gateway.sql.typed.coerce import coerced, least_common_of, plain, shared_type
-from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
+from gateway.sql.typed.nodes import Call, Case, Cast, Expr, Lit
+from gateway.sql.typed.walk import nodes
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -185,7 +186,20 @@ def item_nullable(base: Expr, index: Expr, *, raises: bool, first: int = 0) -> b
             return True
         place = len(elements) + inner.value if first and inner.value < 0 else inner.value - first
         return elements[place] if 0 <= place < len(elements) else not raises
+    if not index.nullable and written_elements(base) is None and _is_foldable(index):
+        return True
     return base.nullable or index.nullable or t.contains_null if raises else True
+
+
+# What Spark replaces by other expressions later: it does not know of its value before.
+_REPLACED = frozenset(("nvl", "nvl2", "nullif", "equal_null", "left", "right", "extract", "zeroifnull", "nullifzero"))
+
+
+def _is_foldable(expr: Expr) -> bool:
+    parts = nodes(expr)
+    return all(isinstance(p, (Lit, Call, Cast, Case)) for p in parts) and not any(
+        isinstance(p, Call) and p.fn in _REPLACED for p in parts
+    )
 
 
 def written_elements(base: Expr) -> list[bool] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -14,21 +15,22 @@ from gateway.sql.functions.aggregates import (
     filtered,
     has_map,
     mean_of,
-    native_aggregate,
     not_windowed,
 )
 from gateway.sql.functions.constants import constant, folded
-from gateway.sql.functions.lowerings import both, engine_cast, equals, not_null, refused
+from gateway.sql.functions.lowerings import engine_cast, equals, lazy_case, not_null, raises, refused
 from gateway.sql.typed import nodes as bound
-from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make, param
-from gateway.sql.typed.coerce import coerced, implicit_type
+from gateway.sql.typed.catalogue import WINDOWED, Context, Function, Lower, Site, make, param
+from gateway.sql.typed.coerce import coerced, implicit_type, plain
 from gateway.sql.typed.nodes import Agg, AggFn, Call, Cast, Expr, Lit
+from gateway.sql.typed.walk import has_columns
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
     DOUBLE,
     INT,
     MAX_PRECISION,
+    STRING,
     VOID,
     DataType,
     DecimalType,
@@ -44,16 +46,51 @@ _DOUBLE = param(DOUBLE)
 # -------------------------------------------------------------------------------------------------------------- statistics
 
 
+#: Statistics that Spark puts together from parts, but for windows. It begins with a part of no values, whose share of the
+#: spread, 0 * (mean * mean / count), is NaN where that overflows (CentralMomentAgg, Covariance: mergeExpressions).
+MERGED = frozenset((
+    "stddev_samp", "stddev_pop", "var_samp", "var_pop", "covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept",
+    "regr_r2", "regr_sxx", "regr_sxy", "regr_syy",
+))  # fmt: skip
+
+
+def _nan_if(*conditions: Expr) -> Expr:
+    """What makes a number NaN where a condition holds, and leaves it as it is elsewhere."""
+    whens = ((c, bound.lit(float("nan"), DOUBLE)) for c in conditions)
+    return bound.case(DOUBLE, *whens, otherwise=bound.lit(0.0, DOUBLE))
+
+
+def _overflows(left: Expr, right: Expr, count: Expr) -> Expr:
+    """Whether the product of two means by the count is beyond DOUBLE."""
+    share = bound.op("*", DOUBLE, left, bound.op("/", DOUBLE, right, engine_cast(count, DOUBLE)))
+    return bound.op(">", BOOLEAN, bound.fn("abs", DOUBLE, share), bound.lit(sys.float_info.max, DOUBLE))
+
+
+def _is_small(value: Expr) -> bool:
+    """Whether it is no number of DOUBLE's full range, but a cast of a smaller type."""
+    return isinstance(value, Cast) and value.arg.type != DOUBLE and plain(value.arg.type) != STRING
+
+
 def _moment(native_name: str, list_name: str) -> Lower:
     def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-        if not agg.distinct:
-            native = bound.agg_fn(native_name, DOUBLE, args[0], of=agg, order=())
-            if not native_name.endswith("_pop"):
-                return native
-            # The engine's is 0 for a single value, Spark's is NaN if that is NaN or infinite.
+        if agg.distinct:
+            return bound.udf(list_name, DOUBLE, collected(agg, args[0]))
+        native = bound.agg_fn(native_name, DOUBLE, args[0], of=agg, order=())
+        if _is_small(agg.args[0]):
+            return native
+        # The engine's spread gets below zero where values are further apart than DOUBLE holds: infinite to it, NaN to Spark.
+        wrong: list[Expr] = [bound.op("<", BOOLEAN, native, bound.lit(0.0, DOUBLE))]
+        if WINDOWED not in agg.data:
+            mean = bound.agg_fn("avg", DOUBLE, args[0], of=agg, order=())
+            count = bound.agg_fn("count", BIGINT, args[0], of=agg, order=())
+            wrong += [_overflows(mean, mean, count), bound.fn("isnan", BOOLEAN, mean)]
+        elif native_name.endswith(
+            "_pop"
+        ):  # 0 for a single value to the engine, NaN to Spark if that is NaN or infinite
             most = bound.agg_fn("max", DOUBLE, args[0], of=agg, order=())
-            return bound.op("+", DOUBLE, native, bound.op("-", DOUBLE, most, most))
-        return bound.udf(list_name, DOUBLE, collected(agg, args[0]))
+            native_ = bound.op("+", DOUBLE, native, bound.op("-", DOUBLE, most, most))
+            return bound.op("+", DOUBLE, native_, _nan_if(*wrong))
+        return bound.op("+", DOUBLE, native, _nan_if(*wrong))
 
     return lower
 
@@ -74,11 +111,42 @@ def _single(agg: Agg) -> None:
         raise refused(agg, f"{agg.shown}(DISTINCT …)")
 
 
+def _spread(name: str) -> Lower:
+    """covar_*, regr_sxx and their kin, as Spark puts them together."""
+    sides = {"regr_sxx": ("regr_avgx", "regr_avgx"), "regr_syy": ("regr_avgy", "regr_avgy")}
+
+    def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+        _single(agg)
+        native = _pairs(agg, name, args)
+        if WINDOWED in agg.data or all(map(_is_small, agg.args)):
+            return native
+        left, right = (_pairs(agg, side, args) for side in sides.get(name, ("regr_avgx", "regr_avgy")))
+        return bound.op("+", DOUBLE, native, _nan_if(_overflows(left, right, _pairs(agg, "regr_count", args))))
+
+    return lower
+
+
+_SXX, _SYY, _SXY = (_spread(name) for name in ("regr_sxx", "regr_syy", "regr_sxy"))
+
+
+def _is_nan(value: Expr) -> Expr:
+    return bound.fn("isnan", BOOLEAN, value)
+
+
 def _corr(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
     _single(agg)
-    spread = bound.op("*", DOUBLE, _pairs(agg, "regr_sxx", args), _pairs(agg, "regr_syy", args))
+    spread = bound.op("*", DOUBLE, _SXX(agg, args, context), _SYY(agg, args, context))
     count = engine_cast(_pairs(agg, "regr_count", args), BIGINT)
     return bound.udf("correlation", DOUBLE, _pairs(agg, "corr", args), count, spread, raises=True)
+
+
+def _regr_slope(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+    """NaN where the spread is, also of a single pair, of which the engine knows no slope."""
+    _single(agg)
+    unknown = bound.op("OR", BOOLEAN, _is_nan(_SXX(agg, args, context)), _is_nan(_SXY(agg, args, context)))
+    flat = equals(_SXX(agg, args, context), bound.lit(0.0, DOUBLE))
+    nan = bound.lit(float("nan"), DOUBLE)
+    return bound.case(DOUBLE, (flat, bound.null(DOUBLE)), (unknown, nan), otherwise=_pairs(agg, "regr_slope", args))
 
 
 def _regr_count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -90,13 +158,19 @@ def _regr_count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
 def _regr_r2(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
     _single(agg)
     zero = bound.lit(0.0, DOUBLE)
-    level = both(equals(_pairs(agg, "regr_syy", args), zero), bound.not_(equals(_pairs(agg, "regr_sxx", args), zero)))
-    return bound.case(DOUBLE, (level, bound.lit(1.0, DOUBLE)), otherwise=_pairs(agg, "regr_r2", args))
+    across, along = _SXX(agg, args, context), _SYY(agg, args, context)
+    unknown = bound.op("OR", BOOLEAN, _is_nan(across), _is_nan(along))
+    return bound.case(
+        DOUBLE,
+        (equals(across, zero), bound.null(DOUBLE)),
+        (equals(along, zero), bound.lit(1.0, DOUBLE)),
+        (unknown, bound.lit(float("nan"), DOUBLE)),
+        otherwise=_pairs(agg, "regr_r2", args),
+    )
 
 
 def _regr_intercept(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-    _single(agg)
-    slope = bound.op("*", DOUBLE, _pairs(agg, "regr_slope", args), _pairs(agg, "regr_avgx", args))
+    slope = bound.op("*", DOUBLE, _regr_slope(agg, args, context), _pairs(agg, "regr_avgx", args))
     return bound.op("-", DOUBLE, _pairs(agg, "regr_avgy", args), slope)
 
 
@@ -165,6 +239,11 @@ def _unordered(agg: Expr) -> Expr:
     return replace(agg, order=())
 
 
+def _check_values(site: Site, given: DataType) -> None:
+    if not is_interval(given) and implicit_type(given, ["numeric"]) is None:
+        raise site.mismatch(0, "NUMERIC or ANSI INTERVAL")
+
+
 def _bind_percentile(function: Function, site: Site) -> Expr:
     """median, percentile, percentile_cont, percentile_disc; data holds (percentages, is array, discrete, descending)."""
     name, descending = function.name, False
@@ -187,6 +266,7 @@ def _bind_percentile(function: Function, site: Site) -> Expr:
                 f"Invalid function `{site.shown}` with WITHIN GROUP. The function does not support DISTINCT.",
                 span=site.span,
             )
+        _check_values(site, site.order[0].expr.type)
         shares, is_array = _shares(site, 0)
         values, descending = (site.order[0].expr,), site.order[0].descending
         shown = site.args
@@ -197,17 +277,17 @@ def _bind_percentile(function: Function, site: Site) -> Expr:
     else:
         if not 2 <= len(site.args) <= 3:
             raise site.wrong_count("[2, 3]")
+        _check_values(site, site.args[0].type)
         if len(site.args) == 3 and not (isinstance(site.args[2], Lit) and site.args[2].value == 1):
             raise UnsupportedError(
                 "UNSUPPORTED_FEATURE", "percentile with frequencies is not supported.", span=site.span
             )
         shares, is_array = _shares(site, 1)
         values, shown = site.args[:1], (site.args[1], Lit(BIGINT, False, 1))
-    if is_interval(values[0].type):
-        raise UnsupportedError("UNSUPPORTED_FEATURE", f"{site.shown} of intervals is not supported.", span=site.span)
+    _check_values(site, values[0].type)
     source = implicit_type(values[0].type, ["numeric"])
     if source is None:
-        raise site.mismatch(0, "NUMERIC or ANSI INTERVAL")
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"{site.shown} of intervals is not supported.", span=site.span)
     value = coerced(coerced(values[0], source), DOUBLE)
     type_: DataType = array(DOUBLE, False) if is_array else DOUBLE
     data = (shares, is_array, name == "percentile_disc", descending)
@@ -227,12 +307,12 @@ def _shown_ordered(agg: Any, names: list[str]) -> str:
 def _bind_approx_percentile(function: Function, site: Site) -> Expr:
     if not 2 <= len(site.args) <= 3:
         raise site.wrong_count("[2, 3]")
-    shares, is_array = _shares(site, 1)
     given = site.args[0].type
     source = given if given.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ") or is_interval(given) else None
     source = source or implicit_type(given, ["numeric"])
     if source is None:
         raise site.mismatch(0, "NUMERIC or DATE or TIMESTAMP or ANSI INTERVAL")
+    shares, is_array = _shares(site, 1)
     accuracy: Expr = Lit(INT, False, 10000)
     shown: Expr = site.args[2] if len(site.args) == 3 else accuracy
     if len(site.args) == 3:
@@ -256,6 +336,20 @@ def _bind_approx_percentile(function: Function, site: Site) -> Expr:
 
 def _approx_percentile(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.udf("list_quantile", agg.type, collected(agg, args[0]), params=agg.data)
+
+
+def _check_deterministic(site: Site, given: Expr) -> None:
+    """What stands behind the value of mode(): a constant that is TRUE or FALSE."""
+    span = site.span_of(1)
+    if has_columns(given):
+        message = "The function `mode` requires the parameter `deterministic` to be a foldable expression of the type "
+        raise UserError("NON_FOLDABLE_ARGUMENT", f'{message}"BOOLEAN".', sqlstate="42K08", span=span)
+    if given.type == VOID:
+        message = "The parameter `deterministic` of mode must not be null."
+        raise UserError("DATATYPE_MISMATCH.UNEXPECTED_NULL", message, span=span)
+    if given.type != BOOLEAN:
+        message = f'The second parameter of `mode` requires the "BOOLEAN" type, but it has the type "{given.type.sql}".'
+        raise UserError("UNEXPECTED_INPUT_TYPE", message, sqlstate="42K09", span=span)
 
 
 def _bind_mode(function: Function, site: Site) -> Expr:
@@ -289,8 +383,7 @@ def _bind_mode(function: Function, site: Site) -> Expr:
             raise site.wrong_count("[0, 1, 2]")
         value = site.args[0]
         if len(site.args) == 2:
-            if site.args[1].type != BOOLEAN:
-                raise site.mismatch(1, "BOOLEAN")
+            _check_deterministic(site, site.args[1])
             ties = "low" if constant(site, 1) else "any"
     if has_map(value.type):
         raise unsupported("mode of a MAP", site.span)
@@ -312,7 +405,23 @@ def _shown_mode(agg: Any, names: list[str]) -> str:
     return f"mode() WITHIN GROUP (ORDER BY {names[0]}{' DESC' if ties == 'low' else ''})"
 
 
+def _sparing(name: str, lower: Lower) -> Lower:
+    """With the second side of a pair evaluated only where the first is not NULL; those of the slope change places."""
+    first, second = (1, 0) if name in ("regr_slope", "regr_intercept") else (0, 1)
+
+    def spared(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+        if raises(args[second]):
+            sides = list(args)
+            sides[second] = lazy_case(args[second].type, (not_null(args[first]), args[second]))
+            args = tuple(sides)
+        return lower(agg, args, context)
+
+    return spared
+
+
 def _statistic(name: str, lower: Lower, *aliases: str, arguments: int = 1) -> Function:
+    if arguments == 2:
+        lower = _sparing(name, lower)
     return aggregate(
         name, params=(_DOUBLE,) * arguments, returns=DOUBLE, nullable="always", lower=lower, aliases=aliases
     )
@@ -325,18 +434,18 @@ _ROWS: tuple[Function, ...] = (
     _statistic("var_pop", _moment("var_pop", "list_var_pop")),
     _statistic("skewness", _of_list("list_skewness")),
     _statistic("kurtosis", _of_list("list_kurtosis")),
-    _statistic("covar_pop", native_aggregate("covar_pop", distinct=False), arguments=2),
-    _statistic("covar_samp", native_aggregate("covar_samp", distinct=False), arguments=2),
+    _statistic("covar_pop", _spread("covar_pop"), arguments=2),
+    _statistic("covar_samp", _spread("covar_samp"), arguments=2),
     _statistic("corr", _corr, arguments=2),
     aggregate("regr_count", params=(_DOUBLE, _DOUBLE), returns=BIGINT, nullable="never", lower=_regr_count),
-    aggregate("regr_avgx", bind=_bind_regr_mean, lower=_regr_mean(1)),
+    aggregate("regr_avgx", bind=_bind_regr_mean, lower=_sparing("regr_avgx", _regr_mean(1))),
     aggregate("regr_avgy", bind=_bind_regr_mean, lower=_regr_mean(0)),
-    _statistic("regr_slope", native_aggregate("regr_slope", distinct=False), arguments=2),
+    _statistic("regr_slope", _regr_slope, arguments=2),
     _statistic("regr_intercept", _regr_intercept, arguments=2),
     _statistic("regr_r2", _regr_r2, arguments=2),
-    _statistic("regr_sxx", native_aggregate("regr_sxx", distinct=False), arguments=2),
-    _statistic("regr_sxy", native_aggregate("regr_sxy", distinct=False), arguments=2),
-    _statistic("regr_syy", native_aggregate("regr_syy", distinct=False), arguments=2),
+    _statistic("regr_sxx", _spread("regr_sxx"), arguments=2),
+    _statistic("regr_sxy", _spread("regr_sxy"), arguments=2),
+    _statistic("regr_syy", _spread("regr_syy"), arguments=2),
     aggregate("median", bind=_bind_percentile, lower=_percentile),
     aggregate("percentile", bind=_bind_percentile, lower=_percentile),
     aggregate("percentile_cont", bind=_bind_percentile, lower=_percentile, shown=_shown_ordered),

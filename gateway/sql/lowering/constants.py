@@ -7,12 +7,12 @@ to be empty by then. What is not certain is not listed here, and raises for a ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue
 from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Lit, Rel, Subquery, Window
-from gateway.sql.typed.walk import children, conjuncts_of, expressions_of, inputs_of, nodes
+from gateway.sql.typed.walk import children, conjuncts_of, expressions_of, inputs_of, nodes, rebuilt
 from gateway.sqltypes import VOID
 
 # fmt: off
@@ -25,6 +25,8 @@ _CONDITIONAL = frozenset((
 _TOLERANT = frozenset((
     "and", "or", "array", "struct", "named_struct", "map", "concat", "greatest", "least",
 ))
+_FEW = 20  # written rows whose values are looked at one by one
+_LARGE = 200  # parts of an expression over such a row
 _TOLD = frozenset(("raise_error", "assert_true"))
 _NULL_TESTS = frozenset(("isnull", "isnotnull", "is null", "is not null", "count"))
 # fmt: on
@@ -34,7 +36,7 @@ def computed_first(rel: Rel, catalogue: Catalogue) -> list[Expr]:
     """The constants of a bound statement that Spark computes before it runs."""
     found = _Found(catalogue)
     found.used.update(c.id for c in rel.columns)
-    found.relation(rel)
+    found.enter(rel)
     return found.constants
 
 
@@ -46,7 +48,14 @@ class _Found:
         self.used: set[int] = set()
         self._unsure: set[int] = set()  # read where they may never be needed, too
         self._catalogue = catalogue
+        self._root: Rel | None = None
+        self._written: list[dict[int, Expr]] = []  # what is over single rows, for the ids in `_known`
         self._known: dict[int, bool] = {}  # which expressions are constant, by their ids: they outlive this walk
+
+    def enter(self, rel: Rel) -> None:
+        """The whole statement."""
+        self._root = rel
+        self.relation(rel)
 
     def relation(self, rel: Rel, grouped: bool = False) -> None:
         """What `rel` and the relations below it hold; `grouped` where only distinct rows of it count."""
@@ -57,12 +66,14 @@ class _Found:
             return
         emptied = any(map(_may_be_empty, inputs_of(rel)))
         if emptied and not _is_global(rel):
+            self._early(rel)
             return
         if isinstance(rel, b.Join) and grouped and _is_spared(rel, self.used):
             return
         for expr in self._evaluated(rel):
             self._expression(expr)
         if emptied:
+            self._early(rel)
             return
         grouped = grouped or isinstance(rel, (b.Aggregate, b.Distinct))
         if isinstance(rel, b.CteRef):
@@ -71,7 +82,10 @@ class _Found:
         elif isinstance(rel, b.SetOp):
             for side in rel.inputs:
                 self._passed(rel.columns, side, whole=rel.kind != "union" or not rel.all)
-                self.relation(side, grouped)
+                if rel.kind == "union" and _is_local(side):
+                    self._local(side, united=True)
+                else:
+                    self.relation(side, grouped)
         elif isinstance(rel, b.Join):
             self.relation(rel.left, grouped)
             if not rel.lateral:
@@ -82,19 +96,53 @@ class _Found:
             for below in inputs_of(rel):
                 self.relation(below, grouped)
 
-    def _local(self, rel: Rel) -> None:
-        """Projections right over written rows: Spark computes all that they hold, for every row; then the first filter."""
+    def _early(self, rel: Rel, beside: bool = False) -> None:
+        """What Spark computes below `rel` while it does not know yet that there are no rows; `beside` other relations, whose
+        rows may be known to be none before more than the first step is done."""
+        beside = beside or len(inputs_of(rel)) > 1
+        for below in inputs_of(rel):
+            if isinstance(below, b.Limit) and below.limit == 0:
+                continue
+            if _is_local(below):
+                self._local(below, first=beside, united=isinstance(rel, b.SetOp) and rel.kind == "union")
+            else:
+                self._early(below, beside)
+
+    def _local(self, rel: Rel, first: bool = False, united: bool = False) -> None:
+        """Projections right over written rows: Spark computes all that they hold, for every row; then the first filter.
+
+        Args:
+            first: only the one over the rows.
+            united: below a union, which makes one of projections over each other before.
+        """
         chain = [rel]
         while not isinstance(chain[-1], b.Values):
             below = chain[-1]
             chain.append(below.cte.plan if isinstance(below, b.CteRef) else inputs_of(below)[0])
+        hidden = _unread(chain[:-1])
+        unread = hidden if united else set()
+        rows = chain[-1]
+        assert isinstance(rows, b.Values)
+        plainly = rel is self._root and not hidden and all(isinstance(r, b.Project) for r in chain[:-1])
+        few = () if plainly else rows.rows[:_FEW]  # else every value is computed anyway
+        written = [{c.id: e for c, e in zip(rows.columns, row, strict=True)} for row in few]
         for r in reversed(chain[:-1]):
-            if isinstance(r, b.Project):
-                self.constants += filter(self._is_constant, r.exprs)
+            if isinstance(r, b.CteRef):
+                written = [
+                    {c.id: row[p.id] for c, p in zip(r.columns, r.cte.plan.columns, strict=True)} for row in written
+                ]
+            elif isinstance(r, b.Project):
+                kept = [(c, e) for c, e in zip(r.columns, r.exprs, strict=True) if c.id not in unread]
+                self.constants += [e for _, e in kept if self._is_constant(e)]
+                written = [{c.id: _over(e, row) for c, e in kept} for row in written]
+                self._written += written
+                self.constants += [e for row in written for e in row.values() if self._is_constant(e)]
             elif isinstance(r, b.Filter):
                 self.constants += filter(self._is_constant, conjuncts_of(r.condition)[:1])
                 return
             elif isinstance(r, b.Limit):
+                return
+            if first:
                 return
 
     def _passed(self, columns: Sequence[Col], below: Rel, whole: bool = False) -> None:
@@ -189,6 +237,33 @@ class _Found:
             return False
         row = self._catalogue.get(call.fn)
         return row is not None and row.deterministic and row.kind != "generator" and call.fn not in _TOLD
+
+
+def _unread(chain: Sequence[Rel]) -> set[int]:
+    """Columns of the projections at the top of a chain that those above them do not read."""
+    unread: set[int] = set()
+    used: set[int] | None = None
+    for rel in chain:
+        if not isinstance(rel, b.Project):
+            break
+        made = [(c, e) for c, e in zip(rel.columns, rel.exprs, strict=True) if used is None or c.id in used]
+        unread.update(c.id for c in rel.columns if used is not None and c.id not in used)
+        used = {part.id for _, e in made for part in nodes(e) if isinstance(part, Col)}
+    return unread
+
+
+def _over(expr: Expr, row: Mapping[int, Expr]) -> Expr:
+    """An expression over one written row, as far as it does not get too large."""
+    parts = [row[part.id] for part in nodes(expr) if isinstance(part, Col) and part.id in row]
+    if len(parts) > _LARGE or sum(len(nodes(part)) for part in parts) > _LARGE:
+        return expr
+    return _put(expr, row)
+
+
+def _put(expr: Expr, row: Mapping[int, Expr]) -> Expr:
+    if isinstance(expr, Col):
+        return row.get(expr.id, expr)
+    return rebuilt(expr, lambda e: _put(e, row))
 
 
 def _is_known(expr: Call | Agg) -> bool:

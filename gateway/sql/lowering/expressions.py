@@ -16,9 +16,10 @@ from gateway.instants import MICROS_PER_DAY
 from gateway.sql.functions.casts import fold_cast, lower_cast
 from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
+from gateway.sql.functions.statistics import MERGED
 from gateway.sql.lowering.bounds import Bounds
 from gateway.sql.lowering.evaluation import filtered_first, is_shallow, null_by, operands
-from gateway.sql.typed.catalogue import BOUNDED, Catalogue, Context, Function, is_steady
+from gateway.sql.typed.catalogue import BOUNDED, WINDOWED, Catalogue, Context, Function, is_steady
 from gateway.sql.typed.nodes import (
     Agg,
     Bound,
@@ -309,7 +310,7 @@ class Lowering:
         lowered = replace(
             agg,
             args=args,
-            data=(*agg.data, BOUNDED) if bounded else agg.data,
+            data=(*agg.data, *((BOUNDED,) if bounded else ()), *((WINDOWED,) if windowed and agg.fn in MERGED else ())),
             where=where,
             order=self.sort_keys(agg.order),
         )

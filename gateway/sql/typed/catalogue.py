@@ -19,6 +19,8 @@ from gateway.sqltypes import VOID, DataType
 
 #: In `Agg.data`: statistics say that no sum of the group's values can overflow.
 BOUNDED = "bounded"
+#: In `Agg.data` of statistics: the rows are those of a window, which Spark never puts together from parts.
+WINDOWED = "windowed"
 
 # ------------------------------------------------------------------------------------------------------------ contexts
 
