@@ -53,7 +53,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("generatedColumns", Read.NATIVE, writer=4),
     Feature("identityColumns", Read.NATIVE, writer=6),
     Feature("columnMapping", Read.NATIVE, reader=2, writer=5),
-    Feature("deletionVectors", Read.NATIVE),
+    Feature("deletionVectors", Read.NATIVE, Kept.BY_WRITER),
     Feature("timestampNtz", Read.NATIVE, Kept.ALWAYS),
     Feature("v2Checkpoint", Read.NATIVE, Kept.BY_WRITER),
     Feature("vacuumProtocolCheck", Read.NATIVE, Kept.ALWAYS),

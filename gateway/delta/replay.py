@@ -72,6 +72,18 @@ def vector_id(vector: Fields | None) -> str | None:
     return name if vector.get("offset") is None else f"{name}@{vector['offset']}"
 
 
+def removal(spec: Fields, moment: int, changes_data: bool) -> Fields:
+    """The ``remove`` of an ``add``."""
+    kept = ("partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+    return {
+        "path": spec["path"],
+        "deletionTimestamp": moment,
+        "dataChange": changes_data,
+        "extendedFileMetadata": True,
+        **{name: spec[name] for name in kept if spec.get(name) is not None},
+    }
+
+
 def replayed(root: str, version: int, within: Within) -> State:
     """The state of a table at `version`, whose log was looked at before. Raises ServerError DELTA_LOG_CORRUPT."""
     with _damage_told(root):
@@ -160,4 +172,4 @@ def _fields(spec: Fields) -> Fields:
     return out
 
 
-__all__ = ["Fields", "Key", "State", "key_of", "replayed", "vector_id"]
+__all__ = ["Fields", "Key", "State", "key_of", "removal", "replayed", "vector_id"]

@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError
 from gateway.delta import commit, log
 from gateway.delta.containment import local_path
 from gateway.delta.features import Kept, refused
-from gateway.delta.replay import Fields, replayed
+from gateway.delta.replay import Fields, removal, replayed
 from gateway.delta.retention import deleted_files_ms
 from gateway.delta.table import Snapshot, forget, open_snapshot
 from gateway.delta.write import check_own, check_snapshot_writable, conflict, storage_errors
@@ -106,18 +106,6 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
             raise conflict(root) from error
     commit.checkpoint_if_due(root, made, earlier.properties)
     return made, done
-
-
-def removal(spec: Fields, moment: int, changes_data: bool) -> Fields:
-    """The ``remove`` of an ``add``."""
-    kept = ("partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
-    return {
-        "path": spec["path"],
-        "deletionTimestamp": moment,
-        "dataChange": changes_data,
-        "extendedFileMetadata": True,
-        **{name: spec[name] for name in kept if spec.get(name) is not None},
-    }
 
 
 def no_version(snapshot: Snapshot, version: int) -> UserError:

@@ -6,10 +6,11 @@ table's shape nor took away nor added a file that this change has read, or would
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from gateway.delta import commit
@@ -36,6 +37,7 @@ from gateway.sqltypes import BIGINT
 
 #: What each scan of a change has left files out by; no predicates: it has read them all.
 Reads = Sequence[Sequence[Predicate]]
+Live = npt.NDArray[np.bool_] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,9 @@ class Replaced:
     added_files: int
     added_bytes: int
     added_rows: int
+    vectors_added: int = 0
+    vectors_updated: int = 0
+    vectors_removed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ def replace_files(
         metrics = change.metrics(Replaced(len(removed), size, writer.files, writer.bytes, writer.rows))
         info = commit.info_action(change.operation, change.parameters, metrics, False, snapshot.version)
         actions = [info, *removes_of(snapshot, removed), *adds]
-        version = publish_behind(snapshot, actions, lambda newer: _check_read(snapshot, newer, reads))
+        version = publish_behind(snapshot, actions, lambda newer: check_read(snapshot, newer, reads))
     commit.checkpoint_if_due(root, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
@@ -110,13 +115,25 @@ def _check_shape(snapshot: Snapshot, newer: Snapshot) -> None:
 
 
 def check_still_live(snapshot: Snapshot, newer: Snapshot, rows: Sequence[int]) -> None:
-    """Raise DELTA_CONCURRENT_DELETE_READ if one of some files of a snapshot is no file of a newer one."""
-    now = set(newer.files.logged)
-    if any(snapshot.files.logged[i] not in now for i in rows):
+    """Raise DELTA_CONCURRENT_DELETE_READ if one of some files of a snapshot is no file of a newer one, or has lost rows."""
+    now = {path: i for i, path in enumerate(newer.files.logged)}
+    was, gone = snapshot.files, newer.files.deleted
+    if any(_changed(was.deleted.get(i), now.get(was.logged[i]), gone) for i in rows):
         raise _lost("DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT", snapshot, "Files that were read were removed")
 
 
-def _check_read(snapshot: Snapshot, newer: Snapshot, reads: Reads) -> None:
+def _changed(was: Live, now: int | None, deleted: Mapping[int, npt.NDArray[np.bool_]]) -> bool:
+    """Whether a file is there no more, or with other rows."""
+    if now is None:
+        return True
+    by_now = deleted.get(now)
+    if was is None or by_now is None:
+        return was is not by_now
+    return not np.array_equal(was, by_now)
+
+
+def check_read(snapshot: Snapshot, newer: Snapshot, reads: Reads) -> None:
+    """Raise if another writer has removed or changed files that a change has read, or added some that it would have."""
     check_still_live(snapshot, newer, np.flatnonzero(_read(snapshot, reads)).tolist())
     there, would_read = set(snapshot.files.logged), _read(newer, reads)
     if any(wanted and path not in there for path, wanted in zip(newer.files.logged, would_read, strict=True)):

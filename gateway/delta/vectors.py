@@ -1,11 +1,17 @@
-"""Deletion vectors as a log describes them: where their files lie."""
+"""Deletion vectors: how a log describes them, where their files lie, and how these are written."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import struct
 import uuid
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from gateway.delta.containment import local_path
 from gateway.errors import ServerError
@@ -54,3 +60,74 @@ def encoded(data: bytes) -> str:
         digits = [number // 85**power % 85 for power in (4, 3, 2, 1, 0)]
         out += [_Z85[digit] for digit in digits]
     return "".join(out)
+
+
+# ---- writing
+
+_FORMAT = 1
+_MAGIC = 1681511377
+_NO_RUNS = 12346
+_MOST_LISTED = 4096  # numbers of a container, above which it is a bitmap
+
+
+def serialized(rows: npt.NDArray[np.int64]) -> bytes:
+    """A set of row numbers, ascending, as the portable form of 64-bit Roaring bitmaps behind Delta's magic number."""
+    high = rows >> 32
+    keys = np.unique(high)
+    parts = [struct.pack("<IQ", _MAGIC, len(keys))]
+    for key in keys:
+        parts += [struct.pack("<I", int(key)), _bitmap((rows[high == key] & 0xFFFFFFFF).astype(np.uint32))]
+    return b"".join(parts)
+
+
+def _bitmap(rows: npt.NDArray[np.uint32]) -> bytes:
+    """One 32-bit Roaring bitmap: a header, and a container for each block of 65,536 numbers."""
+    keys, starts = np.unique(rows >> 16, return_index=True)
+    blocks = np.split((rows & 0xFFFF).astype("<u2"), starts[1:])
+    header = struct.pack("<II", _NO_RUNS, len(keys))
+    described = b"".join(struct.pack("<HH", int(k), len(x) - 1) for k, x in zip(keys, blocks, strict=True))
+    containers = [_container(block) for block in blocks]
+    at = len(header) + len(described) + 4 * len(keys)
+    offsets = []
+    for container in containers:
+        offsets.append(struct.pack("<I", at))
+        at += len(container)
+    return b"".join([header, described, *offsets, *containers])
+
+
+def _container(block: npt.NDArray[np.uint16]) -> bytes:
+    if len(block) <= _MOST_LISTED:
+        return block.tobytes()
+    bits = np.zeros(1 << 16, dtype=bool)
+    bits[block] = True
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+def write_vectors(root: str, rows: Sequence[npt.NDArray[np.int64]]) -> tuple[str, list[dict[str, Any]]]:
+    """A new file with deletion vectors, each a set of row numbers; its path, and how a log describes each of them."""
+    name = uuid.uuid4()
+    path = os.path.join(root, f"deletion_vector_{name}.bin")
+    described = []
+    out = bytearray([_FORMAT])
+    for one in rows:
+        data = serialized(one)
+        described.append(
+            {
+                "storageType": "u",
+                "pathOrInlineDv": encoded(name.bytes),
+                "offset": len(out),
+                "sizeInBytes": len(data),
+                "cardinality": len(one),
+            }
+        )
+        out += struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+    try:
+        with open(path, "xb") as file:
+            file.write(out)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        raise
+    return path, described

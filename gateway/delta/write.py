@@ -26,6 +26,7 @@ from gateway.delta.commit import Action
 from gateway.delta.containment import check_still_there
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.features import Kept, Protocol, check_writable, refused
+from gateway.delta.replay import removal, replayed
 from gateway.delta.schema import CHAR_VARCHAR, Column, UnreadableType, holds_char
 from gateway.delta.table import Snapshot, forget, open_snapshot
 from gateway.errors import ServerError, UnsupportedError, UserError, full_disk_told
@@ -47,6 +48,7 @@ _WRITER_KEYS = {
 _WRITER_PROPERTIES = {
     "delta.constraints.": Kept.BY_STATEMENT,
     "delta.enable": Kept.NEVER,
+    "delta.enableDeletionVectors": Kept.BY_WRITER,
     log.IN_COMMIT: Kept.BY_WRITER,
     "delta.enableExpiredLogCleanup": Kept.ALWAYS,
     "delta.columnMapping.mode": Kept.NEVER,
@@ -220,8 +222,6 @@ def check_snapshot_writable(snapshot: Snapshot, *, removes: bool = False, kept: 
             asked.append(f"CHAR or VARCHAR inside of column {column.name}")
     if asked:
         raise refused(asked, snapshot.root, "written")
-    if snapshot.files.deleted:
-        raise refused(["deletionVectors"], snapshot.root, "written")
     if removes and snapshot.properties.get("delta.appendOnly", "").lower() == "true":
         text = f"The Delta table {snapshot.root} is append-only (delta.appendOnly)."
         raise UserError("DELTA_CANNOT_MODIFY_APPEND_ONLY", text)
@@ -328,6 +328,11 @@ def removes_of(snapshot: Snapshot, rows: Sequence[int] | None = None, *, changes
     """Actions that take files of a snapshot, by default all, out of the table."""
     now = commit.now_ms()
     files = snapshot.files if rows is None else snapshot.files.only(rows)
+    if files.deleted:  # whose vectors must be named as in the log
+        state = replayed(snapshot.root, snapshot.version, snapshot.within)
+        by_path = {path: spec for (path, _), spec in state.files.items()}
+        specs = (by_path[os.path.normpath(path)] for path in files.paths)
+        return [{"remove": removal(spec, now, changes_data)} for spec in specs]
     texts: dict[str, list[str | None]] = {
         name: [partitions.value_text(v, snapshot.by_name[name].type) for v in values]
         for name, values in files.partitions.items()

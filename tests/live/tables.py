@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 
+from gateway.delta import commit, log
 from gateway.delta.rewrite import Change, Replaced, check_changeable, replace_files
 from gateway.delta.table import open_snapshot
 from gateway.delta.write import WriteResult
@@ -21,3 +23,21 @@ def overwrite(path: str, batches: Iterable[pa.RecordBatch]) -> WriteResult:
     check_changeable(snapshot)
     change = Change("WRITE", {"mode": "Overwrite", "partitionBy": "[]"}, metrics)
     return replace_files(snapshot, range(len(snapshot.files)), batches, change, [()])
+
+
+#: What the protocol of a table with deletion vectors asks.
+VECTORS: dict[str, Any] = {
+    "minReaderVersion": 3,
+    "minWriterVersion": 7,
+    "readerFeatures": ["deletionVectors"],
+    "writerFeatures": ["appendOnly", "deletionVectors", "invariants"],
+}
+
+
+def alter(folder: str, properties: dict[str, str], protocol: dict[str, Any]) -> None:
+    """Another version of a table whose first commit made it: with more properties, and another protocol."""
+    (metadata,) = [a["metaData"] for a in log.actions(folder, 0) if "metaData" in a]
+    changed = {**metadata, "configuration": {**metadata["configuration"], **properties}}
+    info = commit.info_action("SET TBLPROPERTIES", {}, {}, False)
+    version = log.commit_versions(folder)[-1] + 1
+    commit.publish(folder, version, [info, {"protocol": protocol}, {"metaData": changed}])

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from gateway.catalog.bound import DeltaBoundTable, ReadTable
+from gateway.delta.marking import mark_rows, marks_rows, with_touched
 from gateway.delta.predicates import Predicate
 from gateway.delta.rewrite import Change, Marked, Replaced, check_changeable, marked, only_files, replace_files
 from gateway.delta.table import Snapshot
@@ -31,6 +34,7 @@ from gateway.sql.typed import nodes as b
 from gateway.sql.typed.assignment import Assigned, overflown
 from gateway.sqltypes import BIGINT, BOOLEAN, INT
 
+Numbers = npt.NDArray[np.int64]
 Condition = Any  # a parsed expression, or None
 Build = Callable[[ChangeBinder, Target], b.Rel]
 _OVERFLOW = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
@@ -136,6 +140,8 @@ def delete(command: c.Delete, job: Statement, env: Environment, runner: Queries,
         one.check(kept(command.condition))
         found = _whole(one, command, emit)
         if found is None:
+            if marks_rows(one.snapshot):
+                return _marked(one, command, started, emit)
             _, rows = one.announced(build, emit)
             found = counts_of(rows)
         if not found:
@@ -151,6 +157,18 @@ def delete(command: c.Delete, job: Statement, env: Environment, runner: Queries,
     except UserError as error:
         raise one.told(error) from None
     return _answer("DELETE", sum(found.values()), result)
+
+
+def _marked(one: Changing, command: c.Delete, started: float, emit: Emit) -> Answer:
+    """DELETE of rows whose files stay."""
+    _, rows = one.announced(places(command.condition), emit)
+    gone = numbers_of(rows)
+    count = sum(map(len, gone.values()))
+    if not gone:
+        return _answer("DELETE", 0, None)
+    parameters = {"predicate": _predicate(command.condition, one, ["true"])}
+    change = Change("DELETE", parameters, _deleted(count, Clock(started)))
+    return _answer("DELETE", count, mark_rows(one.snapshot, gone, (), change, one.reads))
 
 
 def _whole(one: Changing, command: c.Delete, emit: Emit) -> dict[int, int] | None:
@@ -175,6 +193,36 @@ def matches(condition: Condition) -> Build:
         return b.Aggregate(columns, rel, (target.file,), (count,))
 
     return build
+
+
+def places(condition: Condition) -> Build:
+    """The file and the number in it of each row that the condition takes."""
+
+    def build(changes: ChangeBinder, target: Target) -> b.Rel:
+        found = changes.condition(condition, target.scope)
+        rel = b.Filter(target.scan.columns, target.scan, found)
+        ids = changes.ids
+        columns = (b.Col(BIGINT, False, ids.take(), "file"), b.Col(BIGINT, False, ids.take(), "row"))
+        return b.Project(columns, rel, (target.file, target.position))
+
+    return build
+
+
+def numbers_of(rows: Iterator[pa.RecordBatch]) -> dict[int, Numbers]:
+    """What a query of `places` gives: row numbers by file."""
+    read = [[np.asarray(x.column(i).to_numpy(zero_copy_only=False), dtype=np.int64) for i in range(2)] for x in rows]
+    if not read:
+        return {}
+    return by_file(np.concatenate([x[0] for x in read]), np.concatenate([x[1] for x in read]))
+
+
+def by_file(files: Numbers, rows: Numbers) -> dict[int, Numbers]:
+    """Row numbers, ascending, by the files that they are numbers in."""
+    if not len(files):
+        return {}
+    order = np.lexsort((rows, files))
+    keys, starts = np.unique(files[order], return_index=True)
+    return {int(key): part for key, part in zip(keys, np.split(rows[order], starts[1:]), strict=True)}
 
 
 def kept(condition: Condition) -> Build:
@@ -216,6 +264,8 @@ def update(command: c.Update, job: Statement, env: Environment, runner: Queries,
     try:
         one.check(build)
         one.check(_updated(replace(command, condition=None)))  # constants fail although no row takes them
+        if marks_rows(one.snapshot):
+            return _moved(one, command, started, emit)
         _, rows = one.announced(matches(command.condition), emit)
         found = counts_of(rows)
         if not found:
@@ -232,16 +282,35 @@ def update(command: c.Update, job: Statement, env: Environment, runner: Queries,
     return _answer("UPDATE", sum(found.values()), result)
 
 
-def _updated(command: c.Update) -> Build:
+def _moved(one: Changing, command: c.Update, started: float, emit: Emit) -> Answer:
+    """UPDATE of rows whose files stay: they leave these, and come as others."""
+    _, rows = one.announced(places(command.condition), emit)
+    gone = numbers_of(rows)
+    count = sum(map(len, gone.values()))
+    if not gone:
+        return _answer("UPDATE", 0, None)
+    told = _updated_metrics(count, Clock(started))
+    parameters = {"predicate": _predicate(command.condition, one)}
+    change = Change("UPDATE", parameters, lambda done: told(with_touched(done, len(gone))))
+    new = one.written(_updated(command, alone=True), emit, sorted(gone))
+    return _answer("UPDATE", count, mark_rows(one.snapshot, gone, new, change, one.reads))
+
+
+def _updated(command: c.Update, alone: bool = False) -> Build:
+    """All rows with the new values of those that change, or these alone."""
+
     def build(changes: ChangeBinder, target: Target) -> b.Rel:
         schema = target.scan.table.schema
         given = changes.assignments(command.assignments, target.scope, schema)
         condition = changes.condition(command.condition, target.scope)
+        rel: b.Rel = target.scan
+        if alone:
+            rel, condition = b.Filter(target.scan.columns, rel, condition), b.lit(True, BOOLEAN)
         exprs: list[b.Expr] = []
         for column, f in zip(target.columns, schema.fields, strict=False):
             new = given.get(f.name)
             exprs.append(column if new is None else chosen(column, (condition, changes.value(new, f, target.scope))))
-        return projection(changes, target.scan, target, exprs)
+        return projection(changes, rel, target, exprs)
 
     return build
 
@@ -269,9 +338,9 @@ def _files(done: Replaced) -> dict[str, int]:
         "numAddedFiles": done.added_files,
         "numAddedBytes": done.added_bytes,
         "numAddedChangeFiles": 0,
-        "numDeletionVectorsAdded": 0,
-        "numDeletionVectorsUpdated": 0,
-        "numDeletionVectorsRemoved": 0,
+        "numDeletionVectorsAdded": done.vectors_added,
+        "numDeletionVectorsUpdated": done.vectors_updated,
+        "numDeletionVectorsRemoved": done.vectors_removed,
     }
 
 

@@ -14,12 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gateway.delta.held import HeldTable
+from gateway.delta.marking import mark_rows, marks_rows
 from gateway.delta.rewrite import Change, Replaced, replace_files
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import UserError, unsupported
 from gateway.planner import Plan, plan
 from gateway.runner.answer import Answer, rows_of
-from gateway.runner.commands.changes import Changing, Clock, changing, projection
+from gateway.runner.commands.changes import Changing, Clock, by_file, changing, projection
 from gateway.runner.commands.targets import batches_of
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import WRITES
@@ -51,6 +52,11 @@ class Merging:
     def changes_rows(self) -> bool:
         """Whether rows of the target may change, rather than others come to them."""
         return any(clause.kind != c.NOT_MATCHED for clause in self.command.clauses)
+
+    @property
+    def marks(self) -> bool:
+        """Whether rows leave their files by deletion vectors."""
+        return marks_rows(self.change.snapshot)
 
     @property
     def may_match_twice(self) -> bool:
@@ -140,6 +146,8 @@ class Merging:
         if gone:
             stays = chosen(b.lit(True, BOOLEAN), *((one, b.lit(False, BOOLEAN)) for one in gone))
             rel = b.Filter(columns, rel, stays)
+        if self.marks:  # rows that stay as they are stay where they are
+            rel = b.Filter(columns, rel, b.Call(BOOLEAN, False, ">", (taken, b.lit(0, INT))))
         updates = [(number, clause) for number, clause in numbered if clause.action == "update"]
         scopes = {c.MATCHED: both, c.NOT_MATCHED_BY_SOURCE: target.scope}
         values = {n: self._values(changes, clause, target, scopes[clause.kind], held) for n, clause in updates}
@@ -311,9 +319,13 @@ def _merged(one: Merging, started: float, emit: Emit) -> Answer:
     if head is None and not touched:
         return counts.answer({})
     told = Change("MERGE", _parameters(one), counts.metrics(clock, one.held.num_rows))
-    result = replace_files(
-        change.snapshot, touched, chain([head] if head is not None else [], batches), told, change.reads
-    )
+    new = chain([head] if head is not None else [], batches)
+    if one.marks:
+        taken = found.action > 0
+        gone = by_file(found.file[taken], found.row[taken])
+        result = mark_rows(change.snapshot, gone, new, told, change.reads)
+    else:
+        result = replace_files(change.snapshot, touched, new, told, change.reads)
     return counts.answer({"version": result.version, "files_written": result.files, "bytes_written": result.bytes})
 
 
@@ -386,9 +398,9 @@ class _Counts:
                 "numTargetBytesAdded": done.added_bytes,
                 "numTargetBytesRemoved": done.removed_bytes,
                 "numTargetChangeFilesAdded": 0,
-                "numTargetDeletionVectorsAdded": 0,
-                "numTargetDeletionVectorsUpdated": 0,
-                "numTargetDeletionVectorsRemoved": 0,
+                "numTargetDeletionVectorsAdded": done.vectors_added,
+                "numTargetDeletionVectorsUpdated": done.vectors_updated,
+                "numTargetDeletionVectorsRemoved": done.vectors_removed,
             } | clock.metrics()
 
         return told

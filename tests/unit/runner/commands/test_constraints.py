@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 
 from gateway.delta import commit, log
 from gateway.errors import UnsupportedError
+from tests.live.tables import alter
 from tests.unit.runner.session import Session, refused
 
 
@@ -20,12 +21,7 @@ def _folder(session: Session) -> str:
 
 def _altered(session: Session, properties: dict[str, str], **protocol: Any) -> None:
     """Another commit, as Spark writes it: properties, and what the protocol asks of writers."""
-    folder = _folder(session)
-    (metadata,) = [a["metaData"] for a in log.actions(folder, 0) if "metaData" in a]
-    spec = {"minReaderVersion": 1, "minWriterVersion": 3} | protocol
-    changed = {**metadata, "configuration": {**metadata["configuration"], **properties}}
-    info = commit.info_action("ADD CONSTRAINT", {}, {}, False)
-    commit.publish(folder, log.commit_versions(folder)[-1] + 1, [info, {"protocol": spec}, {"metaData": changed}])
+    alter(_folder(session), properties, {"minReaderVersion": 1, "minWriterVersion": 3} | protocol)
 
 
 @pytest.fixture

@@ -1,0 +1,137 @@
+"""Rows taken out of files that stay where they are: deletion vectors in the place of files written anew.
+
+What a table that has them says of its files is repeated as it is in the log, with the new vector, and with bounds that are not
+tight any more. A file without a row that is left goes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gateway.delta import commit
+from gateway.delta.commit import Action
+from gateway.delta.containment import source
+from gateway.delta.datafiles import DataFileWriter
+from gateway.delta.replay import Fields, removal, replayed
+from gateway.delta.rewrite import Change, Reads, Replaced, check_read, publish_behind
+from gateway.delta.table import Snapshot
+from gateway.delta.vectors import write_vectors
+from gateway.delta.write import WriteResult, storage_errors
+from gateway.errors import ServerError
+
+Numbers = npt.NDArray[np.int64]
+_PROPERTY = "delta.enableDeletionVectors"
+
+
+def marks_rows(snapshot: Snapshot) -> bool:
+    """Whether rows of a table are taken out by deletion vectors."""
+    return snapshot.protocol.has("deletionVectors") and snapshot.properties.get(_PROPERTY, "").lower() == "true"
+
+
+def mark_rows(
+    snapshot: Snapshot, gone: Mapping[int, Numbers], batches: Iterable[pa.RecordBatch], change: Change, reads: Reads
+) -> WriteResult:
+    """Take rows, by the files and their numbers in them, out of a table and put those of `batches` in, in one commit.
+
+    Raises what `rewrite.replace_files` does.
+    """
+    root = snapshot.root
+    specs = _specs(snapshot) if gone else []
+    made: str | None = None
+    with storage_errors(root), DataFileWriter(root, snapshot.schema, snapshot.partition_columns) as writer:
+        for batch in batches:
+            writer.write(batch)
+        adds = writer.finish()
+        try:
+            whole, partly = _split(snapshot, gone, specs)
+            described: list[Fields] = []
+            if partly:
+                made, described = write_vectors(root, list(partly.values()))
+            old = [specs[i] for i in gone]
+            done = Replaced(
+                len(whole), _size(specs, whole), writer.files, writer.bytes, writer.rows,
+                len(partly),
+                sum("deletionVector" in specs[i] for i in partly),
+                sum("deletionVector" in spec for spec in old),
+            )  # fmt: skip
+            info = commit.info_action(
+                change.operation, change.parameters, change.metrics(done), False, snapshot.version
+            )
+            moment = commit.now_ms()
+            removes: list[Action] = [{"remove": removal(spec, moment, True)} for spec in old]
+            marked: list[Action] = [
+                {"add": _marked(specs[i], vector, snapshot, i)} for i, vector in zip(partly, described, strict=True)
+            ]
+            actions = [info, *removes, *marked, *adds]
+            version = publish_behind(snapshot, actions, lambda newer: check_read(snapshot, newer, reads))
+        except BaseException:
+            if made is not None:
+                os.unlink(made)
+            raise
+    commit.checkpoint_if_due(root, version, snapshot.properties)
+    return WriteResult(version, writer.rows, writer.files, writer.bytes)
+
+
+def _specs(snapshot: Snapshot) -> list[Fields]:
+    """What the log says of each file."""
+    state = replayed(snapshot.root, snapshot.version, snapshot.within)
+    by_path = {path: spec for (path, _), spec in state.files.items()}
+    try:
+        return [by_path[os.path.normpath(path)] for path in snapshot.files.paths]
+    except KeyError as error:
+        text = f"The log of the Delta table {snapshot.root} does not list the file {error}."
+        raise ServerError("DELTA_LOG_CORRUPT", text) from error
+
+
+def _split(
+    snapshot: Snapshot, gone: Mapping[int, Numbers], specs: list[Fields]
+) -> tuple[list[int], dict[int, Numbers]]:
+    """The files that lose all of their rows, and of the others all row numbers that are gone by now."""
+    whole: list[int] = []
+    partly: dict[int, Numbers] = {}
+    for file, rows in sorted(gone.items()):
+        before = snapshot.files.deleted.get(file)
+        old = np.zeros(0, np.int64) if before is None else np.flatnonzero(~before)
+        numbers = np.union1d(old, rows)
+        if len(numbers) == _records(snapshot, file):
+            whole.append(file)
+        else:
+            partly[file] = numbers
+    return whole, partly
+
+
+def _records(snapshot: Snapshot, file: int) -> int:
+    """Rows of a file, deleted ones counted."""
+    known = snapshot.files.num_records[file].as_py()
+    if known is not None:
+        return int(known)
+    with source(snapshot.files.paths[file], snapshot.within) as opened:
+        return int(pq.read_metadata(opened).num_rows)
+
+
+def _marked(spec: Fields, vector: Fields, snapshot: Snapshot, file: int) -> Fields:
+    found = json.loads(spec["stats"]) if spec.get("stats") else {}
+    known = {"numRecords": _records(snapshot, file)}
+    # as text where it can be: numbers must stay as they are spelt
+    text = spec["stats"].rstrip() if found.get("numRecords") is not None and "tightBounds" not in found else ""
+    stats = f'{text[:-1]},"tightBounds":false}}' if text else commit.compact_json(known | {"tightBounds": False})
+    if found.get("tightBounds") is False:
+        stats = spec["stats"]
+    return {**spec, "dataChange": True, "stats": stats, "deletionVector": vector}
+
+
+def _size(specs: list[Fields], files: list[int]) -> int:
+    return sum(int(specs[i]["size"]) for i in files)
+
+
+def with_touched(done: Replaced, files: int) -> Replaced:
+    """The same, counting as removed all files that were touched, as Delta counts those of an UPDATE."""
+    return replace(done, removed_files=files)
