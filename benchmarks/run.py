@@ -10,7 +10,19 @@ from importlib import import_module
 
 from benchmarks.measure import Row, print_rows
 
-NAMES = ("startup", "roundtrip", "doors", "transfer", "links", "lookup", "hits", "functions", "tpch", "compile")
+NAMES = (
+    "startup",
+    "roundtrip",
+    "doors",
+    "transfer",
+    "links",
+    "lookup",
+    "hits",
+    "functions",
+    "tpch",
+    "compile",
+    "writes",
+)
 
 
 def main(names: Sequence[str] | None = None) -> int:
