@@ -113,7 +113,8 @@ class SessionState:
 class Statement:
     """Job: run one SQL statement. `route` is why it runs on the second engine, "" on the first.
 
-    With `brief` it runs beside the slots, and only if it turns out to be short: else its last event is `Yielded`.
+    With `brief` it runs beside the slots, and only if it turns out to be short: else its last event is `Yielded`. With
+    `read_only` it runs only if it does nothing but read (`sql.read.reading`), on either engine.
     """
 
     statement_id: str
@@ -123,6 +124,7 @@ class Statement:
     row_limit: int | None = None
     route: str = ""
     brief: bool = False
+    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

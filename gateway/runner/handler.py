@@ -53,6 +53,7 @@ from gateway.sql.compile import Compiled, bind, compile_query
 from gateway.sql.read.command_nodes import Query
 from gateway.sql.read.commands import explained, parse_command
 from gateway.sql.read.identifiers import identified
+from gateway.sql.read.reading import check_reads
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.read.statement import read_statement
 from gateway.sql.read.tokens import span_of_token
@@ -108,6 +109,8 @@ class Runner(Handler):
         started = time.perf_counter()
         env = self.environment(job.session)
         statement = read_statement(job.text)
+        if job.read_only:
+            check_reads(statement)
         if job.brief and not may_be_brief(statement):
             raise NotBriefError
         wanted: Handover | None = None

@@ -131,6 +131,7 @@ class ExecuteRequest:
     byte_limit: int | None = None
     wait_seconds: float = 0.0  # how long to wait for a terminal state before answering (direct results)
     options: ResultOptions = ResultOptions()
+    read_only: bool = False  # a statement that does more than to read is refused before anything is done
 
 
 # What an operation of each kind is called.

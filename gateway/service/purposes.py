@@ -44,6 +44,7 @@ def statement(home: Session, request: ExecuteRequest, overlay: Mapping[str, str]
             session=home.state(overlay),
             parameters=tuple(request.parameters),
             row_limit=limit,
+            read_only=request.read_only,
         )
 
     return Purpose(

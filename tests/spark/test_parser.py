@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gateway.engine.spark.parsed import table_names
+from gateway.engine.spark.parsed import changes_something, table_names
 from gateway.errors import GatewayError, UnsupportedError
 from gateway.runner.spark.sent import sent
 from gateway.sql.spark.respell import SPARK_CATALOG, Respelt, database
@@ -76,6 +76,44 @@ def test_what_only_spark_reads_as_a_table_is_refused(spark: Any) -> None:
 def test_names_of_tables_in_statements_of_all_kinds(spark: Any) -> None:
     for text, names in NAMES.items():
         assert table_names(spark, text) == names, text
+
+
+# Whether Spark would do more than to read; the last one is not its SQL.
+DOING: dict[str, bool] = {
+    "SELECT 1": False,
+    "VALUES (1), (2)": False,
+    "TABLE a.b": False,
+    "FROM a.b SELECT x": False,
+    "FROM a.b |> WHERE x > 1 |> AGGREGATE count(*)": False,
+    "WITH c AS (SELECT 1 AS x) SELECT * FROM c UNION ALL (SELECT x FROM a.b)": False,
+    "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 3) SELECT * FROM c": False,
+    "SELECT * FROM a.b PIVOT (sum(x) FOR y IN (1, 2)) WHERE EXISTS (SELECT 1 FROM c.d)": False,
+    "SELECT * FROM range(3), LATERAL (SELECT explode(array(1)))": False,
+    "INSERT INTO a.b VALUES (1)": True,
+    "INSERT OVERWRITE a.b SELECT 1": True,
+    "WITH c AS (SELECT 1 AS x) INSERT INTO a.b SELECT * FROM c": True,
+    "WITH c (SELECT 1 AS x) INSERT INTO a.b SELECT * FROM c": True,
+    "FROM a.b INSERT INTO c.d SELECT x INSERT INTO e.f SELECT y": True,
+    "FROM a.b INSERT OVERWRITE c.d SELECT x": True,
+    "DELETE FROM a.b": True,
+    "UPDATE a.b SET x = 1": True,
+    "MERGE INTO a.b USING c.d ON true WHEN MATCHED THEN DELETE": True,
+    "CREATE TABLE a.b AS SELECT 1": True,
+    "CREATE TEMPORARY VIEW v AS SELECT 1": True,
+    "CACHE TABLE c AS SELECT 1": True,
+    "SET x = 1": True,
+    "USE a": True,
+    "CALL p()": True,
+    "BEGIN SELECT 1; END": True,
+    "EXECUTE IMMEDIATE 'SELECT 1'": True,
+    "DROP TABLE a.b": True,
+    "SELEC 1": False,
+}
+
+
+def test_what_does_more_than_to_read(spark: Any) -> None:
+    for text, does in DOING.items():
+        assert changes_something(spark, text) is does, text
 
 
 def same_tables(read: Sequence[tuple[int, list[str]]], spark: Any, sent: Respelt) -> None:

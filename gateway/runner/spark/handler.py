@@ -25,7 +25,8 @@ from gateway.engine.base import (
 )
 from gateway.engine.spark.engine import SparkEngine, SparkOptions, SparkSessionSlot, cancelled
 from gateway.engine.spark.errors import as_gateway_error
-from gateway.errors import GatewayError, disk_full, free_space, is_disk_full, unsupported
+from gateway.engine.spark.parsed import changes_something
+from gateway.errors import GatewayError, UserError, disk_full, free_space, is_disk_full, unsupported
 from gateway.runner.answer import RESULT
 from gateway.runner.catalogs import open_catalogs
 from gateway.runner.context import context_of
@@ -40,6 +41,7 @@ from gateway.runner.written import INSERTED, WRITES
 from gateway.sql.bind.parameters import bound_parameters
 from gateway.sql.read.identifiers import identified
 from gateway.sql.read.made_view import function_of, view_of
+from gateway.sql.read.reading import check_reads
 from gateway.sql.read.statement import Kind, read_statement, verb_of
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.spark.made_table import table_format
@@ -92,6 +94,8 @@ class SparkRunner(Handler):
 
     def _statement(self, job: Statement, emit: Emit) -> None:
         statement = read_statement(job.text)
+        if job.read_only:
+            check_reads(statement)
         state = job.session
         known = frozenset(state.views)
         view, function = view_of(statement), function_of(statement)
@@ -219,6 +223,8 @@ class SparkRunner(Handler):
     def _analysed(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, emit: Emit) -> Any:
         """The frame of a query, asked for twice if a name is not found: another statement may be replacing a view just now."""
         text = sent(slot.spark, respelt)
+        if job.read_only and changes_something(slot.spark, text):
+            raise UserError("NOT_READ_ONLY", "Spark reads this statement as one that does more than to read.")
         try:
             frame = slot.spark.sql(text)
             frame.schema  # noqa: B018 (a Connect server is asked here)

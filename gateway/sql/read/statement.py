@@ -50,7 +50,7 @@ _KINDS: dict[str, Kind] = {
 _THINGS = frozenset({"TABLE", "VIEW", "FUNCTION", "VARIABLE", "VAR", "SCHEMA", "HISTORY", "DETAIL", "PARTITIONS"})
 # END of these is not that of a BEGIN or CASE.
 _BLOCKS_OF_THEIR_OWN = frozenset({"IF", "WHILE", "LOOP", "REPEAT", "FOR"})
-_CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
+CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 _DEEPER = frozenset({"(", "[", "{", "CASE"})
 _SHALLOWER = frozenset({")", "]", "}", "END"})
 # What a ':' may follow when it opens a parameter marker although the name is glued to it.
@@ -231,7 +231,7 @@ def kind_of(words: list[str], tokens: list[Token]) -> Kind:
     if first == "BEGIN" and words[1] == "TRANSACTION":
         return Kind.SESSION
     start = words[_after_ctes(words) :] if first == "WITH" else words
-    if index == 0 and ((start[0] == "FROM" and _inserts(start)) or (first == "WITH" and start[0] in _CHANGES)):
+    if index == 0 and ((start[0] == "FROM" and _inserts(start)) or (first == "WITH" and start[0] in CHANGES)):
         return Kind.DML
     return kind
 

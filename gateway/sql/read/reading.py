@@ -1,0 +1,27 @@
+"""Statements that read and do nothing else: all that runs where a client has asked for no more."""
+
+from __future__ import annotations
+
+from gateway.errors import UserError
+from gateway.sql.read.commands import explained
+from gateway.sql.read.statement import CHANGES, Kind, Statement
+from gateway.sql.read.tokens import span_of_token
+
+_TELLING = frozenset({"SHOW", "DESCRIBE", "DESC"})
+
+
+def check_reads(statement: Statement) -> None:
+    """Raise UserError (NOT_READ_ONLY) unless a statement is a query, SHOW, DESCRIBE, or EXPLAIN of one of these.
+
+    SET and USE are none of them, nor is what makes something for a session alone.
+    """
+    inner = explained(statement)
+    while inner is not None:
+        statement, inner = inner, explained(inner)
+    words = statement.words
+    if statement.kind is Kind.QUERY or words[0] in _TELLING:
+        return
+    # Of WITH and FROM the change that follows is at fault.
+    at = next((i for i, word in enumerate(words) if word in CHANGES), 0) if statement.kind is Kind.DML else 0
+    text = f"{words[at]} does more than to read, and only statements that read are asked for."
+    raise UserError("NOT_READ_ONLY", text, span=span_of_token(statement.tokens[at]))
