@@ -1,4 +1,4 @@
-"""Which statements only read: queries, SHOW, DESCRIBE, EXPLAIN of such; all others are refused by name, however they are dressed."""
+"""Which statements only read: queries, SHOW, DESCRIBE, EXPLAIN of such. All others are refused by name."""
 
 from __future__ import annotations
 
