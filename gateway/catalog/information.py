@@ -143,7 +143,7 @@ class InformationCatalog:
         """None."""
         return []
 
-    other_tables = functions = tables
+    other_tables = functions = volumes = tables
 
     def table(self, schema: str, table: str, as_of: Any = None) -> None:
         """None."""
@@ -426,7 +426,15 @@ def _parameters(asked: Asked) -> Iterator[Row]:
     yield from ()
 
 
-# The others have no rows: what they tell of (keys, tags, privileges, volumes, masks, filters) is not to be had here.
+def _volumes(asked: Asked) -> Iterator[Row]:
+    for catalog, schema in _schemas(asked, "volume_catalog", "volume_schema"):
+        for name in catalog.volumes(schema):
+            names = {"volume_catalog": catalog.name, "volume_schema": schema, "volume_name": name}
+            fixed = {"volume_type": "MANAGED", "volume_owner": "", "storage_location": ""}
+            yield {**{key: value.lower() for key, value in names.items()}, **fixed}
+
+
+# The others have no rows: what they tell of (keys, tags, privileges, masks, filters) is not to be had here.
 _ROWS: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "catalogs": _catalogs,
     "check_constraints": _check_constraints,
@@ -440,4 +448,5 @@ _ROWS: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "table_constraints": _table_constraints,
     "tables": _tables,
     "views": _views,
+    "volumes": _volumes,
 }

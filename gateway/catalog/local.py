@@ -24,7 +24,7 @@ from unicodedata import category
 from gateway.catalog import objects
 from gateway.catalog.base import AsOf, TableName
 from gateway.catalog.bound import DeltaBoundTable, bind
-from gateway.catalog.objects import AnyStored, Stored, StoredFunction, StoredTable, StoredView
+from gateway.catalog.objects import AnyStored, Stored, StoredFunction, StoredTable, StoredView, StoredVolume
 from gateway.delta import table as delta_table
 from gateway.delta.containment import held_folder, is_under
 from gateway.delta.log import has_log
@@ -92,6 +92,10 @@ class LocalCatalog:
     def functions(self, schema: str) -> list[str]:
         """Lower-case names of the functions of a schema, sorted; empty if there is no such schema."""
         return sorted(f.name.table.lower() for f in self._all(StoredFunction, schema))
+
+    def volumes(self, schema: str) -> list[str]:
+        """Names of the volumes of a schema, sorted; empty if there is no such schema."""
+        return sorted(v.name.table for v in self._all(StoredVolume, schema))
 
     def has_schema(self, schema: str) -> bool:
         if not self.read_only and schema.lower() == DEFAULT_SCHEMA:

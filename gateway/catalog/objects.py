@@ -1,4 +1,4 @@
-"""What Delta cannot hold: views, SQL functions and tables of other formats, each one small JSON file of a schema's folder.
+"""What Delta cannot hold: views, functions, volumes, tables of other formats; each one small JSON file of a schema's folder.
 
 A file ``<schema>/_objects/<name>.<kind>.json`` is written to a draft and moved into place, so that processes neither read
 halves nor lose each other's objects. File names are lower case; the spelling of a name is inside.
@@ -80,6 +80,14 @@ class StoredFunction:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredVolume:
+    """A volume: no more than its name."""
+
+    name: TableName
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StoredTable:
     """A table of another format than Delta: a `BoundTable` that only the second engine reads.
 
@@ -116,9 +124,14 @@ class StoredTable:
         )
 
 
-AnyStored = StoredView | StoredFunction | StoredTable
-Stored = TypeVar("Stored", StoredView, StoredFunction, StoredTable)
-KINDS: dict[type, str] = {StoredView: "view", StoredFunction: "function", StoredTable: "table"}
+AnyStored = StoredView | StoredFunction | StoredTable | StoredVolume
+Stored = TypeVar("Stored", StoredView, StoredFunction, StoredTable, StoredVolume)
+KINDS: dict[type, str] = {
+    StoredView: "view",
+    StoredFunction: "function",
+    StoredTable: "table",
+    StoredVolume: "volume",
+}
 
 
 def names(folder: str, kind: type) -> list[str]:
@@ -258,7 +271,7 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
 
 
 def _plain(stored: Any) -> dict[str, Any]:
-    if isinstance(stored, StoredFunction):
+    if isinstance(stored, (StoredFunction, StoredVolume)):
         return asdict(stored)
     plain = {key: getattr(stored, key) for key in stored.__dataclass_fields__}
     plain["schema"] = _json(stored.schema)

@@ -79,7 +79,8 @@ FEATURES: tuple[Feature, ...] = (
     Feature("icebergCompatV3", Read.NATIVE),
     Feature("icebergWriterCompatV1", Read.NATIVE),
     Feature("icebergWriterCompatV3", Read.NATIVE),
-    Feature("allowColumnDefaults", Read.NATIVE),
+    # That columns may have defaults; those that do are refused by their metadata.
+    Feature("allowColumnDefaults", Read.NATIVE, Kept.ALWAYS),
     Feature("materializePartitionColumns", Read.NATIVE),
     Feature("checkpointProtection", Read.NATIVE),
     Feature("collations", Read.NATIVE),

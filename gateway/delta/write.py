@@ -67,6 +67,10 @@ _PLAIN_PROPERTIES = frozenset(
 )
 
 
+# Features of writers that a table may be made with by a property.
+_FEATURES = {f"delta.feature.{name.lower()}": name for name in ("allowColumnDefaults", "appendOnly", "invariants")}
+
+
 @dataclass(frozen=True, slots=True)
 class WriteResult:
     """A commit that was made: its version, the rows, files and bytes that it added."""
@@ -121,6 +125,7 @@ def _create_table(
     replace: bool,
 ) -> WriteResult:
     _check_schema(schema, columns)
+    settings, features = _asked_features(settings)
     _check_properties(settings)
     old: Snapshot | None = None
     check_own(path)
@@ -144,10 +149,12 @@ def _create_table(
             info = _create_info(metadata, writer, as_select, replace, old)
             if old is None:
                 version = 0
-                commit.publish(folder, 0, [info, commit.protocol_action(_protocol_for(schema)), metadata, *adds])
+                commit.publish(
+                    folder, 0, [info, commit.protocol_action(_protocol_for(schema, features)), metadata, *adds]
+                )
                 _move_in(folder, path, replace)
             else:
-                version = _publish_replace(path, schema, old, info, metadata, adds)
+                version = _publish_replace(path, schema, features, old, info, metadata, adds)
     finally:
         if old is None and os.path.isdir(folder):
             shutil.rmtree(folder)
@@ -192,7 +199,7 @@ def check_creatable(
     if as_select:
         schema = _nullable(schema)
     _check_schema(schema, _partition_columns(schema, partition_by))
-    _check_properties(dict(properties))
+    _check_properties(_asked_features(properties)[0])
     if replace and log.has_log(path):
         check_snapshot_writable(open_snapshot(path), removes=True)
 
@@ -282,11 +289,18 @@ def _move_in(folder: str, path: str, replace: bool) -> None:
 
 
 def _publish_replace(
-    path: str, schema: t.StructType, old: Snapshot, info: Action, metadata: Action, adds: list[Action]
+    path: str,
+    schema: t.StructType,
+    features: frozenset[str],
+    old: Snapshot,
+    info: Action,
+    metadata: Action,
+    adds: list[Action],
 ) -> int:
     head: list[Action] = [info]
-    if holds(schema, t.TIMESTAMP_NTZ) and not old.protocol.has("timestampNtz"):
-        head.append(commit.protocol_action(_with_ntz(old.protocol)))
+    protocol = _with_features(old.protocol, schema, features)
+    if protocol != old.protocol:
+        head.append(commit.protocol_action(protocol))
     version = old.version + 1
     try:
         commit.publish(path, version, [*head, metadata, *removes_of(old), *adds])
@@ -489,17 +503,31 @@ def nested_not_null(data_type: t.DataType) -> bool:
     return False
 
 
-def _protocol_for(schema: t.StructType) -> Protocol:
-    if not holds(schema, t.TIMESTAMP_NTZ):
-        return Protocol(1, 2)
-    features = frozenset({"timestampNtz"})
-    return Protocol(3, 7, features, features | {"appendOnly", "invariants"})
+def _asked_features(properties: Mapping[str, str]) -> tuple[dict[str, str], frozenset[str]]:
+    """Properties without those that ask for features, and the features: those that need nothing of writers."""
+    plain: dict[str, str] = {}
+    features = set()
+    for key, value in properties.items():
+        name = _FEATURES.get(key.lower())
+        if name is None or value.lower() not in ("enabled", "supported"):
+            plain[key] = value
+        else:
+            features.add(name)
+    return plain, frozenset(features)
 
 
-def _with_ntz(old: Protocol) -> Protocol:
-    """`old` with timestampNtz, its legacy versions spelt out as features."""
-    legacy = {"appendOnly", "invariants"} if old.writer < 7 else set(old.writer_features)
-    return Protocol(3, 7, old.reader_features | {"timestampNtz"}, frozenset(legacy | {"timestampNtz"}))
+def _protocol_for(schema: t.StructType, features: frozenset[str]) -> Protocol:
+    return _with_features(Protocol(1, 2), schema, features)
+
+
+def _with_features(old: Protocol, schema: t.StructType, features: frozenset[str]) -> Protocol:
+    """`old` with what a schema and `features` need; its legacy versions are then spelt out."""
+    ntz = frozenset({"timestampNtz"} if holds(schema, t.TIMESTAMP_NTZ) else ())
+    if all(old.has(name) for name in ntz | features):
+        return old
+    legacy = frozenset({"appendOnly", "invariants"}) if old.writer < 7 else old.writer_features
+    reader = max(old.reader, 3 if ntz else 1)
+    return Protocol(reader, 7, old.reader_features | ntz, legacy | ntz | features)
 
 
 def holds(data_type: t.DataType, wanted: t.DataType) -> bool:

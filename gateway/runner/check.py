@@ -37,6 +37,8 @@ _READ_ONLY = (
     c.ShowSchemas,
     c.ShowTables,
     c.ShowViews,
+    c.ShowTableExtended,
+    c.ShowVolumes,
     c.ShowColumns,
     c.ShowFunctions,
     c.ShowListed,
@@ -53,6 +55,7 @@ _READ_ONLY = (
 )
 _WITHOUT_TRACE = (
     *(*_READ_ONLY, c.UseCatalog, c.UseSchema, c.SetConf, c.SetTimeZone, c.Reset),
+    *(c.AlterTable, c.AlterViewProperties, c.Rename, c.CommentOn, c.CreateVolume, c.DropVolume),
     *(c.CreateView, c.AlterView, c.DropView, c.DropFunction),  # what they would write they announce before
 )
 

@@ -126,5 +126,13 @@ def test_the_version_that_databricks_clients_ask_for(cursor: Any) -> None:
     row = cursor.fetchone()
     assert list(row.v) == ["dbr_version", "dbsql_version", "u_build_hash", "r_build_hash"]
     assert row.v["dbsql_version"] == row.s == "2026.10"
-    with pytest.raises(Exception, match="CREATE VOLUME is not supported"):
-        cursor.execute("CREATE VOLUME IF NOT EXISTS main.default.v COMMENT 'x'")
+
+
+def test_volumes_are_names_that_hold_no_files(cursor: Any) -> None:
+    """ibis makes one at connect, of a name with its process, and puts tables of the client's memory into it."""
+    cursor.execute("CREATE VOLUME IF NOT EXISTS `me-py=3117-pid=1` COMMENT 'Ibis memtable storage volume'")
+    cursor.execute("SHOW VOLUMES IN main.default LIKE 'me-*'")
+    assert [tuple(row) for row in cursor.fetchall()] == [("default", "me-py=3117-pid=1")]
+    with pytest.raises(Exception, match="PUT is not supported"):
+        cursor.execute("PUT '/tmp/x' INTO '/Volumes/main/default/me-py=3117-pid=1/x' OVERWRITE")
+    cursor.execute("DROP VOLUME `me-py=3117-pid=1`")

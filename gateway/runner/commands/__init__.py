@@ -24,6 +24,7 @@ from gateway.runner.commands import (
     show,
     tables,
     views,
+    volumes,
 )
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
@@ -59,6 +60,9 @@ _RULES: dict[type, Rule] = {
     c.CommentOn: alter.comment_on,
     c.DropView: views.drop_view,
     c.DropFunction: functions.drop_function,
+    c.CreateVolume: volumes.create_volume,
+    c.DropVolume: volumes.drop_volume,
+    c.ShowVolumes: volumes.show_volumes,
     c.CreateSchema: schemas.create_schema,
     c.DropSchema: schemas.drop_schema,
     c.CreateTable: tables.create_table,

@@ -327,6 +327,29 @@ class DropFunction:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateVolume:
+    """CREATE VOLUME [IF NOT EXISTS] name [COMMENT 'c']."""
+
+    name: Name
+    if_not_exists: bool = False
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropVolume:
+    name: Name
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowVolumes:
+    """SHOW VOLUMES [IN schema] [LIKE pattern]."""
+
+    schema: Name | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ShowCreateTable:
     """SHOW CREATE TABLE name."""
 
@@ -499,7 +522,7 @@ Command = (
     | ShowTblProperties
     | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
     | ShowCreateTable | CreateView | AlterView | DropView | DropFunction | ShowTableExtended
-    | AlterTable | AlterViewProperties | Rename | CommentOn
+    | AlterTable | AlterViewProperties | Rename | CommentOn | CreateVolume | DropVolume | ShowVolumes
     | CreateSchema | DropSchema | CreateTable | DropTable | Insert | Delete | Update | Merge | Truncate
     | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Vacuum | Restore
 )  # fmt: skip

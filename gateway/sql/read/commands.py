@@ -36,6 +36,7 @@ from gateway.sql.read.command_nodes import (
     ShowTables,
     ShowTblProperties,
     ShowViews,
+    ShowVolumes,
     UseCatalog,
     UseSchema,
 )
@@ -48,6 +49,11 @@ from gateway.sql.read.tokens import END, STRING
 from gateway.sql.read.tree import IntervalLiteral, TypedLiteral
 
 _EXPLAIN_MODES = frozenset({"LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST"})
+_LISTS: dict[str, type[ShowTables] | type[ShowViews] | type[ShowVolumes]] = {
+    "TABLES": ShowTables,
+    "VIEWS": ShowViews,
+    "VOLUMES": ShowVolumes,
+}
 _SCHEMAS_WORDS = frozenset({"SCHEMAS", "DATABASES", "NAMESPACES"})
 
 
@@ -238,10 +244,10 @@ class CommandParser(AlterParser, ChangeParser, MaintenanceParser):
         elif word in _SCHEMAS_WORDS:
             self.advance()
             result = ShowSchemas(self._in_name(), self._pattern())
-        elif word in ("TABLES", "VIEWS"):
+        elif word in _LISTS:
             self.advance()
             schema = self._in_name()
-            result = (ShowTables if word == "TABLES" else ShowViews)(schema, self._pattern())
+            result = _LISTS[word](schema, self._pattern())
         elif word == "TABLE" and self.peek() == "EXTENDED":
             result = self._table_extended()
         elif word == "COLUMNS":

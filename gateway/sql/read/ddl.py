@@ -1,4 +1,4 @@
-"""CREATE and DROP of schemas, tables and views, DROP of functions."""
+"""CREATE and DROP of schemas, tables and views, DROP of functions; volumes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from gateway.sql.read.command_nodes import (
     CreateSchema,
     CreateTable,
     CreateView,
+    CreateVolume,
     DropFunction,
     DropSchema,
     DropTable,
     DropView,
+    DropVolume,
     Query,
     ViewColumn,
 )
@@ -45,6 +47,9 @@ class DefinitionParser(CommandRules):
         if word == "TABLE":
             self.advance()
             return self._create_table(replace)
+        if word == "VOLUME" and not replace:
+            self.advance()
+            return self._create_volume()
         what = " ".join(w for w in self.words[self.index : self.index + 2] if w[:1].isalpha())
         if not what:
             self.fail()
@@ -106,6 +111,15 @@ class DefinitionParser(CommandRules):
             if not depth:
                 return self.words[at + 1] == "USING"
         return False
+
+    def _create_volume(self) -> CreateVolume:
+        if_not_exists = self._if_not_exists()
+        name = self._name()
+        if self.word == "LOCATION":
+            raise unsupported("CREATE VOLUME … LOCATION", self.span(self.index))
+        comment = self.string() if self.match("COMMENT") else None
+        self._end()
+        return CreateVolume(name, if_not_exists, comment)
 
     def _create_schema(self) -> CreateSchema:
         if_not_exists = self._if_not_exists()
@@ -277,7 +291,7 @@ class DefinitionParser(CommandRules):
     def _drop(self) -> Command:
         self.advance()
         word = self.word
-        if word not in SCHEMA_WORDS | {"TABLE", "VIEW", "FUNCTION"}:
+        if word not in SCHEMA_WORDS | {"TABLE", "VIEW", "FUNCTION", "VOLUME"}:
             self._refuse()
         self.advance()
         if_exists = self.match("IF", "EXISTS")
@@ -290,6 +304,8 @@ class DefinitionParser(CommandRules):
             result = DropView(name, if_exists)
         elif word == "FUNCTION":
             result = DropFunction(name, if_exists)
+        elif word == "VOLUME":
+            result = DropVolume(name, if_exists)
         else:
             cascade = self.match("CASCADE")
             if not cascade:

@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from gateway.errors import ResourceError, Span, UserError
 from gateway.sql.read.cursor import DEFAULT_LIMITS, Limits
-from gateway.sql.read.tokens import END, QUOTED, scan, span_of_token, syntax_error
+from gateway.sql.read.tokens import END, QUOTED, STRING, scan, span_of_token, syntax_error
 
 
 class Kind(StrEnum):
@@ -47,6 +47,8 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("BEGIN",), Kind.SCRIPT),
     **dict.fromkeys(("GRANT", "REVOKE", "DENY"), Kind.RIGHTS),
 }
+# Databricks' own, with files of the client; always with a path.
+_STAGING = frozenset({"PUT", "GET", "REMOVE"})
 _THINGS = frozenset({"TABLE", "VIEW", "FUNCTION", "VARIABLE", "VAR", "SCHEMA", "HISTORY", "DETAIL", "PARTITIONS"})
 # END of these is not that of a BEGIN or CASE.
 _BLOCKS_OF_THEIR_OWN = frozenset({"IF", "WHILE", "LOOP", "REPEAT", "FOR"})
@@ -226,6 +228,8 @@ def kind_of(words: list[str], tokens: list[Token]) -> Kind:
     if index and first not in ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"):
         raise syntax_error(tokens[index].text or None, span_of_token(tokens[index]))
     kind = _KINDS.get(first)
+    if first in _STAGING and words[1] == STRING and not index:
+        kind = Kind.DML
     if kind is None:
         raise syntax_error(tokens[index].text or None, span_of_token(tokens[index]))
     if first == "BEGIN" and words[1] == "TRANSACTION":

@@ -292,3 +292,24 @@ def test_a_statement_reads_one_version(session: Session) -> None:
     session.run("CREATE TABLE t AS SELECT 1 AS a UNION ALL SELECT 2")
     session.run("INSERT INTO t SELECT x.a + y.a FROM t AS x CROSS JOIN t AS y")
     assert session.rows("SELECT count(*), sum(a) FROM t") == [(6, 15)]
+
+
+def test_tables_are_made_with_features_that_ask_nothing_of_writers(session: Session) -> None:
+    """As SQLAlchemy makes all of its tables."""
+    session.run(
+        "CREATE TABLE f (a INT, b STRING) USING DELTA TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'enabled', 'k'='v')"
+    )
+    session.run("INSERT INTO f VALUES (1, 'x')")
+    session.run("UPDATE f SET b = 'y'")
+    detail = session.run("DESCRIBE DETAIL f")
+    told = dict(zip((name for name, _, _ in detail.columns), detail.rows[0], strict=True))
+    assert (told["minReaderVersion"], told["minWriterVersion"]) == (1, 7)
+    assert told["tableFeatures"] == ["allowColumnDefaults", "appendOnly", "invariants"]
+    assert told["properties"] == [("k", "v")]
+    session.run(
+        "CREATE OR REPLACE TABLE f (t TIMESTAMP_NTZ) TBLPROPERTIES ('delta.feature.allowcolumndefaults' = 'supported')"
+    )
+    detail = session.run("DESCRIBE DETAIL f")
+    assert detail.rows[0][-3:] == (3, 7, ["allowColumnDefaults", "appendOnly", "invariants", "timestampNtz"])
+    for value in ("'delta.feature.allowColumnDefaults' = 'no'", "'delta.feature.deletionVectors' = 'enabled'"):
+        assert refused(session, f"CREATE TABLE g (a INT) TBLPROPERTIES ({value})").condition == "UNSUPPORTED_FEATURE"
