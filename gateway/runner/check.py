@@ -168,7 +168,7 @@ def _check_one(command: Any, job: Statement, env: Environment, runner: Runner) -
     if isinstance(command, c.Query):
         decision = _planned(command, env, runner)
         return decision.engine, decision.reason, ()
-    if isinstance(command, (c.Delete, c.Update, c.Merge)):
+    if isinstance(command, (c.Delete, c.Update, c.Merge, c.ReplaceOn)):
         decision = change_planned(command, env, runner)
         return decision.engine, decision.reason, ()
     if isinstance(command, (*_WITHOUT_TRACE, c.Insert)):

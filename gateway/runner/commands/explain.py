@@ -8,7 +8,7 @@ from gateway.engine.base import Emit, HandedOverError, Statement
 from gateway.errors import unsupported
 from gateway.planner import Plan, described
 from gateway.runner.answer import Answer, rows_of
-from gateway.runner.commands import changes, merges
+from gateway.runner.commands import changes, merges, replacements
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
 from gateway.sqltypes import STRING, StructField, struct
@@ -21,10 +21,12 @@ def explained_elsewhere(engine: str, reason: str) -> Answer:
     return rows_of("EXPLAIN", _PLAN, [[f"Engine: {engine}\nReason: {reason}"]])
 
 
-def change_planned(command: c.Delete | c.Update | c.Merge, env: Environment, runner: Queries) -> Plan:
+def change_planned(command: c.Delete | c.Update | c.Merge | c.ReplaceOn, env: Environment, runner: Queries) -> Plan:
     """How the rows are found that a statement changes."""
     if isinstance(command, c.Merge):
         return merges.planned(command, env, runner)
+    if isinstance(command, c.ReplaceOn):
+        return replacements.planned(command, env, runner)
     return changes.planned(command, env, runner)
 
 
@@ -39,7 +41,7 @@ def explain(command: c.Explain, job: Statement, env: Environment, runner: Querie
         tree = inner.query.tree
     elif isinstance(inner, c.Query):
         tree = inner.tree
-    elif isinstance(inner, (c.Delete, c.Update, c.Merge)):
+    elif isinstance(inner, (c.Delete, c.Update, c.Merge, c.ReplaceOn)):
         decision = change_planned(inner, env, runner)
         return rows_of("EXPLAIN", _PLAN, [[f"{described(decision)}\n\n{runner.engine.explain(decision.query)}"]])
     else:

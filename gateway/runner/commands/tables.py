@@ -111,13 +111,13 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
             raise unsupported("DEFAULT as a value", error.span) from None
         raise
     partition = static_partition(command, table, env)
-    aligned, casts = _aligned(command, table.schema, query, binder, quoted(table), partition)
+    rows, casts = aligned(command, table.schema, query, binder, quoted(table), partition)
     try:
         if command.overwrite or command.replaced is not None:
-            return overwrite(command, table, aligned, binder, env, runner, emit)
+            return overwrite(command, table, rows, binder, env, runner, emit)
         write.check_appendable(table.location)
-        rows = guarded_query(aligned, table.snapshot, binder)
-        decision = plan(compile_query(rows, env.context))
+        guarded = guarded_query(rows, table.snapshot, binder)
+        decision = plan(compile_query(guarded, env.context))
         runner.check_size(decision, env, command.table.span)
         batches = announced_rows("INSERT", decision, INSERTED, runner, emit)
         result = write.append(
@@ -128,7 +128,7 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
     return written_rows("INSERT", result, [result.rows])
 
 
-def _aligned(
+def aligned(
     command: c.Insert, schema: StructType, query: BoundQuery, binder: Binder, table: str, partition: Static
 ) -> tuple[BoundQuery, list[Assigned]]:
     """The query's columns as the table's: by position, by the given list, or by name; missing ones NULL."""

@@ -16,6 +16,7 @@ from gateway.sql.read.command_nodes import (
     Merge,
     MergeClause,
     Name,
+    ReplaceOn,
     Truncate,
     Update,
 )
@@ -24,6 +25,20 @@ from gateway.sql.read.cursor import STRICT
 from gateway.sql.read.tokens import END, syntax_error
 
 _NO_ALIAS = STRICT | {"SET", "WHERE", "USING", "ON"}
+# Words behind the name of an INSERT's table that are no alias of it.
+_NO_INSERT_ALIAS = _NO_ALIAS | {
+    "BY",
+    "REPLACE",
+    "PARTITION",
+    "IF",
+    "SELECT",
+    "VALUES",
+    "TABLE",
+    "WITH",
+    "FROM",
+    "MAP",
+    "REDUCE",
+}
 _OMITTED = {
     MATCHED: ("NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION", "MATCHED"),
     NOT_MATCHED: ("NON_LAST_NOT_MATCHED_BY_TARGET_CLAUSE_OMIT_CONDITION", "NOT MATCHED [BY TARGET]"),
@@ -37,7 +52,7 @@ _KINDS = tuple(_OMITTED)
 class ChangeParser(CommandRules):
     """The changes."""
 
-    def _insert(self) -> Insert:
+    def _insert(self) -> Insert | ReplaceOn:
         self.advance()
         overwrite = self.match("OVERWRITE")
         if overwrite and (
@@ -49,6 +64,8 @@ class ChangeParser(CommandRules):
         if self.word == "TABLE" and self.is_name(1):
             self.advance()
         table = self._name()
+        if not overwrite and (found := self._replace_on(table)) is not None:
+            return found
         partition = self._partition() if self.word == "PARTITION" and self.peek() == "(" else ()
         if self.word == "IF" and self.peek() == "NOT":
             raise unsupported("INSERT … IF NOT EXISTS", self.span(self.index))
@@ -63,6 +80,23 @@ class ChangeParser(CommandRules):
         if self.word == "(" and not by_name and not self.query_at(0):
             columns = self._columns_of_insert()
         return Insert(table, self._final_query(), columns, by_name, overwrite, partition, replaced)
+
+    def _replace_on(self, table: Name) -> ReplaceOn | None:
+        """``[alias] [BY NAME] REPLACE ON condition (query) [alias]``; None, and nothing read, for another INSERT."""
+        start = self.index
+        alias = None
+        if self.match("AS") or (self.is_name() and self.word not in _NO_INSERT_ALIAS):
+            alias = self.identifier().name
+        by_name = self.match("BY", "NAME")
+        if not self.match("REPLACE", "ON"):
+            self.seek(start)
+            return None
+        condition = self._checked_expression()
+        if self.word != "(":
+            raise unsupported("REPLACE ON with a query that has no brackets", self.span(self.index))
+        source = self._merge_source()
+        self._end()
+        return ReplaceOn(table, alias, by_name, condition, source, self.span(start))
 
     def _columns_of_insert(self) -> tuple[Name, ...]:
         self.expect("(")

@@ -417,6 +417,18 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplaceOn:
+    """INSERT INTO [TABLE] name [alias] [BY NAME] REPLACE ON condition (query) [alias]."""
+
+    table: Name
+    alias: str | None
+    by_name: bool
+    condition: exp.Expr = field(compare=False)
+    source: exp.Expr = field(compare=False)
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class DescribeHistory:
     """DESCRIBE HISTORY name [LIMIT n]."""
 
@@ -523,6 +535,6 @@ Command = (
     | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
     | ShowCreateTable | CreateView | AlterView | DropView | DropFunction | ShowTableExtended
     | AlterTable | AlterViewProperties | Rename | CommentOn | CreateVolume | DropVolume | ShowVolumes
-    | CreateSchema | DropSchema | CreateTable | DropTable | Insert | Delete | Update | Merge | Truncate
+    | CreateSchema | DropSchema | CreateTable | DropTable | Insert | ReplaceOn | Delete | Update | Merge | Truncate
     | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Vacuum | Restore
 )  # fmt: skip
