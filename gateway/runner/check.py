@@ -32,32 +32,6 @@ from gateway.sql.spark.allowed import check_allowed
 
 Routed = tuple[str, str, tuple[SessionChange, ...]]
 _MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "UNRESOLVED_ROUTINE", "UNRESOLVED_TABLE_VALUED_FUNCTION")
-_READ_ONLY = (
-    c.ShowCatalogs,
-    c.ShowSchemas,
-    c.ShowTables,
-    c.ShowViews,
-    c.ShowTableExtended,
-    c.ShowVolumes,
-    c.ShowColumns,
-    c.ShowFunctions,
-    c.ShowListed,
-    c.ShowKeys,
-    c.ShowTblProperties,
-    c.ShowCreateTable,
-    c.DescribeTable,
-    c.DescribeQuery,
-    c.DescribeSchema,
-    c.DescribeCatalog,
-    c.DescribeHistory,
-    c.DescribeDetail,
-    c.ShowPartitions,
-)
-_WITHOUT_TRACE = (
-    *(*_READ_ONLY, c.UseCatalog, c.UseSchema, c.SetConf, c.SetTimeZone, c.Reset),
-    *(c.AlterTable, c.AlterViewProperties, c.Rename, c.CommentOn, c.CreateVolume, c.DropVolume),
-    *(c.CreateView, c.AlterView, c.DropView, c.DropFunction),  # what they would write they announce before
-)
 
 
 class Verdict(StrEnum):
@@ -171,7 +145,7 @@ def _check_one(command: Any, job: Statement, env: Environment, runner: Runner) -
     if isinstance(command, (c.Delete, c.Update, c.Merge, c.ReplaceOn)):
         decision = change_planned(command, env, runner)
         return decision.engine, decision.reason, ()
-    if isinstance(command, (*_WITHOUT_TRACE, c.Insert)):
+    if commands.leaves_no_trace(command) or isinstance(command, c.Insert):
         try:
             answer = commands.run(command, job, env, runner, _Nowhere(stop_at_write=True))
         except _AboutToWriteError as stopped:

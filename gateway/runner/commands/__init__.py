@@ -31,7 +31,8 @@ from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
 
 Rule = Callable[[Any, Statement, Environment, Queries, Emit], Answer]
-_RULES: dict[type, Rule] = {
+# Those that only read, or change the session, or announce what they will write before they do: `check` runs them too.
+_WITHOUT_TRACE: dict[type, Rule] = {
     c.UseCatalog: session.use_catalog,
     c.UseSchema: session.use_schema,
     c.SetConf: session.set_conf,
@@ -51,7 +52,6 @@ _RULES: dict[type, Rule] = {
     c.DescribeQuery: describe.describe_query,
     c.DescribeSchema: describe.describe_schema,
     c.DescribeCatalog: describe.describe_catalog,
-    c.Explain: explain.explain,
     c.ShowCreateTable: show.show_create_table,
     c.CreateView: views.create_view,
     c.AlterView: views.alter_view,
@@ -60,10 +60,17 @@ _RULES: dict[type, Rule] = {
     c.Rename: alter.rename,
     c.CommentOn: alter.comment_on,
     c.DropView: views.drop_view,
-    c.DropFunction: functions.drop_function,
     c.CreateVolume: volumes.create_volume,
     c.DropVolume: volumes.drop_volume,
     c.ShowVolumes: volumes.show_volumes,
+    c.DropFunction: functions.drop_function,
+    c.DescribeHistory: history.describe_history,
+    c.DescribeDetail: history.describe_detail,
+    c.ShowPartitions: history.show_partitions,
+}
+_RULES: dict[type, Rule] = {
+    **_WITHOUT_TRACE,
+    c.Explain: explain.explain,
     c.CreateSchema: schemas.create_schema,
     c.DropSchema: schemas.drop_schema,
     c.CreateTable: tables.create_table,
@@ -74,9 +81,6 @@ _RULES: dict[type, Rule] = {
     c.Update: changes.update,
     c.Merge: merges.merge,
     c.Truncate: overwrites.truncate,
-    c.DescribeHistory: history.describe_history,
-    c.DescribeDetail: history.describe_detail,
-    c.ShowPartitions: history.show_partitions,
     c.Optimize: maintenance.optimize,
     c.Vacuum: maintenance.vacuum,
     c.Restore: maintenance.restore,
@@ -89,3 +93,8 @@ def run(command: Any, job: Statement, env: Environment, runner: Queries, emit: E
     if rule is None:
         raise unsupported(type(command).__name__)
     return rule(command, job, env, runner, emit)
+
+
+def leaves_no_trace(command: Any) -> bool:
+    """Whether a command may be run to see what it would do."""
+    return type(command) in _WITHOUT_TRACE
