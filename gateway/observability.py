@@ -1,9 +1,8 @@
-"""Logs, metrics and timed steps of the whole gateway.
+"""Logs and metrics of the whole gateway.
 
-A log line is an event name with fields, as JSON or readable text; lines written inside `context(...)` carry the ids of the
-request, session and statement. Secrets never reach a line: fields whose name says so are masked, and so is anything that looks
-like a token; statement texts are shown only on request. Metrics are declared in one table; labels are of low cardinality, never
-a user or SQL text.
+A log line is an event name with fields, as JSON or readable text. Secrets never reach a line: fields whose name says so are
+masked, and so is anything that looks like a token; statement texts are shown only on request. Metrics are declared in one
+table; labels are of low cardinality, never a user or SQL text.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ import sys
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -26,11 +24,9 @@ import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
-CONTEXT_FIELDS = ("request_id", "session_id", "statement_id")
 
 # ------------------------------------------------------------------------------------------------------------------ logs
 
-_context: ContextVar[dict[str, str]] = ContextVar("gateway_log_context", default={})  # noqa: B039 (never changed in place)
 _SECRET_KEY = re.compile(
     r"token|password|passwd|secret|authorization|credential|api_?key|cookie|private", re.IGNORECASE
 )
@@ -68,16 +64,6 @@ def configure_logging(
     _settings.level = LEVELS[level]
     _settings.show_sql = show_sql
     _settings.stream = stream
-
-
-@contextmanager
-def context(**ids: str | None) -> Iterator[None]:
-    """Log lines inside carry these ids (`CONTEXT_FIELDS`); None leaves one as it is."""
-    token = _context.set({**_context.get(), **{k: v for k, v in ids.items() if v is not None}})
-    try:
-        yield
-    finally:
-        _context.reset(token)
 
 
 def mask(value: object) -> object:
@@ -155,8 +141,7 @@ def log(event: str, level: str = "info", **fields: object) -> None:
     if LEVELS[level] < _settings.level:
         return
     now = datetime.now(UTC)
-    given = {k: _cut(_masked_field(k, v)) for k, v in fields.items() if v is not None}
-    facts: dict[str, Any] = {**_context.get(), **given}
+    facts = {k: _cut(_masked_field(k, v)) for k, v in fields.items() if v is not None}
     event = str(mask(event))
     if _settings.format == "json":
         line = json.dumps(
@@ -291,28 +276,6 @@ def gauge_from(name: str, read: Callable[[], float], **labels: str) -> None:
 def histogram(name: str, seconds: float, **labels: str) -> None:
     """Record a duration in a histogram of `METRICS`."""
     _child(name, Histogram, labels).observe(seconds)
-
-
-@contextmanager
-def step(name: str, metric: str | None = None, level: str = "debug", **fields: object) -> Iterator[dict[str, object]]:
-    """Time a block: one log line at its end and, if `metric` names a histogram, one observation labelled by `fields`.
-
-    The dict that it gives takes more facts for the line. A failure is logged with its class and goes on.
-    """
-    facts: dict[str, object] = {}
-    declared = next((m.labels for m in METRICS if m.name == metric), ())
-    start = time.perf_counter()
-    outcome = "ok"
-    try:
-        yield facts
-    except BaseException as error:
-        outcome = type(error).__name__
-        raise
-    finally:
-        seconds = time.perf_counter() - start
-        if metric:
-            histogram(metric, seconds, **{label: str(fields[label]) for label in declared})
-        log(name, level, **{**fields, **facts}, outcome=outcome, ms=round(seconds * 1000, 3))
 
 
 def metrics_text() -> bytes:

@@ -111,7 +111,7 @@ def spark(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }
-    settings = session.settings(setup.jar_paths(jars()), tmp_path_factory.mktemp("spark"), memory=1 << 30, extra=quick)
+    settings = session.settings(setup.check(jars()), tmp_path_factory.mktemp("spark"), memory=1 << 30, extra=quick)
     with warnings.catch_warnings():  # pyspark speaks of pandas, which it only imports
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="pyspark")

@@ -225,11 +225,6 @@ def encode_call(method: str, seqid: int, request: Any, extras: Extras | None = N
     return b"".join(_message(_CALL, _CALLS[method], method, seqid, Envelope(request), extras))
 
 
-def encode_reply(method: str, seqid: int, answer: Any, extras: Extras | None = None) -> bytes:
-    """The bytes of an answer, joined once."""
-    return b"".join(_message(_REPLY, _REPLIES[method], method, seqid, Envelope(answer), extras))
-
-
 def encode_reply_parts(method: str, seqid: int, answer: Any) -> bytes | list[Buffer]:
     """The bytes of an answer; those of a large one in parts, its pages uncopied."""
     parts = [_flat(part) for part in _message(_REPLY, _REPLIES[method], method, seqid, Envelope(answer), None)]

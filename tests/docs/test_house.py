@@ -66,3 +66,33 @@ def test_no_rule_of_imports_can_leave_out_a_new_module() -> None:
     """Layers are exhaustive; what is forbidden is so for all of the gateway but what is named, or for one package."""
     assert [c["name"] for c in _contracts("layers") if not c.get("exhaustive")] == []
     assert [c["name"] for c in _contracts("forbidden") if len(c["source_modules"]) != 1] == []
+
+
+def _words(node: ast.AST) -> set[str]:
+    """The names that a piece of code uses, in texts too: entry points are named so."""
+    found: set[str] = set()
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+            found.add(one.id)
+        elif isinstance(one, ast.Attribute):
+            found.add(one.attr)
+        elif isinstance(one, ast.alias):
+            found.add(one.name)
+        elif isinstance(one, ast.Constant) and isinstance(one.value, str):
+            found.update(one.value.replace(":", " ").replace(".", " ").replace("(", " ").split())
+    return found
+
+
+def test_every_function_and_class_is_used_outside_of_the_tests() -> None:
+    used: set[str] = set()
+    defined: list[tuple[str, str]] = []
+    for path in _modules(PACKAGE):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            own = {node.name} if isinstance(node, ast.FunctionDef | ast.ClassDef) else set()
+            documented = [node] if not own else [*ast.iter_child_nodes(node)]
+            for part in documented:
+                if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)):
+                    used |= _words(part) - own
+            if own and not getattr(node, "decorator_list", []):
+                defined += [(name, f"{path.relative_to(ROOT)}: {name}") for name in own]
+    assert [place for name, place in defined if name not in used] == []

@@ -51,7 +51,7 @@ class Spark:
     def opened(cls, folder: Path, memory: int = 1 << 30) -> Iterator[Spark]:
         """A Spark with a JVM of its own for the block; what it logs goes to a file below `folder`."""
         folder.mkdir(parents=True, exist_ok=True)
-        settings = spark_session.settings(setup.jar_paths(jars()), folder, memory=memory, extra=QUICK)
+        settings = spark_session.settings(setup.check(jars()), folder, memory=memory, extra=QUICK)
         with warnings.catch_warnings():  # pyspark speaks of pandas, which it only imports
             warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
             warnings.filterwarnings("ignore", category=DeprecationWarning, module="pyspark")

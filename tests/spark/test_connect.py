@@ -32,7 +32,7 @@ import sys
 from pathlib import Path
 from gateway.engine.spark import session, setup
 settings = session.settings(
-    setup.jar_paths(setup.default_folder()),
+    setup.check(setup.default_folder()),
     Path(sys.argv[1]),
     connect_port=int(sys.argv[2]),
     extra=dict(pair.split("=") for pair in sys.argv[3:]),

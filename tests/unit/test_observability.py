@@ -13,7 +13,6 @@ from gateway.observability import (
     METRICS,
     Throttle,
     configure_logging,
-    context,
     counter,
     gauge,
     gauge_from,
@@ -22,7 +21,6 @@ from gateway.observability import (
     mask,
     metrics_text,
     printable,
-    step,
 )
 
 
@@ -36,20 +34,6 @@ def lines() -> Iterator[io.StringIO]:
 
 def _entries(stream: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
-
-
-def test_lines_carry_the_ids_of_their_context(lines: io.StringIO) -> None:
-    with context(session_id="s1"), context(statement_id="q1", request_id=None):
-        log("statement started", rows=3)
-    log("idle")
-    first, second = _entries(lines)
-    assert (first["event"], first["session_id"], first["statement_id"], first["rows"]) == (
-        "statement started",
-        "s1",
-        "q1",
-        3,
-    )
-    assert "session_id" not in second and "request_id" not in first
 
 
 @pytest.mark.parametrize(
@@ -174,14 +158,3 @@ def test_wrong_use_of_metrics_is_an_error() -> None:
         counter("queue_depth")
     with pytest.raises(ValueError, match="abel"):
         counter("result_bytes_total", 1, colour="red")
-
-
-def test_step_times_logs_and_counts(lines: io.StringIO) -> None:
-    with step("plan", "catalog_seconds", call="table") as facts:
-        facts["files"] = 4
-    with pytest.raises(ZeroDivisionError), step("plan"):
-        _ = 1 / 0
-    good, bad = _entries(lines)
-    assert (good["files"], good["outcome"], good["call"]) == (4, "ok", "table")
-    assert bad["outcome"] == "ZeroDivisionError"
-    assert 'catalog_seconds_count{call="table"}' in metrics_text().decode()

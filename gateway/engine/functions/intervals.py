@@ -224,14 +224,6 @@ def _from_number(array: pa.Array, source: DataType, target: IntervalType) -> Con
 # ---------------------------------------------------------------------------------------------------------- arithmetic
 
 
-def checked(values: list[int | None], type: pa.DataType, condition: str, message: str) -> pa.Array:
-    """Python integers as an array of `type`; a value that does not fit raises `condition`."""
-    try:
-        return pa.array(values, type)
-    except (pa.ArrowInvalid, OverflowError) as e:
-        raise RowError(condition, message) from e
-
-
 _INTERVAL_OVERFLOW = "Integer overflow while operating with intervals."
 _WITHOUT = "INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION"
 _WITH = "INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION"

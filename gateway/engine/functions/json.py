@@ -126,7 +126,6 @@ def _utf8(text: str | None) -> str | None:
 # ------------------------------------------------------------------------------------------------------------------- paths
 
 _KEY, _SUBSCRIPT, _WILDCARD = "key", "subscript", "*"
-Step = str | int | tuple[str, str]
 
 
 def path_steps(path: str) -> list[Any] | None:

@@ -282,7 +282,6 @@ def offset_text(seconds: int, letter: str, count: int) -> str:
 # ------------------------------------------------------------------------------------------------------------- reading
 
 _NUMERIC = "yMLdHkKhmsS"
-_NAMES = {"M": MONTHS, "L": MONTHS}
 
 
 @lru_cache(maxsize=256)

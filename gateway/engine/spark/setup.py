@@ -79,13 +79,6 @@ def default_folder(environment: Mapping[str, str] | None = None) -> Path:
     return Path(base) / "delta-sql-gateway" / "spark"
 
 
-def jar_paths(folder: Path) -> list[Path]:
-    """The jars in `folder`, checked. Raises ConfigError that says how to get them."""
-    for problem in _jar_problems(folder):
-        raise ConfigError("spark-jars", problem.detail)
-    return [folder / jar.file for jar in JARS]
-
-
 def missing_jars(folder: Path) -> list[Jar]:
     """The jars that `install` would bring: those that are not in `folder`, or not as pinned."""
     return [jar for jar in JARS if jar_problem(folder, jar) is not None]

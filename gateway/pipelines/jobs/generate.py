@@ -24,7 +24,6 @@ from gateway.pipelines.jobs.tpch import TABLES as TPCH_TABLES
 from gateway.pipelines.jobs.tpch import check_scale, tpch_frames
 
 TPCH, ALL_TYPES, EVENTS = "tpch", "all-types", "events"
-KINDS = (TPCH, ALL_TYPES, EVENTS)
 _FRAMES: Mapping[str, Callable[[Any, float, int], Any]] = {ALL_TYPES: all_types_frame, EVENTS: events_frame}
 DEFAULT_SEED = 20240229
 

@@ -12,7 +12,6 @@ from urllib.parse import unquote, urlsplit
 from gateway.errors import ConfigError
 
 CSV, JSON, PARQUET = "csv", "json", "parquet"
-FORMATS = (CSV, JSON, PARQUET)
 _ENDINGS = {
     ".csv": CSV,
     ".tsv": CSV,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 import numpy as np
 
@@ -35,9 +34,7 @@ from gateway.sqltypes import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
-    VOID,
     YEAR_MONTH_UNITS,
-    DataType,
     DecimalType,
     IntervalType,
     decimal,
@@ -356,8 +353,3 @@ def _decimal_text(value: Decimal) -> str:
     """Java's BigDecimal.toString: scientific below 1E-6, no negative zero."""
     value = value if value else abs(value)
     return str(value) if value.adjusted() < -6 else f"{value:f}"
-
-
-def constant(value: Any, type_: DataType) -> Lit:
-    """A constant of ours, VOID for None."""
-    return Lit(type_ if value is not None else VOID, value is None, value)

@@ -55,9 +55,6 @@ CATALOGUE = catalogue(
     context.ROWS,
 )
 
-#: Functions that are taken from DataFusion's Spark set, registered one by one (``spark:name`` in `bound.Fn.name`).
-SPARK_SET: frozenset[str] = frozenset()
-
 #: Names that Spark knows and the catalogue does not: UNSUPPORTED_FUNCTION; any other unknown name is UNRESOLVED_ROUTINE.
 SPARK_ONLY: frozenset[str] = SPARK_NAMES - frozenset(CATALOGUE)
 
@@ -67,4 +64,4 @@ def public_names() -> list[str]:
     return sorted(name for name in CATALOGUE if name[0].isalpha() and " " not in name)
 
 
-__all__ = ["CATALOGUE", "NOT_AS_WINDOW", "SPARK_ONLY", "SPARK_SET", "public_names"]
+__all__ = ["CATALOGUE", "NOT_AS_WINDOW", "SPARK_ONLY", "public_names"]

@@ -56,8 +56,6 @@ NOT_AS_WINDOW: frozenset[str] = frozenset(
     }
 )
 
-_DOUBLE = param(DOUBLE)
-
 
 def filtered(agg: Agg, *conditions: Expr) -> Expr | None:
     """The FILTER of `agg` with more conditions."""

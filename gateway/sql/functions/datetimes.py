@@ -32,7 +32,6 @@ from gateway.sqltypes import (
 )
 
 DEFAULT_PATTERN = "yyyy-MM-dd HH:mm:ss"
-_SECOND = decimal(8, 6)
 
 
 def _text(value: str) -> Lit:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from gateway.errors import UnsupportedError
 from gateway.sql.typed import nodes as bound
-from gateway.sql.typed.catalogue import Context, Function, Lower
+from gateway.sql.typed.catalogue import Context, Lower
 from gateway.sql.typed.nodes import Agg, Call, Expr, Lit
 from gateway.sql.typed.walk import children
 from gateway.sqltypes import BINARY, BOOLEAN, INT, STRING, DataType
@@ -96,11 +95,6 @@ def raise_row(type_: DataType, condition: str, template: str, *values: Expr) -> 
     return bound.udf(
         "raise_row", type_, *(values or (text(""),)), params=(condition, template), raises=True, volatile=True
     )
-
-
-def renamed(function: Function, *names: str) -> tuple[Function, ...]:
-    """The same row under other names; each shows the name as written."""
-    return tuple(replace(function, name=name, aliases=()) for name in names)
 
 
 def refused(call: Call | Agg, what: str) -> UnsupportedError:

@@ -21,6 +21,7 @@ from gateway.protocol.spec import FIXED, LIST, MAP, SET, STRING, STRUCT, Plan, p
 from gateway.protocol.writer import Encoded, Spliced
 from gateway.thrift_gen.TCLIService import ttypes
 from tests.unit.protocol.recordings import read_recordings
+from tests.unit.protocol.replies import encode_reply
 
 BUDGET = Budget()
 CLASSES = [value for value in vars(ttypes).values() if isinstance(value, type) and hasattr(value, "thrift_spec")]
@@ -105,7 +106,7 @@ def test_recordings_round_trip_byte_for_byte(shared: Path) -> None:
         assert call.method == exchange.method
         assert codec.encode_call(call.method, call.seqid, call.value, call.extras) == exchange.request
         reply = codec.decode_reply(exchange.response, keep_unknown=True)
-        assert codec.encode_reply(reply.method, reply.seqid, reply.value, reply.extras) == exchange.response
+        assert encode_reply(reply.method, reply.seqid, reply.value, reply.extras) == exchange.response
         unknown += sum(map(len, (reply.extras or {}).values()))
     assert unknown > 0, "the recordings hold internal fields of the server, which are kept"
 
@@ -362,7 +363,7 @@ def test_client_leaves_columns_undecoded() -> None:
             ],
         ),
     )
-    body = codec.encode_reply("FetchResults", 1, page)
+    body = encode_reply("FetchResults", 1, page)
     columns = codec.decode_reply(body, raw_columns=True).value.results.columns
     text, number = columns[0].stringVal.values, columns[1].doubleVal.values
     assert (text.count, bytes(text.data)) == (2, b"\0\0\0\1a\0\0\0\2\xc3\x9f")
@@ -372,7 +373,7 @@ def test_client_leaves_columns_undecoded() -> None:
 
 
 def test_damaged_answers_are_malformed() -> None:
-    body = codec.encode_reply("CloseSession", 0, ttypes.TCloseSessionResp(status=ttypes.TStatus(statusCode=0)))
+    body = encode_reply("CloseSession", 0, ttypes.TCloseSessionResp(status=ttypes.TStatus(statusCode=0)))
     for size in range(len(body)):
         with pytest.raises(MalformedError):
             codec.decode_reply(body[:size])
@@ -384,7 +385,7 @@ def test_rows_are_counted_from_the_first_column(rows: int) -> None:
     result = ttypes.TRowSet(startRowOffset=0, rows=[], columns=[column, column])
     status = ttypes.TStatus(statusCode=ttypes.TStatusCode.SUCCESS_STATUS)
     answer = ttypes.TFetchResultsResp(status=status, hasMoreRows=False, results=result)
-    assert codec.column_rows(codec.encode_reply("FetchResults", 0, answer)) == rows
+    assert codec.column_rows(encode_reply("FetchResults", 0, answer)) == rows
 
 
 @pytest.mark.parametrize("rows", [3, 200_000])
@@ -399,4 +400,4 @@ def test_parts_are_the_answer(rows: int) -> None:
     )
     parts = codec.encode_reply_parts("FetchResults", 7, answer)
     assert isinstance(parts, bytes) == (rows == 3)
-    assert b"".join([parts] if isinstance(parts, bytes) else parts) == codec.encode_reply("FetchResults", 7, answer)
+    assert b"".join([parts] if isinstance(parts, bytes) else parts) == encode_reply("FetchResults", 7, answer)

@@ -10,6 +10,7 @@ from gateway.protocol import codec
 from gateway.protocol.reader import Budget, MalformedError
 from gateway.thrift_gen.TCLIService import ttypes
 from gateway.transport.frames import Bare, Framed
+from tests.unit.protocol.replies import encode_reply
 
 CALLS = [
     codec.encode_call(
@@ -26,7 +27,7 @@ CALLS = [
             queryTimeout=2**40,
         ),
     ),
-    codec.encode_reply("GetInfo", 4, ttypes.TGetInfoResp(infoValue=ttypes.TGetInfoValue(lenValue=7))),
+    encode_reply("GetInfo", 4, ttypes.TGetInfoResp(infoValue=ttypes.TGetInfoValue(lenValue=7))),
 ]
 HEAD = b"\x80\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00"
 

@@ -184,19 +184,19 @@ def test_install_brings_the_jars_once(programs: Path, tmp_path: Path) -> None:
     assert [p.read_text() for p in paths] == ["content of one", "content of two_2.13"]
     assert sorted(folder.iterdir()) == sorted(paths)  # no scratch is left
     assert maven_calls(programs) == ["org.example:one:1.0", "org.example:two_2.13:1.0"]
-    assert setup.jar_paths(folder) == setup.install(folder) == paths
+    assert setup.install(folder) == paths
     assert len(maven_calls(programs)) == 2
 
 
 def test_install_replaces_only_a_wrong_jar(programs: Path, tmp_path: Path) -> None:
     script(programs / "mvn", MAVEN)
-    one, two = setup.install(tmp_path)
+    _, two = setup.install(tmp_path)
     two.write_text("something else")
     with pytest.raises(ConfigError, match=r"two_2\.13-1\.0\.jar is not org\.example:two_2\.13:1\.0: its SHA-256 is"):
-        setup.jar_paths(tmp_path)
+        setup.check(tmp_path)
     assert [j.name for j in setup.missing_jars(tmp_path)] == ["two_2.13"]
     setup.install(tmp_path)
-    assert setup.jar_paths(tmp_path) == [one, two]
+    assert setup.missing_jars(tmp_path) == []
     assert len(maven_calls(programs)) == 3
 
 
