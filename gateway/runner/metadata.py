@@ -200,9 +200,10 @@ def found(catalogs: Iterable[Catalog], schema: Match, table: Match) -> Iterator[
 
 def _schemas_of(catalogs: Iterable[Catalog], match: Match) -> Iterator[tuple[Any, str]]:
     for catalog in catalogs:
-        yield from ((catalog, s) for s in catalog.schemas() if match(s))
+        known: dict[str, Any] = {s: catalog for s in catalog.schemas() if match(s)}
         if names_information(match):
-            yield information_of(catalog.name, SCHEMA, {catalog.name.lower(): catalog}), SCHEMA
+            known[SCHEMA] = information_of(catalog.name, SCHEMA, {catalog.name.lower(): catalog})
+        yield from ((known[s], s) for s in sorted(known))
 
 
 # Names that a pattern which means the information schema, by its first letters at least, does not match.
