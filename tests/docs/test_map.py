@@ -78,3 +78,12 @@ def test_links_in_the_documents_lead_somewhere() -> None:
             target = part.split(")")[0].split("#")[0]
             if target and not target.startswith("http"):
                 assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_places_in_the_rules_are_there() -> None:
+    homes = (PACKAGE, PACKAGE / "sql", PACKAGE / "runner", ROOT)
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = {word for word in re.findall(r"`(\w+(?:/\w+)+)(?:\.\w+)?`", text)}
+    assert len(named) > 20
+    gone = sorted(n for n in named if not any((h / n).is_dir() or [*h.glob(f"{n}.*")] for h in homes))
+    assert not gone, f"docs/architecture.md names {gone}"
