@@ -46,6 +46,9 @@ def texts(values: object) -> list[tuple[str, str | None]] | None:
     """A JSON object as names and texts: texts as they are, other values as JSON; None for what is no object."""
     if not isinstance(values, dict):
         return None
-    return [
-        (k, v if isinstance(v, str) or v is None else json.dumps(v, separators=(",", ":"))) for k, v in values.items()
-    ]
+    return [(key, text(value)) for key, value in values.items()]
+
+
+def text(value: object) -> str | None:
+    """A value of JSON as text: a text as it is."""
+    return value if isinstance(value, str) or value is None else json.dumps(value, separators=(",", ":"))

@@ -17,6 +17,7 @@ LOG = "_delta_log"
 DIGITS = 20
 IN_COMMIT = "delta.enableInCommitTimestamps"
 IN_COMMIT_FROM = "delta.inCommitTimestampEnablementVersion"
+LAST_MS = 253_402_300_799_999  # 9999-12-31
 
 
 def commit_path(root: str, version: int) -> str:
@@ -177,8 +178,9 @@ def _in_commit_ms(root: str, version: int) -> int:
     # The protocol puts commitInfo with inCommitTimestamp first in the file.
     for action in actions(root, version):
         info = action.get("commitInfo")
-        if info and info.get("inCommitTimestamp") is not None:
-            return int(info["inCommitTimestamp"])
+        moment = info.get("inCommitTimestamp") if isinstance(info, dict) else None
+        if isinstance(moment, int) and not isinstance(moment, bool) and abs(moment) <= LAST_MS:
+            return moment
     raise ServerError("DELTA_LOG_CORRUPT", f"The commit {commit_path(root, version)} has no inCommitTimestamp.")
 
 

@@ -394,6 +394,7 @@ def _snapshot(root: str, table: DeltaTable, within: Within) -> Snapshot:
     )
     check_readable(protocol, root)
     metadata = table.metadata()
+    created = metadata.created_time
     properties = dict(metadata.configuration)
     mapping = properties.get(MAPPING, "none").lower() if protocol.has("columnMapping") else "none"
     if mapping not in ("none", "name", "id"):
@@ -416,7 +417,7 @@ def _snapshot(root: str, table: DeltaTable, within: Within) -> Snapshot:
         mapping=mapping,
         files=files,
         table_id=str(metadata.id),
-        created_ms=metadata.created_time,
+        created_ms=created if created is not None and abs(created) <= log.LAST_MS else None,
         within=within,
     )
 

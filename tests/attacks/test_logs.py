@@ -293,3 +293,61 @@ def test_a_file_with_other_types_is_told(client: Client, log: Path) -> None:
     told = outcome(client, "SELECT size(id) FROM damaged")
     assert isinstance(told, RemoteError)
     assert any(word in str(told) for word in ("UNSUPPORTED_DATATYPE", "FAILED_READ_FILE"))
+
+
+INFOS: tuple[dict[str, Any], ...] = (
+    {"readVersion": True},
+    {"readVersion": 2**70},
+    {"job": {"jobId": 5, "jobName": [1], "evil": 1}},
+    {"job": [1]},
+    {"notebook": {"notebookId": {"a": 1}}},
+    {"operation": {"a": 1}, "userName": [1, 2], "engineInfo": True},
+    {"operation": "a\0b\n\r\x1b[31m"},
+    {"operationParameters": [1]},
+    {"operationParameters": {"a": None, "": {"b": [1, None]}}},
+    {"operationMetrics": {str(i): "v" for i in range(50_000)}},
+    {"isBlindAppend": "x", "timestamp": 2**80},
+    {"inCommitTimestamp": [1]},
+)
+
+
+@pytest.mark.parametrize("info", INFOS)
+def test_what_a_commit_says_of_itself_is_told_as_far_as_it_has_its_types(
+    client: Client, log: Path, info: dict[str, Any]
+) -> None:
+    log.with_name(f"{1:020d}.json").write_text(json.dumps({"commitInfo": {"operation": "WRITE", **info}}) + "\n")
+    newest, first = answer(client, "DESCRIBE HISTORY damaged")
+    assert (newest["version"], first["version"]) == (1, 0)
+    if isinstance(info.get("operation"), str):
+        assert newest["operation"] == info["operation"]
+    elif "operation" in info:
+        assert (newest["operation"], newest["userName"], newest["engineInfo"]) == ('{"a":1}', "[1,2]", "true")
+    assert newest["readVersion"] is None and newest["isBlindAppend"] is None
+    assert answer(client, "SELECT count(*) AS n FROM damaged") == [{"n": 100}]
+
+
+@pytest.mark.parametrize("moment", ["x", [1], 2**62, -(2**62), 1.5, True, None])
+def test_moments_that_are_none_are_told(client: Client, log: Path, moment: Any) -> None:
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    actions = changed("metaData", configuration={"delta.enableInCommitTimestamps": "true"}, createdTime=2**62)(actions)
+    features = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["inCommitTimestamp"]}
+    actions = changed("commitInfo", inCommitTimestamp=moment)(replaced("protocol", features)(actions))
+    actions.sort(key=lambda action: "commitInfo" not in action)
+    log.write_text("".join(json.dumps(a) + "\n" for a in actions))
+    for text in (
+        "DESCRIBE HISTORY damaged",
+        "DESCRIBE DETAIL damaged",
+        "SELECT * FROM damaged TIMESTAMP AS OF '2020-01-01'",
+    ):
+        assert "DELTA_LOG_CORRUPT" in str(outcome(client, text))
+    assert answer(client, "SELECT count(*) AS n FROM damaged") == [{"n": 100}]
+
+
+def test_times_and_sizes_beyond_their_types(client: Client, log: Path) -> None:
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    log.write_text("".join(json.dumps(a) + "\n" for a in changed("metaData", createdTime=2**62)(actions)))
+    assert answer(client, "DESCRIBE DETAIL damaged")[0]["createdAt"] is None
+    (add,) = (a["add"] for a in actions if "add" in a)
+    more = [{"add": {**add, "path": f"{i}.parquet", "size": 2**62}} for i in range(3)]
+    log.with_name(f"{1:020d}.json").write_text("".join(json.dumps(a) + "\n" for a in more))
+    assert "DELTA_LOG_CORRUPT" in str(outcome(client, "DESCRIBE DETAIL damaged"))

@@ -9,15 +9,27 @@ import pyarrow as pa
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
-from gateway.delta.history import Version, last_modified_ms, texts, versions
+from gateway.delta.history import Version, last_modified_ms, text, texts, versions
 from gateway.engine.base import Emit, Statement
-from gateway.errors import UserError, unsupported
+from gateway.errors import ServerError, UserError, unsupported
 from gateway.runner import objects
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
-from gateway.sqltypes import BIGINT, BOOLEAN, INT, STRING, TIMESTAMP, DataType, StructField, array, map_of, struct
+from gateway.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    StructField,
+    StructType,
+    array,
+    map_of,
+    struct,
+)
 
 _TEXTS = map_of(STRING, STRING)
 _JOB = struct(*(StructField(n, STRING) for n in ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")))
@@ -99,12 +111,21 @@ def _told(version: Version) -> tuple[Any, ...]:
             value = version.time_ms * 1000
         elif data_type == _TEXTS:
             value = texts(value)
-        elif data_type == STRING:
-            value = None if value is None else str(value)
-        elif not isinstance(value, {BIGINT: int, BOOLEAN: bool}.get(data_type, dict)):
-            value = None
+        else:
+            value = _as(value, data_type)
         row.append(value)
     return tuple(row)
+
+
+def _as(value: Any, data_type: DataType) -> Any:
+    """A value of a log as one of the type that it should have, None for what is none."""
+    if data_type == STRING:
+        return text(value)
+    if isinstance(data_type, StructType):
+        return {f.name: text(value.get(f.name)) for f in data_type.fields} if isinstance(value, dict) else None
+    if data_type == BIGINT:
+        return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
+    return value if isinstance(value, bool) else None
 
 
 def describe_detail(command: c.DescribeDetail, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -117,6 +138,10 @@ def describe_detail(command: c.DescribeDetail, job: Statement, env: Environment,
         raise unsupported("DESCRIBE DETAIL of a clustered table", command.table.span)
     modified = last_modified_ms(snapshot)
     name = table.name
+    size = sum(snapshot.files.sizes.tolist())
+    if size >= 1 << 63:
+        told = f"The files of the Delta table {snapshot.root} have {size} bytes by its log, more than there can be."
+        raise ServerError("DELTA_LOG_CORRUPT", told)
     row: tuple[Any, ...] = (
         "delta",
         snapshot.table_id,
@@ -128,7 +153,7 @@ def describe_detail(command: c.DescribeDetail, job: Statement, env: Environment,
         list(snapshot.partition_columns),
         [],
         len(snapshot.files),
-        int(snapshot.files.sizes.sum()),
+        size,
         sorted(snapshot.properties.items()),
         snapshot.protocol.reader,
         snapshot.protocol.writer,
