@@ -1,6 +1,6 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map lock thrift clean
+.PHONY: demo test test-only test-dbt test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map lock thrift clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -52,6 +52,16 @@ test: lint test-only
 
 test-only: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup $(ARGS)
+
+# dbt against a gateway without Spark, in an environment of its own: it binds other versions of what the tests need.
+DBT := .dbt
+$(DBT)/.installed: requirements/dbt.txt
+	@test -x $(DBT)/bin/python || $(PYTHON) -m venv $(DBT)
+	@$(DBT)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --require-hashes -r requirements/dbt.txt
+	@touch $@
+
+test-dbt: $(VENV)/.dev $(DBT)/.installed
+	GATEWAY_TEST_DBT=$(CURDIR)/$(DBT)/bin/dbt $(BIN)/python -m pytest tests/clients/test_dbt.py $(ARGS)
 
 # Attacks that take minutes: memory, disk full, killed processes, many connections.
 test-heavy: $(VENV)/.dev
@@ -118,9 +128,10 @@ lock:
 	$(LOCK) pyproject.toml --extra client --extra certificate -c requirements/dev.txt requirements/build.in -o requirements/demo.txt
 	$(LOCK) pyproject.toml --extra test --extra dev --extra bench -c requirements/dev.txt -o requirements/bench.txt
 	$(LOCK) pyproject.toml --extra test --extra dev --extra spark -c requirements/dev.txt -o requirements/spark.txt
+	$(LOCK) requirements/dbt.in -o requirements/dbt.txt
 
 thrift:
 	$(PYTHON) thrift_idl/generate.py
 
 clean:
-	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) $(DBT) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
