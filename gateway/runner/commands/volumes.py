@@ -28,7 +28,7 @@ def create_volume(command: c.CreateVolume, job: Statement, env: Environment, run
             return Answer("CREATE_VOLUME", is_query=False, announced=True)
     if not command.if_not_exists:
         text = f"Cannot create volume {place.quoted} because it already exists."
-        raise UserError("VOLUME_ALREADY_EXISTS", text, sqlstate="42000", span=span)
+        raise UserError("VOLUME_ALREADY_EXISTS", text, span=span)
     return Answer("CREATE_VOLUME", is_query=False, announced=not there)
 
 
@@ -41,7 +41,7 @@ def drop_volume(command: c.DropVolume, job: Statement, env: Environment, runner:
         if command.if_exists:
             return done("DROP_VOLUME")
         text = f"Volume `{catalog_name}`.`{schema}`.`{volume}` does not exist."
-        raise UserError("VOLUME_DOES_NOT_EXIST", text, sqlstate="42704", span=span)
+        raise UserError("VOLUME_DOES_NOT_EXIST", text, span=span)
     objects.check_writable(catalog, "no volume can be dropped", span)
     emit(Planned("DROP_VOLUME", "gateway", "removes the volume's file", RESULT, writes=True, is_query=False))
     catalog.drop(StoredVolume, schema, volume)

@@ -26,7 +26,6 @@ def check_cell(cell: Expr, catalogue: Catalogue, span: Span | None) -> None:
         raise UserError(
             "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.SCALAR_SUBQUERY_IN_VALUES",
             "Unsupported subquery expression: Scalar subqueries in the VALUES clause.",
-            sqlstate="0A000",
             span=span,
         )
     late = any(isinstance(p, Call) and (p.fn in _REPLACED_LATE or _has_charset(p)) for p in parts)
@@ -35,7 +34,6 @@ def check_cell(cell: Expr, catalogue: Catalogue, span: Span | None) -> None:
         raise UserError(
             "INVALID_INLINE_TABLE.CANNOT_EVALUATE_EXPRESSION_IN_INLINE_TABLE",
             "Cannot evaluate the expression in an inline table definition.",
-            sqlstate="42000",
             span=span,
         )
 

@@ -343,13 +343,13 @@ def _check_deterministic(site: Site, given: Expr) -> None:
     span = site.span_of(1)
     if has_columns(given):
         message = "The function `mode` requires the parameter `deterministic` to be a foldable expression of the type "
-        raise UserError("NON_FOLDABLE_ARGUMENT", f'{message}"BOOLEAN".', sqlstate="42K08", span=span)
+        raise UserError("NON_FOLDABLE_ARGUMENT", f'{message}"BOOLEAN".', span=span)
     if given.type == VOID:
         message = "The parameter `deterministic` of mode must not be null."
         raise UserError("DATATYPE_MISMATCH.UNEXPECTED_NULL", message, span=span)
     if given.type != BOOLEAN:
         message = f'The second parameter of `mode` requires the "BOOLEAN" type, but it has the type "{given.type.sql}".'
-        raise UserError("UNEXPECTED_INPUT_TYPE", message, sqlstate="42K09", span=span)
+        raise UserError("UNEXPECTED_INPUT_TYPE", message, span=span)
 
 
 def _bind_mode(function: Function, site: Site) -> Expr:
