@@ -123,7 +123,7 @@ class _Found:
         unread = hidden if united else set()
         rows = chain[-1]
         assert isinstance(rows, b.Values)
-        plainly = rel is self._root and not hidden and all(isinstance(r, b.Project) for r in chain[:-1])
+        plainly = rel is self._root and not hidden and all(map(self._is_plain, chain[:-1]))
         few = () if plainly else rows.rows[:_FEW]  # else every value is computed anyway
         written = [{c.id: e for c, e in zip(rows.columns, row, strict=True)} for row in few]
         for r in reversed(chain[:-1]):
@@ -139,11 +139,20 @@ class _Found:
                 self.constants += [e for row in written for e in row.values() if self._is_constant(e)]
             elif isinstance(r, b.Filter):
                 self.constants += filter(self._is_constant, conjuncts_of(r.condition)[:1])
+                self.constants += filter(self._is_constant, [_over(r.condition, row) for row in written])
                 return
             elif isinstance(r, b.Limit):
                 return
             if first:
                 return
+
+    def _is_plain(self, rel: Rel) -> bool:
+        """Whether it projects what is evaluated as it is written, from left to right."""
+        return isinstance(rel, b.Project) and not any(
+            isinstance(part, Call) and part.fn in ("and", "or") and any(map(self._is_constant, part.args[1:]))
+            for expr in rel.exprs
+            for part in nodes(expr)
+        )
 
     def _passed(self, columns: Sequence[Col], below: Rel, whole: bool = False) -> None:
         """Mark the columns of `below` that are read as `columns`; with `whole` all of them, if any is."""

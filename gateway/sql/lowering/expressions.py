@@ -185,7 +185,7 @@ class Lowering:
             if _is_decided(call) and self.raises(args[0]) and not any(map(_is_told, nodes(args[0]))):
                 # Spark evaluates constants from left to right
                 return udf("last", BOOLEAN, *args, nullable=args[1].nullable, raises=True)
-            return self.connective(call.fn, list(args))
+            return self.connective(call.fn, self._constants_first(call, args))
         row = self.catalogue.get(call.fn)
         if row is None or row.lower is None:
             raise UnsupportedError(
@@ -205,6 +205,18 @@ class Lowering:
             return result
         raising = [k for k, a in enumerate(args) if self.raises(a)]
         return self._spared(call, args, raising, self._kept(args, result))
+
+    def _constants_first(self, call: Call, args: Sequence[Expr]) -> list[Expr]:
+        """Operands of AND or OR: Spark knows the constant ones before it evaluates any, and may need no other."""
+        if not any(map(self.raises, args)) or not has_columns(call):
+            return list(args)
+        known = [
+            not has_columns(a) and not self.raises(b) and is_steady(a, self.catalogue)
+            for a, b in zip(call.args, args, strict=True)
+        ]
+        return [a for a, k in zip(args, known, strict=True) if k] + [
+            a for a, k in zip(args, known, strict=True) if not k
+        ]
 
     def _applied(self, row: Function, call: Call, args: tuple[Expr, ...]) -> Expr:
         """The call of lowered arguments, all of which may be evaluated at any time."""
