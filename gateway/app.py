@@ -34,6 +34,8 @@ from gateway.engine.spark.masters import is_connect
 from gateway.engine.spark.properties import read_properties
 from gateway.engine.spark.session import ENDS
 from gateway.errors import ConfigError
+from gateway.history.recorder import Recorder
+from gateway.history.search import History
 from gateway.observability import log
 
 RUNNER = "gateway.runner:make_runner"
@@ -69,7 +71,13 @@ def runner_factory(config: Config) -> Callable[[], Handler]:
         memory_limit=config.memory_limit // config.slots,
         spark=config.spark is not None,
         spark_above=config.spark_above,
+        history=history_of(config),
     )
+
+
+def history_of(config: Config) -> History:
+    """Where the history is, and who sees what of it."""
+    return History(str(config.state / "history.db"), config.auth == "none", frozenset(config.admins))
 
 
 def spark_factory(config: Config) -> Callable[[], Handler]:
@@ -171,6 +179,8 @@ class Gateway:
             raise
         self._running = True
         try:
+            if self._recorder is not None:
+                self._recorder.start()
             self._service.start()
             self._pool.wait_ready(WORKER_START_SECONDS)
             self._http.start()
@@ -206,6 +216,13 @@ class Gateway:
         from gateway.transport.server import HttpServer, connections_each
 
         config = self.config
+        self._recorder = (
+            Recorder(
+                config.state / "history.db", age=config.history_age, size=config.history_size, show_sql=config.log_sql
+            )
+            if config.history
+            else None
+        )
         self._service = GatewayService(
             self._pool if self._spark is None else RoutedPool(self._pool, self._spark),
             ServiceConfig(
@@ -223,6 +240,7 @@ class Gateway:
                 spool_limit=config.spool_limit,
             ),
             partial(normalise_setting, spark=config.spark is not None),
+            recorder=self._recorder,
         )
         signer = LinkSigner(config.link_lifetime)
         budget = Budget(size=config.max_request_body)
@@ -267,6 +285,8 @@ class Gateway:
             except OSError as error:
                 log("ready file cannot be removed", "warning", path=str(self.config.ready_file), error=error.strerror)
         self._service.stop()
+        if self._recorder is not None:
+            self._recorder.stop()
         for folder in ("spill", "spark"):
             spill.sweep(str(self.config.state / folder))
         self._http.stop(1.0)

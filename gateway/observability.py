@@ -229,6 +229,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("connections_refused_total", "counter", "Connections that were refused or cut, by door", ("door",)),
     Metric("catalog_seconds", "histogram", "Time of catalog calls, and of opening a statement's tables", ("call",)),
     Metric("cache_hits_total", "counter", "Look-ups answered from a cache", ("cache",)),
+    Metric("history_lost_total", "counter", "Statements that are missing in the history"),
     Metric("event_loop_lag_seconds", "gauge", "How late the event loop runs its timers"),
 )
 

@@ -85,6 +85,10 @@ class Config:
     log_format: str
     log_level: str
     log_sql: bool
+    history: bool
+    history_age: float
+    history_size: int
+    admins: tuple[str, ...]
 
     def __post_init__(self) -> None:
         _check(self)
@@ -155,6 +159,10 @@ def _origin(text: str) -> str:
     return text.rstrip("/")
 
 
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def _state_default() -> str:
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(base, "delta-sql-gateway")
@@ -215,7 +223,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("ready-file", _path, None, "file written once requests are served: pid and addresses as JSON", "FILE"),
     Setting("log-format", _one_of("text", "json"), "text", "log lines for people or for machines"),
     Setting("log-level", _one_of("debug", "info", "warning", "error"), "info", "least severe line that is logged"),
-    Setting("log-sql", parse_bool, "false", "put statement texts into the log", "BOOL"),
+    Setting(
+        "log-sql", parse_bool, "false", "put statement texts into the log, and with literals into the history", "BOOL"
+    ),
+    Setting("history", parse_bool, "true", "record statements that have ended, for system.query.history", "BOOL"),
+    Setting("history-age", _seconds(60), "30d", "a statement is in the history for this time", "TIME"),
+    Setting("history-size", _bytes(1024**2), "256MiB", "disk for the history; the oldest statements go first", "SIZE"),
+    Setting("admins", _names, "", "who sees everybody's statements in the history, with --auth token", "NAME,…"),
 )
 _BY_NAME = {s.name: s for s in SETTINGS}
 
@@ -325,6 +339,8 @@ def _check(config: Config) -> None:
         raise ConfigError("token-file", "is needed with auth 'token'")
     if config.auth == "none" and config.token_file is not None:
         raise ConfigError("token-file", "has no effect with auth 'none'; use --auth token")
+    if config.auth == "none" and config.admins:
+        raise ConfigError("admins", "has no effect with auth 'none': everybody sees everything")
     _check_tls(config)
     for name, given in (("spark-jars", config.spark_jars), ("spark-properties", config.spark_properties)):
         if given is not None and config.spark is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gateway.history.search import History
 from gateway.runner.handler import Runner
 
 
@@ -16,6 +17,7 @@ def make_runner(
     memory_limit: int,
     spark: bool = False,
     spark_above: int = 0,
+    history: History | None = None,
 ) -> Runner:
     """The handler of a worker process.
 
@@ -27,8 +29,9 @@ def make_runner(
         memory_limit: bytes of the engine's pool.
         spark: whether Spark takes what is handed over.
         spark_above: bytes to read from which on a query is handed over; 0: never for its size.
+        history: what `system.query.history` reads.
     """
-    return Runner(warehouse, samples, tuple(allow_paths), spill, memory_limit, spark, spark_above)
+    return Runner(warehouse, samples, tuple(allow_paths), spill, memory_limit, spark, spark_above, history)
 
 
 __all__ = ["Runner", "make_runner"]

@@ -8,9 +8,11 @@ from typing import Any, Protocol
 
 from gateway.catalog.base import Catalog
 from gateway.catalog.paths import AllowedRoots
+from gateway.catalog.recorded import Seen
 from gateway.config.session import default_settings
 from gateway.engine.base import Engine, SessionState
 from gateway.errors import Span
+from gateway.history.search import History
 from gateway.planner import Plan
 from gateway.runner.context import context_of, meaning_of
 from gateway.runner.tables import StatementTables
@@ -34,10 +36,13 @@ class Environment:
         return self.session.settings.get(key) or default_settings().get(key, "")
 
 
-def environment_of(session: SessionState, catalogs: Mapping[str, Catalog], paths: AllowedRoots) -> Environment:
+def environment_of(
+    session: SessionState, catalogs: Mapping[str, Catalog], paths: AllowedRoots, history: History | None = None
+) -> Environment:
     """What a statement of `session` sees that starts now."""
     context = context_of(session)
-    tables = StatementTables(catalogs, paths, session.catalog, session.schema, settings=meaning_of(context))
+    seen = None if history is None else Seen(history, session.user)
+    tables = StatementTables(catalogs, paths, session.catalog, session.schema, settings=meaning_of(context), seen=seen)
     return Environment(session, tables, context, {})
 
 

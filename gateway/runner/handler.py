@@ -29,6 +29,7 @@ from gateway.engine.base import (
 )
 from gateway.engine.datafusion import DataFusionEngine
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
+from gateway.history.search import History
 from gateway.planner import (
     Plan,
     asked_for,
@@ -74,6 +75,7 @@ class Runner(Handler):
         memory_limit: int,
         spark: bool = False,
         spark_above: int = 0,
+        history: History | None = None,
     ) -> None:
         self._warehouse = warehouse
         self._samples = samples
@@ -82,6 +84,7 @@ class Runner(Handler):
         self._memory = memory_limit
         self.has_spark = spark
         self.spark_above = spark_above
+        self._history = history
         self.catalogs: dict[str, Catalog] = {}
 
     def warm_up(self) -> None:
@@ -103,7 +106,7 @@ class Runner(Handler):
 
     def environment(self, session: SessionState) -> Environment:
         """What a statement of `session` sees."""
-        return environment_of(session, self.catalogs, self.paths)
+        return environment_of(session, self.catalogs, self.paths, self._history)
 
     def _statement(self, job: Statement, emit: Emit) -> None:
         started = time.perf_counter()

@@ -62,8 +62,8 @@ def check_writable(catalog: Catalog, what: str, span: Span | None) -> None:
 
 
 def information_is_read_only(relation: str, what: str, span: Span | None) -> UserError:
-    """PERMISSION_DENIED for a relation of an information schema."""
-    text = f"The information schema is read-only: {what} ({relation})."
+    """PERMISSION_DENIED for a relation of an information schema or of the history."""
+    text = f"Relations of the system are read-only: {what} ({relation})."
     return UserError("PERMISSION_DENIED", text, span=span)
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from gateway.catalog.base import AsOf, BoundTable, Catalog, TableName
 from gateway.catalog.bound import DeltaBoundTable, PathTable, bind
-from gateway.catalog.information import SCHEMA, Relation, information_of
+from gateway.catalog.information import InformationCatalog, Relation, information_of
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
+from gateway.catalog.recorded import RecordedCatalog, Seen, recorded_of
 from gateway.config.session import TIMEZONE
 from gateway.delta.files import open_files
 from gateway.delta.table import witness
@@ -33,6 +34,7 @@ class StatementTables:
         schema: str,
         pinned: dict[Any, BoundTable | StoredView] | None = None,
         settings: Mapping[str, str] | None = None,
+        seen: Seen | None = None,
     ) -> None:
         self.catalogs = catalogs
         self.paths = paths
@@ -40,12 +42,13 @@ class StatementTables:
         self.schema = schema
         self.pinned: dict[Any, BoundTable | StoredView] = {} if pinned is None else pinned
         self.settings: Mapping[str, str] = settings or {}
+        self.seen = seen  # the history
         self.seconds = 0.0  # spent in catalogs
         self.views: dict[Any, Witness | None] = {}  # what the views of `pinned` were read from
 
     @property
     def reads_information(self) -> bool:
-        """Whether a relation of an information schema was named, which only the gateway has."""
+        """Whether a relation of an information schema or the history was named, which only the gateway has."""
         return any(isinstance(found, Relation) for found in self.pinned.values())
 
     def table(self, parts: Sequence[str], as_of: Any, span: Span | None) -> BoundTable | StoredView:
@@ -72,11 +75,11 @@ class StatementTables:
         if found is None:
             known: Any = self.catalogs.get(catalog.lower())
             started = time.perf_counter()
-            information = information_of(catalog, schema, self.catalogs)
-            if information is not None:
+            system = self._system(catalog, schema)
+            if system is not None:
                 if as_of is not None:
-                    raise unsupported("time travel on an information schema", span)
-                known = information
+                    raise unsupported(f"time travel on the schema `{system.schemas()[0]}`", span)
+                known = system
             if known is not None:
                 try:
                     found = known.table(schema, table, _moment(as_of))
@@ -108,7 +111,7 @@ class StatementTables:
         """TABLE_OR_VIEW_NOT_FOUND for names as written."""
         catalog, schema, table = self.qualified(parts)
         shown = ".".join(f"`{p}`" for p in parts)
-        known: Any = information_of(catalog, schema, self.catalogs) or self.catalogs.get(catalog.lower())
+        known: Any = self._system(catalog, schema) or self.catalogs.get(catalog.lower())
         hint = ""
         if known is not None:
             names = known.tables(schema) + known.other_tables(schema) + known.views(schema)
@@ -162,7 +165,9 @@ class StatementTables:
                 f"The temporary view `{view.name}`, made in the time zone {view.time_zone} that its text depends on, in the "
                 f"time zone {zone}"
             )
-        tables = StatementTables(self.catalogs, self.paths, view.catalog, view.schema, self.pinned, self.settings)
+        tables = StatementTables(
+            self.catalogs, self.paths, view.catalog, view.schema, self.pinned, self.settings, self.seen
+        )
         tables.views = self.views
         return tables
 
@@ -186,9 +191,13 @@ class StatementTables:
         return found
 
     def readable_schema_of(self, parts: Sequence[str], span: Span | None = None) -> tuple[Any, str]:
-        """As `schema_of`, with information schemas, which are only read."""
-        found = information_of(parts[0] if len(parts) > 1 else self.catalog, parts[-1], self.catalogs)
-        return self.schema_of(parts, span) if found is None else (found, SCHEMA)
+        """As `schema_of`, with information schemas and the history, which are only read."""
+        found = self._system(parts[0] if len(parts) > 1 else self.catalog, parts[-1])
+        return self.schema_of(parts, span) if found is None else (found, found.schemas()[0])
+
+    def _system(self, catalog: str, schema: str) -> InformationCatalog | RecordedCatalog | None:
+        """The information schema or the history, if two names mean it."""
+        return information_of(catalog, schema, self.catalogs) or recorded_of(catalog, schema, self.catalogs, self.seen)
 
     def schema_of(self, parts: Sequence[str], span: Span | None = None) -> tuple[Catalog, str]:
         """Catalog and schema of one or two names; SCHEMA_NOT_FOUND."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from gateway import observability
 from gateway.errors import ServerError
+from gateway.history.records import LONGEST_MESSAGE, Record
 from gateway.service.api import State
 from gateway.service.operation import Operation
 
@@ -46,7 +47,7 @@ def report(operation: Operation, slow_seconds: float) -> None:
     kind = planned.statement_type if planned is not None else operation.purpose.operation_type
     ran = planned or operation.handover  # an error may come before it is planned
     engine = ran.engine if ran is not None else "none"
-    observability.counter("statements_total", statement_type=kind, engine=engine, state=operation.state.value)
+    observability.counter("statements_total", statement_type=kind, engine=engine, state=operation.ended_as.value)
     slow = ended - times.accepted >= slow_seconds
     observability.log(
         "slow statement" if slow else "statement",
@@ -54,7 +55,7 @@ def report(operation: Operation, slow_seconds: float) -> None:
         statement_id=operation.id,
         session_id=operation.session.id,
         user=operation.session.owner.name,
-        state=operation.state.value,
+        state=operation.ended_as.value,
         statement_type=kind,
         engine=engine,
         reason=ran.reason if ran is not None else None,
@@ -64,6 +65,45 @@ def report(operation: Operation, slow_seconds: float) -> None:
         condition=operation.error.condition if operation.error is not None else None,
         sql=operation.purpose.text or None,
         facts=dict(facts) or None,
+    )
+
+
+def record_of(operation: Operation) -> Record:
+    """What the history keeps of a statement that has just ended."""
+    times, planned, finished, error = operation.times, operation.planned, operation.finished, operation.error
+    ended = times.ended if times.ended is not None else times.accepted
+    admitted = times.admitted if times.admitted is not None else ended
+    total_ms = (ended - times.accepted) * 1000
+    facts = finished.facts if finished is not None else {}
+    ran = planned or operation.handover
+    return Record(
+        statement_id=operation.id,
+        session_id=operation.session.id,
+        user=operation.session.owner.name,
+        client=operation.session.client,
+        statement_type=planned.statement_type if planned is not None else None,
+        engine=ran.engine if ran is not None else None,
+        reason=ran.reason if ran is not None else None,
+        state=operation.ended_as.value,
+        condition=error.condition if error is not None else None,
+        sqlstate=error.sqlstate if error is not None else None,
+        message=error.message[:LONGEST_MESSAGE] if error is not None else None,
+        text=operation.purpose.text,
+        started_ms=times.started_ms,
+        ended_ms=times.started_ms + round(total_ms),  # by the clock that does not jump
+        total_ms=total_ms,
+        queue_ms=(admitted - times.accepted) * 1000,
+        parse_ms=facts.get("parse_ms"),
+        compile_ms=(times.planned - admitted) * 1000 if times.planned is not None else None,
+        execute_ms=(ended - times.planned) * 1000 if times.planned is not None else None,
+        rows=operation.rows,
+        written_rows=finished.modified_rows if finished is not None else None,
+        read_bytes=facts.get("bytes_planned"),
+        files_kept=facts.get("files_kept"),
+        files_total=facts.get("files_total"),
+        spilled_bytes=facts.get("spilled_bytes"),
+        result_bytes=sum(operation.bytes),
+        cached=planned is not None and planned.engine == "cache",
     )
 
 

@@ -93,6 +93,7 @@ class Operation:
         self.session = session
         self.purpose = purpose
         self.state = State.INITIALIZED
+        self.ended_as = State.CLOSED  # the first of `ENDS` that it reaches: what has ended may be closed at once
         self.error: GatewayError | None = None
         self.planned: Planned | None = None
         self.handover: Handover | None = None
@@ -253,6 +254,7 @@ class Operation:
         if error is not None:
             self.error = error
         if state in ENDS and not was_ended:
+            self.ended_as = state
             self.times.ended = self.touched = self._clock()
             self.times.completed_ms = time.time_ns() // 1_000_000
         self._changed.notify_all()

@@ -24,6 +24,7 @@ from gateway.config.session import STATEMENT_TIMEOUT, TIMEZONE
 from gateway.engine.base import Failed, Job, Statement
 from gateway.engine.runs import Sink
 from gateway.errors import DISK_FULL, CanceledError, GatewayError, ResourceError, ServerError, UserError
+from gateway.history.recorder import Recorder
 from gateway.service import accounting, purposes
 from gateway.service.admission import FEW, Admission, Place
 from gateway.service.api import (
@@ -68,8 +69,10 @@ class GatewayService:
         config: ServiceConfig,
         normalise: Normalise = normalise_setting,
         clock: Callable[[], float] = time.monotonic,
+        recorder: Recorder | None = None,
     ) -> None:
         self._pool = pool
+        self._recorder = recorder
         self._config = config
         self._normalise = normalise
         self._clock = clock
@@ -417,6 +420,8 @@ class GatewayService:
             operation.session.active -= 1
         operation.session.touched = self._clock()
         accounting.report(operation, self._config.slow_statement)
+        if self._recorder is not None and not operation.purpose.is_metadata:
+            self._recorder.add(accounting.record_of(operation))
         answer = None if operation.key is None else operation.answer()
         if answer is not None and operation.key is not None:
             self._results.keep(operation.key, answer)

@@ -1,0 +1,316 @@
+"""The one thread that writes the history, and the bounded list that it is fed by.
+
+Whoever ends a statement only adds to that list: whatever is the matter with the file (slow, full, locked, read-only, damaged,
+gone), no statement waits for it or fails. Records are kept for as long as the list has room, then they are lost and counted.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gateway.history import database
+from gateway.history.records import LONGEST_MESSAGE, LONGEST_NAME, LONGEST_TEXT, TABLE, Record
+from gateway.history.redaction import redacted
+from gateway.observability import Throttle, counter, log, mask
+
+_WAITING_BYTES = 32 << 20
+_RECORD_BYTES = 1024  # about, beside its texts
+_GATHER_SECONDS = 0.1  # so long is waited for more, to write them at once
+_RETRY_SECONDS = 1.0
+_PRUNE_SECONDS = 60.0
+_STOP_SECONDS = 5.0
+_JUMP_SECONDS = 600.0  # a wall clock that is off by more has been set
+_PATIENCE_SECONDS = 3600.0  # nothing is too old for so long after that
+_CHUNK = 2000  # rows that are removed at once: others write in between
+_MOST_ASIDE = 3  # files; who has set aside so many stops writing
+
+
+class Recorder:
+    """Writes records to a file from `start` to `stop`.
+
+    Args:
+        path: the file.
+        age: seconds that a record is kept.
+        size: bytes that the file may use; the oldest go first.
+        show_sql: whether statement texts and error messages are kept as they are.
+        wall, clock: the time of day, which may jump, and one that does not.
+        waiting_bytes: memory of records that wait to be written.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        age: float,
+        size: int,
+        show_sql: bool = False,
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+        waiting_bytes: int = _WAITING_BYTES,
+    ) -> None:
+        self._path = path
+        self._age = age
+        self._size = size
+        self._show_sql = show_sql
+        self._wall = wall
+        self._clock = clock
+        self._limit = waiting_bytes
+        self._lock = threading.Condition()
+        self._waiting: list[Record] = []
+        self._batch: list[Record] = []  # what the thread has taken of them and not yet written
+        self._weight = 0
+        self._added = self._done = self.lost = 0
+        self._wake = threading.Event()
+        self._hurry = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, name="history", daemon=True)
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        self._aside = 0
+        self._troubled = False
+        self._told = 0
+        self._throttle = Throttle(1, 60.0)
+        self._pruned = clock() - _PRUNE_SECONDS
+        self._offset = wall() - clock()
+        self._patient_until = clock()
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._wake.set()
+        self._thread.start()
+
+    def add(self, record: Record) -> None:
+        """Have a record written soon. Never waits for the file, never fails."""
+        if len(record.text) > LONGEST_TEXT:  # one character more tells that it is cut
+            record = record._replace(text=record.text[: LONGEST_TEXT + 1])
+        weight = _weight(record)
+        with self._lock:
+            fits = self._weight + weight <= self._limit and not self._stopping
+            if fits:
+                self._waiting.append(record)
+                self._weight += weight
+                self._added += 1
+        if not fits:
+            self._lose(1)
+        elif not self._wake.is_set():
+            self._wake.set()
+
+    def flush(self, seconds: float) -> bool:
+        """Wait until all that has been added so far is written; whether it is."""
+        with self._lock:
+            target = self._added
+            if self._done >= target:
+                return True
+            self._hurry.set()
+            self._wake.set()
+            return self._lock.wait_for(lambda: self._done >= target or self._stopping, seconds) and self._done >= target
+
+    def stop(self) -> None:
+        """Write what waits, as far as that goes, and end the thread. Idempotent."""
+        with self._lock:
+            self._stopping = True
+            self._lock.notify_all()
+        self._hurry.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+
+    # -------------------------------------------------------------------------------------------------------- the thread
+
+    def _work(self) -> None:
+        while True:
+            self._wake.wait(_PRUNE_SECONDS)
+            self._wake.clear()
+            if not self._stopping:
+                self._hurry.wait(_GATHER_SECONDS)
+            self._hurry.clear()
+            stopping = self._stopping
+            with self._lock:
+                self._batch += self._waiting
+                self._waiting = []
+            done = self._attempt() or self._attempt()  # once more: with a new file, or when others have had their turn
+            if stopping:
+                self._let_go(written=False)
+                self._close()
+                return
+            if not done:
+                self._pause()
+
+    def _pause(self) -> None:
+        """After a failure: records may come meanwhile, and wait with the others."""
+        end = self._clock() + _RETRY_SECONDS
+        while not self._stopping and (left := end - self._clock()) > 0:
+            time.sleep(min(0.05, left))
+        self._wake.set()
+
+    def _attempt(self) -> bool:
+        """Write what waits and remove what is old; False if that is to be tried again."""
+        try:
+            connection = self._open()
+            if self._batch:
+                self._write(connection, self._batch)
+                self._let_go(written=True)
+            self._prune(connection)
+        except database.UnusableError as error:
+            return self._set_aside(error.kind)
+        except sqlite3.OperationalError as error:
+            return self._trouble(str(error))
+        except sqlite3.DatabaseError as error:
+            if database.is_damage(error):
+                return self._set_aside("corrupt")
+            return self._give_up(error)
+        except OSError as error:
+            return self._trouble(error.strerror or type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - a record that cannot be written must not keep others from it
+            return self._give_up(error)
+        if self._troubled:
+            self._troubled = False
+            log("history is written again")
+        if self.lost > self._told and (self._throttle.ask() is not None):
+            log("history is not complete", "warning", lost=self.lost - self._told)
+            self._told = self.lost
+        return True
+
+    def _open(self) -> sqlite3.Connection:
+        """The connection to the file that is there now."""
+        if self._connection is not None and database.identity(self._path) != self._identity:
+            self._close()  # somebody has removed it or put another one there
+        if self._connection is None:
+            if self._aside >= _MOST_ASIDE:
+                raise OSError(0, f"{self._aside} files were set aside already")
+            self._identity = database.identity(self._path)
+            self._connection = database.open_database(self._path)
+            self._identity = database.identity(self._path)
+        return self._connection
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except sqlite3.Error as error:
+                log("history cannot be closed", "warning", reason=str(error))
+
+    def _write(self, connection: sqlite3.Connection, batch: Sequence[Record]) -> None:
+        rows = [self._row(record) for record in batch]
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.executemany(database.INSERT, rows)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _row(self, record: Record) -> tuple[object, ...]:
+        """A record as it is kept: nothing too long, and without literals unless they are wanted."""
+        whole = len(record.text) <= LONGEST_TEXT
+        text = record.text[:LONGEST_TEXT]
+        text = text if self._show_sql else redacted(text)
+        kept = record._replace(
+            text=_plain(text if whole else text + " …", LONGEST_TEXT + 2) or "",
+            message=_plain(record.message, LONGEST_MESSAGE) if self._show_sql else None,
+            user=_plain(record.user, LONGEST_NAME) or "",
+            client=_plain(record.client, LONGEST_NAME) or "",
+            reason=_plain(record.reason, LONGEST_MESSAGE),
+        )
+        return tuple(kept)
+
+    def _let_go(self, *, written: bool) -> None:
+        """What waited is written, or lost."""
+        batch, self._batch = self._batch, []
+        with self._lock:
+            self._weight -= sum(map(_weight, batch))
+            self._done += len(batch)
+            self._lock.notify_all()
+        if not written and batch:
+            self._lose(len(batch))
+
+    def _lose(self, count: int) -> None:
+        with self._lock:
+            self.lost += count
+        counter("history_lost_total", count)
+
+    # ---------------------------------------------------------------------------------------------------------- failures
+
+    def _trouble(self, reason: str) -> bool:
+        """False: it is tried again. Told once, until it is good again."""
+        self._close()
+        if not self._troubled:
+            self._troubled = True
+            log("history cannot be written", "warning", file=str(self._path), reason=reason)
+        return False
+
+    def _give_up(self, error: Exception) -> bool:
+        """What waited is lost."""
+        self._trouble(f"{type(error).__name__}: {error}")
+        self._let_go(written=False)
+        return True
+
+    def _set_aside(self, kind: str) -> bool:
+        """False: it is tried again, with a new file."""
+        opened = self._identity
+        self._close()
+        try:
+            if database.identity(self._path) == opened:  # else somebody else has done it already
+                database.set_aside(self._path, kind)
+                self._aside += 1
+        except OSError as error:
+            self._trouble(error.strerror or type(error).__name__)
+        return False
+
+    # --------------------------------------------------------------------------------------------------------- retention
+
+    def _prune(self, connection: sqlite3.Connection) -> None:
+        if database.used_bytes(connection) > self._size:
+            self._prune_by_size(connection)
+        if self._clock() - self._pruned < _PRUNE_SECONDS:
+            return
+        self._pruned = self._clock()
+        offset = self._wall() - self._clock()
+        if abs(offset - self._offset) > _JUMP_SECONDS:  # set rightly, or wrongly for a while
+            self._patient_until = self._clock() + _PATIENCE_SECONDS
+            log(
+                "history: the clock has jumped, nothing is too old for an hour",
+                "warning",
+                seconds=offset - self._offset,
+            )
+        self._offset = offset
+        if self._clock() >= self._patient_until:
+            self._prune_by_age(connection)
+
+    def _prune_by_age(self, connection: sqlite3.Connection) -> None:
+        oldest = int((self._wall() - self._age) * 1000)
+        chosen = f"SELECT id FROM {TABLE} WHERE started_ms < ? LIMIT {_CHUNK}"
+        while not self._stopping:
+            removed = connection.execute(f"DELETE FROM {TABLE} WHERE id IN ({chosen})", (oldest,)).rowcount
+            if removed < _CHUNK:
+                break
+        connection.executescript("PRAGMA incremental_vacuum")  # page by page: `execute` takes one step
+
+    def _prune_by_size(self, connection: sqlite3.Connection) -> None:
+        """A tenth more than needed, so that it is not done for each record."""
+        goal = self._size - self._size // 10
+        while not self._stopping and (used := database.used_bytes(connection)) > goal:
+            first, last = connection.execute(f"SELECT min(id), max(id) FROM {TABLE}").fetchone()
+            if first is None:
+                break
+            share = max(1, min(_CHUNK, (last - first + 1) * (used - goal) // used))
+            connection.execute(f"DELETE FROM {TABLE} WHERE id < ?", (first + share,))
+        connection.executescript("PRAGMA incremental_vacuum")  # page by page: `execute` takes one step
+
+
+def _weight(record: Record) -> int:
+    return _RECORD_BYTES + sys.getsizeof(record.text) + sys.getsizeof(record.message)
+
+
+def _plain(text: str | None, most: int) -> str | None:
+    """A text as the file takes it: no halves of characters, no secrets, not too long."""
+    if text is None:
+        return None
+    return str(mask(text[:most])).encode("utf-8", "replace").decode()

@@ -1,0 +1,93 @@
+"""The history read: by column and condition, each caller what they may see, some rows at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.errors import ServerError
+from gateway.history.records import COLUMNS, TABLE
+
+_OPERATORS = frozenset({"=", "<", "<=", ">", ">=", "IN"})
+_BUSY_SECONDS = 2.0
+_ROWS = 1000
+MOST_VALUES = 1000  # of an IN
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``column operator value``; for IN the value is a sequence of at most `MOST_VALUES`."""
+
+    column: str
+    operator: str
+    value: Any
+
+    def text(self) -> str:
+        """It, with a question mark for each value."""
+        if self.operator not in _OPERATORS or self.column not in (*COLUMNS, "id"):
+            raise ValueError(f"{self.column} {self.operator}")
+        marks = f"({', '.join('?' * len(self.value))})" if self.operator == "IN" else "?"
+        return f'"{self.column}" {self.operator} {marks}'
+
+    def values(self) -> tuple[Any, ...]:
+        """What stands for its question marks."""
+        return tuple(self.value) if self.operator == "IN" else (self.value,)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A history's file, and who sees what of it; plain values that can be sent to a worker.
+
+    With `open_to_all` everybody sees all, else `admins` do, and others what they did themselves.
+    """
+
+    path: str
+    open_to_all: bool = False
+    admins: frozenset[str] = frozenset()
+
+    def rows(
+        self,
+        user: str,
+        columns: Sequence[str],
+        conditions: Sequence[Condition] = (),
+        *,
+        before: tuple[int, int] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Rows that `user` may see, in pieces; with a `limit` the newest first, those from `before` (`started_ms`, `id`) on.
+
+        Without a file there are none. Raises ServerError HISTORY_UNREADABLE.
+        """
+        if not (self.open_to_all or user in self.admins):
+            conditions = (*conditions, Condition("user", "=", user))
+        texts = [condition.text() for condition in conditions]
+        values = [value for condition in conditions for value in condition.values()]
+        if before is not None:
+            texts.append("(started_ms, id) < (?, ?)")
+            values += before
+        if not set(columns) <= {*COLUMNS, "id"}:
+            raise ValueError(f"columns {columns}")
+        names = ", ".join(f'"{name}"' for name in columns)
+        where = f" WHERE {' AND '.join(texts)}" if texts else ""
+        order = f" ORDER BY started_ms DESC, id DESC LIMIT {limit:d}" if limit is not None else ""
+        yield from self._read(f"SELECT {names} FROM {TABLE}{where}{order}", values)
+
+    def _read(self, text: str, values: Sequence[Any]) -> Iterator[list[tuple[Any, ...]]]:
+        path = Path(self.path)
+        if not path.exists():
+            return
+        try:
+            where = f"{path.absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(where, uri=True, timeout=_BUSY_SECONDS)) as connection:
+                if connection.execute("PRAGMA schema_version").fetchone() == (0,):
+                    return  # it is being made
+                found = connection.execute(text, values)
+                while rows := found.fetchmany(_ROWS):
+                    yield rows
+        except (sqlite3.Error, OverflowError, UnicodeError) as error:
+            text = f"The history cannot be read: {error}."
+            raise ServerError("HISTORY_UNREADABLE", text, retryable=True) from error
