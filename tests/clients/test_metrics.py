@@ -115,7 +115,11 @@ def wait_until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=[m.name for m in METRICS])
+#: Counts what happens only once a file has failed for very long: tests/unit/history has it happen.
+SELDOM = {"history_lost_total"}
+
+
+@pytest.mark.parametrize("metric", [m for m in METRICS if m.name not in SELDOM], ids=lambda m: m.name)
 def test_every_declared_metric_is_written(seen: Seen, metric: Metric) -> None:
     name = f"{metric.name}_count" if metric.kind == "histogram" else metric.name
     labels = [labels for n, labels in seen.after if n == name]

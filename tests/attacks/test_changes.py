@@ -1,0 +1,158 @@
+"""DELETE, UPDATE, MERGE and overwrites that are stopped midway or meet others: a table is its old version or its new one."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.protocol.client import Client, RemoteError
+from tests.attacks.attacker import answer, outcome, put_instead, workers
+from tests.live.disk import Disk
+from tests.live.gateway import Server, start_server
+
+ROWS = 20_000
+MADE = (
+    "CREATE TABLE {} USING DELTA PARTITIONED BY (p) AS SELECT id, id AS v, CAST(id % 4 AS STRING) AS p FROM range({})"
+)
+TOTAL = "SELECT count(*) AS n, sum(id) AS i, sum(v) AS v FROM {}"
+# Statements that change every row or nearly so, and what TOTAL is then.
+SUM = ROWS * (ROWS - 1) // 2
+CHANGES = {
+    "UPDATE {} SET v = v + 1 WHERE id >= 0": (ROWS, SUM, SUM + ROWS),
+    "DELETE FROM {} WHERE id % 2 = 1": (ROWS // 2, SUM // 2 - ROWS // 4, SUM // 2 - ROWS // 4),
+    "MERGE INTO {} t USING (SELECT id FROM range(" + str(ROWS) + ")) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = t.v + 1":
+        (ROWS, SUM, SUM + ROWS),
+    "INSERT OVERWRITE {} SELECT id, id + 1 AS v, '0' AS p FROM range(" + str(ROWS) + ")": (ROWS, SUM, SUM + ROWS),
+    "INSERT INTO {} REPLACE WHERE p >= '0' SELECT id, id + 1 AS v, '0' AS p FROM range(" + str(ROWS) + ")":
+        (ROWS, SUM, SUM + ROWS),
+    "TRUNCATE TABLE {}": (0, None, None),
+}  # fmt: skip
+OLD = (ROWS, SUM, SUM)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = start_server(tmp_path_factory.mktemp("changes"), "--slots", "2")
+    yield server
+    assert server.stop() == 0
+
+
+@pytest.fixture
+def client(own: Server) -> Iterator[Client]:
+    with Client(own.thrift_url).open() as one:
+        yield one
+
+
+def total(client: Client, table: str) -> tuple[Any, ...]:
+    (row,) = answer(client, TOTAL.format(table))
+    return tuple(row.values())
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_whose_process_is_killed_is_there_or_not(own: Server, client: Client, change: str) -> None:
+    rng = random.Random(change)
+    for turn in (0, 2, 5):
+        answer(client, MADE.format("killed", ROWS))
+        found: list[Any] = []
+        with Client(own.thrift_url).open() as other:
+            thread = threading.Thread(
+                target=lambda other=other, found=found: found.append(outcome(other, change.format("killed")))
+            )
+            thread.start()
+            time.sleep(rng.random() * 0.1 * turn)
+            for pid in workers(own):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            thread.join(60)
+        ended = total(client, "killed")
+        assert ended in (OLD, CHANGES[change])
+        if not isinstance(found[0], RemoteError):
+            assert ended == CHANGES[change]
+        answer(client, change.format("killed"))  # what was left behind is in nobody's way
+        answer(client, "DROP TABLE killed")
+
+
+@pytest.mark.parametrize("change", [c for c in CHANGES if "TRUNCATE" not in c])
+def test_a_full_disk_leaves_the_table_as_it_was(tmp_path: Path, small_disk: Disk, change: str) -> None:
+    small = small_disk(tmp_path / "warehouse" / "small", 8)
+    server = start_server(tmp_path, "--slots", "2")
+    try:
+        with Client(server.thrift_url).open() as client:
+            answer(client, MADE.format("small.t", ROWS))
+            for leave in (0, 4096, 20_000):
+                small.fill(leave)
+                found = outcome(client, change.format("small.t"))
+                (small.folder / "ballast").unlink()
+                if not isinstance(found, RemoteError):  # it was enough
+                    assert leave
+                    break
+                assert found.sqlstate == "53100", found
+                assert total(client, "small.t") == OLD
+            else:
+                answer(client, change.format("small.t"))
+            assert total(client, "small.t") == CHANGES[change]
+    finally:
+        assert server.stop() == 0
+
+
+def test_changes_beside_each_other_lose_nothing(own: Server, client: Client) -> None:
+    """Each that is told to have happened has happened once, and no other."""
+    answer(client, MADE.format("beside", ROWS))
+    changes = [c for c in CHANGES if "v + 1" in c and "SELECT id, id + 1" not in c]
+    done: list[str] = []
+
+    def run(seed: int) -> None:
+        rng = random.Random(seed)
+        with Client(own.thrift_url, user=f"u{seed}").open() as other:
+            for _ in range(5):
+                found = outcome(other, rng.choice(changes).format("beside"))
+                if isinstance(found, RemoteError):
+                    assert "CONCURRENT" in str(found), found
+                else:
+                    done.append("v")
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert done
+    assert total(client, "beside") == (ROWS, SUM, SUM + len(done) * ROWS)
+    answer(client, "DROP TABLE beside")
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+@pytest.mark.parametrize("change", list(CHANGES))
+def test_changes_go_through_no_link(own: Server, client: Client, tmp_path: Path, change: str, kind: str) -> None:
+    """A data file, a partition's folder or the log in whose place something else stands."""
+    for place in ("p=1", "_delta_log"):
+        answer(client, MADE.format("linked", ROWS))
+        folder = own.warehouse / "default" / "linked"
+        kept, outside = tmp_path / f"kept{place}", tmp_path / f"outside{place}"
+        outside.mkdir()
+        (outside / "x").write_text("x")
+        (folder / place).rename(kept)
+        put_instead(folder / place, kind, outside)
+        outcome(client, change.format("linked"), timeout_seconds=30)
+        assert sorted(os.listdir(outside)) == ["x"]
+        if kind == "folder":
+            for path in sorted((folder / place).rglob("*"), reverse=True):
+                path.unlink() if path.is_file() else path.rmdir()
+            (folder / place).rmdir()
+        else:
+            (folder / place).unlink()
+        kept.rename(folder / place)
+        found = outcome(client, TOTAL.format("linked"))
+        assert isinstance(found, RemoteError) or tuple(found[0].values()) in (OLD, CHANGES[change])
+        outcome(client, "DROP TABLE linked")
