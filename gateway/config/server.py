@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.config.values import format_bytes, parse_bool, parse_bytes, parse_int, parse_seconds
+from gateway.config.values import format_bytes, one_of, parse_bool, parse_bytes, parse_int, parse_seconds
 from gateway.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "GATEWAY_"
@@ -102,15 +102,6 @@ def _path(text: str) -> Path:
     return Path(text).expanduser().absolute()
 
 
-def _one_of(*words: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text.lower() not in words:
-            raise ValueError(f"'{text}' is not one of {', '.join(words)}")
-        return text.lower()
-
-    return parse
-
-
 def _int(low: int, high: int) -> Callable[[str], int]:
     return lambda text: parse_int(text, low, high)
 
@@ -182,7 +173,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "tls-client-ca", _path, None, "who signs the certificates that clients have to show beside a token, PEM", "FILE"
     ),
-    Setting("auth", _one_of("none", "token"), "none", "who may connect: everybody on loopback, or holders of a token"),
+    Setting("auth", one_of("none", "token"), "none", "who may connect: everybody on loopback, or holders of a token"),
     Setting("token-file", _path, None, "hashed tokens, one a line; made with `gateway token`", "FILE"),
     Setting("allow-path", _path, None, "folder whose files SQL may name; may be repeated", "ROOT", repeatable=True),
     Setting("state", _path, "", "folder for sample data, spooled results and spilled memory", "DIR"),
@@ -221,8 +212,8 @@ SETTINGS: tuple[Setting, ...] = (
         "spark-above", _bytes(0), "0", "queries that read more than this go to Spark; 0: none for its size", "SIZE"
     ),
     Setting("ready-file", _path, None, "file written once requests are served: pid and addresses as JSON", "FILE"),
-    Setting("log-format", _one_of("text", "json"), "text", "log lines for people or for machines"),
-    Setting("log-level", _one_of("debug", "info", "warning", "error"), "info", "least severe line that is logged"),
+    Setting("log-format", one_of("text", "json"), "text", "log lines for people or for machines"),
+    Setting("log-level", one_of("debug", "info", "warning", "error"), "info", "least severe line that is logged"),
     Setting(
         "log-sql", parse_bool, "false", "put statement texts into the log, and with literals into the history", "BOOL"
     ),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, partial
 
-from gateway.config.values import parse_bool, parse_int
+from gateway.config.values import one_of, parse_bool, parse_int
 from gateway.errors import UnsupportedError, UserError
 
 TIMEZONE = "timezone"
@@ -55,15 +55,6 @@ class SessionSetting:
 
 def _bool(text: str) -> str:
     return str(parse_bool(text)).lower()
-
-
-def _word(*words: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text.lower() not in words:
-            raise ValueError(f"'{text}' is not one of {', '.join(words)}")
-        return text.lower()
-
-    return parse
 
 
 def _timeout(text: str) -> str:
@@ -133,7 +124,7 @@ def normalise_zone(text: str) -> str:
 
 
 def _fixed(key: str, default: str, what: str, *aliases: str, on_spark: bool = False) -> SessionSetting:
-    parse = _bool if default in ("true", "false") else _word(default)
+    parse = _bool if default in ("true", "false") else one_of(default)
     return SessionSetting(key, default, parse, what, aliases, True, on_spark)
 
 
@@ -161,7 +152,7 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
         "`false`: computed anew, even if the tables have not changed",
     ),
     SessionSetting(QUERY_TAGS, "", _text, "accepted, key:value,…; no effect yet"),
-    SessionSetting(ENGINE, "auto", _word("auto", "datafusion", "spark"), "which engine runs a statement"),
+    SessionSetting(ENGINE, "auto", one_of("auto", "datafusion", "spark"), "which engine runs a statement"),
     SessionSetting(TIMESTAMP_AS_STRING, "false", _bool, "Arrow results carry timestamps as text"),
     SessionSetting(METRIC_VIEWS, "false", _bool, "accepted; there are no metric views"),
     SessionSetting(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 _BYTE_UNITS = {
     "": 1,
     "b": 1,
@@ -76,3 +78,14 @@ def parse_int(text: str, low: int, high: int) -> int:
     if not low <= number <= high:
         raise ValueError(f"{number} is not between {low} and {high}")
     return number
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """Takes one of `words`, whatever its case."""
+
+    def parse(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(f"'{text}' is not one of {', '.join(words)}")
+        return text.lower()
+
+    return parse
