@@ -71,7 +71,7 @@ def stamped(root: str, read: int, properties: Mapping[str, str], actions: Sequen
     """The actions of the commit behind version `read`, with its in-commit timestamp where the table has them."""
     if properties.get(log.IN_COMMIT, "").lower() != "true":
         return actions
-    (last,) = log.commit_times(root, [read], properties)
+    (last,) = log.commit_times(root, [read], properties) if read >= 0 else (0,)
     moment = {"inCommitTimestamp": max(now_ms(), last + 1)}
     return [{"commitInfo": {**moment, **a["commitInfo"]}} if "commitInfo" in a else a for a in actions]
 

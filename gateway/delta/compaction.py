@@ -65,7 +65,7 @@ def compact(
     root = snapshot.root
     with (
         storage_errors(root),
-        DataFileWriter(root, snapshot.schema, snapshot.partition_columns, FILE_BYTES) as writer,
+        DataFileWriter(root, snapshot.columns, snapshot.partition_columns, FILE_BYTES) as writer,
     ):
         for one in bins:
             for batch in _rows(snapshot, one):

@@ -24,6 +24,8 @@ from gateway import sqltypes as t
 from gateway.delta import partitions
 from gateway.delta.commit import Action, now_ms
 from gateway.delta.containment import check_no_links, is_under
+from gateway.delta.file_columns import file_field, relabelled
+from gateway.delta.schema import Column
 from gateway.errors import ServerError, UserError
 
 _GROUP_BYTES, _GROUP_ROWS = (
@@ -53,27 +55,25 @@ class _Open:
 
 
 class DataFileWriter:
-    """Writes batches of `schema` (all columns, partition columns included) under `root`.
+    """Writes batches of `columns` (all of a table's, partition columns included) under `root`.
 
     Use as a context manager: leaving it through an exception removes every file. `finish` gives the actions.
     """
 
     def __init__(
-        self, root: str, schema: t.StructType, partition_by: Sequence[str], file_bytes: int = _FILE_BYTES
+        self, root: str, columns: Sequence[Column], partition_by: Sequence[str], file_bytes: int = _FILE_BYTES
     ) -> None:
         self._root = root
         self._file_bytes = file_bytes
-        self._fields = schema.fields
+        self._fields = tuple(columns)
         self._partition_by = tuple(partition_by)
-        self._arrow = [f.type.arrow() for f in schema.fields]
-        self._stored = [i for i, f in enumerate(schema.fields) if f.name not in self._partition_by]
+        self._arrow = [f.type.arrow() for f in columns]
+        self._stored = [i for i, f in enumerate(columns) if f.name not in self._partition_by]
         self._open: dict[tuple[str | None, ...], _Open] = {}
         self._made: list[str] = []
         self._folders: list[str] = []
         self._adds: list[Action] = []
-        self._file_schema = pa.schema(
-            [pa.field(schema.fields[i].name, self._arrow[i], nullable=schema.fields[i].nullable) for i in self._stored]
-        )
+        self._file_schema = pa.schema([file_field(columns[i]) for i in self._stored])
         self.rows = self.bytes = 0
 
     def __enter__(self) -> DataFileWriter:
@@ -96,7 +96,7 @@ class DataFileWriter:
         arrays = [self._checked(i, batch.column(i)) for i in range(batch.num_columns)]
         self.rows += batch.num_rows
         if not self._partition_by:
-            self._buffer((), {}, pa.RecordBatch.from_arrays(arrays, schema=self._file_schema))
+            self._buffer((), {}, self._batch(arrays))
         else:
             self._spread(arrays)
         if sum(o.bytes for o in self._open.values()) > _BUFFERED_BYTES:
@@ -105,6 +105,11 @@ class DataFileWriter:
         while sum(o.writer is not None for o in self._open.values()) > _OPEN_WRITERS:
             oldest = next(k for k, o in self._open.items() if o.writer is not None)
             self._close(self._open.pop(oldest))
+
+    def _batch(self, arrays: list[pa.Array]) -> pa.RecordBatch:
+        """What files hold of rows."""
+        stored = [relabelled(arrays[i], f.type) for i, f in zip(self._stored, self._file_schema, strict=True)]
+        return pa.RecordBatch.from_arrays(stored, schema=self._file_schema)
 
     def finish(self) -> list[Action]:
         """Close all files, so that later rows go to new ones; the ``add`` actions of all so far."""
@@ -151,11 +156,13 @@ class DataFileWriter:
             codes = np.unique(codes * (int(index.max()) + 1) + index, return_inverse=True)[1].astype(np.int64)
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0])
-        stored = pa.RecordBatch.from_arrays([arrays[i] for i in self._stored], schema=self._file_schema)
+        stored = self._batch(arrays)
         for rows_of in np.split(order, starts[1:]):
             first = int(rows_of[0])
             texts = {
-                name: partitions.value_text(key[first], self._fields[by_name[name]].type)
+                self._fields[by_name[name]].physical: partitions.value_text(
+                    key[first], self._fields[by_name[name]].type
+                )
                 for name, key in zip(self._partition_by, keys, strict=True)
             }
             self._buffer(tuple(texts.values()), texts, stored.take(pa.array(rows_of)))
@@ -241,8 +248,8 @@ class DataFileWriter:
             column = self._fields[i]
             if t.is_nested(column.type):
                 continue
-            name = json.dumps(column.name)
-            count.append(f"{name}:{nulls[column.name]}")
+            name = json.dumps(column.physical)
+            count.append(f"{name}:{nulls[column.physical]}")
             bounds = _bounds(metadata, positions[position], column.type)
             if bounds is not None:
                 low.append(f"{name}:{bounds[0]}")

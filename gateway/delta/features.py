@@ -52,7 +52,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("changeDataFeed", Read.NATIVE, writer=4),
     Feature("generatedColumns", Read.NATIVE, writer=4),
     Feature("identityColumns", Read.NATIVE, writer=6),
-    Feature("columnMapping", Read.NATIVE, reader=2, writer=5),
+    Feature("columnMapping", Read.NATIVE, Kept.BY_WRITER, reader=2, writer=5),
     Feature("deletionVectors", Read.NATIVE, Kept.BY_WRITER),
     Feature("timestampNtz", Read.NATIVE, Kept.ALWAYS),
     Feature("v2Checkpoint", Read.NATIVE, Kept.BY_WRITER),

@@ -46,7 +46,7 @@ def mark_rows(
     root = snapshot.root
     specs = _specs(snapshot) if gone else []
     made: str | None = None
-    with storage_errors(root), DataFileWriter(root, snapshot.schema, snapshot.partition_columns) as writer:
+    with storage_errors(root), DataFileWriter(root, snapshot.columns, snapshot.partition_columns) as writer:
         for batch in batches:
             writer.write(batch)
         adds = writer.finish()

@@ -77,7 +77,7 @@ def replace_files(
     Raises UserError DELTA_CONCURRENT_…, DELTA_METADATA_CHANGED, DELTA_PROTOCOL_CHANGED where another writer was faster.
     """
     root = snapshot.root
-    with storage_errors(root), DataFileWriter(root, snapshot.schema, snapshot.partition_columns) as writer:
+    with storage_errors(root), DataFileWriter(root, snapshot.columns, snapshot.partition_columns) as writer:
         for batch in batches:
             writer.write(batch)
         adds = writer.finish()

@@ -24,11 +24,12 @@ from gateway import sqltypes as t
 from gateway.delta import commit, log, partitions
 from gateway.delta.commit import Action
 from gateway.delta.containment import check_still_there
+from gateway.delta.creation import FEATURE_PROPERTIES, is_mapped, mapped_schema, protocol_for
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.features import Kept, Protocol, check_writable, refused
 from gateway.delta.replay import removal, replayed
-from gateway.delta.schema import CHAR_VARCHAR, Column, UnreadableType, holds_char
-from gateway.delta.table import Snapshot, forget, open_snapshot
+from gateway.delta.schema import CHAR_VARCHAR, Column, UnreadableType, holds_char, parse_schema
+from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot
 from gateway.errors import ServerError, UnsupportedError, UserError, full_disk_told
 
 ATTEMPTS = 30
@@ -51,7 +52,7 @@ _WRITER_PROPERTIES = {
     "delta.enableDeletionVectors": Kept.BY_WRITER,
     log.IN_COMMIT: Kept.BY_WRITER,
     "delta.enableExpiredLogCleanup": Kept.ALWAYS,
-    "delta.columnMapping.mode": Kept.NEVER,
+    "delta.columnMapping.mode": Kept.BY_WRITER,
     "delta.rowTracking": Kept.NEVER,
     "delta.feature.": Kept.NEVER,
 }
@@ -124,9 +125,8 @@ def _create_table(
     batches: Iterable[pa.RecordBatch] | None,
     replace: bool,
 ) -> WriteResult:
-    _check_schema(schema, columns)
     settings, features = _asked_features(settings)
-    _check_properties(settings)
+    _check_new(schema, columns, settings, path, replace)
     old: Snapshot | None = None
     check_own(path)
     if log.has_log(path):
@@ -141,17 +141,18 @@ def _create_table(
     folder = path if old is not None else os.path.join(os.path.dirname(path), f"{STAGING}{uuid.uuid4().hex}")
     try:
         os.makedirs(f"{folder}/{log.LOG}", exist_ok=True)
-        with DataFileWriter(folder, schema, columns) as writer:
+        metadata = _metadata_action(schema, columns, settings, comment, old)
+        shape = parse_schema(json.loads(metadata["metaData"]["schemaString"]), settings.get(MAPPING, "none"))
+        with DataFileWriter(folder, shape, columns) as writer:
             for batch in batches or ():
                 writer.write(batch)
             adds = writer.finish()
-            metadata = _metadata_action(schema, columns, settings, comment, old)
             info = _create_info(metadata, writer, as_select, replace, old)
             if old is None:
                 version = 0
-                commit.publish(
-                    folder, 0, [info, commit.protocol_action(_protocol_for(schema, features)), metadata, *adds]
-                )
+                asked = protocol_for(settings, holds(schema, t.TIMESTAMP_NTZ), features)
+                head = [info, commit.protocol_action(asked), metadata]
+                commit.publish(folder, 0, commit.stamped(folder, -1, settings, [*head, *adds]))
                 _move_in(folder, path, replace)
             else:
                 version = _publish_replace(path, schema, features, old, info, metadata, adds)
@@ -174,7 +175,7 @@ def append(
     if seen is not None and shape_of(seen) != shape_of(snapshot):
         raise conflict(path)
     check_snapshot_writable(snapshot, kept=kept)
-    with storage_errors(path), DataFileWriter(path, snapshot.schema, snapshot.partition_columns) as writer:
+    with storage_errors(path), DataFileWriter(path, snapshot.columns, snapshot.partition_columns) as writer:
         for batch in batches:
             writer.write(batch)
         adds = writer.finish()
@@ -198,8 +199,7 @@ def check_creatable(
     """Raise what `create_table` would raise for what the table asks of its writers, before anything is planned."""
     if as_select:
         schema = _nullable(schema)
-    _check_schema(schema, _partition_columns(schema, partition_by))
-    _check_properties(_asked_features(properties)[0])
+    _check_new(schema, _partition_columns(schema, partition_by), _asked_features(properties)[0], path, replace)
     if replace and log.has_log(path):
         check_snapshot_writable(open_snapshot(path), removes=True)
 
@@ -348,7 +348,7 @@ def removes_of(snapshot: Snapshot, rows: Sequence[int] | None = None, *, changes
         specs = (by_path[os.path.normpath(path)] for path in files.paths)
         return [{"remove": removal(spec, now, changes_data)} for spec in specs]
     texts: dict[str, list[str | None]] = {
-        name: [partitions.value_text(v, snapshot.by_name[name].type) for v in values]
+        snapshot.by_name[name].physical: [partitions.value_text(v, snapshot.by_name[name].type) for v in values]
         for name, values in files.partitions.items()
     }
     return [
@@ -399,20 +399,29 @@ def _partition_columns(schema: t.StructType, names: Sequence[str]) -> tuple[str,
     return tuple(out)
 
 
-def _check_schema(schema: t.StructType, partition_by: Sequence[str]) -> None:
+def _check_new(
+    schema: t.StructType, partition_by: Sequence[str], properties: Mapping[str, str], path: str, replace: bool
+) -> None:
+    """Raise what keeps a table from being made, or from being made anew: then without features that it has not."""
+    _check_schema(schema, partition_by, mapped=is_mapped(properties))
+    replaced = replace and log.has_log(path)
+    _check_properties({k: v for k, v in properties.items() if replaced or v not in FEATURE_PROPERTIES.get(k, ())})
+
+
+def _check_schema(schema: t.StructType, partition_by: Sequence[str], *, mapped: bool = False) -> None:
     if not schema.fields:
         raise UnsupportedError("UNSUPPORTED_FEATURE", "A Delta table without columns is not supported.")
-    check_fields(schema.fields)
+    check_fields(schema.fields, mapped=mapped)
     for f in schema.fields:
         if f.name in partition_by and (t.is_nested(f.type) or f.type == t.BINARY):
             raise UserError("INVALID_PARTITION_COLUMN_DATA_TYPE", f"Cannot use {f.type.sql} for partition column.")
 
 
-def check_fields(fields: Sequence[t.StructField]) -> None:
+def check_fields(fields: Sequence[t.StructField], *, mapped: bool = False) -> None:
     """Raise UserError or UnsupportedError for names and types that no column of a table has."""
     seen: set[str] = set()
     for f in fields:
-        if not f.name or not _FORBIDDEN_IN_NAMES.isdisjoint(f.name):
+        if not f.name or not (mapped or _FORBIDDEN_IN_NAMES.isdisjoint(f.name)):
             text = f"The column name {f.name!r} holds one of the characters ' ,;{{}}()\\n\\t=', which Delta does not allow."
             raise UserError("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES", text)
         if f.name.casefold() in seen:
@@ -424,20 +433,20 @@ def check_fields(fields: Sequence[t.StructField]) -> None:
             raise UnsupportedError(
                 "UNSUPPORTED_FEATURE", f"CHAR or VARCHAR inside of column {f.name} is not supported."
             )
-        _check_type(f.name, f.type)
+        _check_type(f.name, f.type, mapped)
 
 
-def _check_type(name: str, data_type: t.DataType) -> None:
+def _check_type(name: str, data_type: t.DataType, mapped: bool) -> None:
     if data_type == t.VOID or t.is_interval(data_type) or isinstance(data_type, UnreadableType):
         text = f"A column of type {data_type.sql} ({t.quote_if_needed(name)}) cannot be stored in a Delta table."
         raise UnsupportedError("UNSUPPORTED_DATATYPE", text)
     if isinstance(data_type, t.StructType):
         if not data_type.fields:
             raise UnsupportedError("UNSUPPORTED_DATATYPE", f"Column {name}: a STRUCT without fields cannot be stored.")
-        check_fields(data_type.fields)
+        check_fields(data_type.fields, mapped=mapped)
         return
     for child in data_type.children():
-        _check_type(name, child)
+        _check_type(name, child, mapped)
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:
@@ -516,10 +525,6 @@ def _asked_features(properties: Mapping[str, str]) -> tuple[dict[str, str], froz
     return plain, frozenset(features)
 
 
-def _protocol_for(schema: t.StructType, features: frozenset[str]) -> Protocol:
-    return _with_features(Protocol(1, 2), schema, features)
-
-
 def _with_features(old: Protocol, schema: t.StructType, features: frozenset[str]) -> Protocol:
     """`old` with what a schema and `features` need; its legacy versions are then spelt out."""
     ntz = frozenset({"timestampNtz"} if holds(schema, t.TIMESTAMP_NTZ) else ())
@@ -538,16 +543,17 @@ def holds(data_type: t.DataType, wanted: t.DataType) -> bool:
 def _metadata_action(
     schema: t.StructType,
     partition_by: Sequence[str],
-    properties: Mapping[str, str],
+    properties: dict[str, str],
     comment: str | None,
     old: Snapshot | None,
 ) -> Action:
+    fields: dict[str, Any] = {"type": "struct", "fields": [field_json(f) for f in schema.fields]}
+    if is_mapped(properties):
+        mapped_schema(fields, properties)
     spec: dict[str, Any] = {
         "id": old.table_id if old is not None else str(uuid.uuid4()),
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps(
-            {"type": "struct", "fields": [field_json(f) for f in schema.fields]}, ensure_ascii=False
-        ),
+        "schemaString": json.dumps(fields, ensure_ascii=False),
         "partitionColumns": list(partition_by),
         "configuration": dict(properties),
         "createdTime": commit.now_ms(),

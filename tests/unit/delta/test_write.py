@@ -277,7 +277,6 @@ def test_overwrite_behind_an_append_is_a_conflict(tmp_path: Path) -> None:
         {"metadata": {"CURRENT_DEFAULT": "1"}},
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["rowTracking"]}},
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["teleport"]}},
-        {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}},
     ],
 )
 def test_special_tables_are_not_written(tmp_path: Path, change: dict[str, Any]) -> None:
@@ -359,8 +358,8 @@ def test_a_full_disk_leaves_the_table_as_it_was(tmp_path: Path, monkeypatch: pyt
 
 
 def test_properties_that_ask_for_more_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match=r"delta\.enableDeletionVectors"):
-        create_table(str(tmp_path / "t"), SIMPLE, properties={"delta.enableDeletionVectors": "true"})
+    with pytest.raises(UnsupportedError, match=r"delta\.enableChangeDataFeed"):
+        create_table(str(tmp_path / "t"), SIMPLE, properties={"delta.enableChangeDataFeed": "true"})
     create_table(str(tmp_path / "t"), SIMPLE, properties={"delta.appendOnly": "true"})
     with pytest.raises(UserError, match="append-only"):
         overwrite(str(tmp_path / "t"), [])

@@ -232,7 +232,7 @@ def test_one_bad_row_of_many_leaves_nothing(shop: Session) -> None:
         ("CREATE TABLE n (a INT, b INT) PARTITIONED BY (a, a)", "COLUMN_ALREADY_EXISTS", "42711"),
         ("CREATE TABLE n (a INT) LOCATION '/tmp/x'", "UNSUPPORTED_FEATURE", "0A000"),
         ("CREATE TABLE n (a INT) USING parquet", "UNSUPPORTED_FEATURE", "0A000"),
-        ("CREATE TABLE n (a INT) TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')", None, None),
+        ("CREATE TABLE n (a INT) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')", None, None),
         ("CREATE TABLE `../n` (a INT)", "INVALID_IDENTIFIER", "42602"),
         ("CREATE TABLE delta.`/tmp/x` (a INT)", "UNSUPPORTED_FEATURE", "0A000"),
         ("CREATE SCHEMA shop", "SCHEMA_ALREADY_EXISTS", "42P06"),

@@ -1,0 +1,66 @@
+"""Features that a new table has by its properties: deletion vectors, in-commit timestamps, column mapping."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.delta import log
+from gateway.delta.features import Protocol
+from gateway.delta.schema import FIELD_ID, PHYSICAL
+from gateway.delta.table import MAPPING
+
+_MOST_ID = "delta.columnMapping.maxColumnId"
+_VECTORS = "delta.enableDeletionVectors"
+#: Properties that ask for a feature, and the values that a new table may be given.
+FEATURE_PROPERTIES: Mapping[str, tuple[str, ...]] = {
+    _VECTORS: ("true", "false"),
+    log.IN_COMMIT: ("true", "false"),
+    MAPPING: ("name", "id", "none"),
+}
+
+
+def is_mapped(properties: Mapping[str, str]) -> bool:
+    """Whether columns have other names in files."""
+    return properties.get(MAPPING, "none") != "none"
+
+
+_PLAIN = Protocol(1, 2)
+
+
+def protocol_for(
+    properties: Mapping[str, str], local_timestamps: bool, features: frozenset[str] = frozenset()
+) -> Protocol:
+    """What a new table asks of readers and writers; `features` are others that it is to have, of writers alone."""
+    readers = {"timestampNtz"} if local_timestamps else set()
+    if properties.get(_VECTORS) == "true":
+        readers.add("deletionVectors")
+    mapping = {"columnMapping"} if is_mapped(properties) else set()
+    stamps = {"inCommitTimestamp"} if properties.get(log.IN_COMMIT) == "true" else set()
+    others = {name for name in features if not _PLAIN.has(name)}
+    writers = frozenset(readers | mapping | stamps | others)
+    if not writers:
+        return _PLAIN
+    writers |= {"appendOnly", "invariants"}
+    if readers:
+        return Protocol(3, 7, frozenset(readers | mapping), writers)
+    return Protocol(2 if mapping else 1, 7, frozenset(), writers)
+
+
+def mapped_schema(schema: dict[str, Any], properties: dict[str, str]) -> None:
+    """Give each field of a schema's JSON an id and a name in files, and let the properties tell the last id."""
+    last = _number(schema, 0)
+    properties[_MOST_ID] = str(last)
+
+
+def _number(spec: Any, last: int) -> int:
+    if not isinstance(spec, dict):
+        return last
+    for field in spec.get("fields", ()):
+        last += 1
+        field["metadata"] |= {FIELD_ID: last, PHYSICAL: f"col-{uuid.uuid4()}"}
+        last = _number(field["type"], last)
+    for inner in ("elementType", "keyType", "valueType"):
+        last = _number(spec.get(inner), last)
+    return last

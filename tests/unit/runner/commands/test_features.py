@@ -1,0 +1,138 @@
+"""Tables with features of Delta, made, filled and changed here: their files and logs are what the features ask for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from gateway.delta import log
+from gateway.errors import UnsupportedError
+from tests.unit.runner.session import Session, refused
+
+
+def _folder(session: Session) -> str:
+    return session.runner.catalogs["main"].table_location("shop", "t")
+
+
+def _actions(session: Session, kind: str, version: int | None = None) -> list[dict[str, Any]]:
+    folder = _folder(session)
+    number = log.commit_versions(folder)[-1] if version is None else version
+    return [action[kind] for action in log.actions(folder, number) if kind in action]
+
+
+@pytest.mark.parametrize(
+    ("properties", "protocol"),
+    [
+        ("'delta.enableDeletionVectors' = 'true'", (3, 7, ["deletionVectors"], ["deletionVectors"])),
+        ("'delta.enableInCommitTimestamps' = 'true'", (1, 7, None, ["inCommitTimestamp"])),
+        ("'delta.columnMapping.mode' = 'name'", (2, 7, None, ["columnMapping"])),
+        (
+            "'delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true'",
+            (3, 7, ["columnMapping", "deletionVectors"], ["columnMapping", "deletionVectors"]),
+        ),
+        ("'delta.enableDeletionVectors' = 'false', 'delta.columnMapping.mode' = 'none'", (1, 2, None, None)),
+    ],
+)
+def test_the_protocol_of_a_new_table(session: Session, properties: str, protocol: tuple[Any, ...]) -> None:
+    session.run(f"CREATE TABLE t (id INT) TBLPROPERTIES ({properties})")
+    (spec,) = _actions(session, "protocol")
+    reader, writer, readers, writers = protocol
+    assert (spec["minReaderVersion"], spec["minWriterVersion"]) == (reader, writer)
+    assert spec.get("readerFeatures") == readers
+    assert spec.get("writerFeatures") == (writers and sorted([*writers, "appendOnly", "invariants"]))
+    session.run("INSERT INTO t VALUES (1), (2)")
+    session.run("UPDATE t SET id = 3 WHERE id = 1")
+    assert sorted(session.rows("SELECT * FROM t")) == [(2,), (3,)]
+
+
+@pytest.fixture(params=["name", "id"])
+def mapped(session: Session, request: pytest.FixtureRequest) -> Session:
+    """``t`` whose columns have other names in files."""
+    session.run(
+        "CREATE TABLE t (id INT, `a b` STRUCT<x: INT, y: ARRAY<STRUCT<z: INT>>, m: MAP<STRING, STRUCT<w: DATE>>>, p STRING) "
+        f"PARTITIONED BY (p) TBLPROPERTIES ('delta.columnMapping.mode' = '{request.param}')"
+    )
+    session.run(
+        "INSERT INTO t VALUES (1, named_struct('x', 1, 'y', array(named_struct('z', 2), NULL), "
+        "'m', map('k', named_struct('w', DATE'2020-01-02'))), 'p q'), (2, NULL, NULL), (3, named_struct('x', NULL, 'y', NULL, "
+        "'m', NULL), 'r')"
+    )
+    return session
+
+
+def test_columns_have_their_names_and_ids_in_files(mapped: Session) -> None:
+    (metadata,) = _actions(mapped, "metaData", 0)
+    fields = json.loads(metadata["schemaString"])["fields"]
+    physical = {f["name"]: f["metadata"]["delta.columnMapping.physicalName"] for f in fields}
+    assert [f["metadata"]["delta.columnMapping.id"] for f in fields] == [1, 2, 8]
+    assert metadata["configuration"]["delta.columnMapping.maxColumnId"] == "8"
+    assert all(name.startswith("col-") for name in physical.values())
+    for add in _actions(mapped, "add"):
+        assert set(add["partitionValues"]) == {physical["p"]}
+        stats = json.loads(add["stats"])
+        assert stats["minValues"].keys() == {physical["id"]}
+        schema = pq.read_schema(next(Path(_folder(mapped)).rglob("*" + add["path"].rsplit("/", 1)[-1])))
+        assert schema.names == [physical["id"], physical["a b"]]
+        assert [int(f.metadata[b"PARQUET:field_id"]) for f in schema] == [1, 2]
+        assert [int(f.metadata[b"PARQUET:field_id"]) for f in schema.field(1).type] == [3, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("statement", "ids"),
+    [
+        ("UPDATE t SET id = id + 10 WHERE `a b`.x = 1", [2, 3, 11]),
+        ("UPDATE t SET p = 'new'", [1, 2, 3]),
+        ("DELETE FROM t WHERE `a b`.m['k'].w > DATE'2020-01-01'", [2, 3]),
+        ("DELETE FROM t WHERE p IS NULL", [1, 3]),
+        ("INSERT OVERWRITE t SELECT id + 1, `a b`, p FROM t WHERE id < 3", [2, 3]),
+        ("INSERT INTO t REPLACE WHERE p = 'r' SELECT 9, NULL, 'r'", [1, 2, 9]),
+        ("INSERT INTO t SELECT id + 10, `a b`, p FROM t", [1, 2, 3, 11, 12, 13]),
+        ("MERGE INTO t USING (SELECT 2 AS id) q ON t.id = q.id WHEN MATCHED THEN UPDATE SET p = 'z'", [1, 2, 3]),
+        ("OPTIMIZE t", [1, 2, 3]),
+        ("VACUUM t", [1, 2, 3]),
+        ("RESTORE t TO VERSION AS OF 0", []),
+    ],
+)
+def test_mapped_tables_are_changed(mapped: Session, statement: str, ids: list[int]) -> None:
+    before = dict(mapped.rows("SELECT id % 10, to_json(`a b`) FROM t"))
+    mapped.run("INSERT INTO t SELECT * FROM t WHERE id = 1")
+    mapped.run("DELETE FROM t WHERE id = 1")
+    mapped.run("RESTORE t TO VERSION AS OF 1")
+    mapped.run(statement)
+    assert sorted(row[0] for row in mapped.rows("SELECT id FROM t")) == ids
+    if statement[:6] in ("UPDATE", "DELETE", "OPTIMI", "VACUUM", "MERGE "):
+        after = dict(mapped.rows("SELECT id % 10, to_json(`a b`) FROM t"))
+        assert after == {i % 10: before[i % 10] for i in ids}
+    assert len(DeltaTable(_folder(mapped)).file_uris()) == len(set(DeltaTable(_folder(mapped)).file_uris()))
+
+
+def test_a_table_as_select_with_all_of_them(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true', "
+        "'delta.enableInCommitTimestamps' = 'true') AS SELECT id, id * 2 AS `twice, or so` FROM range(10)"
+    )
+    session.run("DELETE FROM t WHERE `twice, or so` = 4")
+    assert session.rows("SELECT count(*), sum(id) FROM t WHERE `twice, or so` >= 0") == [(9, 43)]
+    assert [_actions(session, "commitInfo", i)[0]["inCommitTimestamp"] > 0 for i in (0, 1)] == [True, True]
+    assert "deletionVector" in _actions(session, "add")[0]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+        "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
+        "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.enableDeletionVectors' = 'TRUE ')",
+        "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.columnMapping.mode' = 'other')",
+        "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.constraints.c' = 'id > 0')",
+        "CREATE OR REPLACE TABLE t (id INT) TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+    ],
+)
+def test_what_is_not_kept_is_refused_by_name(session: Session, statement: str) -> None:
+    session.run("CREATE TABLE t (id INT)")
+    assert isinstance(refused(session, statement), UnsupportedError)
