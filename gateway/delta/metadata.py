@@ -7,13 +7,14 @@ import io
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from gateway.delta import commit, log
 from gateway.delta.containment import opened
+from gateway.delta.features import Kept, Protocol
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
@@ -30,12 +31,13 @@ class Alteration:
     parameters: Mapping[str, Any]
     edit: Callable[[dict[str, Any]], None]
     reads: bool = False
+    constrains: bool = False  # the table has CHECK constraints then
 
 
 def check_alterable(snapshot: Snapshot) -> None:
     """Raise UnsupportedError for a table of which more would have to be kept than its metadata says, or a link."""
     check_own(snapshot.root)
-    check_snapshot_writable(snapshot)
+    check_snapshot_writable(snapshot, kept=Kept.BY_STATEMENT)
 
 
 def edited(snapshot: Snapshot, alteration: Alteration) -> dict[str, Any]:
@@ -49,7 +51,9 @@ def edited(snapshot: Snapshot, alteration: Alteration) -> dict[str, Any]:
 
 def alter(snapshot: Snapshot, alteration: Alteration) -> int:
     """Commit a change; its version. Raises UserError DELTA_METADATA_CHANGED and kin where another writer was faster."""
-    action = {"metaData": edited(snapshot, alteration)}
+    actions: list[commit.Action] = [{"metaData": edited(snapshot, alteration)}]
+    if alteration.constrains and not snapshot.protocol.has("checkConstraints"):
+        actions.append(commit.protocol_action(_with_constraints(snapshot.protocol)))
     seen = snapshot
     with storage_errors(snapshot.root):
         for _ in range(ATTEMPTS):
@@ -57,7 +61,7 @@ def alter(snapshot: Snapshot, alteration: Alteration) -> int:
                 alteration.operation, alteration.parameters, {}, not alteration.reads, seen.version
             )
             try:
-                made = commit.stamped(snapshot.root, seen.version, seen.properties, [info, action])
+                made = commit.stamped(snapshot.root, seen.version, seen.properties, [info, *actions])
                 commit.publish(snapshot.root, seen.version + 1, made)
                 break
             except FileExistsError:
@@ -69,6 +73,12 @@ def alter(snapshot: Snapshot, alteration: Alteration) -> int:
             raise conflict(snapshot.root)
     commit.checkpoint_if_due(snapshot.root, seen.version + 1, snapshot.properties)
     return seen.version + 1
+
+
+def _with_constraints(old: Protocol) -> Protocol:
+    if old.writer < 7:
+        return replace(old, writer=3)  # the first that knows them
+    return replace(old, writer_features=old.writer_features | {"checkConstraints"})
 
 
 def _check_overtaken(snapshot: Snapshot, newer: Snapshot, alteration: Alteration) -> None:

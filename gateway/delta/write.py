@@ -26,7 +26,7 @@ from gateway.delta.commit import Action
 from gateway.delta.containment import check_still_there
 from gateway.delta.creation import FEATURE_PROPERTIES, is_mapped, mapped_schema, protocol_for
 from gateway.delta.datafiles import DataFileWriter
-from gateway.delta.features import Kept, Protocol, check_writable, refused
+from gateway.delta.features import BY_NAME, Kept, Protocol, check_writable, refused
 from gateway.delta.replay import removal, replayed
 from gateway.delta.schema import CHAR_VARCHAR, Column, UnreadableType, holds_char, parse_schema
 from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot
@@ -133,7 +133,7 @@ def _create_table(
         if not replace:
             raise _exists(path)
         old = open_snapshot(path)
-        check_snapshot_writable(old, removes=True)
+        _check_replaceable(old)
     elif os.path.isdir(path) and os.listdir(path):
         raise UserError("LOCATION_ALREADY_EXISTS", f"The folder {path} exists and is not a Delta table.")
     as_select = batches is not None
@@ -201,7 +201,13 @@ def check_creatable(
         schema = _nullable(schema)
     _check_new(schema, _partition_columns(schema, partition_by), _asked_features(properties)[0], path, replace)
     if replace and log.has_log(path):
-        check_snapshot_writable(open_snapshot(path), removes=True)
+        _check_replaceable(open_snapshot(path))
+
+
+def _check_replaceable(old: Snapshot) -> None:
+    """Raise what keeps a table from being replaced; its constraints go with all that it says of itself."""
+    by_writer = any(BY_NAME[name].kept is Kept.BY_WRITER for name in old.protocol.features if name in BY_NAME)
+    check_snapshot_writable(old, removes=True, kept=Kept.ALWAYS if by_writer else Kept.BY_STATEMENT)
 
 
 def check_appendable(path: str) -> None:

@@ -17,12 +17,16 @@ from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done
-from gateway.runner.commands.targets import batches_of
+from gateway.runner.commands.targets import batches_of, quoted
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
+from gateway.sql.bind.changes import ChangeBinder
+from gateway.sql.bind.scope import Scope, Source
+from gateway.sql.compile import binder_of
 from gateway.sql.read import command_nodes as c
-from gateway.sql.read.commands import parse_statement
-from gateway.sqltypes import TIMESTAMP_NTZ, quote_if_needed, struct
+from gateway.sql.read.commands import parse_expression, parse_statement
+from gateway.sql.typed import nodes as b
+from gateway.sqltypes import BOOLEAN, TIMESTAMP_NTZ, quote_if_needed, struct
 
 # Properties that Spark keeps for itself.
 _RESERVED = {
@@ -250,6 +254,10 @@ def _alteration(
             return _unset_properties(change.keys)
         case c.AddColumns():
             return _added(change, table)
+        case c.AddConstraint():
+            return _constrained(change, table, env, runner, emit)
+        case c.DropConstraint():
+            return _unconstrained(change, table)
         case c.ChangeColumns():
             for one in change.columns:
                 if one.not_null:
@@ -374,19 +382,79 @@ def _check_no_nulls(
     name = next((f for f in fields if f.lower() == change.column.parts[0].lower()), None)
     if name is None:
         raise _no_column(change.column, fields)
+    if _count(f"{next(_back_quoted((name,)))} IS NULL", table, env, runner, emit):
+        text = f"NOT NULL constraint violated for column: {name}."
+        raise UserError("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", text, span=change.column.span)
+
+
+def _count(condition: str, table: DeltaBoundTable, env: Environment, runner: Queries, emit: Emit) -> int:
+    """How many rows of a table a condition takes."""
     where = ".".join(_back_quoted((table.name.catalog, table.name.schema, table.name.table)))
-    column = next(_back_quoted((name,)))
-    query = parse_statement(f"SELECT 1 FROM {where} WHERE {column} IS NULL LIMIT 1")
+    query = parse_statement(f"SELECT count(*) FROM {where} WHERE {condition}")
     assert isinstance(query, c.Query)
     execution = runner.engine.run(runner.prepared(query.tree, env)[1].query)
     try:
         execution.start()
-        found = any(batch.num_rows for batch in batches_of(execution, emit))
+        return sum(batch.column(0)[0].as_py() for batch in batches_of(execution, emit) if batch.num_rows)
     finally:
         execution.close()
-    if found:
-        text = f"NOT NULL constraint violated for column: {name}."
-        raise UserError("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", text, span=change.column.span)
+
+
+# ---- constraints
+
+
+_CHECK = "delta.constraints."
+
+
+def _constrained(
+    change: c.AddConstraint, table: DeltaBoundTable, env: Environment, runner: Queries, emit: Emit
+) -> Alteration:
+    key = _CHECK + change.name.lower()
+    if key in table.properties:
+        text = f"Constraint '{change.name}' already exists. Please delete the old constraint first."
+        raise UserError("DELTA_CONSTRAINT_ALREADY_EXISTS", text, span=change.span)
+    _check_condition(change, table, env)
+    violating = _count(f"({change.text}) IS NOT TRUE", table, env, runner, emit)
+    if violating:
+        text = f"{violating} rows in {table.name} violate the new CHECK constraint ({change.text})"
+        raise UserError("DELTA_NEW_CHECK_CONSTRAINT_VIOLATION", text, span=change.span)
+
+    def edit(action: dict[str, Any]) -> None:
+        action["configuration"] = {**action.get("configuration", {}), key: change.text}
+
+    parameters = {"name": change.name, "expr": change.text}
+    return Alteration("ADD CONSTRAINT", parameters, edit, reads=True, constrains=True)
+
+
+def _check_condition(change: c.AddConstraint, table: DeltaBoundTable, env: Environment) -> None:
+    """Raise what is wrong with a constraint, or UnsupportedError for what could not be held at every write."""
+    columns = [b.Col(f.type, f.nullable, i, f.name) for i, f in enumerate(table.schema.fields, 1)]
+    scope = Scope([Source((), tuple(columns))])
+    binder = binder_of(env.context, env.tables, {}, {})
+    found = binder.expressions.bind(parse_expression(change.text), scope)
+    if found.type != BOOLEAN:
+        text = f"CHECK constraint '{change.name}' ({change.text}) should be a boolean expression."
+        raise UserError("DELTA_NON_BOOLEAN_CHECK_CONSTRAINT", text, span=change.span)
+    changes = ChangeBinder(binder_of(env.context, env.tables, {}, {}), quoted(table), "CHECK")
+    try:
+        changes.condition(parse_expression(change.text), scope)
+    except UserError as error:
+        raise unsupported(f"the constraint {change.name} ({change.text}: {error.message})", change.span) from None
+
+
+def _unconstrained(change: c.DropConstraint, table: DeltaBoundTable) -> Alteration:
+    key = _CHECK + change.name.lower()
+    text = table.properties.get(key)
+    if text is None and not change.if_exists:
+        message = f"Cannot drop nonexistent constraint {change.name} from table {quoted(table)}. Provide IF EXISTS to allow it."
+        raise UserError("DELTA_CONSTRAINT_DOES_NOT_EXIST", message, span=change.span)
+
+    def edit(action: dict[str, Any]) -> None:
+        action["configuration"] = {k: v for k, v in action.get("configuration", {}).items() if k != key}
+
+    found = {} if text is None else {"expr": text}
+    existed = "false" if text is None else "true"
+    return Alteration("DROP CONSTRAINT", {"name": change.name, **found, "existed": existed}, edit)
 
 
 def _back_quoted(parts: Sequence[str]) -> Iterator[str]:
@@ -398,4 +466,6 @@ _VERBS: dict[type, str] = {
     c.UnsetProperties: "ALTER TABLE ... UNSET TBLPROPERTIES",
     c.AddColumns: "ALTER TABLE ... ADD COLUMNS",
     c.ChangeColumns: "ALTER TABLE ... ALTER COLUMN",
+    c.AddConstraint: "ALTER TABLE ... ADD CONSTRAINT",
+    c.DropConstraint: "ALTER TABLE ... DROP CONSTRAINT",
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from gateway.errors import unsupported
+from gateway.sql.read import allowed
 from gateway.sql.read.command_nodes import (
     AddColumns,
+    AddConstraint,
     AddedColumn,
     AlterTable,
     AlterView,
@@ -13,6 +15,7 @@ from gateway.sql.read.command_nodes import (
     ColumnChange,
     Command,
     CommentOn,
+    DropConstraint,
     Name,
     Rename,
     SetProperties,
@@ -82,8 +85,10 @@ class AlterParser(DefinitionParser):
         return UnsetProperties(tuple(keys), if_exists)
 
     def _alter_table(self, name: Name) -> AlterTable:
-        change: AddColumns | ChangeColumns
-        if self.word == "ADD" and self.peek() in ("COLUMN", "COLUMNS"):
+        change: AddColumns | ChangeColumns | AddConstraint | DropConstraint
+        if self.word in ("ADD", "DROP") and self.peek() == "CONSTRAINT":
+            change = self._constraint()
+        elif self.word == "ADD" and self.peek() in ("COLUMN", "COLUMNS"):
             self.advance(2)
             change = AddColumns(self._added_columns())
         elif self.word in ("ALTER", "CHANGE"):
@@ -99,6 +104,28 @@ class AlterParser(DefinitionParser):
             raise unsupported(f"ALTER TABLE … {words}".rstrip(), self.span(0))
         self._end()
         return AlterTable(name, change)
+
+    def _constraint(self) -> AddConstraint | DropConstraint:
+        start = self.index
+        added = self.word == "ADD"
+        self.advance(2)
+        if not added:
+            if_exists = self.match("IF", "EXISTS")
+            return DropConstraint(self.identifier().name, if_exists, self.span(start))
+        name = self.identifier().name
+        if self.word != "CHECK":
+            words = " ".join(w for w in self.words[self.index : self.index + 2] if w[:1].isalpha())
+            raise unsupported(f"ALTER TABLE … ADD CONSTRAINT … {words}".rstrip(), self.span(start))
+        self.advance()
+        self.expect("(")
+        first = self.index
+        allowed.check(self.expression())
+        tokens = self.tokens[first : self.index]
+        self.expect(")")
+        if self.word in ("NOT", "ENFORCED", "RELY", "NORELY"):
+            raise unsupported(f"ADD CONSTRAINT … CHECK … {self.word}", self.span(self.index))
+        text = " ".join(self.text[token.start : token.end + 1] for token in tokens)
+        return AddConstraint(name, text, self.span(start))
 
     def _column_change(self) -> ColumnChange:
         start = self.index

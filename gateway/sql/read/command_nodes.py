@@ -281,11 +281,29 @@ class ChangeColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class AddConstraint:
+    """ADD CONSTRAINT name CHECK (condition); `text` is the condition as Delta logs it, its tokens with blanks between."""
+
+    name: str
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DropConstraint:
+    """DROP CONSTRAINT [IF EXISTS] name."""
+
+    name: str
+    if_exists: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class AlterTable:
     """ALTER TABLE name change."""
 
     name: Name
-    change: SetProperties | UnsetProperties | AddColumns | ChangeColumns
+    change: SetProperties | UnsetProperties | AddColumns | ChangeColumns | AddConstraint | DropConstraint
 
 
 @dataclass(frozen=True, slots=True)

@@ -307,3 +307,60 @@ def test_tables_that_ask_more_of_writers_are_refused(shop: Session, text: str) -
     found[-1]["metaData"]["configuration"]["delta.enableChangeDataFeed"] = "true"
     log.write_text("".join(json.dumps(action) + "\n" for action in found))
     assert refused(shop, text).condition == "UNSUPPORTED_TABLE_FEATURE"
+
+
+def test_constraints_are_logged_as_delta_does(shop: Session) -> None:
+    shop.run("ALTER TABLE t ADD CONSTRAINT Pos CHECK (id>0   AND id <  10 /* as they come */)")
+    info, metadata, protocol = actions(shop, 1)
+    commit = info["commitInfo"]
+    assert commit["operation"] == "ADD CONSTRAINT"
+    assert commit["operationParameters"] == {"name": "Pos", "expr": "id > 0 AND id < 10"}
+    assert (commit["isBlindAppend"], protocol) == (False, {"protocol": {"minReaderVersion": 1, "minWriterVersion": 3}})
+    assert metadata["metaData"]["configuration"] == {"a": "1", "delta.constraints.pos": "id > 0 AND id < 10"}
+    shop.run("ALTER TABLE t ADD CONSTRAINT `b c` CHECK ((s.a IS NULL OR s.a > 0))")
+    assert len(actions(shop, 2)) == 2  # the protocol knows them already
+    assert actions(shop, 2)[0]["commitInfo"]["operationParameters"]["expr"] == "( s . a IS NULL OR s . a > 0 )"
+    shop.run("ALTER TABLE t DROP CONSTRAINT POS")
+    parameters = actions(shop, 3)[0]["commitInfo"]["operationParameters"]
+    assert parameters == {"name": "POS", "expr": "id > 0 AND id < 10", "existed": "true"}
+    shop.run("ALTER TABLE t DROP CONSTRAINT IF EXISTS pos")
+    assert actions(shop, 4)[0]["commitInfo"]["operationParameters"] == {"name": "pos", "existed": "false"}
+
+
+def test_constraints_hold_from_then_on(shop: Session) -> None:
+    shop.run("INSERT INTO t (id, v) VALUES (1, 'a'), (2, NULL)")
+    assert refused(shop, "ALTER TABLE t ADD CONSTRAINT c CHECK (v <> 'x')").condition == (
+        "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"  # a NULL is not true
+    )
+    shop.run("ALTER TABLE t ADD CONSTRAINT c CHECK (id < 10)")
+    violating = ("INSERT INTO t (id) VALUES (10)", "UPDATE t SET id = id + 9", "INSERT OVERWRITE t (id) VALUES (11)")
+    for text in (*violating, "INSERT INTO t REPLACE ON (true) (SELECT 12, NULL, NULL) AS s"):
+        assert refused(shop, text).condition == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    shop.run("ALTER TABLE t ADD COLUMNS (n INT)")
+    shop.run("COMMENT ON TABLE t IS 'still'")
+    listed = "SELECT constraint_name, check_clause FROM information_schema.check_constraints WHERE constraint_schema = 'shop'"
+    assert shop.rows(listed) == [("c", "id < 10")]
+    shop.run("CREATE OR REPLACE TABLE t (id INT)")
+    shop.run("INSERT INTO t VALUES (100)")
+    assert shop.rows(listed) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("ALTER TABLE t ADD CONSTRAINT HAD CHECK (id > 1)", "DELTA_CONSTRAINT_ALREADY_EXISTS"),
+        ("ALTER TABLE t ADD CONSTRAINT c CHECK (nope > 1)", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("ALTER TABLE t ADD CONSTRAINT c CHECK (id + 1)", "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"),
+        ("ALTER TABLE t ADD CONSTRAINT c CHECK (id IN (SELECT 1))", "UNSUPPORTED_FEATURE"),
+        ("ALTER TABLE t ADD CONSTRAINT c CHECK (rand() < 2)", "UNSUPPORTED_FEATURE"),
+        ("ALTER TABLE t ADD CONSTRAINT c CHECK (count(*) > 2)", "UNSUPPORTED_FEATURE"),
+        ("ALTER TABLE t ADD CONSTRAINT c CHECK id > 1", "PARSE_SYNTAX_ERROR"),
+        ("ALTER TABLE t ADD CONSTRAINT c FOREIGN KEY (id) REFERENCES t", "UNSUPPORTED_FEATURE"),
+        ("ALTER TABLE t DROP CONSTRAINT nope", "DELTA_CONSTRAINT_DOES_NOT_EXIST"),
+        ("ALTER TABLE t SET TBLPROPERTIES ('delta.constraints.z' = 'id > 0')", "UNSUPPORTED_FEATURE"),
+    ],
+)
+def test_refusals_of_constraints_write_nothing(shop: Session, text: str, condition: str) -> None:
+    shop.run("ALTER TABLE t ADD CONSTRAINT had CHECK (id > 0)")
+    assert refused(shop, text).condition == condition
+    assert len(list((folder(shop) / "_delta_log").iterdir())) == 2

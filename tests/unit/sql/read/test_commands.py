@@ -210,7 +210,9 @@ def test_explain_holds_the_inner_statement(text: str, mode: str, kind: type) -> 
     [
         ("OPTIMIZE t ZORDER BY (a)", "OPTIMIZE … ZORDER BY"),
         ("VACUUM '/x'", "VACUUM of a path"),
-        ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0)", "ALTER TABLE … ADD CONSTRAINT"),
+        ("ALTER TABLE t ADD CONSTRAINT c PRIMARY KEY (a)", "ADD CONSTRAINT … PRIMARY KEY"),
+        ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0) NOT ENFORCED", "ADD CONSTRAINT … CHECK … NOT"),
+        ("ALTER TABLE t ADD CHECK (a > 0)", "ALTER TABLE … ADD CHECK"),
         ("ALTER TABLE t DROP COLUMN c", "ALTER TABLE … DROP COLUMN"),
         ("ALTER TABLE t ALTER COLUMN c TYPE BIGINT", "ALTER COLUMN … TYPE"),
         ("ALTER TABLE t ADD COLUMNS (c INT DEFAULT 1)", "ADD COLUMNS with DEFAULT"),
