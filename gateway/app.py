@@ -203,6 +203,8 @@ class Gateway:
 
     def _assemble(self, authenticator: IssuedTokens) -> None:
         """Service and transport, imported while the first engine process starts on another core."""
+        from gateway.mcp.server import McpServer
+        from gateway.mcp.tools import SqlTools
         from gateway.protocol.downloads import Downloads
         from gateway.protocol.handler import HandlerOptions, ThriftHandler, may_wait
         from gateway.protocol.reader import Budget
@@ -245,12 +247,14 @@ class Gateway:
         signer = LinkSigner(config.link_lifetime)
         budget = Budget(size=config.max_request_body)
         handler = ThriftHandler(self._service, HandlerOptions(budget=budget), signer)
+        statements = StatementApi(self._service, signer)
         self._app = HttpApp(
             handler.answer,
             authenticator,
             Probes(self._not_ready, self._metrics),
             download=Downloads(self._service, signer),
-            rest=RestApi(StatementApi(self._service, signer)).answer,
+            rest=RestApi(statements).answer,
+            mcp=McpServer(SqlTools(statements)).answer,
             public_url=config.public_url,
             may_wait=may_wait,
             issuer=authenticator,

@@ -26,6 +26,8 @@ def is_mapped(properties: Mapping[str, str]) -> bool:
     return properties.get(MAPPING, "none") != "none"
 
 
+# Features of writers that a table may be made with by a property.
+_FEATURES = {f"delta.feature.{name.lower()}": name for name in ("allowColumnDefaults", "appendOnly", "invariants")}
 _PLAIN = Protocol(1, 2)
 
 
@@ -64,3 +66,26 @@ def _number(spec: Any, last: int) -> int:
     for inner in ("elementType", "keyType", "valueType"):
         last = _number(spec.get(inner), last)
     return last
+
+
+def asked_features(properties: Mapping[str, str]) -> tuple[dict[str, str], frozenset[str]]:
+    """Properties without those that ask for features, and the features: those that need nothing of writers."""
+    plain: dict[str, str] = {}
+    features = set()
+    for key, value in properties.items():
+        name = _FEATURES.get(key.lower())
+        if name is None or value.lower() not in ("enabled", "supported"):
+            plain[key] = value
+        else:
+            features.add(name)
+    return plain, frozenset(features)
+
+
+def with_features(old: Protocol, local_timestamps: bool, features: frozenset[str]) -> Protocol:
+    """`old` with what columns and `features` need; its legacy versions are then spelt out."""
+    ntz = frozenset({"timestampNtz"} if local_timestamps else ())
+    if all(old.has(name) for name in ntz | features):
+        return old
+    legacy = frozenset({"appendOnly", "invariants"}) if old.writer < 7 else old.writer_features
+    reader = max(old.reader, 3 if ntz else 1)
+    return Protocol(reader, 7, old.reader_features | ntz, legacy | ntz | features)

@@ -24,9 +24,16 @@ from gateway import sqltypes as t
 from gateway.delta import commit, log, partitions
 from gateway.delta.commit import Action
 from gateway.delta.containment import check_still_there
-from gateway.delta.creation import FEATURE_PROPERTIES, is_mapped, mapped_schema, protocol_for
+from gateway.delta.creation import (
+    FEATURE_PROPERTIES,
+    asked_features,
+    is_mapped,
+    mapped_schema,
+    protocol_for,
+    with_features,
+)
 from gateway.delta.datafiles import DataFileWriter
-from gateway.delta.features import BY_NAME, Kept, Protocol, check_writable, refused
+from gateway.delta.features import BY_NAME, Kept, check_writable, refused
 from gateway.delta.replay import removal, replayed
 from gateway.delta.schema import CHAR_VARCHAR, Column, UnreadableType, holds_char, parse_schema
 from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot
@@ -66,10 +73,6 @@ _PLAIN_PROPERTIES = frozenset(
         "delta.logRetentionDuration",
     }
 )
-
-
-# Features of writers that a table may be made with by a property.
-_FEATURES = {f"delta.feature.{name.lower()}": name for name in ("allowColumnDefaults", "appendOnly", "invariants")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ def _create_table(
     batches: Iterable[pa.RecordBatch] | None,
     replace: bool,
 ) -> WriteResult:
-    settings, features = _asked_features(settings)
+    settings, features = asked_features(settings)
     _check_new(schema, columns, settings, path, replace)
     old: Snapshot | None = None
     check_own(path)
@@ -199,7 +202,7 @@ def check_creatable(
     """Raise what `create_table` would raise for what the table asks of its writers, before anything is planned."""
     if as_select:
         schema = _nullable(schema)
-    _check_new(schema, _partition_columns(schema, partition_by), _asked_features(properties)[0], path, replace)
+    _check_new(schema, _partition_columns(schema, partition_by), asked_features(properties)[0], path, replace)
     if replace and log.has_log(path):
         _check_replaceable(open_snapshot(path))
 
@@ -304,7 +307,7 @@ def _publish_replace(
     adds: list[Action],
 ) -> int:
     head: list[Action] = [info]
-    protocol = _with_features(old.protocol, schema, features)
+    protocol = with_features(old.protocol, holds(schema, t.TIMESTAMP_NTZ), features)
     if protocol != old.protocol:
         head.append(commit.protocol_action(protocol))
     version = old.version + 1
@@ -516,29 +519,6 @@ def nested_not_null(data_type: t.DataType) -> bool:
         case t.MapType():
             return not data_type.value_contains_null or any(nested_not_null(c) for c in data_type.children())
     return False
-
-
-def _asked_features(properties: Mapping[str, str]) -> tuple[dict[str, str], frozenset[str]]:
-    """Properties without those that ask for features, and the features: those that need nothing of writers."""
-    plain: dict[str, str] = {}
-    features = set()
-    for key, value in properties.items():
-        name = _FEATURES.get(key.lower())
-        if name is None or value.lower() not in ("enabled", "supported"):
-            plain[key] = value
-        else:
-            features.add(name)
-    return plain, frozenset(features)
-
-
-def _with_features(old: Protocol, schema: t.StructType, features: frozenset[str]) -> Protocol:
-    """`old` with what a schema and `features` need; its legacy versions are then spelt out."""
-    ntz = frozenset({"timestampNtz"} if holds(schema, t.TIMESTAMP_NTZ) else ())
-    if all(old.has(name) for name in ntz | features):
-        return old
-    legacy = frozenset({"appendOnly", "invariants"}) if old.writer < 7 else old.writer_features
-    reader = max(old.reader, 3 if ntz else 1)
-    return Protocol(reader, 7, old.reader_features | ntz, legacy | ntz | features)
 
 
 def holds(data_type: t.DataType, wanted: t.DataType) -> bool:

@@ -34,6 +34,10 @@ class Check:
     def __call__(self, name: str, value: Any) -> Any:
         return self.take(name, value)
 
+    def told(self, description: str) -> Check:
+        """The same, and what it is for."""
+        return Check({**self.schema, "description": description}, self.take)
+
 
 Fields = Mapping[str, Check]
 
@@ -159,6 +163,18 @@ count = Check({"type": "integer", "minimum": 1, "exclusiveMaximum": _COUNTS}, _c
 wait = Check({"type": "string", "pattern": f"^({_WAITS})$"}, _wait)
 # What is known and has no effect here.
 anything = Check({"description": "Known, without effect."}, lambda name, value: value)
+
+
+def at_most(limit: int) -> Check:
+    """A positive number up to a limit."""
+
+    def take(name: str, value: Any) -> int:
+        found = _count(name, value)
+        if found > limit:
+            raise invalid(f"{name} is more than {limit}")
+        return found
+
+    return Check({"type": "integer", "minimum": 1, "maximum": limit}, take)
 
 
 def one_of(*words: str) -> Check:

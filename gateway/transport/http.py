@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +38,8 @@ from gateway.transport.lanes import Lane
 
 # Method, path, body, name of the caller, User-Agent, origin -> HTTP status and JSON, for paths below `_API`.
 Rest = Callable[[str, str, bytes, str, str, str], tuple[int, bytes]]
+# Headers, body, name of the caller -> HTTP status and JSON, or nothing, for POST to `_MCP`.
+Mcp = Callable[[Sequence[Header], bytes, str], tuple[int, bytes]]
 
 BODY_LIMIT = 32 * 1024 * 1024
 THREADS = 512
@@ -47,6 +49,7 @@ _FAILURES_LOGGED = (20, 10.0)  # lines about failed logins, in so many seconds
 _THRIFT = b"application/x-thrift"
 _JSON = b"application/json"
 _API = "/api/2.0/"
+_MCP = "/api/2.0/mcp/sql"
 _HOST = re.compile(r"[\w.-]+(:\d{1,5})?|\[[0-9a-fA-F:.]+\](:\d{1,5})?", re.ASCII)
 
 
@@ -76,6 +79,7 @@ class HttpApp:
         probes: the other pages.
         download: what links to results lead to; without it there are none.
         rest: method, path, body, name of the caller, User-Agent, origin -> status and JSON (`rest.routes.RestApi`).
+        mcp: headers, body, name of the caller -> status and JSON (`mcp.server.McpServer`).
         public_url: scheme and name that links begin with, where it is not those of the request.
         may_wait: whether a call may be held up by a statement, from its body.
         issuer: gives short-lived tokens to whom `authenticator` knows; without it there is no OAuth.
@@ -93,6 +97,7 @@ class HttpApp:
         *,
         download: Download | None = None,
         rest: Rest | None = None,
+        mcp: Mcp | None = None,
         public_url: str | None = None,
         may_wait: Callable[[bytes], bool] = lambda body: True,
         issuer: IssuedTokens | None = None,
@@ -106,6 +111,7 @@ class HttpApp:
         self._probes = probes
         self._download = download
         self._rest = rest
+        self._mcp = mcp
         self._public_url = public_url
         self._body_limit = body_limit
         self._body_seconds = body_seconds
@@ -140,9 +146,12 @@ class HttpApp:
             elif self._download is not None and path.startswith(RESULTS):
                 route = "results"
                 status, kind, headers, body = await file_answer(self._download, self._files, scope)
+            elif self._mcp is not None and path.rstrip("/") == _MCP:
+                route, kind = "mcp", _JSON
+                status, body = await self._message(self._mcp, scope, receive)
             elif self._rest is not None and path.startswith(_API):
-                route = "rest"
-                status, kind, body = await self._answer(scope, receive)
+                route, kind = "rest", _JSON
+                status, body = await self._answer(self._rest, scope, receive)
             elif self._issuer is not None and path in (oidc.DISCOVERY, oidc.TOKEN):
                 route, kind, headers = "oidc", _JSON, ((b"cache-control", b"no-store"),)
                 status, body = await self._oidc(self._issuer, scope, receive)
@@ -181,9 +190,8 @@ class HttpApp:
                 identity, partial(self._handle, body, identity, headers.get("user-agent", ""), origin)
             )
 
-    async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, bytes, bytes]:
-        """A call of the JSON API: status, content type, body."""
-        assert self._rest is not None
+    async def _answer(self, rest: Rest, scope: Scope, receive: Receive) -> tuple[int, bytes]:
+        """A call of the JSON API: status and body."""
         headers, identity = self._identify(scope)
         method, path = scope["method"], scope["path"]
         async with AsyncExitStack() as rooms:
@@ -191,10 +199,18 @@ class HttpApp:
             # A cancel, a close and a look at a status never wait for a statement.
             lane = self._waiting if method == "POST" and path.rstrip("/").endswith("/statements") else self._quick
             origin = self._origin(scope, headers)
-            status, answer = await lane.run(
-                identity, partial(self._rest, method, path, body, identity, headers.get("user-agent", ""), origin)
+            return await lane.run(
+                identity, partial(rest, method, path, body, identity, headers.get("user-agent", ""), origin)
             )
-        return status, _JSON, answer
+
+    async def _message(self, mcp: Mcp, scope: Scope, receive: Receive) -> tuple[int, bytes]:
+        """A message of the Model Context Protocol: status and body."""
+        if scope["method"] != "POST":  # there is no stream of events to be had, and no session to be ended
+            raise RefusalError(405, "METHOD_NOT_ALLOWED", "Messages are sent by POST only.", (b"allow", b"POST"))
+        headers, identity = self._identify(scope)
+        async with AsyncExitStack() as rooms:
+            body = await self._body(headers, receive, partial(self._enter, rooms, identity))
+            return await self._waiting.run(identity, partial(mcp, scope["headers"], body, identity))
 
     def _identify(self, scope: Scope) -> tuple[dict[str, str], str]:
         """The headers of a request, and the name of who calls. Raises RefusalError."""

@@ -224,7 +224,7 @@ class SparkRunner(Handler):
         """The frame of a query, asked for twice if a name is not found: another statement may be replacing a view just now."""
         text = sent(slot.spark, respelt)
         if job.read_only and changes_something(slot.spark, text):
-            raise UserError("NOT_READ_ONLY", "Spark reads this statement as one that does more than to read.")
+            raise UserError("NOT_READ_ONLY", "Spark reads this statement as one that does more than read.")
         try:
             frame = slot.spark.sql(text)
             frame.schema  # noqa: B018 (a Connect server is asked here)

@@ -23,5 +23,5 @@ def check_reads(statement: Statement) -> None:
         return
     # Of WITH and FROM the change that follows is at fault.
     at = next((i for i, word in enumerate(words) if word in CHANGES), 0) if statement.kind is Kind.DML else 0
-    text = f"{words[at]} does more than to read, and only statements that read are asked for."
+    text = f"{words[at]} does more than read, and only statements that read may run here."
     raise UserError("NOT_READ_ONLY", text, span=span_of_token(statement.tokens[at]))

@@ -33,6 +33,7 @@ READING = [
     "EXPLAIN EXTENDED WITH a AS (SELECT 1) SELECT * FROM a",
     "EXPLAIN SHOW TABLES",
     "EXPLAIN FORMATTED FROM t SELECT x",
+    "EXPLAIN ANALYZE SELECT 1",
 ]
 # The word that the refusal names.
 DOING = {
@@ -91,6 +92,8 @@ DOING = {
     "EXPLAIN CREATE TABLE t AS SELECT 1": "CREATE",
     "EXPLAIN WITH a AS (SELECT 1) INSERT INTO t TABLE a": "INSERT",
     "EXPLAIN SET x = 1": "SET",
+    "EXPLAIN ANALYZE INSERT INTO t VALUES (1)": "INSERT",
+    "EXPLAIN ANALYZE TABLE t COMPUTE STATISTICS": "ANALYZE",
     "EXPLAIN EXPLAIN DROP TABLE t": "DROP",
 }
 # What no statement is, is refused as such.
@@ -117,7 +120,7 @@ def test_what_does_more_is_refused_by_name(text: str, word: str) -> None:
     with pytest.raises(UserError) as caught:
         check_reads(read_statement(text))
     assert (caught.value.condition, caught.value.sqlstate) == ("NOT_READ_ONLY", "25006")
-    assert caught.value.message.startswith(f"{word} does more than to read")
+    assert caught.value.message.startswith(f"{word} does more than read")
     span = caught.value.span
     assert span is not None and text[span.start : span.stop].upper() == word
 
