@@ -55,10 +55,10 @@ def read(body: bytes, checks: Fields) -> dict[str, Any]:
 
 
 def parsed(body: bytes, *, strict: bool = False) -> Any:
-    """A body's JSON value, in which no key comes twice. Raises RestError; if `strict`, also for numbers that are none."""
+    """A body's JSON value, in which no key comes twice. Raises RestError; if `strict`, also for a mark before it or NaN in it."""
     _check_size(body)
     try:
-        return (_STRICT if strict else _USUAL).decode(body.decode("utf-8-sig"))
+        return _STRICT.decode(body.decode()) if strict else _USUAL.decode(body.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise _malformed("The body is not JSON.") from error
 
