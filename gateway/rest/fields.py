@@ -55,7 +55,7 @@ def read(body: bytes, checks: Fields) -> dict[str, Any]:
 
 
 def parsed(body: bytes, *, strict: bool = False) -> Any:
-    """A body's JSON value, in which no key comes twice. Raises RestError; if `strict`, also for a mark before it or NaN in it."""
+    """A JSON value in which no key comes twice. Raises RestError; if `strict`, also for a mark before it and for NaN."""
     _check_size(body)
     try:
         return _STRICT.decode(body.decode()) if strict else _USUAL.decode(body.decode("utf-8-sig"))

@@ -9,7 +9,7 @@ from sqlglot import exp
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.casts import CAST_FUNCTIONS, cast_to
-from gateway.sql.bind.columns import expanded, is_star
+from gateway.sql.bind.columns import expanded, has_except, is_star
 from gateway.sql.bind.lambdas import open_lambda
 from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.sites import called
@@ -118,11 +118,12 @@ def _star_call(
     condition = binder.condition(where, scope, "FILTER") if where is not None else None
     if scope.outputs is not None and not windowed:
         scope.outputs.aggregates += 1
-    if name == "count" and len(items) == 1 and isinstance(items[0], exp.Star) and not distinct:
+    alone = name == "count" and len(items) == 1 and not distinct and not has_except(items[0])
+    if alone and isinstance(items[0], exp.Star):
         one = Lit(INT, False, 1)
         return called(binder, "count", (one,), (span,), span, where=condition, star=True, windowed=windowed)
     args = expanded(binder, items, scope)
-    if name == "count" and len(items) == 1 and isinstance(items[0], exp.Column) and not distinct:
+    if alone and isinstance(items[0], exp.Column):
         raise UserError(
             "INVALID_USAGE_OF_STAR_WITH_TABLE_IDENTIFIER_IN_COUNT",
             "Invalid usage of '*' with a table name in count().",

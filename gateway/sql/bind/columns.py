@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from gateway.errors import UserError
+from gateway.errors import UserError, unsupported
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.scope import Scope, all_fields, field_of
 from gateway.sql.bind.sites import called
@@ -99,14 +99,34 @@ def expanded(binder: Expressions, items: Sequence[Node], scope: Scope) -> list[E
     args: list[Expr] = []
     for item in items:
         if isinstance(item, exp.Star):
-            removed = [binder.bind(c, scope) for c in item.args.get("except_") or ()]
-            gone = {c.id for c in removed if isinstance(c, Col)}
-            args += [c for c in scope.columns() if not (isinstance(c, Col) and c.id in gone)]
+            args += _without(binder, scope.columns(), item, scope)
         elif isinstance(item, exp.Column) and is_star(item):
-            args += star_columns(binder, item, scope)
+            qualifier = [p.name for p in item.parts[:-1]]
+            if item.this.args.get("except_") and scope.qualified(qualifier) is None:
+                raise unsupported("EXCEPT of a struct's fields", span_of(item))
+            args += _without(binder, star_columns(binder, item, scope), item.this, scope.of(qualifier))
         else:
             args.append(binder.bind(item.this if isinstance(item, exp.Alias) else item, scope))
     return args
+
+
+def _without(binder: Expressions, columns: list[Expr], star: exp.Star, scope: Scope) -> list[Expr]:
+    """The columns of a star that its EXCEPT leaves."""
+    gone: set[int] = set()
+    for node in star.args.get("except_") or ():
+        column = binder.bind(node, scope)
+        if not isinstance(column, Col):
+            raise unsupported("EXCEPT of a struct's field", span_of(node))
+        if column.id in gone:
+            raise overlapping(column, node)
+        gone.add(column.id)
+    return [c for c in columns if not (isinstance(c, Col) and c.id in gone)]
+
+
+def overlapping(column: Col, node: Node) -> UserError:
+    """A column that EXCEPT names twice."""
+    message = f"Columns in an EXCEPT list must be distinct and non-overlapping, but got `{column.name}` twice."
+    return UserError("EXCEPT_OVERLAPPING_COLUMNS", message, sqlstate="42702", span=span_of(node))
 
 
 def star_columns(binder: Expressions, node: exp.Column, scope: Scope) -> list[Expr]:
@@ -130,6 +150,12 @@ def star_columns(binder: Expressions, node: exp.Column, scope: Scope) -> list[Ex
 def is_star(item: Node) -> bool:
     """Whether an item is ``*`` or ``t.*``."""
     return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
+
+
+def has_except(item: Node) -> bool:
+    """Whether a star has EXCEPT behind it."""
+    star = item.this if isinstance(item, exp.Column) else item
+    return isinstance(star, exp.Star) and bool(star.args.get("except_"))
 
 
 def _item_nullable(base: Expr, t: ArrayType, index: Expr) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
-from gateway.sql.bind.columns import star_columns
+from gateway.sql.bind.columns import overlapping, star_columns
 from gateway.sql.bind.generated import Generators
 from gateway.sql.bind.relations import Relations
 from gateway.sql.bind.scope import Scope
@@ -97,9 +97,10 @@ class SelectItems:
         if isinstance(tree, exp.Star):
             return self._star(scope.columns(), tree, scope)
         if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
-            if tree.this.args.get("except_") and scope.qualified([p.name for p in tree.parts[:-1]]) is None:
+            qualifier = [p.name for p in tree.parts[:-1]]
+            if tree.this.args.get("except_") and scope.qualified(qualifier) is None:
                 raise unsupported("EXCEPT of a struct's fields", span_of(tree))
-            return self._star(star_columns(self.expressions, tree, scope), tree.this, scope)
+            return self._star(star_columns(self.expressions, tree, scope), tree.this, scope.of(qualifier))
         if isinstance(tree, exp.Alias):
             expr = self.expressions.bind(tree.this, scope)
             lateral = self._lateral(tree.this, scope)
@@ -195,11 +196,7 @@ class SelectItems:
             if not isinstance(found, Col):
                 raise scope.missing(parts, span_of(column))
             if found.id in removed:
-                raise UserError(
-                    "EXCEPT_OVERLAPPING_COLUMNS",
-                    f"Columns in an EXCEPT list must be distinct and non-overlapping, but got `{found.name}` twice.",
-                    span=span_of(column),
-                )
+                raise overlapping(found, column)
             removed.add(found.id)
         items = []
         for expr in columns:

@@ -110,6 +110,11 @@ class Scope:
                 return list(source.columns)
         return None
 
+    def of(self, parts: Sequence[str]) -> Scope:
+        """The relation that ``a.b.*`` names by itself: what EXCEPT behind it means."""
+        wanted = tuple(p.lower() for p in parts)
+        return Scope([s for s in self.sources if s.qualifier[-len(wanted) :] == wanted][:1])
+
     def star_before(self, parts: Sequence[str]) -> list[Expr] | None:
         """Columns that ``a.b.*`` names of the relations before a LATERAL subquery; None if there is none."""
         found = self.parent.qualified(parts) if self.parent is not None and self.parent.before else None
