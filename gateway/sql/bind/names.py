@@ -24,7 +24,7 @@ from gateway.sql.typed.nodes import (
     Subquery,
     Window,
 )
-from gateway.sqltypes import DataType, is_integral, is_interval, is_nested, is_numeric
+from gateway.sqltypes import STRING, VOID, DataType, is_integral, is_interval, is_nested, is_numeric
 
 _INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<", ">", "<=", ">=", "<=>", "&", "|", "^", "div", "<<", ">>", ">>>"})
 _WORDS = {"and": "AND", "or": "OR"}
@@ -221,6 +221,14 @@ class Names:
             return f"(- {self.text(bound.offset)}) FOLLOWING"  # Spark casts the negated offset, and then knows no PRECEDING
         return f"{self.text(bound.offset)} {'PRECEDING' if bound.preceding else 'FOLLOWING'}"
 
+    def _label(self, value: Expr, at: int) -> str:
+        """What one of several values before IN (subquery) is called: columns, numbers and texts by their names."""
+        bare = _uncast(value)
+        told = isinstance(bare, Lit) and (is_numeric(bare.type) or bare.type in (STRING, VOID))
+        if not told and not _is_path(bare):
+            return f"_{at}"
+        return self.text(bare).replace("\\", "\\\\").replace("'", "\\'")
+
     def _subquery(self, e: Subquery) -> str:
         outer = ", ".join(c.name for c in e.outer)
         if e.kind == "scalar":
@@ -229,7 +237,8 @@ class Names:
             return f"exists({outer})"
         left = ", ".join(self.text(a) for a in e.args)
         if len(e.args) > 1:
-            left = f"named_struct({', '.join(f'{self.text(a)}, {self.text(a)}' for a in e.args)})"
+            members = (f"'{self._label(a, at)}', {self.text(a)}" for at, a in enumerate(e.args))
+            left = f"named_struct({', '.join(members)})"
         return f"({left} IN (listquery({outer})))"
 
 
