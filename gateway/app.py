@@ -150,10 +150,10 @@ class Gateway:
             check_spark(config)
             prepare_folders(config)
             _raise_file_limit()
-            known: AllowAll | StaticTokens = AllowAll()
+            self._tokens: StaticTokens | None = None
             if config.auth == "token" and config.token_file is not None:
-                known = read_tokens(config.token_file)
-            authenticator = IssuedTokens(known)
+                self._tokens = read_tokens(config.token_file)
+            authenticator = IssuedTokens(self._tokens or AllowAll())
         except BaseException:
             if self._first is not None:
                 self._first.end()
@@ -266,10 +266,17 @@ class Gateway:
             self._app, config.host, config.port, doors=self._doors.all, connections=self._connections
         )
 
-    def reload_certificate(self) -> None:
-        """Read the files of the TLS certificate again; new connections get what they hold."""
+    def reread(self) -> None:
+        """Read the files of the TLS certificate again, for new connections, and the token file, for all; or keep the old."""
         if self._doors.certificate is not None:
             self._doors.certificate.reload()
+        if self._tokens is not None and self.config.token_file is not None:
+            try:
+                self._tokens.replace(read_tokens(self.config.token_file))
+            except ConfigError as error:
+                log("the token file cannot be read again, the old tokens stay", "error", reason=error.message)
+            else:
+                log("token file read again", path=str(self.config.token_file))
 
     def drain(self, timeout: float) -> bool:
         """Refuse new work and let running statements end within `timeout` seconds; whether all did."""

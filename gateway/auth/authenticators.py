@@ -11,7 +11,7 @@ import binascii
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from gateway.auth.base import AuthenticationError, Identity
@@ -52,6 +52,10 @@ class AllowAll:
                 return Identity(credentials[0])
         return Identity(ANONYMOUS)
 
+    def proofs(self, name: str) -> Collection[bytes]:
+        """See `Authenticator`."""
+        return (b"",)
+
 
 class StaticTokens:
     """Mode `token`: ``Bearer <token>``, ``Basic token:<token>`` or ``Basic <name>:<token>``.
@@ -76,18 +80,26 @@ class StaticTokens:
             user, token = credentials
         else:
             raise AuthenticationError("other" if scheme else "none", "A token is required.")
-        name = self._owner(token) if token else None
-        if name is None or (user not in (None, TOKEN_USER) and user != name):
+        found = self._owner(token) if token else None
+        if found is None or user not in (None, TOKEN_USER, found.name):
             raise AuthenticationError(scheme, "The token is not valid.")
-        return Identity(name)
+        return found
 
-    def _owner(self, token: str) -> str | None:
-        """The name that a token belongs to; every known token is compared, in constant time."""
+    def proofs(self, name: str) -> Collection[bytes]:
+        """See `Authenticator`."""
+        return [digest for known, digest in self._tokens if known == name]
+
+    def replace(self, others: StaticTokens) -> None:
+        """From now on these tokens count, and no others."""
+        self._tokens = others._tokens
+
+    def _owner(self, token: str) -> Identity | None:
+        """Whom a token belongs to; every known token is compared, in constant time."""
         digest = hashlib.sha256(token.encode()).digest()
         owner = None
         for name, known in self._tokens:
             if hmac.compare_digest(digest, known):
-                owner = name
+                owner = Identity(name, known)
         return owner
 
 

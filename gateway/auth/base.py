@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.errors import GatewayError
@@ -11,9 +11,10 @@ from gateway.errors import GatewayError
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """An authenticated caller."""
+    """An authenticated caller; `proof` stands for the token behind it, which may be taken away."""
 
     name: str
+    proof: bytes = field(default=b"", repr=False, compare=False)
 
 
 class AuthenticationError(GatewayError):
@@ -31,3 +32,6 @@ class Authenticator(Protocol):
 
     def authenticate(self, headers: Mapping[str, str]) -> Identity:
         """The caller, from request headers with lower-case names. Quick. Raises AuthenticationError."""
+
+    def proofs(self, name: str) -> Collection[bytes]:
+        """What opens for a name now: who was let in before with another `Identity.proof` is so no longer."""

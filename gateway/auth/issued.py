@@ -1,7 +1,7 @@
 """Access tokens for an hour, as OAuth's client credentials give them: whoever shows a name and a long-lived token gets one.
 
 They are JSON web tokens, since databricks-jdbc reads in them how long they hold; signed, not kept: with a key that this process
-makes for itself, so they end with it. One of them opens what the token behind it opens.
+makes for itself, so they end with it. One of them opens what the token behind it opens, for as long as that one does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hmac
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from gateway.auth.authenticators import TOKEN_USER, basic_credentials, scheme_of
 from gateway.auth.base import AuthenticationError, Authenticator, Identity
@@ -48,8 +48,9 @@ class IssuedTokens:
         """
         if scheme_of(headers) != "basic":
             raise AuthenticationError("other", "Client id and secret are required.")
-        name, now = self._behind.authenticate(headers).name, int(self._clock())
-        claims = {"iss": issuer, "sub": name, "iat": now, "exp": now + LIFETIME_SECONDS, "scope": "all-apis"}
+        identity, now = self._behind.authenticate(headers), int(self._clock())
+        claims = {"iss": issuer, "sub": identity.name, "iat": now, "exp": now + LIFETIME_SECONDS, "scope": "all-apis"}
+        claims["jti"] = self._signature(identity.proof.hex())  # the token behind it, without which it ends
         text = _HEADER + _encoded(json.dumps(claims).encode())
         return f"{text}.{self._signature(text)}"
 
@@ -62,19 +63,27 @@ class IssuedTokens:
             user, token = basic_credentials(headers["authorization"]) or (None, "")
         if not token.startswith(_HEADER):
             return self._behind.authenticate(headers)
-        name = self._holder(token)
-        if name is None or user not in (None, TOKEN_USER, name):
+        found = self._holder(token)
+        if found is None or user not in (None, TOKEN_USER, found.name):
             raise AuthenticationError(scheme, "The token is not valid.")
-        return Identity(name)
+        return found
 
-    def _holder(self, token: str) -> str | None:
+    def proofs(self, name: str) -> Collection[bytes]:
+        """See `Authenticator`."""
+        return self._behind.proofs(name)
+
+    def _holder(self, token: str) -> Identity | None:
         """Whom a token was issued to, if it was and still holds."""
         text, _, signature = token.rpartition(".")
         if not hmac.compare_digest(signature.encode(), self._signature(text).encode()):
             return None
         payload = text.removeprefix(_HEADER)  # ours, so it is what `issue` has written
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        return str(claims["sub"]) if claims["exp"] > self._clock() else None
+        if claims["exp"] <= self._clock():
+            return None
+        name = str(claims["sub"])
+        behind = [p for p in self.proofs(name) if hmac.compare_digest(self._signature(p.hex()), claims["jti"])]
+        return Identity(name, behind[0]) if behind else None
 
     def _signature(self, text: str) -> str:
         return _encoded(hmac.digest(self._key, text.encode(), hashlib.sha256))

@@ -1,6 +1,6 @@
 """`gateway serve`: run until SIGTERM, Ctrl-C or the terminal's end; the first drains, a second one ends the process at once.
 
-With a TLS certificate, SIGHUP has it read again instead, as servers do that run without a terminal.
+With a TLS certificate or a token file, SIGHUP has them read again instead, as servers do that run without a terminal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gateway.config import load_config
 from gateway.engine.launch import Launched
 from gateway.observability import configure_logging, log
 
-_SIGNAL_SECONDS = 0.2  # how soon a certificate is read again
+_SIGNAL_SECONDS = 0.2  # how soon files are read again
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,17 +39,18 @@ def run(arguments: argparse.Namespace) -> int:
     reread = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
-    if config.tls_cert is not None:
+    rereads = config.tls_cert is not None or config.auth == "token"
+    if rereads:
         signal.signal(signal.SIGHUP, lambda number, frame: reread.set())
     elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup's wish
         signal.signal(signal.SIGHUP, on_signal)
     gateway.start()
     remark_root()
     try:
-        while not asked_to_stop.wait(_SIGNAL_SECONDS if config.tls_cert is not None else None):
+        while not asked_to_stop.wait(_SIGNAL_SECONDS if rereads else None):
             if reread.is_set():
                 reread.clear()
-                gateway.reload_certificate()
+                gateway.reread()
         if not gateway.drain(config.drain_timeout):
             log("statements were cut off", "warning", seconds=config.drain_timeout)
     finally:

@@ -174,7 +174,13 @@ SETTINGS: tuple[Setting, ...] = (
         "tls-client-ca", _path, None, "who signs the certificates that clients have to show beside a token, PEM", "FILE"
     ),
     Setting("auth", one_of("none", "token"), "none", "who may connect: everybody on loopback, or holders of a token"),
-    Setting("token-file", _path, None, "hashed tokens, one a line; made with `gateway token`", "FILE"),
+    Setting(
+        "token-file",
+        _path,
+        None,
+        "hashed tokens, one a line (`gateway token`); SIGHUP has it read again",
+        "FILE",
+    ),
     Setting("allow-path", _path, None, "folder whose files SQL may name; may be repeated", "ROOT", repeatable=True),
     Setting("state", _path, "", "folder for sample data, spooled results and spilled memory", "DIR"),
     Setting("memory-limit", _bytes(64 * 1024**2), "4GiB", "memory of all engine processes before they spill", "SIZE"),

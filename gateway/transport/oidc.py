@@ -53,9 +53,12 @@ def discovery(origin: str) -> bytes:
 def grant(tokens: IssuedTokens, headers: Mapping[str, str], form: bytes, origin: str) -> bytes:
     """The answer to a request for a token. Raises GrantError."""
     try:
-        fields = dict(parse_qsl(form.decode(), keep_blank_values=True, max_num_fields=20))
+        pairs = parse_qsl(form.decode(), keep_blank_values=True, max_num_fields=20)
     except (UnicodeDecodeError, ValueError) as error:
         raise GrantError(400, "invalid_request", "The form is malformed.") from error
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise GrantError(400, "invalid_request", "The form names a field twice.")
     kind = fields.get("grant_type", "")
     if kind != "client_credentials":
         raise GrantError(400, "unsupported_grant_type", "The only grant here is client_credentials.")

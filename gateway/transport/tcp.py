@@ -287,6 +287,9 @@ class _Connection(asyncio.Protocol):
 
     async def _answer(self, body: bytes) -> None:
         try:
+            if self._caller.proof not in self._door.authenticator.proofs(self._caller.name):
+                self.cut("its token is no longer valid")
+                return
             answer = await self._door.call(self._caller.name, body, self._sessions)
             parts = (answer,) if isinstance(answer, bytes) else answer
             assert self._messages is not None

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import base64
 import json
+import signal
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.auth.authenticators import token_line
-from gateway.protocol.client import Client
+from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import send
+from tests.live.doors import tcp_client
 from tests.live.gateway import Server, connect_to, start_server
+from tests.live.processes import eventually
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +98,38 @@ def test_large_forms_are_not_read(guarded: Server) -> None:
     assert send(guarded, head + b"x" * 100_000)[9:12] in (b"413", b"")
     assert ask(guarded.url + "/oidc/v1/token", GRANT)[0] == 401
     assert ask(guarded.url + "/oidc/v1/token")[0] == 405
+
+
+def test_a_field_counts_once(guarded: Server) -> None:
+    form = urllib.parse.urlencode({**GRANT, "client_id": "robot", "client_secret": "dapi-secret"}) + "&client_id=other"
+    head = f"POST /oidc/v1/token HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(form)}\r\n\r\n"
+    answer = send(guarded, head.encode() + form.encode())
+    assert answer.startswith(b"HTTP/1.1 400") and b"names a field twice" in answer
+
+
+def test_a_token_that_is_taken_away_opens_nothing_more(tmp_path: Path) -> None:
+    """Neither itself nor what was given for it, on connections that are open neither; a broken file changes nothing."""
+    file = tmp_path / "tokens"
+    kept, lost = token_line("ann", "dapi-ann"), token_line("bob", "dapi-bob")
+    file.write_text(f"{kept}\n{lost}\n")
+    server = start_server(tmp_path, "--auth", "token", "--token-file", str(file), "--tcp-port", "0")
+    try:
+        form = {**GRANT, "client_id": "bob", "client_secret": "dapi-bob"}
+        given = ask(server.url + "/oidc/v1/token", form)[1]["access_token"]
+        open_one = tcp_client(server, "bob", password="dapi-bob").open()
+        assert open_one.execute("SELECT 1 AS x", arrow=False).columns == ["x"]
+        for text, said in (("broken", "cannot be read again"), (kept, "token file read again")):
+            file.write_text(text + "\n")
+            server.process.send_signal(signal.SIGHUP)
+            eventually(lambda said=said: said in server.log.read_text(), 10)  # type: ignore[misc]
+            with Client(server.thrift_url, user="ann", password="dapi-ann").open() as client:
+                assert client.execute("SELECT 1").table().num_rows == 1
+            if text == "broken":
+                Client(server.thrift_url, user="token", password=given).open().close()
+        for secret in ("dapi-bob", given):
+            with pytest.raises(RemoteError, match="401"):
+                Client(server.thrift_url, user="token", password=secret).open()
+        with pytest.raises((RemoteError, OSError)):
+            open_one.execute("SELECT 1", arrow=False)
+    finally:
+        assert server.stop() == 0

@@ -56,6 +56,25 @@ def test_a_token_belongs_to_its_holder_for_an_hour(tokens: IssuedTokens, clock: 
         tokens.issue(basic("token", token), "https://x/oidc")
 
 
+def test_it_ends_with_the_token_behind_it(clock: Clock) -> None:
+    def known(*tokens: str) -> StaticTokens:
+        lines = [token_line("ann", token).split(":") for token in tokens]
+        return StaticTokens((name, digest) for name, digest in lines)
+
+    static = known("first", "second")
+    tokens = IssuedTokens(static, clock)
+    of_first, of_second = (tokens.issue(basic("ann", token), "https://x/oidc") for token in ("first", "second"))
+    before = tokens.authenticate(bearer(of_first))
+    assert before.proof in tokens.proofs("ann") and "proof" not in repr(before)
+    static.replace(known("second"))
+    assert tokens.authenticate(bearer(of_second)).name == "ann"
+    for gone in (of_first, "first"):
+        with pytest.raises(AuthenticationError, match="The token is not valid"):
+            tokens.authenticate(bearer(gone))
+    assert before.proof not in tokens.proofs("ann")
+    assert not tokens.proofs("nobody")
+
+
 @pytest.mark.parametrize("headers", [{}, basic("ann", "dapi-bob"), basic("ann", ""), bearer("dapi-ann")])
 def test_who_is_unknown_gets_none(tokens: IssuedTokens, headers: dict[str, str]) -> None:
     with pytest.raises(AuthenticationError):
