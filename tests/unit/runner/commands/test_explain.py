@@ -93,3 +93,25 @@ def test_analyze_raises_what_the_query_raises_and_writes_nothing(session: Sessio
         assert "EXPLAIN ANALYZE of what is no query is not supported" in session.rows(f"EXPLAIN ANALYZE {text}")[0][0]
     assert "ANALYZE TABLE is not supported" in session.rows("EXPLAIN ANALYZE TABLE t COMPUTE STATISTICS")[0][0]
     assert session.rows("SELECT * FROM t") == [] and session.rows("SHOW TABLES") == [("shop", "t", False)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "files"),
+    [
+        ("p = 'a' OR p = 'b'", 2),
+        ("p = 'a' OR (p = 'b' AND id > 5) OR 'c' = p", 3),
+        ("(p = 'a' AND id = 1) OR (p IN ('b', 'x') AND id = 2)", 2),
+        ("(p = 'a' OR p = 'd') AND (id = 1 OR id = 2)", 1),
+        ("p = 'a' OR id = 2", 4),  # a side that says nothing of p
+        ("p = 'a' OR p > 'b'", 4),
+        ("NOT (p = 'a' OR p = 'b')", 4),
+    ],
+)
+def test_alternatives_leave_files_out(session: Session, condition: str, files: int) -> None:
+    session.run("CREATE TABLE alternatives (id INT, p STRING) PARTITIONED BY (p)")
+    session.run("INSERT INTO alternatives VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'e')")
+    query = f"SELECT id FROM alternatives WHERE {condition}"
+    ((text,),) = session.rows(f"EXPLAIN {query}")
+    assert f"files {files} of 4" in text
+    everything = session.rows(f"SELECT id FROM (SELECT * FROM alternatives LIMIT 100) AS x WHERE {condition}")
+    assert sorted(session.rows(query)) == sorted(everything)
