@@ -208,6 +208,7 @@ class Gateway:
         from gateway.protocol.downloads import Downloads
         from gateway.protocol.handler import HandlerOptions, ThriftHandler, may_wait
         from gateway.protocol.reader import Budget
+        from gateway.rest.history import HistoryApi
         from gateway.rest.routes import RestApi
         from gateway.rest.statements import StatementApi
         from gateway.results.links import LinkSigner
@@ -253,7 +254,7 @@ class Gateway:
             authenticator,
             Probes(self._not_ready, self._metrics),
             download=Downloads(self._service, signer),
-            rest=RestApi(statements).answer,
+            rest=RestApi(statements, HistoryApi(history_of(config), self._recorder)).answer,
             mcp=McpServer(SqlTools(statements)).answer,
             public_url=config.public_url,
             may_wait=may_wait,

@@ -17,6 +17,7 @@ from gateway.delta.held import HeldScan
 from gateway.delta.predicates import Comparison, OneOf, Predicate
 from gateway.errors import ResourceError
 from gateway.history.search import MOST_VALUES, Condition, History
+from gateway.history.told import error_of, kind_of, status_of
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -34,7 +35,6 @@ from gateway.sqltypes import (
 SCHEMA = "query"
 _MOST_BYTES = 256 << 20  # of rows in memory
 _WAREHOUSE = {"type": "WAREHOUSE", "cluster_id": None, "warehouse_id": "gateway"}
-_STATUS = {"FINISHED": "FINISHED", "CANCELED": "CANCELED", "CLOSED": "CANCELED"}
 
 
 def _texts(*names: str) -> StructType:
@@ -51,23 +51,6 @@ _PARAMETERS = struct(
     StructField("pos_parameters", array(STRING)),
     StructField("is_truncated", BOOLEAN),
 )
-
-
-def status_of(state: str) -> str:
-    """How a statement has ended, as Databricks says it."""
-    return _STATUS.get(state, "FAILED")
-
-
-def kind_of(statement_type: str | None) -> str | None:
-    """A type of statements in one word: CREATE, not CREATE_TABLE."""
-    return None if statement_type is None else statement_type.partition("_")[0]
-
-
-def error_of(condition: str | None, sqlstate: str | None, message: str | None) -> str | None:
-    """What is told of a failure."""
-    if condition is None:
-        return None
-    return f"[{condition}]{'' if message is None else ' ' + message} SQLSTATE: {sqlstate}"
 
 
 def _same(value: Any) -> Any:

@@ -11,13 +11,13 @@ import re
 # Words that begin with a digit count as numbers; those after a letter (`t1`) do not. What is not closed goes on to the end.
 _PIECES = re.compile(
     r"""
-    (?P<comment> --[^\n]* )
+    (?P<comment> --[^\n]*(?:(?<=\\)\n[^\n]*)* )
   | (?P<block> /\* )
   | (?P<name> `[^`]*(?:``[^`]*)*(?:`|\Z) )
   | (?P<raw> (?<!\w)[rR](?:'[^']*(?:'|\Z)|"[^"]*(?:"|\Z)) )
-  | (?P<text> '[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z) | "[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z) )
-  | (?P<tagged> \$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z) )
-  | (?P<number> (?<!\w)\d[\w.]* )
+  | (?P<text> '[^'\\]*(?:(?:\\.|'')[^'\\]*)*(?:'|\\?\Z) | "[^"\\]*(?:(?:\\.|"")[^"\\]*)*(?:"|\\?\Z) )
+  | (?P<tagged> \$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z) )
+  | (?P<number> (?<!\w) (?: \d | (?<![\w`)\]]) \.(?=\d) ) [\w.]* (?:(?<=[eE])[+-]\d\w*)? )
     """,
     re.VERBOSE | re.DOTALL,
 )

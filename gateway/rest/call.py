@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.protocol.handler import Caller
-from gateway.rest.fields import Fields, invalid, read
+from gateway.rest.fields import Fields, from_query, invalid, read, read_object
 
 # What a call says in its path, and what it says in its body; an absent field is None.
 Path = Mapping[str, str]
@@ -20,7 +20,8 @@ Verb = Callable[[Caller, Path, Asked], dict[str, Any]]
 class Route:
     """A call: its method, its path below `PREFIX` with the names of its parts, who answers it, and the fields of its body.
 
-    Without `fields` the body is not looked at.
+    Without `fields` the body is not looked at. With `query` its fields are those of the URL's query (some clients send them as
+    a body), and `fields` has no meaning.
     """
 
     method: str
@@ -29,9 +30,14 @@ class Route:
     verb: Verb
     fields: Fields | None = None
     required: tuple[str, ...] = ()
+    query: Fields | None = None
 
-    def asked(self, body: bytes) -> Asked:
-        """The fields of a body. Raises RestError."""
+    def asked(self, body: bytes, query: str = "") -> Asked:
+        """The fields of a body, or of a query. Raises RestError."""
+        if self.query is not None:
+            given = read(body, self.query)
+            told = read_object("the query", from_query(query, self.query), self.query)
+            return {name: given[name] if value is None else value for name, value in told.items()}
         if self.fields is None:
             return {}
         asked = read(body, self.fields)

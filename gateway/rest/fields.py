@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qsl
 
 _DEEPEST, _MOST_VALUES = 64, 250_000
+_MOST_PAIRS = 5000  # of a query
 # Strings, also without an end, as their text is no structure; and what is outside of them.
 _STRUCTURE = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
 _DEPTHS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
@@ -30,6 +32,7 @@ class Check:
 
     schema: Mapping[str, Any]
     take: Callable[[str, Any], Any]
+    fields: Mapping[str, Check] = field(default_factory=dict)  # of an object whose fields are checked
 
     def __call__(self, name: str, value: Any) -> Any:
         return self.take(name, value)
@@ -52,6 +55,43 @@ def read(body: bytes, checks: Fields) -> dict[str, Any]:
     if not body.strip():
         return dict.fromkeys(checks)
     return read_object("the body", parsed(body), checks)
+
+
+def from_query(query: str, checks: Fields) -> dict[str, Any]:
+    """The JSON object that the query of a URL stands for: `a.b=1` is b in a. Raises RestError."""
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PAIRS)
+    except ValueError as error:
+        raise RestError(400, "MALFORMED_REQUEST", "The query has too many fields.") from error
+    found: dict[str, Any] = {}
+    for path, value in pairs:
+        *outer, last = path.split(".")
+        at, known = found, checks
+        for part in outer:
+            at, known = at.setdefault(part, {}), _inside(known, part)
+            if not isinstance(at, dict):
+                raise invalid(f"{part} is not an object")
+        schema = known[last].schema if last in known else {}
+        if schema.get("type") == "array":
+            at.setdefault(last, []).append(_value(value, schema["items"]))
+        else:
+            at[last] = _value(value, schema)
+    return found
+
+
+def _inside(checks: Fields, name: str) -> Fields:
+    """The fields of a field. Raises RestError for one that has none."""
+    check = checks.get(name)
+    if check is None or not check.fields:
+        raise invalid(f"the query has unknown fields: {name[:100]}")
+    return check.fields
+
+
+def _value(text: str, schema: Mapping[str, Any]) -> Any:
+    """A text of a query as the JSON value that its field takes; as it is where it is none."""
+    if schema.get("type") == "integer" and re.fullmatch(r"-?[0-9]{1,19}", text):
+        return int(text)
+    return {"true": True, "false": False}.get(text, text) if schema.get("type") == "boolean" else text
 
 
 def parsed(body: bytes, *, strict: bool = False) -> Any:
@@ -151,6 +191,24 @@ def _wait(name: str, value: Any) -> float:
     return float(value[:-1])
 
 
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise invalid(f"{name} is neither true nor false")
+    return value
+
+
+def _moment(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _COUNTS:
+        raise invalid(f"{name} is not a time in milliseconds")
+    return value
+
+
+def _name(name: str, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise invalid(f"{name} is neither a string nor a number")
+    return str(value)
+
+
 _COUNTS = 1 << 63
 _WAITS = "0{1,2}s|(0?[5-9]|[1-4][0-9]|50)s"
 
@@ -159,6 +217,12 @@ text = Check({"type": "string"}, _text)
 texts = Check({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}, _texts)
 # A positive number.
 count = Check({"type": "integer", "minimum": 1, "exclusiveMaximum": _COUNTS}, _count)
+# True or false.
+flag = Check({"type": "boolean"}, _flag)
+# Milliseconds since the epoch.
+moment = Check({"type": "integer", "minimum": 0, "exclusiveMaximum": _COUNTS}, _moment)
+# A name, which may be a number.
+name_or_number = Check({"type": ["string", "integer"]}, _name)
 # A time in seconds: `0s`, or `5s` to `50s`.
 wait = Check({"type": "string", "pattern": f"^({_WAITS})$"}, _wait)
 # What is known and has no effect here.
@@ -201,4 +265,4 @@ def each(check: Check) -> Check:
 
 def record(checks: Fields) -> Check:
     """An object whose fields are checked."""
-    return Check(schema_of(checks), lambda name, value: read_object(name, value, checks))
+    return Check(schema_of(checks), lambda name, value: read_object(name, value, checks), checks)

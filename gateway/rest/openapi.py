@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway import __version__
 from gateway.rest.call import Route, part_pattern
-from gateway.rest.fields import schema_of
+from gateway.rest.fields import Fields, schema_of
 
 _ERROR = {
     "type": "object",
@@ -65,20 +65,33 @@ def _operation(route: Route, name: str) -> dict[str, Any]:
             "default": {"$ref": "#/components/responses/Error"},
         },
     }
-    if route.parts:
-        found["parameters"] = [
-            {
-                "name": part,
-                "in": "path",
-                "required": True,
-                "schema": {"type": "string", "pattern": f"^{part_pattern(part)}$"},
-            }
-            for part in route.parts
-        ]
+    parameters = [
+        {
+            "name": part,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "pattern": f"^{part_pattern(part)}$"},
+        }
+        for part in route.parts
+    ]
+    parameters += _of_query(route.query or {})
+    if parameters:
+        found["parameters"] = parameters
     # Bodies of GET have no meaning in OpenAPI; what these may hold their paths say, too.
     if route.fields and route.method != "GET":
         schema = _with_nulls(schema_of(route.fields, route.required))
         found["requestBody"] = {"required": bool(route.required), "content": {_JSON: {"schema": schema}}}
+    return found
+
+
+def _of_query(checks: Fields, within: str = "") -> list[dict[str, Any]]:
+    """Fields of a query; those of an object by their names with dots."""
+    found = []
+    for name, check in checks.items():
+        if check.fields:
+            found += _of_query(check.fields, f"{within}{name}.")
+        else:
+            found.append({"name": f"{within}{name}", "in": "query", "required": False, "schema": dict(check.schema)})
     return found
 
 

@@ -14,6 +14,7 @@ from gateway.protocol.handler import Caller
 from gateway.rest import openapi
 from gateway.rest.call import Asked, Path, Route
 from gateway.rest.fields import RestError
+from gateway.rest.history import QUERIES, HistoryApi
 from gateway.rest.manifest import as_json, code_of
 from gateway.rest.statements import OF_SESSION, OF_STATEMENT, SESSION, STATEMENT, StatementApi
 from gateway.service.api import Principal
@@ -28,7 +29,7 @@ _STATUS = {
 }
 
 
-def routes_of(statements: StatementApi) -> tuple[Route, ...]:
+def routes_of(statements: StatementApi, history: HistoryApi) -> tuple[Route, ...]:
     """All calls but the one that tells of them."""
     within = "sql/warehouses/{warehouse_id}/sessions/{session_id}/statements"
     one = "sql/statements/{statement_id}"
@@ -53,6 +54,7 @@ def routes_of(statements: StatementApi) -> tuple[Route, ...]:
         Route("GET", f"{within}/{{statement_id}}", "get_statement", statements.get, OF_STATEMENT),
         Route("DELETE", f"{within}/{{statement_id}}", "close_statement", statements.close, OF_STATEMENT),
         Route("GET", f"{one}/result/chunks/{{chunk_index}}", "get_chunk", statements.chunk, {}),
+        Route("GET", "sql/history/queries", "list_queries", history.list_queries, query=QUERIES),
         Route("GET", "sql/warehouses", "list_warehouses", list_warehouses),
         Route("GET", "sql/warehouses/{warehouse_id}", "get_warehouse", get_warehouse),
         Route("GET", "preview/scim/v2/Me", "me", me),
@@ -63,8 +65,8 @@ def routes_of(statements: StatementApi) -> tuple[Route, ...]:
 class RestApi:
     """The JSON face of a service. Thread-safe."""
 
-    def __init__(self, statements: StatementApi) -> None:
-        routes = (*routes_of(statements), Route("GET", "openapi.json", "openapi", self._described))
+    def __init__(self, statements: StatementApi, history: HistoryApi) -> None:
+        routes = (*routes_of(statements, history), Route("GET", "openapi.json", "openapi", self._described))
         self.routes = tuple((route, route.pattern) for route in routes)
 
     def _described(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
@@ -72,15 +74,16 @@ class RestApi:
         return openapi.document([route for route, _ in self.routes], PREFIX)
 
     def answer(
-        self, method: str, path: str, body: bytes, identity: str, user_agent: str, origin: str
+        self, method: str, path: str, body: bytes, identity: str, user_agent: str, origin: str, query: str = ""
     ) -> tuple[int, bytes]:
-        """HTTP status and JSON for a request below `PREFIX`; never raises. `origin` as in `Caller`."""
+        """HTTP status and JSON for a request below `PREFIX`; never raises. `origin` as in `Caller`, `query` that of the URL."""
         name = "unknown"
         start = time.perf_counter()
         try:
             route, parts = self._route(method, path)
             name = route.name
-            answer = as_json(route.verb(Caller(Principal(identity), user_agent, origin), parts, route.asked(body)))
+            caller = Caller(Principal(identity), user_agent, origin)
+            answer = as_json(route.verb(caller, parts, route.asked(body, query)))
             histogram("rpc_seconds", time.perf_counter() - start, rpc=name)
             return 200, answer
         except RestError as error:

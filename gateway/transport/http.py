@@ -36,8 +36,8 @@ from gateway.transport.bodies import SMALL_BODY, Bodies, Room
 from gateway.transport.files import RESULTS, Download, file_answer
 from gateway.transport.lanes import Lane
 
-# Method, path, body, name of the caller, User-Agent, origin -> HTTP status and JSON, for paths below `_API`.
-Rest = Callable[[str, str, bytes, str, str, str], tuple[int, bytes]]
+# Method, path, body, name of the caller, User-Agent, origin, query -> HTTP status and JSON, for paths below `_API`.
+Rest = Callable[[str, str, bytes, str, str, str, str], tuple[int, bytes]]
 # Headers, body, name of the caller -> HTTP status and JSON, or nothing, for POST to `_MCP`.
 Mcp = Callable[[Sequence[Header], bytes, str], tuple[int, bytes]]
 
@@ -78,7 +78,7 @@ class HttpApp:
         authenticator: who calls.
         probes: the other pages.
         download: what links to results lead to; without it there are none.
-        rest: method, path, body, name of the caller, User-Agent, origin -> status and JSON (`rest.routes.RestApi`).
+        rest: method, path, body, name of the caller, User-Agent, origin, query -> status and JSON (`rest.routes.RestApi`).
         mcp: headers, body, name of the caller -> status and JSON (`mcp.server.McpServer`).
         public_url: scheme and name that links begin with, where it is not those of the request.
         may_wait: whether a call may be held up by a statement, from its body.
@@ -199,9 +199,8 @@ class HttpApp:
             # A cancel, a close and a look at a status never wait for a statement.
             lane = self._waiting if method == "POST" and path.rstrip("/").endswith("/statements") else self._quick
             origin = self._origin(scope, headers)
-            return await lane.run(
-                identity, partial(rest, method, path, body, identity, headers.get("user-agent", ""), origin)
-            )
+            agent, query = headers.get("user-agent", ""), scope.get("query_string", b"").decode("latin-1")
+            return await lane.run(identity, partial(rest, method, path, body, identity, agent, origin, query))
 
     async def _message(self, mcp: Mcp, scope: Scope, receive: Receive) -> tuple[int, bytes]:
         """A message of the Model Context Protocol: status and body."""

@@ -385,7 +385,7 @@ def test_the_examples_of_the_documentation_work(server: Server) -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "clients.md").read_text(encoding="utf-8")
     section = text.partition("\n## REST\n")[2].partition("\n## ")[0]
     calls = re.findall(r"^curl .*?(?<!\\)$", section, re.MULTILINE | re.DOTALL)
-    assert len(calls) == 6
+    assert len(calls) == 7
     answers: list[Any] = []
     statement = ""
     for call in calls:
@@ -393,9 +393,10 @@ def test_the_examples_of_the_documentation_work(server: Server) -> None:
         done = subprocess.run(["sh", "-c", f"{call} --fail"], capture_output=True, timeout=90, check=True)
         answers.append(json.loads(done.stdout))
         statement = answers[-1].get("statement_id", statement)
-    described, rows, started, told, cancelled, linked = answers
+    described, rows, started, told, cancelled, linked, before = answers
     assert described["openapi"].startswith("3.1")
     assert rows["result"]["data_array"] == [["AFRICA"], ["AMERICA"], ["ASIA"]]
     assert started["statement_id"] == told["statement_id"]
     assert cancelled == {}
     assert linked["result"]["external_links"]
+    assert linked["statement_id"] in [query["query_id"] for query in before["res"]]

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from gateway.history.search import History
 from gateway.rest import fields
 from gateway.rest.call import Route
+from gateway.rest.history import HistoryApi
 from gateway.rest.routes import PREFIX, RestApi
 from gateway.rest.statements import StatementApi
 from gateway.results.links import LinkSigner
@@ -22,7 +24,8 @@ from tests.unit.service.settings import service_config
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> RestApi:
     service = GatewayService(FakePool(), service_config(tmp_path_factory.mktemp("spool")))
-    return RestApi(StatementApi(service, LinkSigner(60)))
+    history = HistoryApi(History(str(tmp_path_factory.mktemp("history") / "history.db"), open_to_all=True))
+    return RestApi(StatementApi(service, LinkSigner(60)), history)
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +47,10 @@ def test_each_route_is_told_with_its_parts_and_fields(api: RestApi, document: An
     for route in routes:
         told = _told(document, route)
         assert told["summary"].endswith("."), route
-        parts = [part["name"] for part in told.get("parameters", [])]
+        parts = [part["name"] for part in told.get("parameters", []) if part["in"] == "path"]
         assert parts == re.findall(r"{(\w+)}", route.path)
+        queried = {part["name"].partition(".")[0] for part in told.get("parameters", []) if part["in"] == "query"}
+        assert queried == set(route.query or ())
         content = told.get("requestBody", {}).get("content", {})
         shape = content["application/json"]["schema"] if content else {"properties": {}}
         assert set(route.fields or ()) <= {*shape["properties"], *parts}, route
@@ -67,13 +72,16 @@ def test_schemas_take_what_is_taken(api: RestApi, document: Any) -> None:
     seen = 0
     for route, _ in api.routes:
         content = _told(document, route).get("requestBody", {}).get("content", {})
-        for name, check in (route.fields or {}).items() if content else ():
-            schema = content["application/json"]["schema"]["properties"][name]
+        queried = {p["name"]: p["schema"] for p in _told(document, route).get("parameters", []) if p["in"] == "query"}
+        for name, check in (route.fields or {} if content else route.query or {}).items():
+            if route.query is not None and check.fields:
+                continue
+            schema = queried[name] if queried else content["application/json"]["schema"]["properties"][name]
             required = name in route.required
             for value in VALUES:
                 try:
                     fields.read_object("the body", {name: value}, {name: check})
-                    taken = value is not None or not required
+                    taken = value is not None or not (required or queried)  # a query has no null
                 except fields.RestError:
                     taken = False
                 assert _fits(schema, value) is taken, (route.name, name, value)
@@ -101,6 +109,7 @@ def _fits(schema: Any, value: Any) -> bool:
         "enum": lambda allowed: value in allowed,
         "pattern": lambda pattern: not isinstance(value, str) or re.search(pattern, value) is not None,
         "minimum": lambda least: value is None or value >= least,
+        "maximum": lambda most: value is None or value <= most,
         "exclusiveMaximum": lambda most: value is None or value < most,
         "items": lambda item: value is None or all(_fits(item, element) for element in value),
         "additionalProperties": lambda rest: (

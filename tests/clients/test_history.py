@@ -1,0 +1,210 @@
+"""What clients did is told to them by SQL and REST, each their own, and never from an answer that was kept."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.auth.authenticators import token_line
+from tests.clients.test_rest import Api
+from tests.live.gateway import Server, connect_to, start_server
+
+_SECONDS = 20.0
+PEOPLE = ("ann", "bob", "root")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("guarded")
+    tokens = folder / "tokens"
+    tokens.write_text("\n".join(token_line(name, f"{name}-token").strip() for name in PEOPLE) + "\n")
+    running = start_server(folder, "--auth", "token", "--token-file", str(tokens), "--admins", "root, nobody")
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+def cursors(guarded: Server) -> Iterator[dict[str, Any]]:
+    """A cursor of each person."""
+    opened = {name: connect_to(guarded, access_token=f"{name}-token") for name in PEOPLE}
+    yield {name: connection.cursor() for name, connection in opened.items()}
+    for connection in opened.values():
+        connection.close()
+
+
+def rows(cursor: Any, statement: str) -> list[Any]:
+    cursor.execute(statement)
+    return list(cursor.fetchall())
+
+
+def eventually(ask: Callable[[], list[Any]]) -> list[Any]:
+    """The answer, once there is one."""
+    end = time.monotonic() + _SECONDS
+    while not (found := ask()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
+def test_what_was_done_is_told_with_its_figures(cursor: Any) -> None:
+    name = f"t{uuid.uuid4().hex[:8]}"
+    rows(cursor, f"CREATE TABLE {name} (a INT, s STRING)")
+    rows(cursor, f"INSERT INTO {name} VALUES (1, 'x'), (2, 'y')")
+    rows(cursor, f"SELECT * FROM {name} WHERE a >= 1")
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        rows(cursor, f"SELECT a / 0 FROM {name}")
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        rows(cursor, f"SELECT 'secret' FROM {name}_not_there")
+    text = f"""SELECT * FROM system.query.history WHERE statement_text LIKE '%{name}%' AND start_time > current_date()
+               AND statement_text NOT LIKE '%system%' ORDER BY start_time, statement_id"""
+    found = eventually(lambda: f if len(f := rows(cursor, text)) == 5 else [])
+    told = [(row.statement_text, row.statement_type, row.execution_status) for row in found]
+    assert told == [
+        (f"CREATE TABLE {name} (a INT, s STRING)", "CREATE", "FINISHED"),
+        (f"INSERT INTO {name} VALUES (?, ?), (?, ?)", "INSERT", "FINISHED"),
+        (f"SELECT * FROM {name} WHERE a >= ?", "SELECT", "FINISHED"),
+        (f"SELECT a / ? FROM {name}", "SELECT", "FAILED"),
+        (f"SELECT ? FROM {name}_not_there", None, "FAILED"),
+    ]
+    assert [row.produced_rows for row in found][2] == 2
+    assert [row.written_rows for row in found] == [None, 2, None, None, None]
+    assert found[2].read_files == 1 and found[2].read_bytes > 0 and found[2].pruned_files == 0
+    assert found[4].error_message == "[TABLE_OR_VIEW_NOT_FOUND] SQLSTATE: 42P01"
+    assert all(row.total_duration_ms >= 0 and row.end_time >= row.start_time for row in found)
+    assert found[0].client_driver.startswith("PyDatabricksSqlConnector/")
+    assert found[0].compute == {"type": "WAREHOUSE", "cluster_id": None, "warehouse_id": "gateway"}
+
+
+def test_an_answer_about_the_history_is_not_kept(cursor: Any) -> None:
+    text = "SELECT count(*) AS n FROM system.query.history"
+    first = rows(cursor, text)[0].n
+    assert eventually(lambda: f if (f := rows(cursor, text))[0].n > first else [])
+    name = f"v{uuid.uuid4().hex[:8]}"
+    rows(cursor, f"CREATE VIEW {name} AS SELECT statement_id FROM system.query.history")
+    text = f"SELECT count(*) AS n FROM {name}"
+    first = rows(cursor, text)[0].n
+    assert eventually(lambda: f if (f := rows(cursor, text))[0].n > first else [])
+
+
+def test_an_answer_that_was_kept_is_told_as_such(cursor: Any) -> None:
+    name = f"t{uuid.uuid4().hex[:8]}"
+    rows(cursor, f"CREATE TABLE {name} AS SELECT id FROM range(10)")
+    for _ in range(3):
+        rows(cursor, f"SELECT sum(id) FROM {name}")
+    text = f"""SELECT from_result_cache FROM system.query.history WHERE statement_text = 'SELECT sum(id) FROM {name}'
+               ORDER BY start_time"""
+    found = eventually(lambda: f if len(f := rows(cursor, text)) == 3 else [])
+    assert [row[0] for row in found] == [False, True, True]
+
+
+def test_everybody_sees_their_own(cursors: dict[str, Any], guarded: Server) -> None:
+    mark = f"m{uuid.uuid4().hex[:8]}"
+    for name in ("ann", "bob"):
+        rows(cursors[name], f"SELECT 1 AS {mark}_{name}")
+    text = f"""SELECT statement_text AS t, executed_by AS u FROM system.query.history
+               WHERE statement_text LIKE 'SELECT ? AS {mark}%' ORDER BY u"""
+    all_of_them = eventually(lambda: f if len(f := rows(cursors["root"], text)) == 2 else [])
+    assert [tuple(row) for row in all_of_them] == [(f"SELECT ? AS {mark}_{name}", name) for name in ("ann", "bob")]
+    for name in ("ann", "bob"):
+        assert [tuple(row) for row in rows(cursors[name], text)] == [(f"SELECT ? AS {mark}_{name}", name)]
+    other = text.replace("ORDER BY u", "AND executed_by = 'bob'")
+    assert rows(cursors["ann"], other) == []
+    rows(cursors["root"], f"CREATE VIEW {mark} AS SELECT executed_by AS u FROM system.query.history")
+    assert {row.u for row in rows(cursors["ann"], f"SELECT u FROM {mark}")} == {"ann"}
+    told = {
+        name: {q["user_name"] for q in Api(guarded, f"{name}-token").call("GET", "/sql/history/queries")[1]["res"]}
+        for name in PEOPLE
+    }
+    assert (told["ann"], told["bob"]) == ({"ann"}, {"bob"})
+    assert told["root"] >= {"ann", "bob"}
+    assert Api(guarded, "wrong").call("GET", "/sql/history/queries")[0] == 401
+
+
+def test_the_rest_api(server: Server, cursor: Any) -> None:
+    api = Api(server)
+    mark = f"m{uuid.uuid4().hex[:8]}"
+    for number in range(5):
+        rows(cursor, f"SELECT {number} AS {mark}")
+    with pytest.raises(Exception, match="UNRESOLVED_COLUMN"):
+        rows(cursor, f"SELECT {mark}")
+    status, first = api.call("GET", "/sql/history/queries?max_results=2&include_metrics=true")
+    assert status == 200 and first["has_next_page"] and len(first["res"]) == 2
+    assert [q["query_text"] for q in first["res"]] == [f"SELECT {mark}", f"SELECT ? AS {mark}"]
+    failed, good = first["res"]
+    assert (failed["status"], failed["statement_type"]) == ("FAILED", "OTHER")
+    assert failed["error_message"].startswith("[UNRESOLVED_COLUMN")
+    assert (good["status"], good["statement_type"], good["rows_produced"]) == ("FINISHED", "SELECT", 1)
+    assert good["metrics"]["rows_produced_count"] == 1 and good["query_end_time_ms"] >= good["query_start_time_ms"]
+    rest: list[Any] = []
+    token = first["next_page_token"]
+    while token and len(rest) < 4:
+        page = api.call("GET", f"/sql/history/queries?max_results=2&page_token={token}")[1]
+        rest += page["res"]
+        token = page.get("next_page_token")
+    assert [q["query_text"] for q in rest] == [f"SELECT ? AS {mark}"] * 4
+    assert len({q["query_id"] for q in (*first["res"], *rest)}) == 6
+    found = api.call(
+        "GET", f"/sql/history/queries?filter_by.statement_ids={good['query_id']}&filter_by.statement_ids=x"
+    )
+    assert [q["query_id"] for q in found[1]["res"]] == [good["query_id"]]
+    query = f"filter_by.statuses=FAILED&filter_by.query_start_time_range.start_time_ms={failed['query_start_time_ms']}"
+    assert failed["query_id"] in [q["query_id"] for q in api.call("GET", f"/sql/history/queries?{query}")[1]["res"]]
+    body = {"filter_by": {"statement_ids": [good["query_id"]]}, "max_results": 5}  # as older clients ask
+    assert len(api.call("GET", "/sql/history/queries", body)[1]["res"]) == 1
+    for wrong in ("max_results=0", "max_results=1001", "max_results=x", "nothing=1", "filter_by=1", "filter_by.x=1",
+                  "filter_by.statuses=DONE", "include_metrics=1", "filter_by=1&filter_by.statuses=FAILED",
+                  "filter_by.query_start_time_range.start_time_ms=-1", "page_token=x"):  # fmt: skip
+        status, answer = api.call("GET", f"/sql/history/queries?{wrong}")
+        assert (status, answer["error_code"]) == (400, "INVALID_PARAMETER_VALUE"), wrong
+
+
+def test_the_sdk(server: Server, cursor: Any) -> None:
+    sdk = pytest.importorskip("databricks.sdk", reason="databricks-sdk is not installed")
+    from databricks.sdk.service import sql
+
+    rows(cursor, "SELECT 1")
+    client = sdk.WorkspaceClient(host=server.url, token="none-needed")
+    page = client.query_history.list(max_results=1, include_metrics=True)
+    assert page.res[0].query_text == "SELECT ?" and page.res[0].status is sql.QueryStatus.FINISHED
+    wanted = sql.QueryFilter(statement_ids=[page.res[0].query_id], statuses=[sql.QueryStatus.FINISHED])
+    assert len(client.query_history.list(filter_by=wanted).res) == 1
+
+
+def test_it_can_be_turned_off_and_kept_whole(tmp_path: Path) -> None:
+    for flags, texts in ((("--history", "false"), None), (("--log-sql", "true"), ["SELECT 'whole', 1"])):
+        server = start_server(tmp_path, *flags)
+        with connect_to(server) as connection, connection.cursor() as cursor:
+            rows(cursor, "SELECT 'whole', 1")
+            assert rows(cursor, "SELECT count(*) AS n FROM system.query.history")[0].n in (0, 1)
+        assert server.stop() == 0
+        path = tmp_path / "state" / "history.db"
+        assert path.exists() == (texts is not None)
+        if texts is not None:
+            with closing(sqlite3.connect(path)) as file:
+                assert file.execute("SELECT text FROM statements ORDER BY id LIMIT 1").fetchone() == (texts[0],)
+
+
+@pytest.mark.parametrize("damage", [b"no database" * 1000, None], ids=["damaged", "folder"])
+def test_statements_run_whatever_became_of_the_file(tmp_path: Path, damage: bytes | None) -> None:
+    path = tmp_path / "state" / "history.db"
+    path.parent.mkdir()
+    path.mkdir() if damage is None else path.write_bytes(damage)
+    server = start_server(tmp_path)
+    with connect_to(server) as connection, connection.cursor() as cursor:
+        for number in range(50):
+            assert rows(cursor, f"SELECT {number} AS n")[0].n == number
+        if damage is None:
+            with pytest.raises(Exception, match="HISTORY_UNREADABLE"):
+                rows(cursor, "SELECT count(*) FROM system.query.history")
+        else:
+            assert eventually(
+                lambda: rows(cursor, "SELECT 1 FROM system.query.history WHERE produced_rows = 1 LIMIT 1")
+            )
+    assert server.stop() == 0
+    assert server.log.read_text().count("history cannot be written") == (damage is None)

@@ -1,0 +1,103 @@
+"""`system.query.history` has Databricks' columns, and its filters leave no row out that they should not."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from gateway.catalog import recorded
+from gateway.catalog.recorded import RecordedCatalog, Seen, conditions_of, recorded_of
+from gateway.delta.predicates import Comparison, NullTest, OneOf, StartsWith
+from gateway.errors import ResourceError
+from gateway.history.search import MOST_VALUES, Condition, History
+from tests.unit.history.test_recorder import record, running
+
+START = 1_800_000_000_000
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> History:
+    path = tmp_path_factory.mktemp("history") / "history.db"
+    with running(path, age=1e9) as written:
+        for number in range(1500):
+            written.add(record(number, user=f"u{number % 2}", started_ms=START + number))
+        assert written.flush(20)
+    return History(str(path), admins=frozenset({"root"}))
+
+
+def _scan(history: History | None, user: str, columns: list[str], *predicates: Any) -> pa.Table:
+    relation = RecordedCatalog(None if history is None else Seen(history, user)).view("query", "HISTORY")
+    assert relation is not None
+    return relation.scan(columns, predicates).rows
+
+
+def test_each_column_has_the_type_that_it_says(history: History) -> None:
+    relation = RecordedCatalog(Seen(history, "root")).view("query", "history")
+    assert relation is not None
+    names = [f.name for f in relation.schema.fields]
+    found = relation.scan(names, ())
+    assert found.rows.num_rows == 1500
+    assert found.rows.schema.types == [f.type.arrow() for f in relation.schema.fields]
+    row = found.rows.slice(3, 1).to_pylist()[0]
+    assert row["start_time"] == datetime.datetime.fromtimestamp((START + 3) / 1000, datetime.UTC)
+    assert row["compute"] == {"type": "WAREHOUSE", "cluster_id": None, "warehouse_id": "gateway"}
+    assert (row["executed_by"], row["execution_status"], row["total_duration_ms"]) == ("u1", "FINISHED", 5)
+    assert _scan(None, "root", names).schema == found.rows.schema
+
+
+def test_a_scan_sees_what_its_user_may_see(history: History) -> None:
+    assert set(_scan(history, "u0", ["executed_by"])["executed_by"].to_pylist()) == {"u0"}
+    assert _scan(history, "nobody", []).num_rows == 0
+    assert _scan(history, "root", []).num_rows == 1500
+    assert _scan(history, "u0", ["account_id"]).num_rows == 750
+
+
+def _time(microseconds: int) -> Any:
+    return pa.scalar(microseconds, pa.timestamp("us", "UTC"))
+
+
+@pytest.mark.parametrize(
+    ("predicate", "rows"),
+    [
+        (Comparison("start_time", ">", _time((START + 9) * 1000)), range(9, 1500)),
+        (Comparison("start_time", ">=", _time((START + 9) * 1000 + 1)), range(9, 1500)),
+        (Comparison("start_time", "<", _time((START + 9) * 1000 + 999)), range(10)),
+        (Comparison("start_time", "=", _time((START + 9) * 1000)), range(9, 10)),
+        (Comparison("end_time", "<=", _time((START + 9) * 1000)), range(5)),
+        (Comparison("start_time", ">", _time(-1)), range(1500)),
+        (Comparison("statement_id", "=", pa.scalar("s7")), range(7, 8)),
+        (OneOf("statement_id", (pa.scalar("s7"), pa.scalar("x"))), range(7, 8)),
+        (OneOf("statement_id", (pa.scalar("x"),) * (MOST_VALUES + 1)), range(1500)),
+        (Comparison("executed_by", ">", pa.scalar("u0")), range(1500)),
+        (Comparison("statement_text", "=", pa.scalar("x")), range(1500)),
+        (StartsWith("executed_by", "u1"), range(1500)),
+        (NullTest("error_message", False), range(1500)),
+    ],
+)
+def test_filters_are_hints(history: History, predicate: Any, rows: range) -> None:
+    found = _scan(history, "root", ["statement_id"], predicate)["statement_id"].to_pylist()
+    assert sorted(found) == sorted(f"s{n}" for n in rows)
+
+
+def test_a_name_in_a_filter_is_compared_as_it_is() -> None:
+    assert list(conditions_of([Comparison("executed_by", "=", pa.scalar("Ann"))])) == [Condition("user", "=", "Ann")]
+
+
+def test_more_than_memory_should_hold_is_refused(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded, "_MOST_BYTES", 20_000)
+    assert _scan(history, "root", ["from_result_cache"]).num_rows == 1500
+    with pytest.raises(ResourceError, match="filter on start_time"):
+        _scan(history, "root", ["statement_id", "statement_text"])
+
+
+def test_only_system_has_it(history: History) -> None:
+    seen = Seen(history, "root")
+    assert recorded_of("SYSTEM", "Query", {}, seen) is not None
+    assert recorded_of("main", "query", {}, seen) is None
+    assert recorded_of("system", "default", {}, seen) is None
+    catalog = recorded_of("system", "query", {}, None)
+    assert catalog is not None
+    assert catalog.view("query", "other") is None
