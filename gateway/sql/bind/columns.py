@@ -126,7 +126,7 @@ def _without(binder: Expressions, columns: list[Expr], star: exp.Star, scope: Sc
 def overlapping(column: Col, node: Node) -> UserError:
     """A column that EXCEPT names twice."""
     message = f"Columns in an EXCEPT list must be distinct and non-overlapping, but got `{column.name}` twice."
-    return UserError("EXCEPT_OVERLAPPING_COLUMNS", message, sqlstate="42702", span=span_of(node))
+    return UserError("EXCEPT_OVERLAPPING_COLUMNS", message, span=span_of(node))
 
 
 def star_columns(binder: Expressions, node: exp.Column, scope: Scope) -> list[Expr]:
