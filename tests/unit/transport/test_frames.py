@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.protocol import codec
@@ -32,6 +32,7 @@ CALLS = [
 HEAD = b"\x80\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00"
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(range(len(CALLS))), min_size=1, max_size=6), st.data(), st.booleans())
 def test_the_same_messages_however_the_stream_is_cut(which: list[int], data: st.DataObject, framed: bool) -> None:
     messages = [CALLS[i] for i in which]
