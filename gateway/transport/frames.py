@@ -25,6 +25,9 @@ class Messages(Protocol):
     def take(self, buffer: bytearray) -> bytes | None:
         """The first message, off the front of `buffer`; None: more bytes are needed. Raises MalformedError."""
 
+    def most(self, buffer: bytearray) -> int:
+        """How many bytes the message may have that `buffer` begins with."""
+
     def head(self, size: int) -> bytes:
         """What goes before an answer of `size` bytes."""
 
@@ -47,6 +50,10 @@ class Framed:
         message = bytes(memoryview(buffer)[4 : 4 + size])
         del buffer[: 4 + size]
         return message
+
+    def most(self, buffer: bytearray) -> int:
+        """See `Messages`: what is declared."""
+        return min(self._limit, int(_u32(buffer)[0])) if len(buffer) >= 4 else self._limit
 
     def head(self, size: int) -> bytes:
         """See `Messages`."""
@@ -77,6 +84,10 @@ class Bare:
         message = bytes(memoryview(buffer)[: self._pos])
         del buffer[: self._pos]
         return message
+
+    def most(self, buffer: bytearray) -> int:
+        """See `Messages`."""
+        return self._budget.size
 
     def head(self, size: int) -> bytes:
         """See `Messages`."""

@@ -20,6 +20,7 @@ from gateway.observability import Throttle, counter, log
 from gateway.protocol.codec import Fault, encode_exception
 from gateway.protocol.reader import Budget, MalformedError
 from gateway.transport import strangers
+from gateway.transport.bodies import SMALL_BODY, Bodies
 from gateway.transport.door import Door
 from gateway.transport.frames import Bare, Framed, Messages
 from gateway.transport.lanes import Lane
@@ -55,6 +56,7 @@ class TcpLimits:
     login: float = 30.0
     message: float = 120.0
     answer: float = 600.0
+    room: float = 60.0
     idle: float
     threads: int = 512
 
@@ -87,6 +89,7 @@ class TcpDoor(Door):
         self.calls = calls
         self.authenticator = authenticator
         self.trusting = trusting
+        self.bodies = Bodies(self.limits.budget.size)
         self._served: set[_Connection] = set()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -184,6 +187,8 @@ class _Connection(asyncio.Protocol):
         self._caller = Identity("anonymous")
         self._sessions: set[Any] = set()
         self._call: asyncio.Task[None] | None = None
+        self._room: asyncio.Task[None] | None = None  # waits for room for a large message, then holds it
+        self._room_over = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._timed = ""  # what the timer waits for
         self._writable: asyncio.Future[None] | None = None
@@ -200,6 +205,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._gone = True
+        self._room_over.set()
         self._stop_timer()
         self._wake()
         if self._call is None:
@@ -244,8 +250,24 @@ class _Connection(asyncio.Protocol):
                 self._call = self._loop.create_task(self._answer(body))
             elif self._buffer:
                 self._expect("a message", self._limits.message)
+                if len(self._buffer) > SMALL_BODY and self._room is None:
+                    self._transport.pause_reading()
+                    self._room_over.clear()
+                    self._room = self._loop.create_task(self._have_room(self._messages.most(self._buffer)))
             else:
                 self._expect("a call", self._limits.idle)
+
+    async def _have_room(self, size: int) -> None:
+        """Read a large message once there is room for it, which is given back when it is answered."""
+        try:
+            async with self._door.bodies.room(self._caller.name, size, self._limits.room):
+                if not self._gone:
+                    self._transport.resume_reading()
+                await self._room_over.wait()
+        except TimeoutError:
+            self.cut("too many large messages are on their way")
+        finally:
+            self._room = None
 
     def _introduce(self) -> bool:
         """Whether it is known who calls and how messages come."""
@@ -301,6 +323,7 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
         finally:
             self._call = None
+            self._room_over.set()
         if self._gone:
             self._leave()
         elif self._door.closing:

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from gateway.auth.authenticators import AllowAll
+from gateway.protocol.reader import Budget
 from gateway.transport import door
 from gateway.transport.sasl import Status, message
 from gateway.transport.server import HttpServer, bind
 from gateway.transport.tcp import TcpDoor, TcpLimits
+from tests.live.processes import eventually
 
 LOGIN = message(Status.START, b"PLAIN") + message(Status.OK, b"\0me\0x")
 CALL = struct.pack(">I", 4) + b"call"
@@ -181,3 +183,41 @@ def test_of_too_many_connections_those_beyond_a_callers_half_go(crowded: tuple[s
     bob = logged_in(crowded, "bob")
     assert [called(connection) for connection in mine] == [True] * 3 + [False, True]
     assert called(ann) and called(bob)
+
+
+def test_half_sent_messages_have_a_share_of_memory(echo: Echo) -> None:
+    """What a caller sends beyond it stays unread, and others' messages come through."""
+    size, limits = 1 << 20, TcpLimits(budget=Budget(size=1 << 20), room=3.0)
+    tcp = TcpDoor(bind("127.0.0.1", 0), echo, AllowAll(), trusting=True, may_wait=lambda body: True, limits=limits)
+    server = HttpServer(nothing, "127.0.0.1", 0, doors=[tcp])
+    server.start()
+    address = "127.0.0.1", tcp.port
+    try:
+        half = []
+        for _ in range(20):
+            half.append(logged_in(address, "me"))
+            half[-1].sendall(struct.pack(">I", size) + bytes(size - 1))
+        eventually(lambda: len(tcp.bodies._waiting) == 16, 10)
+        assert sum(len(connection._buffer) for connection in tcp._served) < 4 * size + 20 * (size // 2)
+        for _ in range(2):  # the room is given back
+            ann = logged_in(address, "ann")
+            ann.sendall(struct.pack(">I", size) + bytes(size))
+            received = 0
+            while received < size:
+                received += len(ann.recv(1 << 20))
+        half[0].sendall(b"\0")
+        assert half[0].recv(4) == struct.pack(">I", size + 2)
+        eventually(lambda: sum(map(cut, half[4:])) >= 15, 15)  # there was no room for them in time
+    finally:
+        server.stop(1.0)
+
+
+def cut(connection: socket.socket) -> bool:
+    """Whether the server has ended a connection."""
+    connection.settimeout(0.01)
+    try:
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
