@@ -15,17 +15,20 @@ from gateway.mcp import answers
 from gateway.mcp.messages import Json
 from gateway.protocol.handler import Caller
 from gateway.rest import fields
-from gateway.rest.statements import PARAMETERS, StatementApi, parameters, result_options
+from gateway.rest.statements import StatementApi, parameters, result_options
 from gateway.service.api import Disposition, ExecuteRequest, Files, Form
 
 WAIT_SECONDS = 10.0
 _ROWS = 1_000  # where a call names no limit
 
+_PARAMETER: fields.Fields = {"name": fields.text, "value": fields.text, "type": fields.text}
 _EXECUTE: fields.Fields = {
     "query": fields.text.told("The SQL statement: one, without a second one behind it."),
     "catalog": fields.text.told("The catalog that names without one mean."),
     "schema": fields.text.told("The schema that names without one mean."),
-    "parameters": PARAMETERS.told("Values of parameter markers (:name, or ? in order): texts, each cast to its type."),
+    "parameters": fields.each(fields.record(_PARAMETER)).told(
+        "Values of parameter markers (:name; nameless ones for each ? in order): texts, each cast to its type."
+    ),
     "row_limit": fields.at_most(answers.MOST_ROWS).told(
         f"How many rows are given at most; {_ROWS} where it is left out."
     ),

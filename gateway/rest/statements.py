@@ -38,7 +38,6 @@ _PARAMETER: fields.Fields = {
     "type": fields.text,
     "ordinal": fields.count,
 }
-PARAMETERS = fields.each(fields.record(_PARAMETER))
 SESSION: fields.Fields = {
     "warehouse_id": fields.text,
     "session_confs": fields.texts,
@@ -52,7 +51,7 @@ STATEMENT: fields.Fields = {
     "session_id": fields.text,
     "catalog": fields.text,
     "schema": fields.text,
-    "parameters": PARAMETERS,
+    "parameters": fields.each(fields.record(_PARAMETER)),
     "row_limit": fields.count,
     "byte_limit": fields.count,
     "disposition": fields.one_of(*Disposition),
@@ -218,5 +217,5 @@ def parameters(asked: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]:
     named = [p for p in asked if p["name"]]
     if named and len(named) != len(asked):
         raise fields.invalid("Named and positional parameters cannot be mixed.")
-    ordered = named or sorted(asked, key=lambda p: p["ordinal"] or 0)
+    ordered = named or sorted(asked, key=lambda p: p.get("ordinal") or 0)
     return tuple(Parameter(p["name"] or None, p["type"] or "STRING", p["value"]) for p in ordered)
