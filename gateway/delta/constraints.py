@@ -1,4 +1,4 @@
-"""What a table says that its rows must hold: CHECK constraints, and invariants of columns."""
+"""What a table says that its rows must hold: CHECK constraints, invariants of columns, and what columns are generated from."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from gateway.delta.table import Snapshot
 from gateway.errors import unsupported
+from gateway.sqltypes import quote_if_needed
 
 _PREFIX, _INVARIANTS = "delta.constraints.", "delta.invariants"
+#: Metadata of columns that a table computes, from others of the row or where nothing is given.
+GENERATED, DEFAULT = "delta.generationExpression", "CURRENT_DEFAULT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,9 @@ def constraints_of(snapshot: Snapshot) -> list[Constraint]:
         text = column.metadata.get(_INVARIANTS)
         if text is not None:
             named.append(_invariant(column.name, text))
+        text = column.metadata.get(GENERATED)
+        if text is not None:
+            named.append(Constraint("Generated Column", f"{quote_if_needed(column.name)} <=> ({text})"))
     return sorted(named, key=lambda one: one.name)
 
 

@@ -50,7 +50,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("invariants", Read.NATIVE, Kept.ALWAYS, writer=2),  # those of columns are looked for there
     Feature("checkConstraints", Read.NATIVE, Kept.BY_STATEMENT, writer=3),
     Feature("changeDataFeed", Read.NATIVE, writer=4),
-    Feature("generatedColumns", Read.NATIVE, writer=4),
+    Feature("generatedColumns", Read.NATIVE, Kept.BY_STATEMENT, writer=4),
     Feature("identityColumns", Read.NATIVE, writer=6),
     Feature("columnMapping", Read.NATIVE, Kept.BY_WRITER, reader=2, writer=5),
     Feature("deletionVectors", Read.NATIVE, Kept.BY_WRITER),
@@ -79,7 +79,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("icebergCompatV3", Read.NATIVE),
     Feature("icebergWriterCompatV1", Read.NATIVE),
     Feature("icebergWriterCompatV3", Read.NATIVE),
-    # That columns may have defaults; those that do are refused by their metadata.
+    # That columns may have defaults; those that do say so in their metadata.
     Feature("allowColumnDefaults", Read.NATIVE, Kept.ALWAYS),
     Feature("materializePartitionColumns", Read.NATIVE),
     Feature("checkpointProtection", Read.NATIVE),

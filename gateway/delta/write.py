@@ -46,9 +46,9 @@ _FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
 # Field metadata that asks something of a writer, whether or not the protocol names the feature, and who keeps it.
 _WRITER_KEYS = {
     "delta.identity.": Kept.NEVER,
-    "delta.generationExpression": Kept.NEVER,
+    "delta.generationExpression": Kept.BY_STATEMENT,
     "delta.invariants": Kept.BY_STATEMENT,
-    "CURRENT_DEFAULT": Kept.NEVER,
+    "CURRENT_DEFAULT": Kept.BY_STATEMENT,
     "EXISTS_DEFAULT": Kept.NEVER,
     "__COLLATIONS": Kept.NEVER,
 }

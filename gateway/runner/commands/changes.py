@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from gateway.errors import Span, UserError
 from gateway.planner import Plan, plan
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.constraints import checked, guarded
+from gateway.runner.commands.generated import check_no_default, recomputed
 from gateway.runner.commands.targets import announced_rows, batches_of, quoted, written_table
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import WRITES
@@ -237,11 +238,18 @@ def kept(condition: Condition) -> Build:
     return build
 
 
-def projection(changes: ChangeBinder, rel: b.Rel, target: Target, exprs: Sequence[b.Expr]) -> b.Rel:
-    """The table's columns with other values, and whether its constraints hold."""
+def projection(
+    changes: ChangeBinder, rel: b.Rel, target: Target, exprs: Sequence[b.Expr], given: Collection[str] | None = None
+) -> b.Rel:
+    """The table's columns with other values, and whether its constraints hold.
+
+    Generated columns are computed anew unless they are among those `given`; None for rows as they were.
+    """
     pairs = zip(target.columns, exprs, strict=True)
     columns = tuple(b.Col(old.type, e.nullable, changes.ids.take(), old.name) for old, e in pairs)
-    return guarded(b.Project(columns, rel, tuple(exprs)), target.scan.table.snapshot, changes.binder)
+    snapshot, new = target.scan.table.snapshot, b.Project(columns, rel, tuple(exprs))
+    whole = new if given is None else recomputed(new, snapshot, given, changes.binder)
+    return guarded(whole, snapshot, changes.binder)
 
 
 def counts_of(rows: Iterator[pa.RecordBatch]) -> dict[int, int]:
@@ -302,6 +310,8 @@ def _updated(command: c.Update, alone: bool = False) -> Build:
     def build(changes: ChangeBinder, target: Target) -> b.Rel:
         schema = target.scan.table.schema
         given = changes.assignments(command.assignments, target.scope, schema)
+        unset = [name for name, one in given.items() if one.value is None]
+        check_no_default(target.scan.table.snapshot, unset, "DEFAULT for", command.table.span)
         condition = changes.condition(command.condition, target.scope)
         rel: b.Rel = target.scan
         if alone:
@@ -310,7 +320,7 @@ def _updated(command: c.Update, alone: bool = False) -> Build:
         for column, f in zip(target.columns, schema.fields, strict=False):
             new = given.get(f.name)
             exprs.append(column if new is None else chosen(column, (condition, changes.value(new, f, target.scope))))
-        return projection(changes, rel, target, exprs)
+        return projection(changes, rel, target, exprs, given)
 
     return build
 

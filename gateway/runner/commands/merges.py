@@ -21,6 +21,7 @@ from gateway.errors import UserError, unsupported
 from gateway.planner import Plan, plan
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.changes import Changing, Clock, by_file, changing, projection
+from gateway.runner.commands.generated import check_no_default, given_by_all
 from gateway.runner.commands.targets import batches_of
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import WRITES
@@ -155,7 +156,8 @@ class Merging:
             chosen(column, *((_is(taken, n), values[n][f.name]) for n, _ in updates if f.name in values[n]))
             for column, f in zip(target.columns, self._schema(target).fields, strict=True)
         ]
-        return projection(changes, rel, target, exprs)
+        given = given_by_all(self.change.snapshot, [values[n] for n, _ in updates], self.change.span)
+        return projection(changes, rel, target, exprs, given)
 
     def inserted(self, changes: ChangeBinder, target: Target) -> b.Rel:
         """The source's rows without a partner, as rows of the target."""
@@ -177,7 +179,11 @@ class Merging:
             given = [(number, of.get(f.name, b.null(f.type))) for number, of in values]
             *others, (_, last) = given
             exprs.append(chosen(last, *((_is(taken, number), value) for number, value in others)))
-        return projection(changes, rel, target, exprs)
+        clauses = [of for _, of in values]
+        missing = {f.name for f in self._schema(target).fields if any(f.name not in of for of in clauses)}
+        check_no_default(self.change.snapshot, missing, "MERGE that leaves out", self.change.span)
+        told = given_by_all(self.change.snapshot, clauses, self.change.span)
+        return projection(changes, rel, target, exprs, told)
 
     def _schema(self, target: Target) -> StructType:
         return struct(*target.scan.table.schema.fields[: len(target.columns)])

@@ -52,7 +52,7 @@ class Replacing:
         insert = c.Insert(
             self.command.table, c.Query(self.command.source, self.command.span, ""), by_name=self.command.by_name
         )
-        found, casts = aligned(insert, table.schema, given, binder, quoted(table), {})
+        found, casts = aligned(insert, table, given, binder, {})
         guarded = guarded_query(found, table.snapshot, binder)
         return plan(compile_query(guarded, self.change.env.context)), casts
 

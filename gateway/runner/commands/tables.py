@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gateway.catalog.base import Catalog
+from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.objects import StoredTable
 from gateway.delta import write
 from gateway.delta.features import Kept
@@ -15,6 +16,7 @@ from gateway.planner import plan
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done
 from gateway.runner.commands.constraints import checked, guarded_query
+from gateway.runner.commands.generated import left_out
 from gateway.runner.commands.overwrites import Static, overwrite, static_partition
 from gateway.runner.commands.targets import announced_rows, quoted, written_rows, written_table
 from gateway.runner.commands.views import is_view
@@ -111,7 +113,7 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
             raise unsupported("DEFAULT as a value", error.span) from None
         raise
     partition = static_partition(command, table, env)
-    rows, casts = aligned(command, table.schema, query, binder, quoted(table), partition)
+    rows, casts = aligned(command, table, query, binder, partition)
     try:
         if command.overwrite or command.replaced is not None:
             return overwrite(command, table, rows, binder, env, runner, emit)
@@ -129,10 +131,10 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
 
 
 def aligned(
-    command: c.Insert, schema: StructType, query: BoundQuery, binder: Binder, table: str, partition: Static
+    command: c.Insert, target: DeltaBoundTable, query: BoundQuery, binder: Binder, partition: Static
 ) -> tuple[BoundQuery, list[Assigned]]:
-    """The query's columns as the table's: by position, by the given list, or by name; missing ones NULL."""
-    span = command.table.span
+    """The query's columns as the table's: by position, by the given list, or by name; missing ones as it says, or NULL."""
+    span, schema, table = command.table.span, target.schema, quoted(target)
     others = struct(*(f for f in schema.fields if f.name not in partition))
     given, extra = _by_name(command, others, query.rel.columns, table)
     casts: list[Assigned] = []
@@ -144,6 +146,8 @@ def aligned(
         elif found is not None:
             casts += assigned(found.type, f, table, command.by_name, command.query.span)
             exprs.append(coerced(found, f.type))
+        elif (computed := left_out(f, target.snapshot, given, binder, span)) is not None:
+            exprs.append(computed)
         elif f.nullable:
             exprs.append(b.null(f.type))
         else:

@@ -272,9 +272,9 @@ def test_overwrite_behind_an_append_is_a_conflict(tmp_path: Path) -> None:
     [
         {"configuration": {"delta.enableChangeDataFeed": "true"}},
         {"configuration": {"delta.constraints.c": "id > 0"}},
-        {"metadata": {"delta.generationExpression": "1"}},
+        {"metadata": {"EXISTS_DEFAULT": "1"}},
         {"metadata": {"delta.identity.start": 1}},
-        {"metadata": {"CURRENT_DEFAULT": "1"}},
+        {"metadata": {"__COLLATIONS": {}}},
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["rowTracking"]}},
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["teleport"]}},
     ],

@@ -1,0 +1,75 @@
+"""Columns that a table computes itself: generated ones from others of their row, and those that have a default."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from gateway.delta.constraints import DEFAULT, GENERATED
+from gateway.delta.table import Snapshot
+from gateway.errors import Span, unsupported
+from gateway.sql.bind.resolve import Binder
+from gateway.sql.bind.scope import Scope, Source
+from gateway.sql.read.commands import parse_expression, references
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.coerce import coerced
+from gateway.sqltypes import VOID, StructField
+
+
+def left_out(
+    column: StructField, snapshot: Snapshot, given: Mapping[str, b.Col], binder: Binder, span: Span
+) -> b.Expr | None:
+    """The value of a column that an INSERT leaves out, over those that it gives by lower-cased name; None for NULL.
+
+    Raises UserError UNRESOLVED_COLUMN for one that is computed from another that is left out, as Spark does.
+    """
+    metadata = snapshot.by_name[column.name].metadata
+    text = metadata.get(GENERATED)
+    if text is None:
+        text = metadata.get(DEFAULT)
+        return None if text is None else coerced(binder.expressions.bind(parse_expression(text), Scope()), column.type)
+    tree = parse_expression(text)
+    for path in references(tree):
+        found = given.get(path[0].lower())
+        if found is not None and found.type != VOID and found.type != snapshot.by_name[_spelt(snapshot, path[0])].type:
+            raise unsupported(
+                f"an INSERT of another type than that of {path[0]}, which {column.name} is made of,", span
+            )
+    named = tuple(b.Col(x.type, x.nullable, x.id, name) for name, x in given.items())
+    return coerced(binder.expressions.bind(tree, Scope([Source((), named)])), column.type)
+
+
+def _spelt(snapshot: Snapshot, name: str) -> str:
+    return next((c.name for c in snapshot.columns if c.name.lower() == name.lower()), snapshot.columns[0].name)
+
+
+def recomputed(rel: b.Rel, snapshot: Snapshot, given: Collection[str], binder: Binder) -> b.Rel:
+    """Rows of a table whose generated columns are computed anew, but for those that are given."""
+    texts = {c.name: c.metadata[GENERATED] for c in snapshot.columns if GENERATED in c.metadata and c.name not in given}
+    if not texts:
+        return rel
+    scope = Scope([Source((), rel.columns)])
+    exprs: list[b.Expr] = []
+    for column in rel.columns:
+        text = texts.get(column.name)
+        bound = column if text is None else binder.expressions.bind(parse_expression(text), scope)
+        exprs.append(coerced(bound, column.type))
+    columns = tuple(
+        b.Col(x.type, e.nullable, binder.ids.take(), x.name) for x, e in zip(rel.columns, exprs, strict=True)
+    )
+    return b.Project(columns, rel, tuple(exprs))
+
+
+def given_by_all(snapshot: Snapshot, clauses: Sequence[Collection[str]], span: Span) -> set[str]:
+    """The columns that clauses give, which must agree on the generated ones. Raises UnsupportedError where they do not."""
+    every = set[str]().union(*clauses)
+    for column in snapshot.columns:
+        if GENERATED in column.metadata and column.name in every and not all(column.name in x for x in clauses):
+            raise unsupported(f"giving the generated column {column.name} in some clauses alone", span)
+    return every
+
+
+def check_no_default(snapshot: Snapshot, names: Collection[str], what: str, span: Span) -> None:
+    """Raise UnsupportedError if one of some columns has a default."""
+    for column in snapshot.columns:
+        if column.name in names and DEFAULT in column.metadata:
+            raise unsupported(f"{what} the column {column.name}, which has a default,", span)

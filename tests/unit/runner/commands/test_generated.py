@@ -1,0 +1,98 @@
+"""Columns that a table computes itself: generated from others, or by default where a row gives none, as Delta does."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Any
+
+import pytest
+
+from gateway.delta import commit, log
+from gateway.errors import UnsupportedError
+from tests.unit.runner.session import Session, refused
+
+_METADATA = {
+    "s": {"CURRENT_DEFAULT": "concat('x', 'y')"},
+    "g": {"delta.generationExpression": "CAST(id AS BIGINT) + 1"},
+    "d": {"delta.generationExpression": "CAST(t AS DATE)"},
+}
+_PROTOCOL = {
+    "minReaderVersion": 1,
+    "minWriterVersion": 7,
+    "writerFeatures": ["allowColumnDefaults", "appendOnly", "generatedColumns", "invariants"],
+}
+_TIME = "TIMESTAMP'2020-01-02 03:04:05'"
+_DAY = dt.date(2020, 1, 2)
+
+
+@pytest.fixture(params=["", "PARTITIONED BY (d)"])
+def generated(session: Session, request: pytest.FixtureRequest) -> Session:
+    """``t`` with a column that has a default and two that are generated, and two rows."""
+    session.run(f"CREATE TABLE t (id INT, s STRING, g BIGINT, d DATE, t TIMESTAMP) {request.param}")
+    folder = session.runner.catalogs["main"].table_location("shop", "t")
+    (metadata,) = [a["metaData"] for a in log.actions(folder, 0) if "metaData" in a]
+    schema = json.loads(metadata["schemaString"])
+    for field in schema["fields"]:
+        field["metadata"] = _METADATA.get(field["name"], {})
+    changed = {**metadata, "schemaString": json.dumps(schema)}
+    commit.publish(folder, 1, [commit.info_action("X", {}, {}, False), {"protocol": _PROTOCOL}, {"metaData": changed}])
+    session.run(f"INSERT INTO t (id, t) VALUES (1, {_TIME}), (2, NULL)")
+    return session
+
+
+def _rows(session: Session) -> list[tuple[Any, ...]]:
+    return session.rows("SELECT id, s, g, d FROM t ORDER BY id")
+
+
+_FIRST, _SECOND = (1, "xy", 2, _DAY), (2, "xy", 3, None)
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"),
+    [
+        ("INSERT INTO t (t, id) SELECT NULL, 7", [_FIRST, _SECOND, (7, "xy", 8, None)]),
+        (f"INSERT INTO t BY NAME SELECT 8 AS id, 'z' AS s, {_TIME} AS t", [_FIRST, _SECOND, (8, "z", 9, _DAY)]),
+        ("INSERT INTO t VALUES (9, NULL, 10, NULL, NULL)", [_FIRST, _SECOND, (9, None, 10, None)]),
+        ("INSERT OVERWRITE t (id, t) VALUES (3, NULL)", [(3, "xy", 4, None)]),
+        ("UPDATE t SET id = id + 10", [(11, "xy", 12, _DAY), (12, "xy", 13, None)]),
+        (f"UPDATE t SET t = {_TIME}, g = 3 WHERE id = 2", [_FIRST, (2, "xy", 3, _DAY)]),
+        ("DELETE FROM t WHERE g = 2", [_SECOND]),
+        (
+            "MERGE INTO t USING (SELECT * FROM VALUES (2, 'm'), (6, 'n') v(i, q)) q ON t.id = q.i WHEN MATCHED THEN "
+            "UPDATE SET id = 5 WHEN NOT MATCHED THEN INSERT (id, s) VALUES (q.i, q.q)",
+            [_FIRST, (5, "xy", 6, None), (6, "n", 7, None)],
+        ),
+        ("OPTIMIZE t", [_FIRST, _SECOND]),
+    ],
+)
+def test_they_are_computed(generated: Session, statement: str, rows: list[tuple[Any, ...]]) -> None:
+    generated.run(statement)
+    assert _rows(generated) == rows
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("INSERT INTO t VALUES (9, 's', 11, NULL, NULL)", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"),
+        ("UPDATE t SET g = 7", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"),
+        ("INSERT INTO t (id) VALUES (9)", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("INSERT INTO t VALUES (9, 's')", "DELTA_INSERT_COLUMN_ARITY_MISMATCH"),
+        ("UPDATE t SET s = DEFAULT", "UNSUPPORTED_FEATURE"),
+        ("INSERT INTO t (id, t) VALUES (1.5, NULL)", "UNSUPPORTED_FEATURE"),
+        (
+            "MERGE INTO t USING (SELECT 9 AS i) q ON t.id = q.i WHEN NOT MATCHED THEN INSERT (id) VALUES (q.i)",
+            "UNSUPPORTED_FEATURE",
+        ),
+        (
+            "MERGE INTO t USING (SELECT 1 AS i) q ON t.id = q.i WHEN MATCHED AND t.g > 5 THEN UPDATE SET g = 2 "
+            "WHEN MATCHED THEN UPDATE SET id = 5",
+            "UNSUPPORTED_FEATURE",
+        ),
+    ],
+)
+def test_what_is_wrong_or_not_proved(generated: Session, statement: str, condition: str) -> None:
+    error = refused(generated, statement)
+    assert error.condition == condition
+    assert isinstance(error, UnsupportedError) == (condition == "UNSUPPORTED_FEATURE")
+    assert _rows(generated) == [_FIRST, _SECOND]
