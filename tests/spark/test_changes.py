@@ -83,6 +83,44 @@ def test_both_engines_change_the_same_rows(sql: Sql, parted: bool) -> None:
         assert new == other, statement
 
 
+_CARE = (
+    *("DELETE FROM {t} WHERE id = 2", "UPDATE {t} SET s = 'u' WHERE id IN (1, 4)", "OPTIMIZE {t}"),
+    *(
+        "INSERT INTO {t} (id, s) VALUES (8, 'n')",
+        "DELETE FROM {t} WHERE id = 8",
+        "RESTORE TABLE {t} TO VERSION AS OF 2",
+    ),
+)
+_OF_FILES = (
+    *("numRemovedFiles", "numAddedFiles", "numDeletionVectorsAdded", "numDeletionVectorsUpdated"),
+    *("numDeletionVectorsRemoved", "numRestoredFiles", "numOfFilesAfterRestore", "numDeletedRows", "numUpdatedRows"),
+)
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_both_engines_keep_the_features_of_a_table(sql: Sql, vectors: str, mapping: str) -> None:
+    """Tables made here, cared for by each of the two, with the same files, vectors and counts."""
+    properties = f"'delta.enableDeletionVectors' = '{vectors}', 'delta.columnMapping.mode' = '{mapping}'"
+    for name in ("ours", "theirs"):
+        sql.auto(f"DROP TABLE IF EXISTS {name}")
+        sql.embedded(f"CREATE TABLE {name} {_COLUMNS} PARTITIONED BY (p) TBLPROPERTIES ({properties})")
+        sql.embedded(f"INSERT INTO {name} {_ROWS}")
+        sql.embedded(f"INSERT INTO {name} {_ROWS}")
+    for statement in _CARE:
+        ours, theirs = sql.embedded(statement.format(t="ours")), sql.spark(statement.format(t="theirs"))
+        if not statement.startswith(("OPTIMIZE", "RESTORE")):  # which tell bytes and times
+            assert ours == theirs, statement
+        expected = _bag(sql.spark("SELECT * FROM theirs"))
+        for read in (sql.spark, sql.embedded):
+            assert _bag(read("SELECT * FROM ours")) == expected, statement
+        assert _bag(sql.embedded("SELECT * FROM theirs")) == expected, statement
+        (new, *_), (other, *_) = (sql.spark(f"DESCRIBE HISTORY {name} LIMIT 1") for name in ("ours", "theirs"))
+        assert [new[i] for i in (0, 4, 9, 10, 11)] == [other[i] for i in (0, 4, 9, 10, 11)], statement
+        counts, others = dict(new[12]), dict(other[12])
+        assert {k: counts.get(k) for k in _OF_FILES} == {k: others.get(k) for k in _OF_FILES}, statement
+
+
 def test_each_engine_goes_on_where_the_other_stopped(sql: Sql) -> None:
     _made(sql, "ours", True)
     for at, statement in enumerate(_STATEMENTS[:5] + _STATEMENTS[6:13]):
