@@ -187,7 +187,7 @@ def test_of_too_many_connections_those_beyond_a_callers_half_go(crowded: tuple[s
 
 def test_half_sent_messages_have_a_share_of_memory(echo: Echo) -> None:
     """What a caller sends beyond it stays unread, and others' messages come through."""
-    size, limits = 1 << 20, TcpLimits(budget=Budget(size=1 << 20), room=3.0)
+    size, limits = 1 << 20, TcpLimits(idle=600.0, budget=Budget(size=1 << 20), room=3.0)
     tcp = TcpDoor(bind("127.0.0.1", 0), echo, AllowAll(), trusting=True, may_wait=lambda body: True, limits=limits)
     server = HttpServer(nothing, "127.0.0.1", 0, doors=[tcp])
     server.start()
