@@ -42,12 +42,13 @@ def _java_order(values: Vector) -> Vector:
 
 @implementation("float_order")
 def float_order(spec: UdfSpec) -> Kernel:
-    """FLOAT to INT, DOUBLE to BIGINT, so that min and max of the integers are Spark's of the floats."""
+    """FLOAT to INT, DOUBLE to BIGINT, in Spark's order of floats; params: nothing, or that zeros keep their signs."""
     returns = spec.returns.arrow()
+    order = _java_order if spec.params else _order_key
 
     def kernel(value: pa.Array) -> pa.Array:
         nulls = value.is_null().to_numpy(zero_copy_only=False)
-        return pa.array(_order_key(pc.fill_null(value, 0.0).to_numpy(zero_copy_only=False)), returns, mask=nulls)
+        return pa.array(order(pc.fill_null(value, 0.0).to_numpy(zero_copy_only=False)), returns, mask=nulls)
 
     return kernel
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
@@ -32,6 +33,8 @@ def checked_map(lengths: Ints, keys: pa.Array, items: pa.Array, void: Bools, typ
     """A map array; NULL_MAP_KEY and DUPLICATED_MAP_KEY as in Spark."""
     if keys.null_count:
         raise RowError("NULL_MAP_KEY", "Cannot use null as map key.")
+    if pa.types.is_floating(keys.type):  # one zero
+        keys = pc.add(keys, pa.scalar(0.0, keys.type))
     rows = np.repeat(np.arange(len(lengths)), lengths)
     again = ~first_marks(rows, codes(keys))
     if again.any():

@@ -8,9 +8,20 @@ from typing import Any
 
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql.functions.constants import constant, folded
-from gateway.sql.functions.lowerings import both, engine_cast, not_null, refused, text
+from gateway.sql.functions.lowerings import both, engine_cast, equals, not_null, refused, text
 from gateway.sql.typed import nodes as bound
-from gateway.sql.typed.catalogue import BOUNDED, Context, Function, Lower, Site, bind_call, coerce_args, make, param
+from gateway.sql.typed.catalogue import (
+    BOUNDED,
+    WINDOWED,
+    Context,
+    Function,
+    Lower,
+    Site,
+    bind_call,
+    coerce_args,
+    make,
+    param,
+)
 from gateway.sql.typed.coerce import coerced, implicit_type
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import Agg, AggFn, Call, Expr, Lit, SortKey
@@ -269,11 +280,20 @@ def _extreme(name: str) -> Lower:
             return bound.agg_fn(name, INT, bound.null(INT), of=agg, order=())
         if type_ in (FLOAT, DOUBLE):  # grouped min and max of floats start from the largest finite value
             word = INT if type_ == FLOAT else BIGINT
-            key = bound.udf("float_order", word, value)
-            return bound.udf("float_of_order", type_, bound.agg_fn(name, word, key, of=agg, order=()))
+            key = bound.udf("float_order", word, value, params=("signed",))
+            found = bound.udf("float_of_order", type_, bound.agg_fn(name, word, key, of=agg, order=()))
+            return found if WINDOWED in agg.data else _first_zero(agg, value, found)
         return bound.agg_fn(name, type_, value, of=agg, order=())
 
     return lower
+
+
+def _first_zero(agg: Agg, value: Expr, found: Expr) -> Expr:
+    """The least or largest float; of both zeros the first that came, as they are equal to Spark."""
+    zero = bound.lit(0.0, agg.type)
+    mine, theirs = (equals(bound.op("+", agg.type, e, zero), zero) for e in (found, value))
+    first = bound.agg_fn("first_value", agg.type, value, where=filtered(agg, theirs), distinct=False)
+    return bound.case(agg.type, (mine, first), otherwise=found)
 
 
 def _bind_first(function: Function, site: Site) -> Expr:

@@ -27,7 +27,8 @@ _TOLERANT = frozenset((
 ))
 _FEW = 20  # written rows whose values are looked at one by one
 _LARGE = 200  # parts of an expression over such a row
-_TOLD = frozenset(("raise_error", "assert_true"))
+# What Spark does not compute before, whatever it is made of.
+_UNFOLDED = frozenset(("raise_error", "assert_true", "elt", "map_concat"))
 _NULL_TESTS = frozenset(("isnull", "isnotnull", "is null", "is not null", "count"))
 # fmt: on
 
@@ -245,7 +246,7 @@ class _Found:
         if _is_known(call):
             return False
         row = self._catalogue.get(call.fn)
-        return row is not None and row.deterministic and row.kind != "generator" and call.fn not in _TOLD
+        return row is not None and row.deterministic and row.kind != "generator" and call.fn not in _UNFOLDED
 
 
 def _unread(chain: Sequence[Rel]) -> set[int]:

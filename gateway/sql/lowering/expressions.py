@@ -322,7 +322,11 @@ class Lowering:
         lowered = replace(
             agg,
             args=args,
-            data=(*agg.data, *((BOUNDED,) if bounded else ()), *((WINDOWED,) if windowed and agg.fn in MERGED else ())),
+            data=(
+                *agg.data,
+                *((BOUNDED,) if bounded else ()),
+                *((WINDOWED,) if windowed and agg.fn in (*MERGED, "min", "max") else ()),
+            ),
             where=where,
             order=self.sort_keys(agg.order),
         )
