@@ -49,6 +49,7 @@ _FAILURES_LOGGED = (20, 10.0)  # lines about failed logins, in so many seconds
 _THRIFT = b"application/x-thrift"
 _JSON = b"application/json"
 _API = "/api/2.0/"
+_SINGLE = (b"authorization", b"host")
 _MCP = "/api/2.0/mcp/sql"
 _HOST = re.compile(r"[\w.-]+(:\d{1,5})?|\[[0-9a-fA-F:.]+\](:\d{1,5})?", re.ASCII)
 
@@ -67,6 +68,14 @@ def is_thrift_path(path: str) -> bool:
         case ["cliservice"] | ["sql", "1.0", "warehouses" | "endpoints", _] | ["sql", "protocolv1", "o", _, _]:
             return True
     return False
+
+
+def _check_single(scope: Scope) -> None:
+    """Raise RefusalError for headers that say twice who calls or whom: a proxy may have looked at the other one."""
+    for name in _SINGLE:
+        if sum(found == name for found, _ in scope["headers"]) > 1:
+            text = f"The header {name.decode()} is there twice."
+            raise RefusalError(400, "MALFORMED_REQUEST", text, close=True)
 
 
 class HttpApp:
@@ -139,6 +148,7 @@ class HttpApp:
         headers: tuple[Header, ...] = ()
         body: Answer
         try:
+            _check_single(scope)
             if is_thrift_path(path):
                 route = "thrift"
                 body = await self._call(scope, receive)

@@ -472,6 +472,16 @@ def test_more_connections_than_the_limit_are_cut(
     assert ask(server, request)[0] == 200
 
 
+@pytest.mark.parametrize("header", ["Authorization: Basic YW5uOng=", "Host: other", "HOST: x"])
+def test_headers_that_say_twice_who_calls_or_whom(server: HttpServer, header: str) -> None:
+    for request in (
+        post(OPEN, PATH, "Authorization: Basic Ym9iOng=", header),
+        post(b"", "/oidc/v1/token", "Authorization: x", header),
+    ):
+        status, _, body = ask(server, request)
+        assert status == 400 and b"is there twice" in body
+
+
 def test_one_caller_has_half_of_the_connections(server: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those beyond it go first, also while a call is answered on them; the others' stay."""
     state = server._server.server_state
