@@ -56,6 +56,17 @@ def mapped_schema(schema: dict[str, Any], properties: dict[str, str]) -> None:
     properties[_MOST_ID] = str(last)
 
 
+def with_last_id(metadata: dict[str, Any], properties: Mapping[str, str]) -> dict[str, Any]:
+    """The metadata of an earlier version, but that no column's id is given again."""
+    configuration = metadata.get("configuration", {})
+    last = max(
+        (int(of[_MOST_ID]) for of in (configuration, properties) if of.get(_MOST_ID, "").isdecimal()), default=None
+    )
+    if last is None or not is_mapped(configuration):
+        return metadata
+    return {**metadata, "configuration": {**configuration, _MOST_ID: str(last)}}
+
+
 def _number(spec: Any, last: int) -> int:
     if not isinstance(spec, dict):
         return last

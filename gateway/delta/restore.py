@@ -11,6 +11,7 @@ from deltalake.exceptions import DeltaError
 
 from gateway.delta import commit, log
 from gateway.delta.containment import local_path
+from gateway.delta.creation import with_last_id
 from gateway.delta.features import Kept, refused
 from gateway.delta.replay import Fields, removal, replayed
 from gateway.delta.retention import deleted_files_ms
@@ -94,7 +95,7 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
     actions: list[commit.Action] = [
         commit.info_action("RESTORE", parameters, metrics, False, snapshot.version),
         commit.protocol_action(snapshot.protocol.merged(earlier.protocol)),
-        {"metaData": then.metadata},
+        {"metaData": with_last_id(then.metadata, snapshot.properties)},
         *({"add": {**spec, "dataChange": True}} for spec in added),
         *({"remove": removal(spec, moment, True)} for spec in removed),
     ]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from gateway.delta import log
+from gateway.delta import commit, log
 from gateway.errors import UnsupportedError
 from tests.unit.runner.session import Session, refused
 
@@ -109,6 +109,17 @@ def test_mapped_tables_are_changed(mapped: Session, statement: str, ids: list[in
         after = dict(mapped.rows("SELECT id % 10, to_json(`a b`) FROM t"))
         assert after == {i % 10: before[i % 10] for i in ids}
     assert len(DeltaTable(_folder(mapped)).file_uris()) == len(set(DeltaTable(_folder(mapped)).file_uris()))
+
+
+def test_no_id_of_a_column_is_given_again(mapped: Session) -> None:
+    folder = _folder(mapped)
+    (metadata,) = _actions(mapped, "metaData", 0)
+    later = {**metadata["configuration"], "delta.columnMapping.maxColumnId": "12"}
+    commit.publish(
+        folder, 2, [commit.info_action("X", {}, {}, False), {"metaData": {**metadata, "configuration": later}}]
+    )
+    mapped.run("RESTORE t TO VERSION AS OF 1")
+    assert _actions(mapped, "metaData")[0]["configuration"]["delta.columnMapping.maxColumnId"] == "12"
 
 
 def test_a_table_as_select_with_all_of_them(session: Session) -> None:
