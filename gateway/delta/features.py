@@ -49,7 +49,8 @@ FEATURES: tuple[Feature, ...] = (
     Feature("appendOnly", Read.NATIVE, Kept.ALWAYS, writer=2),
     Feature("invariants", Read.NATIVE, Kept.ALWAYS, writer=2),  # those of columns are looked for there
     Feature("checkConstraints", Read.NATIVE, Kept.BY_STATEMENT, writer=3),
-    Feature("changeDataFeed", Read.NATIVE, writer=4),
+    # Readers of the feed take what is appended from the files themselves; what else changes rows is refused.
+    Feature("changeDataFeed", Read.NATIVE, Kept.BY_STATEMENT, writer=4),
     Feature("generatedColumns", Read.NATIVE, Kept.BY_STATEMENT, writer=4),
     Feature("identityColumns", Read.NATIVE, writer=6),
     Feature("columnMapping", Read.NATIVE, Kept.BY_WRITER, reader=2, writer=5),

@@ -17,13 +17,14 @@ from gateway.delta import commit
 from gateway.delta.commit import Action
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.dataset import POSITION
-from gateway.delta.features import Kept
+from gateway.delta.features import Kept, refused
 from gateway.delta.predicates import Predicate
 from gateway.delta.pruning import Mask, prune
 from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.delta.write import (
     ATTEMPTS,
+    FEED,
     WriteResult,
     check_own,
     check_snapshot_writable,
@@ -67,6 +68,13 @@ def check_changeable(snapshot: Snapshot) -> None:
     """Raise what keeps rows of a table from being changed: features that are not written here, appendOnly, links."""
     check_own(snapshot.root)
     check_snapshot_writable(snapshot, removes=True, kept=Kept.BY_STATEMENT)
+    check_no_feed(snapshot)
+
+
+def check_no_feed(snapshot: Snapshot) -> None:
+    """Raise UnsupportedError for a table that keeps a feed of its changes, which is only appended to here."""
+    if snapshot.properties.get(FEED, "").lower() == "true":
+        raise refused([FEED], snapshot.root, "changed")
 
 
 def replace_files(

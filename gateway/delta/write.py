@@ -43,6 +43,8 @@ ATTEMPTS = 30
 STAGING = ".creating-"
 # What Parquet's readers in Spark do not accept in names without column mapping.
 _FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
+# The property of tables whose every change of a row is to be found in files of its own.
+FEED = "delta.enableChangeDataFeed"
 # Field metadata that asks something of a writer, whether or not the protocol names the feature, and who keeps it.
 _WRITER_KEYS = {
     "delta.identity.": Kept.NEVER,
@@ -56,6 +58,7 @@ _WRITER_KEYS = {
 _WRITER_PROPERTIES = {
     "delta.constraints.": Kept.BY_STATEMENT,
     "delta.enable": Kept.NEVER,
+    FEED: Kept.BY_STATEMENT,
     "delta.enableDeletionVectors": Kept.BY_WRITER,
     log.IN_COMMIT: Kept.BY_WRITER,
     "delta.enableExpiredLogCleanup": Kept.ALWAYS,

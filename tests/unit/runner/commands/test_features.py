@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 
 from gateway.delta import commit, log
 from gateway.errors import UnsupportedError
+from tests.live.tables import alter
 from tests.unit.runner.session import Session, refused
 
 
@@ -131,6 +132,25 @@ def test_a_table_as_select_with_all_of_them(session: Session) -> None:
     assert session.rows("SELECT count(*), sum(id) FROM t WHERE `twice, or so` >= 0") == [(9, 43)]
     assert [_actions(session, "commitInfo", i)[0]["inCommitTimestamp"] > 0 for i in (0, 1)] == [True, True]
     assert "deletionVector" in _actions(session, "add")[0]
+
+
+def test_a_table_with_a_feed_of_its_changes_is_appended_to(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT)")
+    alter(_folder(session), {"delta.enableChangeDataFeed": "true"}, {"minReaderVersion": 1, "minWriterVersion": 4})
+    for i in range(3):
+        session.run(f"INSERT INTO t VALUES ({i})")
+    session.run("OPTIMIZE t")
+    session.run("VACUUM t")
+    for statement in (
+        *("UPDATE t SET id = 5", "DELETE FROM t WHERE id = 1", "DELETE FROM t", "INSERT OVERWRITE t VALUES (1)"),
+        *("MERGE INTO t USING (SELECT 1 AS i) q ON t.id = q.i WHEN MATCHED THEN DELETE", "TRUNCATE TABLE t"),
+        *("INSERT INTO t REPLACE WHERE id = 1 VALUES (1)", "RESTORE t TO VERSION AS OF 2"),
+    ):
+        error = refused(session, statement)
+        assert isinstance(error, UnsupportedError) and "delta.enableChangeDataFeed" in error.message
+    assert sorted(session.rows("SELECT * FROM t")) == [(0,), (1,), (2,)]
+    feed = DeltaTable(_folder(session)).load_cdf(starting_version=2).read_all()
+    assert sorted(feed.column("_change_type").to_pylist()) == ["insert"] * 3
 
 
 @pytest.mark.parametrize(
