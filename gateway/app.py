@@ -244,6 +244,7 @@ class Gateway:
             ),
             partial(normalise_setting, spark=config.spark is not None),
             recorder=self._recorder,
+            sees_all=history_of(config).sees_all,
         )
         signer = LinkSigner(config.link_lifetime)
         budget = Budget(size=config.max_request_body)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.sqltypes import DataType, StructType
 
@@ -96,9 +96,57 @@ def marker_of(path: str) -> tuple[int, ...]:
     return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
+RUNTIME = "runtime"  # the schema of `system` that tells a `Runtime`
+
+
+class OpenSession(NamedTuple):
+    """A session of the service. The fields are the columns of `system.runtime.sessions`, in this order."""
+
+    session_id: str
+    user: str
+    client_application: str
+    current_catalog: str
+    current_schema: str
+    settings: list[tuple[str, str]]
+    operations: int
+    idle_ms: int
+
+
+class RunningOperation(NamedTuple):
+    """A statement or metadata call that has not ended. The fields are the columns of `system.runtime.operations`.
+
+    `start_time` in microseconds since the epoch, `progress` from 0 to 1.
+    """
+
+    statement_id: str
+    session_id: str
+    user: str
+    operation_type: str
+    state: str
+    statement_text: str
+    statement_type: str | None
+    engine: str | None
+    reason: str | None
+    start_time: int
+    duration_ms: int
+    waiting_at_capacity_duration_ms: int
+    progress: float | None
+    progress_text: str
+    produced_rows: int
+    result_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What there is in the service at one moment, as far as one user may see it."""
+
+    sessions: tuple[OpenSession, ...]
+    operations: tuple[RunningOperation, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """All that a statement can see of its session."""
+    """All that a statement can see of its session, and, if it asks for that, of the others (`runtime`)."""
 
     catalog: str
     schema: str
@@ -107,6 +155,7 @@ class SessionState:
     views: Mapping[str, TempView] = field(default_factory=dict)  # lower-cased name -> view
     session_id: str = ""
     definitions: Mapping[str, Definition] = field(default_factory=dict)  # key -> definition
+    runtime: Runtime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

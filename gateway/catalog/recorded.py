@@ -1,4 +1,4 @@
-"""`system.query.history`: what the history holds, with the columns of Databricks' system table of that name.
+"""`system.query.history`: what the history holds, with the columns of Databricks' system table of that name, or with our own.
 
 What nobody measures here is NULL. A scan reads what its columns are made of, and only rows that its filters may leave.
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from gateway.catalog.base import Catalog, TableName
-from gateway.catalog.information import SYSTEM, Relation
+from gateway.catalog.information import Relation
+from gateway.catalog.system import SystemSchema
 from gateway.delta.held import HeldScan
 from gateway.delta.predicates import Comparison, OneOf, Predicate
 from gateway.errors import ResourceError
@@ -21,6 +21,7 @@ from gateway.history.told import error_of, kind_of, status_of
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
+    DOUBLE,
     INT,
     STRING,
     TIMESTAMP,
@@ -127,9 +128,28 @@ _COLUMNS: Mapping[str, _Column] = {
     "query_parameters": _Column(_PARAMETERS),
     "query_tags": _Column(map_of(STRING, STRING)),
 }
-_SCHEMAS = {"history": struct(*(StructField(name, column.type) for name, column in _COLUMNS.items()))}
+# What the file says beside that, in our own words.
+_OWN: Mapping[str, _Column] = {
+    **{name: _COLUMNS[name] for name in ("statement_id", "session_id")},
+    "user": _Column(STRING, ("user",)),
+    **{name: _COLUMNS[name] for name in ("client_application", "statement_text")},
+    **{
+        name: _Column(STRING, (name,))
+        for name in ("statement_type", "engine", "reason", "state", "condition", "sqlstate")
+    },
+    **{name: _COLUMNS[name] for name in ("start_time", "end_time")},
+    **{name: _Column(DOUBLE, (name,)) for name in ("total_ms", "queue_ms", "parse_ms", "compile_ms", "execute_ms")},
+    **{name: _COLUMNS[name] for name in ("produced_rows", "written_rows", "read_bytes", "read_files", "pruned_files")},
+    **{name: _Column(BIGINT, (name,)) for name in ("spilled_bytes", "result_bytes")},
+    "from_result_cache": _COLUMNS["from_result_cache"],
+}
+_RELATIONS = {"history": _COLUMNS, "statements": _OWN}
+_SCHEMAS = {
+    relation: struct(*(StructField(name, column.type) for name, column in columns.items()))
+    for relation, columns in _RELATIONS.items()
+}
 # Columns whose filters are followed: those of the file that say the same.
-_TEXTS = {name: "user" for name in ("executed_by", "executed_by_user_id", "executed_as", "executed_as_user_id")}
+_TEXTS = {name: "user" for name in ("user", "executed_by", "executed_by_user_id", "executed_as", "executed_as_user_id")}
 _TEXTS |= {"statement_id": "statement_id", "session_id": "session_id"}
 _TIMES = {"start_time": "started_ms", "end_time": "ended_ms", "update_time": "ended_ms"}
 _EDGES: Mapping[str, tuple[str, ...]] = {"<": ("<=",), "<=": ("<=",), ">": (">=",), ">=": (">=",), "=": ("<=", ">=")}
@@ -173,7 +193,8 @@ class RecordedRelation(Relation):
         self, columns: Sequence[str], predicates: Sequence[Predicate], *, floats_compared: bool = True
     ) -> HeldScan:
         """The rows as of now. Raises ResourceError for more than memory should hold."""
-        wanted = {name: _COLUMNS[name] for name in columns or ["statement_id"]}
+        known = _RELATIONS[self.name.table]
+        wanted = {name: known[name] for name in columns or ["statement_id"]}
         batches = [] if self.seen is None else list(_bounded(_batches(self.seen, wanted, predicates)))
         schema = pa.schema([pa.field(name, column.type.arrow()) for name, column in wanted.items()])
         return HeldScan(pa.Table.from_batches(batches, schema), reason="rows of the history")
@@ -206,52 +227,6 @@ def _bounded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-class RecordedCatalog:
-    """The part of `system` that is the history, with the reading methods of a `catalog.base.Catalog`."""
-
-    name = SYSTEM
-    read_only = True
-
-    def __init__(self, seen: Seen | None) -> None:
-        self._seen = seen
-
-    def schemas(self) -> list[str]:
-        """Its only schema."""
-        return [SCHEMA]
-
-    def has_schema(self, schema: str) -> bool:
-        return schema.lower() == SCHEMA
-
-    def views(self, schema: str) -> list[str]:
-        """The relations."""
-        return list(_SCHEMAS)
-
-    def tables(self, schema: str) -> list[str]:
-        """None."""
-        return []
-
-    other_tables = functions = tables
-
-    def table(self, schema: str, table: str, as_of: Any = None) -> None:
-        """None."""
-
-    def view(self, schema: str, view: str) -> Relation | None:
-        """The relation of that name."""
-        name = view.lower()
-        return RecordedRelation(TableName(SYSTEM, SCHEMA, name), (), seen=self._seen) if name in _SCHEMAS else None
-
-    def identity(self, kind: type, schema: str, name: str) -> None:
-        """None: nothing shows whether rows of it would be the same."""
-
-    def schema_location(self, schema: str) -> str:
-        """There is no folder."""
-        return ""
-
-
-def recorded_of(
-    catalog: str, schema: str, catalogs: Mapping[str, Catalog], seen: Seen | None
-) -> RecordedCatalog | None:
-    """The schema of the history, if two names mean it; a catalog that is called `system` goes first."""
-    if schema.lower() != SCHEMA or catalog.lower() != SYSTEM or SYSTEM in catalogs:
-        return None
-    return RecordedCatalog(seen)
+def recorded(seen: Seen | None) -> SystemSchema:
+    """`system.query`."""
+    return SystemSchema(SCHEMA, {"history": lambda name: RecordedRelation(name, (), seen=seen)})

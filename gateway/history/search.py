@@ -49,6 +49,10 @@ class History:
     open_to_all: bool = False
     admins: frozenset[str] = frozenset()
 
+    def sees_all(self, user: str) -> bool:
+        """Whether a user sees what others did."""
+        return self.open_to_all or user in self.admins
+
     def rows(
         self,
         user: str,
@@ -62,7 +66,7 @@ class History:
 
         Without a file there are none. Raises ServerError HISTORY_UNREADABLE.
         """
-        if not (self.open_to_all or user in self.admins):
+        if not self.sees_all(user):
             conditions = (*conditions, Condition("user", "=", user))
         texts = [condition.text() for condition in conditions]
         values = [value for condition in conditions for value in condition.values()]

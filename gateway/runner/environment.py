@@ -42,7 +42,9 @@ def environment_of(
     """What a statement of `session` sees that starts now."""
     context = context_of(session)
     seen = None if history is None else Seen(history, session.user)
-    tables = StatementTables(catalogs, paths, session.catalog, session.schema, settings=meaning_of(context), seen=seen)
+    settings = meaning_of(context)
+    names = (session.catalog, session.schema)
+    tables = StatementTables(catalogs, paths, *names, settings=settings, seen=seen, runtime=session.runtime)
     return Environment(session, tables, context, {})
 
 

@@ -10,10 +10,12 @@ from typing import Any
 
 from gateway.catalog.base import AsOf, BoundTable, Catalog, TableName
 from gateway.catalog.bound import DeltaBoundTable, PathTable, bind
-from gateway.catalog.information import InformationCatalog, Relation, information_of
+from gateway.catalog.information import SYSTEM, InformationCatalog, Relation, information_of
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
-from gateway.catalog.recorded import RecordedCatalog, Seen, recorded_of
+from gateway.catalog.recorded import SCHEMA, Seen, recorded
+from gateway.catalog.runtime import running
+from gateway.catalog.system import SystemSchema
 from gateway.config.session import TIMEZONE
 from gateway.delta.files import open_files
 from gateway.delta.table import witness
@@ -21,6 +23,7 @@ from gateway.engine.base import TempView, Witness
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.read.command_nodes import Query
 from gateway.sql.read.commands import parse_statement
+from gateway.worker_jobs import RUNTIME, Runtime
 
 
 class StatementTables:
@@ -35,6 +38,7 @@ class StatementTables:
         pinned: dict[Any, BoundTable | StoredView] | None = None,
         settings: Mapping[str, str] | None = None,
         seen: Seen | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         self.catalogs = catalogs
         self.paths = paths
@@ -43,12 +47,13 @@ class StatementTables:
         self.pinned: dict[Any, BoundTable | StoredView] = {} if pinned is None else pinned
         self.settings: Mapping[str, str] = settings or {}
         self.seen = seen  # the history
+        self.runtime = runtime  # what is open and runs
         self.seconds = 0.0  # spent in catalogs
         self.views: dict[Any, Witness | None] = {}  # what the views of `pinned` were read from
 
     @property
     def reads_information(self) -> bool:
-        """Whether a relation of an information schema or the history was named, which only the gateway has."""
+        """Whether a relation of `system` or of an information schema was named, which only the gateway has."""
         return any(isinstance(found, Relation) for found in self.pinned.values())
 
     def table(self, parts: Sequence[str], as_of: Any, span: Span | None) -> BoundTable | StoredView:
@@ -166,7 +171,7 @@ class StatementTables:
                 f"time zone {zone}"
             )
         tables = StatementTables(
-            self.catalogs, self.paths, view.catalog, view.schema, self.pinned, self.settings, self.seen
+            self.catalogs, self.paths, view.catalog, view.schema, self.pinned, self.settings, self.seen, self.runtime
         )
         tables.views = self.views
         return tables
@@ -195,9 +200,14 @@ class StatementTables:
         found = self._system(parts[0] if len(parts) > 1 else self.catalog, parts[-1])
         return self.schema_of(parts, span) if found is None else (found, found.schemas()[0])
 
-    def _system(self, catalog: str, schema: str) -> InformationCatalog | RecordedCatalog | None:
-        """The information schema or the history, if two names mean it."""
-        return information_of(catalog, schema, self.catalogs) or recorded_of(catalog, schema, self.catalogs, self.seen)
+    def _system(self, catalog: str, schema: str) -> InformationCatalog | SystemSchema | None:
+        """The information schema, the history or what runs, if two names mean it; a catalog called `system` goes first."""
+        if catalog.lower() == SYSTEM and SYSTEM not in self.catalogs:
+            if schema.lower() == SCHEMA:
+                return recorded(self.seen)
+            if schema.lower() == RUNTIME:
+                return running(self.runtime, self.seen)
+        return information_of(catalog, schema, self.catalogs)
 
     def schema_of(self, parts: Sequence[str], span: Span | None = None) -> tuple[Catalog, str]:
         """Catalog and schema of one or two names; SCHEMA_NOT_FOUND."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gateway.config import default_settings
 from gateway.config.session import TIMEZONE
@@ -11,6 +11,7 @@ from gateway.engine.base import Job, MetadataCall, Statement
 from gateway.errors import ServerError
 from gateway.service.api import METADATA_TYPES, ExecuteRequest, MetadataRequest, ResultOptions
 from gateway.service.session import Session
+from gateway.worker_jobs import RUNTIME, Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +31,31 @@ class Purpose:
     is_metadata: bool = False
 
 
-def statement(home: Session, request: ExecuteRequest, overlay: Mapping[str, str]) -> Purpose:
-    """To run a statement; `overlay` holds settings of it alone."""
+_LONGEST_ASKING = 65_536  # characters
+
+
+def _asks_what_runs(text: str, schema: str) -> bool:
+    """Whether a statement may mean `system.runtime`: it spells the name, or its session is in there."""
+    return len(text) <= _LONGEST_ASKING and (RUNTIME in text.lower() or schema.lower() == RUNTIME)
+
+
+def statement(
+    home: Session, request: ExecuteRequest, overlay: Mapping[str, str], picture: Callable[[], Runtime]
+) -> Purpose:
+    """To run a statement; `overlay` holds settings of it alone, `picture` is taken if it asks for what runs."""
     # One row more tells whether the limit cuts anything off.
     limit = request.row_limit
     if limit is not None and request.options.files is not None:
         limit += 1
 
     def make_job(statement_id: str) -> Job:
+        state = home.state(overlay)
+        if _asks_what_runs(request.statement, state.schema):
+            state = replace(state, runtime=picture())
         return Statement(
             statement_id=statement_id,
             text=request.statement,
-            session=home.state(overlay),
+            session=state,
             parameters=tuple(request.parameters),
             row_limit=limit,
             read_only=request.read_only,

@@ -46,8 +46,10 @@ from gateway.service.housekeeping import Housekeeper
 from gateway.service.operation import Operation, Run
 from gateway.service.purposes import Purpose
 from gateway.service.result_cache import Answer, ResultCache, key_of
+from gateway.service.runtime import picture
 from gateway.service.session import HandleTable, Normalise, Session, normalise_all
 from gateway.service.settings import ServiceConfig
+from gateway.worker_jobs import Runtime
 
 _READ_LATELY_SECONDS = 5.0  # a client that fetched within this time is still reading: a drain waits for it
 
@@ -70,9 +72,11 @@ class GatewayService:
         normalise: Normalise = normalise_setting,
         clock: Callable[[], float] = time.monotonic,
         recorder: Recorder | None = None,
+        sees_all: Callable[[str], bool] = lambda user: False,
     ) -> None:
         self._pool = pool
         self._recorder = recorder
+        self._sees_all = sees_all
         self._config = config
         self._normalise = normalise
         self._clock = clock
@@ -226,7 +230,15 @@ class GatewayService:
             observability.log("settings left out", "debug", session_id=home.id, left_out=sorted(unknown))
         size = weight((request.statement, request.parameters, overlay))
         timeout = self._timeout(home, overlay, request.timeout_seconds)
-        return self._accept(home, purposes.statement(home, request, overlay), size, timeout, request.wait_seconds)
+        purpose = purposes.statement(home, request, overlay, lambda: self._picture(principal.name))
+        return self._accept(home, purpose, size, timeout, request.wait_seconds)
+
+    def _picture(self, user: str) -> Runtime:
+        """What is open and runs, as far as a user may see it."""
+        with self._lock:
+            active = list(self._active)
+        seen = None if self._sees_all(user) else user
+        return picture(self._sessions.values(), active, seen, self._clock())
 
     def metadata(self, principal: Principal, session: Handle, request: MetadataRequest) -> OperationStatus:
         """See `api.Service`."""

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,47 @@ def test_everybody_sees_their_own(cursors: dict[str, Any], guarded: Server) -> N
     assert (told["ann"], told["bob"]) == ({"ann"}, {"bob"})
     assert told["root"] >= {"ann", "bob"}
     assert Api(guarded, "wrong").call("GET", "/sql/history/queries")[0] == 401
+
+
+ENDLESS = "SELECT count(*) AS {} FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
+
+
+def test_what_runs_is_told_to_its_owner_and_to_administrators(cursors: dict[str, Any], guarded: Server) -> None:
+    mark = f"m{uuid.uuid4().hex[:8]}"
+    text = f"SELECT * FROM system.runtime.operations WHERE statement_text LIKE 'SELECT count(*) AS {mark}%'"
+    with connect_to(guarded, access_token="ann-token") as connection, connection.cursor() as busy:
+        busy.execute_async(ENDLESS.format(mark))
+        for name in ("ann", "root"):
+            row = eventually(partial(rows, cursors[name], f"{text} AND state = 'RUNNING'"))[0]
+            assert (row.user, row.operation_type) == ("ann", "EXECUTE_STATEMENT")
+            assert "range(?)" in row.statement_text
+            assert row.duration_ms >= 0 and row.produced_rows == 0
+        assert rows(cursors["bob"], text) == []
+        sessions = "SELECT * FROM system.runtime.sessions WHERE operations > 0 ORDER BY user"
+        assert {row.user for row in rows(cursors["bob"], sessions)} == {"bob"}
+        assert {row.user for row in rows(cursors["root"], sessions)} == {"ann", "root"}
+        busy.cancel()
+    assert eventually(lambda: [] if rows(cursors["ann"], text) else [True])
+    told = (
+        f"SELECT state, engine, user, condition FROM system.runtime.statements WHERE statement_text LIKE '% {mark} %'"
+    )
+    row = eventually(lambda: [r for r in rows(cursors["ann"], told) if r.engine == "datafusion"])[0]
+    assert (row.state, row.user, row.condition) == ("CANCELED", "ann", "OPERATION_CANCELED")
+    assert rows(cursors["bob"], told) == []
+
+
+def test_what_runs_is_asked_by_name(cursor: Any) -> None:
+    count = "SELECT count(*) AS n FROM"
+    first = rows(cursor, f"{count} System.RUNTIME.Sessions")[0].n
+    assert first > 0
+    view = f"v{uuid.uuid4().hex[:8]}"
+    rows(cursor, f"CREATE VIEW {view} AS SELECT * FROM system.runtime.sessions")
+    with pytest.raises(Exception, match=r"UNSUPPORTED_FEATURE.*does not spell"):
+        rows(cursor, f"SELECT count(*) FROM {view}")
+    rows(cursor, "USE system.runtime")
+    assert rows(cursor, f"{count} sessions")[0].n > 0
+    assert [row.tableName for row in rows(cursor, "SHOW TABLES")] == ["operations", "sessions", "statements"]
+    rows(cursor, "USE main.default")
 
 
 def test_the_rest_api(server: Server, cursor: Any) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from gateway.catalog import recorded
-from gateway.catalog.recorded import RecordedCatalog, Seen, conditions_of, recorded_of
+from gateway.catalog.recorded import Seen, conditions_of
 from gateway.delta.predicates import Comparison, NullTest, OneOf, StartsWith
 from gateway.errors import ResourceError
 from gateway.history.search import MOST_VALUES, Condition, History
@@ -29,13 +29,13 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
 
 
 def _scan(history: History | None, user: str, columns: list[str], *predicates: Any) -> pa.Table:
-    relation = RecordedCatalog(None if history is None else Seen(history, user)).view("query", "HISTORY")
+    relation = recorded.recorded(None if history is None else Seen(history, user)).view("query", "HISTORY")
     assert relation is not None
     return relation.scan(columns, predicates).rows
 
 
 def test_each_column_has_the_type_that_it_says(history: History) -> None:
-    relation = RecordedCatalog(Seen(history, "root")).view("query", "history")
+    relation = recorded.recorded(Seen(history, "root")).view("query", "history")
     assert relation is not None
     names = [f.name for f in relation.schema.fields]
     found = relation.scan(names, ())
@@ -93,11 +93,8 @@ def test_more_than_memory_should_hold_is_refused(history: History, monkeypatch: 
         _scan(history, "root", ["statement_id", "statement_text"])
 
 
-def test_only_system_has_it(history: History) -> None:
-    seen = Seen(history, "root")
-    assert recorded_of("SYSTEM", "Query", {}, seen) is not None
-    assert recorded_of("main", "query", {}, seen) is None
-    assert recorded_of("system", "default", {}, seen) is None
-    catalog = recorded_of("system", "query", {}, None)
-    assert catalog is not None
-    assert catalog.view("query", "other") is None
+def test_it_is_one_schema_of_system(history: History) -> None:
+    schema = recorded.recorded(Seen(history, "root"))
+    assert (schema.name, schema.schemas(), schema.views("query")) == ("system", ["query"], ["history"])
+    assert schema.has_schema("QUERY") and not schema.has_schema("other")
+    assert schema.view("query", "other") is None
