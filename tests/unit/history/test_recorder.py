@@ -301,8 +301,8 @@ def test_a_file_that_may_not_be_written_loses_what_comes(tmp_path: Path) -> None
     with running(path) as history:
         history.add(record(1))
         assert history.flush(_WAIT)
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        if folder.stat().st_uid == os.getuid() and folder != Path(folder.root):
+    if os.getuid() == 0:  # who is not root there has to get in
+        for folder in (tmp_path, *tmp_path.parents[:2]):
             folder.chmod(folder.stat().st_mode | 0o755)
     path.chmod(0o444)
     path.parent.chmod(0o555)
