@@ -32,6 +32,7 @@ from gateway.delta.schema import Column, holds_char
 from gateway.delta.table import Files, Snapshot
 from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError
+from gateway.worker_jobs import Witness, marker_of
 
 NATIVE, DATASET, MIXED, EMPTY = "native", "dataset", "mixed", "empty"
 _MAX_PARTITION_GROUPS = 64
@@ -85,6 +86,10 @@ class ScanPlan:
         """
         plain = verify_files(self._root, self._files, self._within)
         return self.reader in (DATASET, EMPTY) or (plain and self._watches[-1].held())
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        """What shows whether the files are those that they are now."""
+        return tuple(Witness(f.path, marker_of(f.path)) for f in self._files)
 
     def one_by_one(self) -> ScanPlan:
         """See `engine.base.Source`: our own reader opens each file, and fails where it is not there."""

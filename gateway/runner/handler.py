@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from gateway.catalog.base import Catalog
 from gateway.config.session import ENGINE, USE_CACHED_RESULT, honoured_by_spark, keeps_nanoseconds
+from gateway.delta.scan import ScanPlan
 from gateway.delta.table import cache_hits
 from gateway.engine import spill
 from gateway.engine.base import (
@@ -60,6 +61,7 @@ from gateway.sql.read.statement import read_statement
 from gateway.sql.read.tokens import span_of_token
 from gateway.sql.spark.allowed import check_allowed
 
+_MOST_WITNESSES = 256  # files that are looked at each time before an answer is given once more
 _UNKNOWN_FUNCTION = ("UNRESOLVED_ROUTINE", "UNRESOLVED_TABLE_VALUED_FUNCTION")
 
 
@@ -282,10 +284,18 @@ class Runner(Handler):
 
 
 def _witnesses(env: Environment, decision: Plan) -> tuple[Witness, ...] | None:
-    """What an answer may be kept by: None for what depends on when it is asked, and for what no table is read."""
+    """What an answer may be kept by: its tables, its views and the files that it is made of.
+
+    None for what depends on when it is asked, for what reads no table, and for what reads too many files to look at each.
+    """
     if env.context.clock.asked or not decision.scans or env.setting(USE_CACHED_RESULT) != "true":
         return None
-    return env.tables.witnesses()
+    named = env.tables.witnesses()
+    if named is None or sum(scan.files_kept for scan in decision.scans) > _MOST_WITNESSES:
+        return None
+    scans = (source for source in decision.query.sources.values() if isinstance(source, ScanPlan))
+    found = (*named, *(seen for scan in scans for seen in scan.witnesses()))
+    return found if all(seen.marker for seen in found) else None
 
 
 def _milliseconds(seconds: float) -> float:

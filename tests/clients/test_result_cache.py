@@ -120,6 +120,21 @@ def test_others_may_write(server: Server, ask: Ask) -> None:
     assert ask("SELECT * FROM t ORDER BY a") == [(9,)]
 
 
+def test_damage_to_what_was_read_is_told(server: Server, ask: Ask) -> None:
+    text = "SELECT sum(a) FROM t WHERE a > 0"
+    assert until_kept(server, ask, text) == [(1,)]
+    (path,) = (server.warehouse / "kept" / "t").glob("*.parquet")
+    held = path.read_bytes()
+    path.write_bytes(held[:-10])
+    with pytest.raises(Exception, match=r"FAILED_READ_FILE|DELTA_FILE_NOT_FOUND"):
+        ask(text)
+    path.unlink()
+    with pytest.raises(Exception, match="DELTA_FILE_NOT_FOUND"):
+        ask(text)
+    path.write_bytes(held)
+    assert ask(text) == [(1,)]
+
+
 def test_views_are_part_of_it(server: Server, ask: Ask) -> None:
     ask("DROP VIEW IF EXISTS v")
     for a in range(3):
