@@ -255,7 +255,7 @@ class Gateway:
             authenticator,
             Probes(self._not_ready, self._metrics),
             download=Downloads(self._service, signer),
-            rest=RestApi(statements, HistoryApi(history_of(config), self._recorder)).answer,
+            rest=RestApi(statements, HistoryApi(history_of(config), self._recorder, self._service.picture)).answer,
             mcp=McpServer(SqlTools(statements)).answer,
             public_url=config.public_url,
             may_wait=may_wait,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,16 @@ from gateway.history.told import STATUSES, error_of, kind_of, status_of
 from gateway.protocol.handler import Caller
 from gateway.rest import fields
 from gateway.rest.call import Asked, Path
+from gateway.worker_jobs import Runtime
 
 _PAGE, _LARGEST_PAGE = 100, 1000
 _FLUSH_SECONDS = 0.5  # what has just ended is told, where the file keeps up
 _WAREHOUSE = "gateway"
 _TOKEN = re.compile(r"(-?\d{1,18})\.(\d{1,18})", re.ASCII)
 _LONGEST_TOKEN = 64
-_STATES = (*STATUSES, "QUEUED", "RUNNING", "STARTED", "COMPILING", "COMPILED")  # only what has ended is in the history
+_RUNNING = {"RUNNING": "RUNNING"}  # other states before the end are those of a queue
+_STATES = (*STATUSES, "QUEUED", "RUNNING", "STARTED", "COMPILING", "COMPILED")
+_START = (10**17, 0)  # a place before all that has ended
 _KINDS = (
     "ALTER ANALYZE COPY CREATE DELETE DESCRIBE DROP EXPLAIN GRANT INSERT MERGE OPTIMIZE REFRESH REPLACE REVOKE SELECT SET "
     "SHOW TRUNCATE UPDATE USE"
@@ -49,22 +52,29 @@ class HistoryApi:
 
     history: History
     recorder: Recorder | None = None
+    picture: Callable[[str], Runtime] = lambda user: Runtime((), ())
 
     def list_queries(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
-        """List statements that have ended: the caller's own, or all for who may see them."""
-        conditions = _conditions(asked["filter_by"] or {})
+        """List statements, what runs first: the caller's own, or all for who may see them."""
+        user, wanted = caller.principal.name, asked["filter_by"] or {}
+        conditions = _conditions(wanted)
         before = None if not asked["page_token"] else _place(asked["page_token"])
+        size = asked["max_results"] or _PAGE
+        running = [] if before is not None else _running(self.picture(user), wanted)[:size]
         if self.recorder is not None:
             self.recorder.flush(_FLUSH_SECONDS)
-        size = asked["max_results"] or _PAGE
+        left = size - len(running)
         columns = (*COLUMNS, "id")
-        pieces = self.history.rows(caller.principal.name, columns, conditions, before=before, limit=size + 1)
+        pieces = self.history.rows(user, columns, conditions, before=before, limit=left + 1)
         rows = [row for piece in pieces for row in piece]
-        told = [_told(Record(*row[:-1]), metrics=bool(asked["include_metrics"])) for row in rows[:size]]
-        found: dict[str, Any] = {"res": told, "has_next_page": len(rows) > size}
-        if len(rows) > size:
-            last = rows[size - 1]
-            found["next_page_token"] = _token(last[columns.index("started_ms")], last[-1])
+        ended = [_told(Record(*row[:-1]), metrics=bool(asked["include_metrics"])) for row in rows[:left]]
+        meanwhile = {query["query_id"] for query in ended}
+        told = [query for query in running if query["query_id"] not in meanwhile] + ended
+        found: dict[str, Any] = {"res": told, "has_next_page": len(rows) > left}
+        if len(rows) > left:
+            last = rows[left - 1] if left else None
+            place = _START if last is None else (last[columns.index("started_ms")], last[-1])
+            found["next_page_token"] = _token(*place)
         return found
 
 
@@ -84,6 +94,50 @@ def _conditions(asked: Mapping[str, Any]) -> list[Condition]:
                 raise fields.invalid(f"{name} has more than {MOST_VALUES} elements")
             found.append(Condition(column, "IN", values))
     return found
+
+
+def _running(runtime: Runtime, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Statements that have not ended, the newest first, as far as a filter leaves them."""
+    times = asked.get("query_start_time_range") or {}
+    first, last = times.get("start_time_ms") or 0, times.get("end_time_ms")
+    found = []
+    for one in sorted(runtime.operations, key=lambda o: o.start_time, reverse=True):
+        status, started_ms = _RUNNING.get(one.state, "QUEUED"), one.start_time // 1000
+        values = {"statuses": status, "statement_ids": one.statement_id, "user_ids": one.user}
+        if (
+            not one.statement_text
+            or started_ms < first
+            or (last is not None and started_ms > last)
+            or any(asked.get(name) and value not in asked[name] for name, value in values.items())
+        ):
+            continue
+        kind = kind_of(one.statement_type)
+        found.append(
+            _known(
+                {
+                    **_common(one.statement_id, one.session_id, one.user, one.statement_text, kind),
+                    "status": status,
+                    "query_start_time_ms": started_ms,
+                    "rows_produced": one.produced_rows,
+                    "duration": one.duration_ms,
+                    "is_final": False,
+                }
+            )
+        )
+    return found
+
+
+def _common(statement_id: str, session_id: str, user: str, text: str, kind: str | None) -> dict[str, Any]:
+    return {
+        "query_id": statement_id,
+        "session_id": session_id,
+        "query_text": text,
+        "user_name": user,
+        "executed_as_user_name": user,
+        "endpoint_id": _WAREHOUSE,
+        "warehouse_id": _WAREHOUSE,
+        "statement_type": kind if kind in _KINDS.split() else "OTHER",
+    }
 
 
 def _token(started_ms: int, identifier: int) -> str:
@@ -110,19 +164,12 @@ def _told(record: Record, *, metrics: bool) -> dict[str, Any]:
     kind = kind_of(record.statement_type)
     failed = status_of(record.state) == "FAILED"
     told = {
-        "query_id": record.statement_id,
+        **_common(record.statement_id, record.session_id, record.user, record.text, kind),
         "status": status_of(record.state),
-        "query_text": record.text,
         "query_start_time_ms": record.started_ms,
         "execution_end_time_ms": record.ended_ms,
         "query_end_time_ms": record.ended_ms,
-        "user_name": record.user,
-        "executed_as_user_name": record.user,
-        "endpoint_id": _WAREHOUSE,
-        "warehouse_id": _WAREHOUSE,
-        "session_id": record.session_id,
         "client_application": record.client or None,
-        "statement_type": kind if kind in _KINDS.split() else "OTHER",
         "rows_produced": record.rows,
         "duration": round(record.total_ms),
         "error_message": error_of(record.condition, record.sqlstate, record.message) if failed else None,

@@ -230,11 +230,11 @@ class GatewayService:
             observability.log("settings left out", "debug", session_id=home.id, left_out=sorted(unknown))
         size = weight((request.statement, request.parameters, overlay))
         timeout = self._timeout(home, overlay, request.timeout_seconds)
-        purpose = purposes.statement(home, request, overlay, lambda: self._picture(principal.name))
+        purpose = purposes.statement(home, request, overlay, lambda: self.picture(principal.name))
         return self._accept(home, purpose, size, timeout, request.wait_seconds)
 
-    def _picture(self, user: str) -> Runtime:
-        """What is open and runs, as far as a user may see it."""
+    def picture(self, user: str) -> Runtime:
+        """What is open and runs, as far as a user may see it: `system.runtime`."""
         with self._lock:
             active = list(self._active)
         seen = None if self._sees_all(user) else user

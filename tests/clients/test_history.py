@@ -142,6 +142,15 @@ def test_what_runs_is_told_to_its_owner_and_to_administrators(cursors: dict[str,
             assert "range(?)" in row.statement_text
             assert row.duration_ms >= 0 and row.produced_rows == 0
         assert rows(cursors["bob"], text) == []
+        query = "/sql/history/queries?filter_by.statuses=RUNNING"
+        for name, seen in (("ann", True), ("bob", False), ("root", True)):
+            listed = Api(guarded, f"{name}-token").call("GET", query)[1]["res"]
+            assert [q["status"] for q in listed if mark in q["query_text"]] == ["RUNNING"] * seen
+        page = Api(guarded, "ann-token").call("GET", "/sql/history/queries?max_results=1")[1]
+        assert (page["res"][0]["status"], page["res"][0]["is_final"], page["has_next_page"]) == ("RUNNING", False, True)
+        token = page["next_page_token"]
+        page = Api(guarded, "ann-token").call("GET", f"/sql/history/queries?max_results=1&page_token={token}")[1]
+        assert page["res"][0]["is_final"]
         sessions = "SELECT * FROM system.runtime.sessions WHERE operations > 0 ORDER BY user"
         assert {row.user for row in rows(cursors["bob"], sessions)} == {"bob"}
         assert {row.user for row in rows(cursors["root"], sessions)} == {"ann", "root"}
