@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gateway.history.records import LONGEST_TEXT
 from gateway.history.redaction import redacted
 from gateway.observability import mask
 from gateway.service.operation import Operation
 from gateway.service.session import Session
 from gateway.worker_jobs import OpenSession, RunningOperation, Runtime
+
+_LONGEST_TEXT = 4_096  # a thousand statements may be queued, and a picture is not to take long
 
 
 def picture(sessions: Iterable[Session], operations: Iterable[Operation], user: str | None, now: float) -> Runtime:
@@ -51,7 +52,7 @@ def _operation(operation: Operation, now: float) -> RunningOperation:
         user=operation.session.owner.name,
         operation_type=purpose.operation_type,
         state=operation.state.value,
-        statement_text=redacted(purpose.text[:LONGEST_TEXT]),
+        statement_text=redacted(purpose.text[:_LONGEST_TEXT]),
         statement_type=planned.statement_type if planned is not None else None,
         engine=ran.engine if ran is not None else None,
         reason=ran.reason if ran is not None else None,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import cast
+
 import pytest
 
 from gateway.service.api import ExecuteRequest, Principal
+from gateway.service.operation import Listener, Operation
 from gateway.service.purposes import statement
 from gateway.service.runtime import picture
 from gateway.service.session import Session
@@ -47,3 +51,13 @@ def test_a_picture_is_taken_for_who_asks(text: str, schema: str, asked: bool) ->
     job = statement(_session("ann", schema), ExecuteRequest(text), {}, take).make_job("id")
     assert isinstance(job, Statement)
     assert (job.session.runtime is not None) is bool(taken) is asked
+
+
+def test_texts_are_cut_and_without_literals() -> None:
+    session = _session("ann")
+    purpose = statement(session, ExecuteRequest("SELECT 'hunter2', " + "x" * 100_000), {}, lambda: Runtime((), ()))
+    operation = Operation(session, purpose, cast(Listener, None), lambda: 2.0, None, Path("/"))
+    (told,) = picture([session], [operation], "ann", 3.5).operations
+    assert told.statement_text.startswith("SELECT ?, xxx") and len(told.statement_text) < 5000
+    assert (told.state, told.duration_ms, told.waiting_at_capacity_duration_ms) == ("INITIALIZED", 1500, 1500)
+    assert picture([session], [operation], "bob", 3.5) == Runtime((), ())
