@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +65,21 @@ def _listed(api: Api, **asked: Any) -> list[Any]:
             return found
 
 
+def _eventually(ask: Callable[[], list[Any]]) -> list[Any]:
+    """The answer, once there is one: a client may be told of an end a moment before the history is."""
+    end = time.monotonic() + 20.0
+    while not (found := ask()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
 def test_statements_of_all_kinds_are_kept_and_told(guarded: Server) -> None:
     with _client(guarded, "ann") as client:
         for text in EVIL:
             outcome(client, text)
-        time.sleep(0.5)
-        told = [q["query_text"] for q in reversed(_listed(Api(guarded, "ann-token")))]
+        api = Api(guarded, "ann-token")
+        found = _eventually(lambda: f if len(f := _listed(api)) == len(EVIL) else [])
+        told = [q["query_text"] for q in reversed(found)]
         assert len(told) == len(EVIL)
         assert told[0] == "SELECT ? AS `'; DROP TABLE statements; --`"
         assert told[3:5] == ["SELECT ? AS `a\0b`", "SELECT ? AS `\u202egnp.exe`"]
@@ -83,7 +92,10 @@ def test_statements_of_all_kinds_are_kept_and_told(guarded: Server) -> None:
 def test_nobody_is_told_of_others(guarded: Server) -> None:
     with _client(guarded, "ann") as client:
         answer(client, "SELECT 1 AS of_ann")
-        one = next(q for q in _listed(Api(guarded, "ann-token")) if q["query_text"] == "SELECT ? AS of_ann")
+        api = Api(guarded, "ann-token")
+        one = _eventually(
+            lambda: [q for q in _listed(api) if q["query_text"] == "SELECT ? AS of_ann" and q["is_final"]]
+        )[0]
     bob = Api(guarded, "bob-token")
     for asked in (
         {"filter_by.statement_ids": one["query_id"]},
