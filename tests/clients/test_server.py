@@ -162,6 +162,8 @@ def test_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_lets_statements_end(tmp_path: Path, asked: signal.Signals) -> None:
+    if signal.getsignal(asked) is signal.SIG_IGN:
+        pytest.skip(f"whoever runs the tests has {asked.name} ignored, as nohup does")
     server = start_server(tmp_path)
     client = Client(server.url).open()
     result = client.execute("SELECT id FROM range(300000)", max_rows=1000)
