@@ -9,6 +9,7 @@ would wait may begin in the lane, in turn as well: if it turns out not to be sho
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
@@ -118,14 +119,26 @@ class _FairQueue:
 
 class Admission:
     """Gives `slots` slots to statements, `reserved` more that only small work (metadata calls) may use, and `lane` more that
-    statements may begin in while all others are taken.
+    statements may begin in while all others have been taken for `patience` seconds: short ones among themselves are sooner
+    done one after the other.
 
     `start` of a place is called without a lock, by the thread that asks or by the one that released the slot.
     """
 
-    def __init__(self, slots: int, queue_limit: int, reserved: int = 1, lane: int = 0) -> None:
+    def __init__(
+        self,
+        slots: int,
+        queue_limit: int,
+        reserved: int = 1,
+        lane: int = 0,
+        patience: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._slots = slots
         self._lane = lane
+        self.patience = patience
+        self._clock = clock
+        self._last_begun = float("-inf")  # when a slot for statements was last given
         self._total = slots + reserved
         self._queue_limit = queue_limit
         self._lock = threading.Lock()
@@ -189,6 +202,14 @@ class Admission:
             started = self._admit()
         self._start(started)
 
+    def look(self) -> float:
+        """Open the lane if it is time; seconds until it is time to look again (or inf)."""
+        with self._lock:
+            started = self._give_lane()
+            waits = bool(self._untried) and self._running_brief < self._lane
+        self._start(started)
+        return self.patience if waits else float("inf")
+
     @property
     def waiting(self) -> int:
         """Requests that wait for a slot."""
@@ -229,10 +250,13 @@ class Admission:
             started.append(place := self._statements.take())
             self._untried.discard(place)
             self._running_statements += 1
+            self._last_begun = self._clock()
         return _begun(started)
 
     def _give_lane(self) -> list[Place]:
-        started = []
+        started: list[Place] = []
+        if not self._untried or self._clock() - self._last_begun < self.patience:
+            return started
         while self._untried and self._running_brief < self._lane:
             started.append(place := self._untried.take())
             self._statements.remove(place)

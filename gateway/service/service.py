@@ -51,6 +51,7 @@ from gateway.service.session import HandleTable, Normalise, Session, normalise_a
 from gateway.service.settings import ServiceConfig
 from gateway.worker_jobs import Runtime
 
+_PATIENCE = 0.2  # seconds that statements have held all slots before others may begin beside them
 _READ_LATELY_SECONDS = 5.0  # a client that fetched within this time is still reading: a drain waits for it
 
 
@@ -81,7 +82,9 @@ class GatewayService:
         self._normalise = normalise
         self._clock = clock
         self._time_zone = default_settings()[TIMEZONE]
-        self._admission = Admission(config.slots, config.queue_limit, config.reserved_slots, config.lane)
+        self._admission = Admission(
+            config.slots, config.queue_limit, config.reserved_slots, config.lane, _PATIENCE, clock
+        )
         self._lock = threading.Lock()
         self._sessions: HandleTable[Session] = HandleTable(
             "INVALID_SESSION_HANDLE", "Invalid SessionHandle: SessionHandle [{}]"
@@ -397,6 +400,8 @@ class GatewayService:
         operation.queue()
         if operation.deadline is not None:
             self._housekeeper.expect(operation.deadline)
+        if place.waiting:
+            self._housekeeper.expect(self._clock() + _PATIENCE)
         operation.wait(wait)
         return operation.status()
 
@@ -504,7 +509,7 @@ class GatewayService:
     def sweep(self) -> float:
         """End what is over its time, let go of what has expired; seconds until the next statement timeout (or inf)."""
         now = self._clock()
-        nearest = float("inf")
+        nearest = self._admission.look()
         with self._lock:
             active = list(self._active)
         for operation in active:

@@ -203,3 +203,18 @@ def test_a_thousand_that_fail_at_once_do_not_nest() -> None:
         admission.enter_place(make())
     admission.release(first)
     assert len(started) == 3000 and admission.running == 0
+
+
+def test_the_lane_opens_once_all_slots_have_been_taken_for_a_while() -> None:
+    now, started = [0.0], []
+    admission = Admission(1, 100, lane=1, patience=2.0, clock=lambda: now[0])
+    places = [Place(name, lambda name=name: started.append(name), False) for name in "abc"]  # type: ignore[misc]
+    for place in places:
+        admission.enter_place(place)
+    assert started == ["a"] and admission.look() == 2.0
+    now[0] = 1.0
+    admission.release(places[0])
+    now[0] = 2.5
+    assert started == ["a", "b"] and admission.look() == 2.0 and started == ["a", "b"]  # b has begun only then
+    now[0] = 3.0
+    assert admission.look() == float("inf") and started == ["a", "b", "c"] and places[2].brief
