@@ -98,10 +98,16 @@ def publish(root: str, version: int, actions: Iterable[Action]) -> None:
                 os.fsync(file.fileno())
             # A hard link fails if the name is taken: the same put-if-absent as delta-rs and Spark use on local disks.
             os.link(draft, os.path.basename(log.commit_path(root, version)), src_dir_fd=folder, dst_dir_fd=folder)
-        finally:
+        except BaseException:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(draft, dir_fd=folder)
-        os.fsync(folder)
+            raise
+        # The commit stands: whoever was told of a failure from here on would remove the files that it names.
+        try:
+            os.unlink(draft, dir_fd=folder)
+            os.fsync(folder)
+        except OSError as error:
+            _log.warning("version %d of %s is made, but its log's folder cannot be written: %s", version, root, error)
 
 
 def put(root: str, name: str, text: str) -> None:

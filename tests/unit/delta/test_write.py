@@ -357,6 +357,26 @@ def test_a_full_disk_leaves_the_table_as_it_was(tmp_path: Path, monkeypatch: pyt
     assert open_snapshot(str(old)).num_rows == 1
 
 
+@pytest.mark.parametrize("at", ["unlink", "fsync"])
+def test_what_fails_behind_a_commit_does_not_undo_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, at: str
+) -> None:
+    root = tmp_path / "t"
+    create_table(str(root), SIMPLE)
+    whole = getattr(os, at)
+
+    def failing(what: Any, **more: Any) -> Any:
+        if at == "unlink" or os.path.isdir(f"/proc/self/fd/{what}"):
+            raise OSError(errno.EIO, "Input/output error")
+        return whole(what, **more)
+
+    monkeypatch.setattr(os, at, failing)
+    assert append(str(root), [batch_of(SIMPLE, [1, "a"])]).version == 1
+    monkeypatch.undo()
+    assert read_by_deltalake(root) == [{"id": 1, "s": "a"}]
+    assert "cannot be written" in caplog.text
+
+
 def test_properties_that_ask_for_more_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"delta\.enableChangeDataFeed"):
         create_table(str(tmp_path / "t"), SIMPLE, properties={"delta.enableChangeDataFeed": "true"})
