@@ -99,15 +99,14 @@ class DataFusionEngine:
             execution.close()
         return f"== Optimized Logical Plan ==\n{logical}\n\n== Physical Plan ==\n{physical}"
 
-    def analyze(self, query: Query) -> list[Operator]:
-        """Run `query` to its end, and what its operators say then; its rows are dropped. Raises GatewayError."""
+    def analyze(self, query: Query) -> tuple[int, list[Operator]]:
+        """Run `query` to its end: how many rows it has, which are dropped, and what its operators say. Raises GatewayError."""
         execution = DataFusionExecution(self, query, measured=True)
         try:
-            for _ in execution.batches():
-                pass
+            rows = sum(batch.num_rows for batch in execution.batches())
         finally:
             execution.close()
-        return execution.operators
+        return rows, execution.operators
 
     def context(self, trust_statistics: bool, small: bool, economy: Economy) -> datafusion.SessionContext:
         """The context for a kind of query, made on first use."""

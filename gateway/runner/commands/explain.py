@@ -62,9 +62,8 @@ def explain(command: c.Explain, job: Statement, env: Environment, runner: Querie
 def _analyzed(text: str, decision: Plan, runner: Queries) -> Answer:
     """EXPLAIN ANALYZE: the query runs, its rows are dropped, its operators tell what they did."""
     start = time.perf_counter()
-    operators = runner.engine.analyze(decision.query)
+    rows, operators = runner.engine.analyze(decision.query)
     seconds = time.perf_counter() - start
-    rows = next((o.rows for o in operators if o.rows is not None), 0)
     spilled = sum(o.spilled for o in operators)
     lines = [f"Rows: {rows}", f"Time: {seconds * 1000:.1f} ms", f"Spilled: {spilled} bytes", "", "== Analyzed Plan =="]
     return rows_of("EXPLAIN", _PLAN, [["\n".join([text, *lines, *(o.line() for o in operators)])]])
