@@ -393,6 +393,11 @@ def is_interval(t: DataType) -> bool:
     return isinstance(t, IntervalType)
 
 
+def has_map(t: DataType) -> bool:
+    """A map, or something with one inside: neither ordered nor comparable."""
+    return isinstance(t, MapType) or any(has_map(c) for c in t.children())
+
+
 def is_nested(t: DataType) -> bool:
     return isinstance(t, (ArrayType, MapType, StructType))
 

@@ -17,12 +17,11 @@ from gateway.sql.bind.nullability import Nullability
 from gateway.sql.bind.organization import ordinal_of
 from gateway.sql.bind.relations import Relations
 from gateway.sql.bind.scope import Scope
-from gateway.sql.functions.operators import has_map
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import Agg, Col, Expr, Lit, Window
 from gateway.sql.typed.walk import children, contains
-from gateway.sqltypes import BIGINT
+from gateway.sqltypes import BIGINT, has_map
 
 Node = exp.Expr
 

@@ -13,11 +13,11 @@ from gateway.sql.bind.columns import expanded
 from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.sites import called
 from gateway.sql.bind.subqueries import in_query
-from gateway.sql.functions.operators import as_boolean, comparison, has_map
+from gateway.sql.functions.operators import as_boolean, comparison
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.coerce import coerced, comparable_of
 from gateway.sql.typed.nodes import Call, Expr, Lit
-from gateway.sqltypes import BOOLEAN, STRING
+from gateway.sqltypes import BOOLEAN, STRING, has_map
 
 Node = exp.Expr
 

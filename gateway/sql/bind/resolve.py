@@ -16,12 +16,11 @@ from gateway.sql.bind.parameters import Given
 from gateway.sql.bind.relations import Relations, Tables, renamed
 from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.select import SelectBinder
-from gateway.sql.functions.operators import has_map
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context
 from gateway.sql.typed.coerce import coerced, comparable_type, plain
 from gateway.sql.typed.nodes import Col, Cte, Ids, Project, Rel, SetOp
-from gateway.sqltypes import DataType, StructField, StructType, struct
+from gateway.sqltypes import DataType, StructField, StructType, has_map, struct
 from gateway.worker_jobs import TempView
 
 Node = exp.Expr

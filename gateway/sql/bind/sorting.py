@@ -9,9 +9,9 @@ from sqlglot import exp
 from gateway.errors import UserError
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.scope import Scope
-from gateway.sql.functions.operators import has_map
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.nodes import Expr, SortKey
+from gateway.sqltypes import has_map
 
 Node = exp.Expr
 

@@ -41,9 +41,9 @@ from gateway.sqltypes import (
     DataType,
     DecimalType,
     IntervalType,
-    MapType,
     array,
     decimal,
+    has_map,
     is_fractional,
     is_integral,
     is_interval,
@@ -130,10 +130,6 @@ def _count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
         pairs += [text(f"f{i}"), arg if arg.type != VOID else bound.null(INT)]
     row = bound.fn("named_struct", args[0].type, *pairs)
     return bound.agg_fn("count", BIGINT, row, of=agg, where=condition, order=())
-
-
-def has_map(t: DataType) -> bool:
-    return isinstance(t, MapType) or any(has_map(c) for c in t.children())
 
 
 def _count_if(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.errors import UserError
-from gateway.sql.functions.collections import array_of, check_count, has_map, udf_lower
+from gateway.sql.functions.collections import array_of, check_count, udf_lower
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
@@ -34,6 +34,7 @@ from gateway.sqltypes import (
     StructField,
     StructType,
     array,
+    has_map,
     interval,
     is_datetime,
     is_integral,

@@ -18,11 +18,11 @@ from gateway.sqltypes import (
     STRING,
     VOID,
     ArrayType,
-    DataType,
     MapType,
     StructField,
     StructType,
     array,
+    has_map,
     is_integral,
     map_of,
     struct,
@@ -51,11 +51,6 @@ def map_type_of(expr: Expr) -> MapType:
 def check_count(site: Site, expected: int) -> None:
     if len(site.args) != expected:
         raise site.wrong_count(str(expected))
-
-
-def has_map(t: DataType) -> bool:
-    """A map, or something with one inside: neither ordered nor comparable."""
-    return isinstance(t, MapType) or any(has_map(c) for c in t.children())
 
 
 # -------------------------------------------------------------------------------------------------------- constructors

@@ -6,18 +6,14 @@ from gateway.sql.functions.lowerings import kernel, refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make, param
 from gateway.sql.typed.nodes import Call, Expr
-from gateway.sqltypes import BIGINT, BINARY, INT, STRING, DataType, IntervalType, MapType
-
-
-def _has_map(t: DataType) -> bool:
-    return isinstance(t, MapType) or any(_has_map(c) for c in t.children())
+from gateway.sqltypes import BIGINT, BINARY, INT, STRING, IntervalType, has_map
 
 
 def _bind_hash(function: Function, site: Site) -> Expr:
     if not site.args:
         raise site.wrong_count("> 0")
     for i, arg in enumerate(site.args):
-        if _has_map(arg.type):
+        if has_map(arg.type):
             raise site.mismatch(i, "any type but MAP")
     return make(function, site, site.args, INT if function.name == "hash" else BIGINT, False)
 

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from gateway.errors import UserError
-from gateway.sql.functions.collections import array_of, check_count, has_map, udf_lower
+from gateway.sql.functions.collections import array_of, check_count, udf_lower
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, make, param
 from gateway.sql.typed.coerce import coerced, least_common_of, plain, shared_type
 from gateway.sql.typed.nodes import Call, Expr, Lit
-from gateway.sqltypes import BOOLEAN, STRING, VOID, ArrayType, MapType, StructField, StructType, array, map_of, struct
+from gateway.sqltypes import (
+    BOOLEAN,
+    STRING,
+    VOID,
+    ArrayType,
+    MapType,
+    StructField,
+    StructType,
+    array,
+    has_map,
+    map_of,
+    struct,
+)
 
 
 def _one_map(site: Site) -> MapType:

@@ -39,8 +39,8 @@ from gateway.sqltypes import (
     DataType,
     DecimalType,
     IntervalType,
-    MapType,
     StructType,
+    has_map,
     interval,
     is_datetime,
     is_decimal,
@@ -121,11 +121,6 @@ def _literals_as_decimals(left: Expr, right: Expr) -> list[Expr]:
     if not (is_decimal(plain(left.type)) or is_decimal(plain(right.type))):
         return []
     return [coerced(e, _decimal_of(e)) for e in (left, right) if isinstance(e, Lit) and is_integral(e.type)]
-
-
-def has_map(t: DataType) -> bool:
-    """Whether the type cannot be compared: a map, or something with one inside."""
-    return isinstance(t, MapType) or any(has_map(c) for c in t.children())
 
 
 def _temporal(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr | None:

@@ -13,7 +13,6 @@ from gateway.sql.functions.aggregates import (
     aggregate,
     collected,
     filtered,
-    has_map,
     mean_of,
     not_windowed,
 )
@@ -36,6 +35,7 @@ from gateway.sqltypes import (
     DecimalType,
     array,
     decimal,
+    has_map,
     is_interval,
     is_nested,
 )

@@ -35,7 +35,16 @@ from gateway.sql.typed.nodes import (
     SortKey,
     Subquery,
 )
-from gateway.sql.typed.walk import children, conjuncts_of, expressions_of, has_columns, is_global, nodes, rebuilt
+from gateway.sql.typed.walk import (
+    children,
+    conjuncts_of,
+    expressions_of,
+    has_columns,
+    is_global,
+    nodes,
+    rebuilt,
+    substituted,
+)
 from gateway.sqltypes import BIGINT, BOOLEAN, INT
 
 _TRUE, _FALSE = Lit(BOOLEAN, False, True), Lit(BOOLEAN, False, False)
@@ -206,7 +215,7 @@ class _Existence:
             return self._exists(bare) if isinstance(bare, Subquery) else bare
         source, values = _peeled(e.plan)
         if isinstance(source, b.OneRow):  # no rows to ask: the values themselves
-            here = tuple(_substituted(v, {c.id: c for c in e.outer}) for v in values)
+            here = tuple(substituted(v, {c.id: c for c in e.outer}) for v in values)
             if e.kind == "scalar":
                 return here[0]
             if _is_null_asked(e):
@@ -234,11 +243,11 @@ class _Existence:
             if mentions(found, {c.id for c in e.outer}):
                 raise unsupported("a column of the enclosing query above a subquery's aggregate", e.span)
         values = dict(zip([c.id for c in aggregate.columns], self._aggregated(e, aggregate), strict=True))
-        kept = tuple(Call(BOOLEAN, False, "<=>", (_substituted(c, values), _TRUE)) for c in conditions)
+        kept = tuple(Call(BOOLEAN, False, "<=>", (substituted(c, values), _TRUE)) for c in conditions)
         there = _all(kept) if kept else None
         if e.kind == "exists":
             return there if there is not None else _TRUE
-        here = tuple(_substituted(x, values) for x in exprs)
+        here = tuple(substituted(x, values) for x in exprs)
         if e.kind == "scalar":
             return here[0] if there is None else Case(e.type, True, ((there, here[0]),), None)
         equal = _all(tuple(Call(BOOLEAN, True, "=", pair) for pair in zip(e.args, here, strict=True)))
@@ -363,7 +372,7 @@ def _peeled(rel: Rel, distinct: bool = False) -> tuple[Rel, tuple[Expr, ...]]:
     while isinstance(rel, (Project, Sort)) or (distinct and isinstance(rel, Distinct)):
         if isinstance(rel, Project):
             known = {c.id: x for c, x in zip(rel.columns, rel.exprs, strict=True)}
-            exprs = tuple(_substituted(x, known) for x in exprs)
+            exprs = tuple(substituted(x, known) for x in exprs)
         rel = rel.input
     return rel, exprs
 
@@ -385,10 +394,6 @@ def _check_scalar(e: Expr, place: str) -> None:
     for n in nodes(e):
         if isinstance(n, Subquery) and n.kind == "scalar" and n.outer:
             raise unsupported(f"a correlated scalar subquery in {place}", n.span)
-
-
-def _substituted(e: Expr, known: dict[int, Expr]) -> Expr:
-    return known.get(e.id, e) if isinstance(e, Col) else rebuilt(e, lambda child: _substituted(child, known))
 
 
 def is_row(e: Subquery) -> bool:
@@ -424,8 +429,8 @@ def _unfolded(rel: Rel) -> tuple[Aggregate, tuple[Expr, ...], list[Expr]]:
         assert isinstance(rel, (Project, Filter, Sort, Limit, Distinct))
         if isinstance(rel, Project):
             known = {c.id: x for c, x in zip(rel.columns, rel.exprs, strict=True)}
-            exprs = tuple(_substituted(x, known) for x in exprs)
-            conditions = [_substituted(x, known) for x in conditions]
+            exprs = tuple(substituted(x, known) for x in exprs)
+            conditions = [substituted(x, known) for x in conditions]
         elif isinstance(rel, Filter):
             conditions.append(rel.condition)
         elif isinstance(rel, Limit) and (rel.limit == 0 or rel.offset):

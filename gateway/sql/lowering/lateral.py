@@ -15,7 +15,7 @@ from gateway.sql.lowering.correlation import Pulled, here, joined, mentions, num
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue, is_steady
 from gateway.sql.typed.nodes import Call, Case, Col, Expr, Filter, Ids, Join, Limit, Lit, Project, Rel, Sort, Subquery
-from gateway.sql.typed.walk import all_expressions, conjuncts_of, expressions_of, is_global, nodes, rebuilt
+from gateway.sql.typed.walk import all_expressions, conjuncts_of, expressions_of, is_global, nodes, substituted
 from gateway.sqltypes import BOOLEAN, INT
 
 _FORM = "a LATERAL subquery of this form"
@@ -36,8 +36,8 @@ class _Peeled:
 
     def over(self, known: dict[int, Expr]) -> None:
         """Put expressions in the place of the base's columns."""
-        self.values = tuple(_substituted(v, known) for v in self.values)
-        self.conditions = [_substituted(c, known) for c in self.conditions]
+        self.values = tuple(substituted(v, known) for v in self.values)
+        self.conditions = [substituted(c, known) for c in self.conditions]
 
 
 class _Laterals:
@@ -76,7 +76,7 @@ class _Laterals:
         peeled = _peeled(join.right, foreign)
         own = dict(zip([c.id for c in join.right.columns], peeled.values, strict=True))
         if join.condition is not None:
-            peeled.conditions += [_substituted(c, own) for c in conjuncts_of(join.condition)]
+            peeled.conditions += [substituted(c, own) for c in conjuncts_of(join.condition)]
         if isinstance(peeled.base, b.OneRow):
             base: Rel = join.left
         elif not reaches(peeled.base, foreign):
@@ -210,10 +210,6 @@ def _is_row(rel: Rel) -> bool:
 
 def _has_subquery(e: Expr) -> bool:
     return any(isinstance(n, Subquery) for n in nodes(e))
-
-
-def _substituted(e: Expr, known: dict[int, Expr]) -> Expr:
-    return known.get(e.id, e) if isinstance(e, Col) else rebuilt(e, lambda child: _substituted(child, known))
 
 
 def _all(terms: Sequence[Expr]) -> Expr:

@@ -160,6 +160,11 @@ def rebuilt(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return expr
 
 
+def substituted(expr: Expr, known: Mapping[int, Expr]) -> Expr:
+    """`expr` with other expressions in the place of columns, by their ids."""
+    return known.get(expr.id, expr) if isinstance(expr, Col) else rebuilt(expr, lambda child: substituted(child, known))
+
+
 def _keys(keys: Sequence[SortKey], change: Callable[[Expr], Expr]) -> tuple[SortKey, ...]:
     return tuple(SortKey(change(k.expr), k.descending, k.nulls_first) for k in keys)
 
