@@ -125,7 +125,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 lock:
 	$(LOCK) pyproject.toml --extra test --extra dev -o requirements/dev.txt
 	$(LOCK) pyproject.toml -c requirements/dev.txt -o requirements/base.txt
-	$(LOCK) pyproject.toml --extra client --extra certificate -c requirements/dev.txt requirements/build.in -o requirements/demo.txt
+	$(LOCK) pyproject.toml --extra client --extra certificate --extra prompt -c requirements/dev.txt requirements/build.in -o requirements/demo.txt
 	$(LOCK) pyproject.toml --extra test --extra dev --extra bench -c requirements/dev.txt -o requirements/bench.txt
 	$(LOCK) pyproject.toml --extra test --extra dev --extra spark -c requirements/dev.txt -o requirements/spark.txt
 	$(LOCK) requirements/dbt.in -o requirements/dbt.txt

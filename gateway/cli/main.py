@@ -49,7 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_CommandParser)
 
     _add_servers(commands)
-    _add_query(commands.add_parser("query", help="run one statement here or on a gateway"))
+    _add_query(commands.add_parser("query", help="run statements here or on a gateway, or ask for them"))
     _add_checks(commands)
     _add_spark(commands.add_parser("spark", help="bring what the second engine needs, or check that it is there"))
     _add_credentials(commands)
@@ -77,7 +77,10 @@ def _add_servers(commands: Commands) -> None:
 
 
 def _add_query(query: argparse.ArgumentParser) -> None:
-    query.add_argument("sql", metavar="SQL", help="the statement; - reads it from standard input")
+    query.add_argument(
+        "sql", metavar="SQL", nargs="?", help="the statement; - reads it from standard input; without it, a prompt"
+    )
+    query.add_argument("-f", "--file", metavar="FILE", help="run the statements of FILE until one fails")
     query.add_argument(
         "--url", help="a running gateway, e.g. http://127.0.0.1:8080; without it an embedded one is used"
     )
@@ -85,8 +88,12 @@ def _add_query(query: argparse.ArgumentParser) -> None:
     query.add_argument("--catalog", help="default catalog")
     query.add_argument("--schema", help="default schema")
     query.add_argument(
-        "--format", choices=("table", "csv", "json", "parquet"), help="output format [by -o's ending, or table]"
+        "--format",
+        choices=("table", "vertical", "csv", "json", "parquet"),
+        help="output format [by -o's ending, or table]; vertical: one value a line",
     )
+    query.add_argument("--chart", action="store_true", help="draw the rows instead of listing them")
+    query.add_argument("--chart-kind", metavar="KIND", help="auto, bar, line or scatter [auto]; implies --chart")
     query.add_argument("-o", "--output", metavar="FILE", help="write the rows to FILE")
     query.add_argument("--max-rows", type=int, metavar="N", help="rows shown by the table format [1000]; 0: all")
     query.add_argument("--quiet", action="store_true", help="no progress on standard error")

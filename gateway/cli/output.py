@@ -1,4 +1,4 @@
-"""Rows of a result as a table, CSV, JSON lines or Parquet.
+"""Rows of a result as a table, one value a line, CSV, JSON lines or Parquet.
 
 Texts are those that a text client gets (`results.display`), so a value looks the same here and there. Files appear under their
 name only when they are complete.
@@ -29,6 +29,7 @@ from gateway.results.display import wire_text
 from gateway.sqltypes import DataType
 
 Target = TextIO | io.TextIOBase
+FOR_EYES = ("table", "vertical")  # formats that show some of the rows; the others write them all
 FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".txt": "table"}
 
 
@@ -68,11 +69,16 @@ def write_rows(
         assert output is not None
         return _write_parquet(schema, batches, Path(output)), False
     with _text_target(output) as target:
-        if format == "csv":
-            return _write_csv(schema, batches, target), False
-        if format == "json":
-            return _write_json(batches, target), False
-        return _write_table(schema, batches, target, max_rows)
+        if format not in FOR_EYES:
+            return write_batches(schema, batches, format, target), False
+        first, more = first_rows(batches, max_rows)
+        target.write((records if format == "vertical" else table)(schema, first))
+        return sum(batch.num_rows for batch in first), more
+
+
+def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], format: str, target: Target) -> int:
+    """Write all rows as csv or json; how many."""
+    return (_write_csv if format == "csv" else _write_json)(schema, batches, target)
 
 
 @contextlib.contextmanager
@@ -118,7 +124,7 @@ def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: Tar
     return rows
 
 
-def _write_json(batches: Iterable[pa.RecordBatch], target: Target) -> int:
+def _write_json(_: pa.Schema, batches: Iterable[pa.RecordBatch], target: Target) -> int:
     rows = 0
     for batch in batches:
         columns = [_json_values(column) for column in batch.columns]
@@ -129,26 +135,47 @@ def _write_json(batches: Iterable[pa.RecordBatch], target: Target) -> int:
     return rows
 
 
-def _write_table(
-    schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: Target, max_rows: int
-) -> tuple[int, bool]:
-    columns: list[list[str]] = [[] for _ in schema]
-    rows, more = 0, False
+def first_rows(batches: Iterable[pa.RecordBatch], max_rows: int) -> tuple[list[pa.RecordBatch], bool]:
+    """At most `max_rows` rows (0: all), and whether there are more."""
+    first: list[pa.RecordBatch] = []
+    rows = 0
     for batch in batches:
         part = batch.slice(0, max_rows - rows) if max_rows else batch
-        more = more or part.num_rows < batch.num_rows
-        for cells, column in zip(columns, part.columns, strict=True):
-            cells.extend("NULL" if text is None else _one_line(text) for text in texts(column))
+        first.append(part)
         rows += part.num_rows
-        if more:
-            break
-    target.write(layout(schema, columns))
-    return rows, more
+        if part.num_rows < batch.num_rows:
+            return first, True
+    return first, False
+
+
+def cell_texts(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> list[list[str]]:
+    """The text of each value on one line, by column; NULL is a word."""
+    columns: list[list[str]] = [[] for _ in schema]
+    for batch in batches:
+        for column, values in zip(columns, batch.columns, strict=True):
+            column.extend("NULL" if text is None else _one_line(text) for text in texts(values))
+    return columns
+
+
+def table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> str:
+    """Rows as lines of an aligned table."""
+    return layout(schema, cell_texts(schema, batches))
+
+
+def records(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> str:
+    """Each row as a block with a line a value: for rows that are wider than a screen."""
+    names = [_one_line(name) for name in schema.names]
+    width = max(map(len, names), default=0)
+    lines: list[str] = []
+    for number, row in enumerate(zip(*cell_texts(schema, batches), strict=True), 1):
+        lines.append(f"-[ {number} ]".ljust(width + 2, "-"))
+        lines += [f"{name.ljust(width)}  {value}".rstrip() for name, value in zip(names, row, strict=True)]
+    return "".join(line + "\n" for line in lines)
 
 
 def layout(schema: pa.Schema, columns: list[list[str]]) -> str:
     """Texts of all cells as an aligned table, numbers to the right."""
-    right = [_is_number(field.type) for field in schema]
+    right = [is_number(field.type) for field in schema]
     widths = [
         max(len(_one_line(name)), *map(len, cells)) if cells else len(_one_line(name))
         for name, cells in zip(schema.names, columns, strict=True)
@@ -165,7 +192,8 @@ def layout(schema: pa.Schema, columns: list[list[str]]) -> str:
     return head + "".join(line(cells) for cells in zip(*columns, strict=True))
 
 
-def _is_number(type_: pa.DataType) -> bool:
+def is_number(type_: pa.DataType) -> bool:
+    """Whether values of the type are numbers."""
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 

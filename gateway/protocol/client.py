@@ -79,11 +79,10 @@ class HttpConnection:
         """Status and body of the answer. Raises OSError, and ConnectionError for a damaged one."""
         self.send(body)
         try:
-            first = self._receive(65536)
-        except OSError:
+            return self._answer(self._receive(65536))
+        except BaseException:  # Ctrl-C too: the answer that is due would be taken for that of the next call
             self.close()
             raise
-        return self._answer(first)
 
     def send(self, body: bytes) -> None:
         """The request alone, without waiting for its answer. Raises OSError."""

@@ -180,6 +180,10 @@ def test_format_follows_the_ending() -> None:
         (["serve", "--config", "/no/such/file.toml"], "config"),
         (["query", "SELECT 1", "--url", "ftp://127.0.0.1:1"], "url"),
         (["query", "SELECT 1", "--format", "parquet"], "format"),
+        (["query", "SELECT 1", "--file", "x.sql"], "file"),
+        (["query", "-o", "x.csv"], "output"),
+        (["query", "--chart"], "chart"),
+        (["query", "SELECT 1", "--chart", "--format", "csv"], "chart"),
         (["query", "SELECT 1", "--max-rows", "-1", "--url", "http://127.0.0.1:1"], "max-rows"),
         (["token", "a:b", "--token-file", "{tmp}/t"], "user"),
     ],
@@ -194,7 +198,8 @@ def test_bad_settings_exit_with_2_and_name_the_setting(
 
 
 @pytest.mark.parametrize(
-    "argv", [[], ["serve", "--nonsense"], ["serve", "--wareh", "/w"], ["explode"], ["query"], ["spark"]]
+    "argv",
+    [[], ["serve", "--nonsense"], ["serve", "--wareh", "/w"], ["explode"], ["query", "SELECT 1", "2"], ["spark"]],
 )
 def test_bad_usage_exits_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.auth.authenticators import AllowAll
 from gateway.cli import main
-from gateway.cli.query import Progress
+from gateway.cli.progress import Progress
 from gateway.errors import UserError
 from gateway.protocol.handler import ThriftHandler
 from gateway.sqltypes import INT, StructField, struct
@@ -108,7 +108,7 @@ def test_the_share_is_shown_if_the_server_knows_it() -> None:
         for share in (0.0, 0.25, 0.5):
             progress(SimpleNamespace(progressUpdateResponse=SimpleNamespace(progressedPercentage=share)))
         (line,) = screen(terminal.getvalue())
-        assert re.fullmatch(r"running \d+ s 50%", line)
+        assert re.fullmatch(r"running \d+ s 50% █{10}░{10}", line)
         assert " 25%" in terminal.getvalue() and " 0%" not in terminal.getvalue()
         progress.end()
     assert screen(terminal.getvalue()) == []

@@ -1,0 +1,143 @@
+"""`gateway query` on a terminal of its own, against a running gateway: typing, completing, cancelling, leaving."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.gateway import Server
+
+_ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
+
+
+class Terminal:
+    """A pseudo terminal with the prompt in it; `seen` is all that it showed, without what moves the cursor."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.seen = ""
+        self._answered = 0
+        self._raw = b""
+        self.pid, self._file = pty.fork()
+        if not self.pid:
+            os.environ.update(TERM="xterm", COLUMNS="100", LINES="40", PAGER="cat")
+            os.execv(sys.executable, [sys.executable, "-m", "gateway", "query", *arguments])
+
+    def wait(self, pattern: str, seconds: float = 60.0) -> str:
+        """What comes until `pattern` is matched by what is new."""
+        end = time.monotonic() + seconds
+        start = len(self.seen)
+        while not re.search(pattern, self.seen[start:], re.DOTALL):
+            assert time.monotonic() < end, f"{pattern} never came: {self.seen[start:]!r}"
+            if not self._read(0.2):
+                assert re.search(pattern, self.seen[start:], re.DOTALL), self.seen[start:]
+        return self.seen[start:]
+
+    def _read(self, seconds: float) -> bool:
+        """Take what is there; False at the end."""
+        if not select.select([self._file], [], [], seconds)[0]:
+            return True
+        try:
+            self._raw += os.read(self._file, 65536)
+        except OSError:  # the other end is closed
+            return False
+        for _ in range(self._raw.count(b"\x1b[6n") - self._answered):  # where the cursor is
+            self._answered += 1
+            os.write(self._file, b"\x1b[10;1R")
+        self.seen = _ESCAPES.sub(b"", self._raw).decode("utf-8", "ignore")
+        return True
+
+    def come(self, seconds: float) -> str:
+        """What comes within a time."""
+        start, end = len(self.seen), time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._read(0.05)
+        return self.seen[start:]
+
+    def type(self, text: str) -> None:
+        os.write(self._file, text.encode())
+
+    def ended(self) -> int:
+        """Its exit code."""
+        for _ in range(600):
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.pid = 0
+                return os.waitstatus_to_exitcode(status)
+            if select.select([self._file], [], [], 0.1)[0]:
+                try:
+                    os.read(self._file, 65536)
+                except OSError:
+                    time.sleep(0.05)
+        raise AssertionError("it does not end")
+
+    def close(self) -> None:
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self._file)
+
+
+@pytest.fixture
+def terminal(server: Server, tmp_path: Path) -> Iterator[Terminal]:
+    opened = Terminal("--url", server.url, "--state", str(tmp_path))
+    opened.wait("main.default>")
+    yield opened
+    opened.close()
+
+
+def test_a_statement_over_two_lines(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.type("SELECT 41 + 1 AS answer,\n")
+    terminal.type("'x' AS b;\n")
+    assert re.search(r"answer  b\r\n------  -\r\n    42  x\r\n\(1 row, \d", terminal.wait(r"\(1 row.*default>"))
+    terminal.type("\x04")
+    assert terminal.ended() == 0
+    history = tmp_path / "prompt-history"
+    assert "+SELECT 41 + 1 AS answer," in history.read_text() and history.stat().st_mode & 0o077 == 0
+
+
+def test_shortcuts_completion_and_errors(terminal: Terminal) -> None:
+    terminal.type("\\d samples.tpch.region\n")
+    assert "r_name" in terminal.wait(r"rows, .*default>")
+    terminal.type("USE samples.tpch;\n")
+    terminal.wait("samples.tpch>")
+    terminal.type("SELECT * FROM regi")
+    for _ in range(60):  # names are read in the background
+        terminal.type("\t")
+        if "region" in terminal.come(0.5):
+            break
+    terminal.type(" WHERE r_regionkey = 0 \\G\n")
+    shown = terminal.wait(r"\(1 row.*tpch>")
+    assert "-[ 1 ]" in shown and re.search(r"r_name +AFRICA", shown)
+    terminal.type("SELECT 1/0;\n")
+    assert "[DIVIDE_BY_ZERO]" in terminal.wait("22012.*tpch>")
+    terminal.type("\\nonsense\n")
+    terminal.wait(r"there is no \\nonsense.*tpch>")
+    terminal.type("quit\n")
+    assert terminal.ended() == 0
+
+
+def test_control_c_cancels_and_the_session_goes_on(terminal: Terminal) -> None:
+    terminal.type("CREATE TEMPORARY VIEW mine AS SELECT 5 AS five;\n")
+    terminal.wait("rows?,.*default>")
+    terminal.type("SELECT count(*) FROM range(1000000000) a JOIN range(1000000) b ON a.id % 7 = b.id % 11;\n")
+    terminal.wait("running [1-9]")
+    terminal.type("\x03")
+    terminal.wait(r"Canceled\..*default>")
+    terminal.type("SELECT five FROM mine;\n")
+    assert "five" in terminal.wait(r"\(1 row,.*default>")
+
+
+def test_a_gateway_that_cannot_be_reached(tmp_path: Path) -> None:
+    opened = Terminal("--url", "http://127.0.0.1:1", "--state", str(tmp_path))
+    opened.wait("refused")
+    assert opened.ended() == 1
+    opened.close()
