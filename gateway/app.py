@@ -35,6 +35,7 @@ from gateway.engine.spark.properties import read_properties
 from gateway.engine.spark.session import ENDS
 from gateway.errors import ConfigError
 from gateway.history.recorder import Recorder
+from gateway.history.records import SIGN_INS, STATEMENTS
 from gateway.history.search import History
 from gateway.observability import log
 
@@ -77,7 +78,7 @@ def runner_factory(config: Config) -> Callable[[], Handler]:
 
 def history_of(config: Config) -> History:
     """Where the history is, and who sees what of it."""
-    return History(str(config.state / "history.db"), config.auth == "none", frozenset(config.admins))
+    return History(str(config.state / STATEMENTS.file), config.auth == "none", frozenset(config.admins))
 
 
 def spark_factory(config: Config) -> Callable[[], Handler]:
@@ -179,8 +180,9 @@ class Gateway:
             raise
         self._running = True
         try:
-            if self._recorder is not None:
-                self._recorder.start()
+            for recorder in (self._recorder, self._sign_ins):
+                if recorder is not None:
+                    recorder.start()
             self._service.start()
             self._pool.wait_ready(WORKER_START_SECONDS)
             self._http.start()
@@ -217,15 +219,26 @@ class Gateway:
         from gateway.transport.doors import open_doors
         from gateway.transport.http import HttpApp, Probes
         from gateway.transport.server import HttpServer, connections_each
+        from gateway.transport.sign_ins import SignIns
 
         config = self.config
         self._recorder = (
             Recorder(
-                config.state / "history.db", age=config.history_age, size=config.history_size, show_sql=config.log_sql
+                config.state / STATEMENTS.file,
+                STATEMENTS,
+                age=config.history_age,
+                size=config.history_size,
+                show_sql=config.log_sql,
             )
             if config.history
             else None
         )
+        self._sign_ins = (
+            Recorder(config.state / SIGN_INS.file, SIGN_INS, age=config.history_age, size=config.history_size)
+            if config.history
+            else None
+        )
+        sign_ins = SignIns(self._sign_ins.add if self._sign_ins is not None else None)
         self._service = GatewayService(
             self._pool if self._spark is None else RoutedPool(self._pool, self._spark),
             ServiceConfig(
@@ -260,10 +273,11 @@ class Gateway:
             public_url=config.public_url,
             may_wait=may_wait,
             issuer=authenticator,
+            sign_ins=sign_ins,
             body_limit=config.max_request_body,
         )
         self._connections = connections_each(2 if config.tcp_port is not None else 1)
-        self._doors = open_doors(config, handler, authenticator, may_wait, budget, self._connections)
+        self._doors = open_doors(config, handler, authenticator, may_wait, budget, self._connections, sign_ins)
         self._http = HttpServer(
             self._app, config.host, config.port, doors=self._doors.all, connections=self._connections
         )
@@ -298,8 +312,9 @@ class Gateway:
             except OSError as error:
                 log("ready file cannot be removed", "warning", path=str(self.config.ready_file), error=error.strerror)
         self._service.stop()
-        if self._recorder is not None:
-            self._recorder.stop()
+        for recorder in (self._recorder, self._sign_ins):
+            if recorder is not None:
+                recorder.stop()
         for folder in ("spill", "spark"):
             spill.sweep(str(self.config.state / folder))
         self._http.stop(1.0)

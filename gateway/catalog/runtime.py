@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from gateway.catalog.base import TableName
 from gateway.catalog.information import Relation
+from gateway.catalog.query_history import OWN
 from gateway.catalog.recorded import RecordedRelation, Seen
 from gateway.catalog.system import SystemSchema
 from gateway.delta.held import HeldScan
@@ -62,6 +63,6 @@ def running(runtime: Runtime | None, seen: Seen | None) -> SystemSchema:
         return RuntimeRelation(name, (), runtime=runtime)
 
     def ended(name: TableName) -> Relation:
-        return RecordedRelation(name, (), seen=seen)
+        return RecordedRelation(name, (), told=OWN, seen=seen)
 
     return SystemSchema(RUNTIME, {**dict.fromkeys(_SCHEMAS, relation), "statements": ended})

@@ -223,7 +223,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "log-sql", parse_bool, "false", "put statement texts into the log, and with literals into the history", "BOOL"
     ),
-    Setting("history", parse_bool, "true", "record statements that have ended, for system.query.history", "BOOL"),
+    Setting(
+        "history",
+        parse_bool,
+        "true",
+        "record statements and sign-ins, for system.query.history and system.access.audit",
+        "BOOL",
+    ),
     Setting("history-age", _seconds(60), "30d", "a statement is in the history for this time", "TIME"),
     Setting("history-size", _bytes(1024**2), "256MiB", "disk for the history; the oldest statements go first", "SIZE"),
     Setting("admins", _names, "", "who sees everybody's statements in the history, with --auth token", "NAME,…"),

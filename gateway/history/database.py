@@ -1,4 +1,4 @@
-"""The SQLite file of the history: opened for writing, and set aside under another name if it cannot be used."""
+"""The SQLite file of a history: opened for writing, and set aside under another name if it cannot be used."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import sqlite3
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from gateway.history.records import COLUMNS, TABLE, definition
+from gateway.history.records import Table
 from gateway.observability import log
 
 VERSION = 1
@@ -16,8 +17,6 @@ _APPLICATION = 0x44534748  # tells our files from others'
 _BUSY_SECONDS = 1.0
 _WAL_BYTES = 4 << 20
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_NAMES = ", ".join(f'"{name}"' for name in COLUMNS)
-INSERT = f"INSERT INTO {TABLE} ({_NAMES}) VALUES ({', '.join('?' * len(COLUMNS))})"
 
 
 class UnusableError(Exception):
@@ -38,7 +37,7 @@ def is_damage(error: sqlite3.Error) -> bool:
     return code_of(error) in _DAMAGED
 
 
-def open_database(path: Path) -> sqlite3.Connection:
+def open_database(path: Path, table: Table[Any]) -> sqlite3.Connection:
     """A connection that writes; the file is made if there is none, for nobody else to read.
 
     Raises UnusableError for a file to be set aside, sqlite3.Error and OSError for what may pass.
@@ -46,7 +45,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
-        _prepare(connection)
+        _prepare(connection, table)
     except sqlite3.Error as error:
         connection.close()
         if is_damage(error):
@@ -58,10 +57,10 @@ def open_database(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _prepare(connection: sqlite3.Connection) -> None:
+def _prepare(connection: sqlite3.Connection, table: Table[Any]) -> None:
     version = _number(connection, "user_version")
     if version == 0 and _number(connection, "schema_version") == 0:
-        _make(connection)
+        _make(connection, table)
     elif _number(connection, "application_id") != _APPLICATION:
         raise UnusableError("foreign")
     elif version > VERSION:
@@ -70,13 +69,12 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
 
 
-def _make(connection: sqlite3.Connection) -> None:
+def _make(connection: sqlite3.Connection, table: Table[Any]) -> None:
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # works before there is a table
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute(definition())
-    connection.execute(f"CREATE INDEX IF NOT EXISTS by_start ON {TABLE} (started_ms)")
-    connection.execute(f"CREATE INDEX IF NOT EXISTS by_statement ON {TABLE} (statement_id)")
+    for definition in table.definitions():
+        connection.execute(definition)
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")

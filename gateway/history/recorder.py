@@ -1,7 +1,8 @@
-"""The one thread that writes the history, and the bounded list that it is fed by.
+"""The one thread that writes a file of the history, and the bounded list that it is fed by.
 
-Whoever ends a statement only adds to that list: whatever is the matter with the file (slow, full, locked, read-only, damaged,
-gone), no statement waits for it or fails. Records are kept for as long as the list has room, then they are lost and counted.
+Whoever ends a statement, or signs in, only adds to that list: whatever is the matter with the file (slow, full, locked,
+read-only, damaged, gone), nobody waits for it or fails. Records are kept for as long as the list has room, then they are
+lost and counted.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Generic
 
 from gateway.history import database
-from gateway.history.records import LONGEST_MESSAGE, LONGEST_NAME, LONGEST_TEXT, TABLE, Record
+from gateway.history.records import LONGEST_MESSAGE, LONGEST_NAME, LONGEST_TEXT, R, Record, SignIn, Table
 from gateway.history.redaction import redacted
 from gateway.observability import Throttle, counter, log, mask
 
@@ -30,11 +32,12 @@ _CHUNK = 2000  # rows that are removed at once: others write in between
 _MOST_ASIDE = 3  # files; who has set aside so many stops writing
 
 
-class Recorder:
+class Recorder(Generic[R]):
     """Writes records to a file from `start` to `stop`.
 
     Args:
         path: the file.
+        table: the table in it, which says what a record is.
         age: seconds that a record is kept.
         size: bytes that the file may use; the oldest go first.
         show_sql: whether statement texts and error messages are kept as they are.
@@ -45,6 +48,7 @@ class Recorder:
     def __init__(
         self,
         path: Path,
+        table: Table[R],
         *,
         age: float,
         size: int,
@@ -54,6 +58,7 @@ class Recorder:
         waiting_bytes: int = _WAITING_BYTES,
     ) -> None:
         self._path = path
+        self._table: Table[R] = table
         self._age = age
         self._size = size
         self._show_sql = show_sql
@@ -61,8 +66,8 @@ class Recorder:
         self._clock = clock
         self._limit = waiting_bytes
         self._lock = threading.Condition()
-        self._waiting: list[Record] = []
-        self._batch: list[Record] = []  # what the thread has taken of them and not yet written
+        self._waiting: list[R] = []
+        self._batch: list[R] = []  # what the thread has taken of them and not yet written
         self._weight = 0
         self._added = self._done = self.lost = 0
         self._wake = threading.Event()
@@ -84,9 +89,9 @@ class Recorder:
         self._wake.set()
         self._thread.start()
 
-    def add(self, record: Record) -> None:
+    def add(self, record: R) -> None:
         """Have a record written soon. Never waits for the file, never fails."""
-        if len(record.text) > LONGEST_TEXT:  # one character more tells that it is cut
+        if isinstance(record, Record) and len(record.text) > LONGEST_TEXT:  # one character more tells that it is cut
             record = record._replace(text=record.text[: LONGEST_TEXT + 1])
         weight = _weight(record)
         with self._lock:
@@ -184,7 +189,7 @@ class Recorder:
             if self._aside >= _MOST_ASIDE:
                 raise OSError(0, f"{self._aside} files were set aside already")
             self._identity = database.identity(self._path)
-            self._connection = database.open_database(self._path)
+            self._connection = database.open_database(self._path, self._table)
             self._identity = database.identity(self._path)
         return self._connection
 
@@ -196,19 +201,21 @@ class Recorder:
             except sqlite3.Error as error:
                 log("history cannot be closed", "warning", reason=str(error))
 
-    def _write(self, connection: sqlite3.Connection, batch: Sequence[Record]) -> None:
+    def _write(self, connection: sqlite3.Connection, batch: Sequence[R]) -> None:
         rows = [self._row(record) for record in batch]
         connection.execute("BEGIN IMMEDIATE")
         try:
-            connection.executemany(database.INSERT, rows)
+            connection.executemany(self._table.insertion(), rows)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
 
-    def _row(self, record: Record) -> tuple[object, ...]:
+    def _row(self, record: R) -> tuple[object, ...]:
         """A record as it is kept: nothing too long, and without literals unless they are wanted."""
+        if isinstance(record, SignIn):
+            return tuple(_plain(value, LONGEST_NAME) if isinstance(value, str) else value for value in record)
         whole = len(record.text) <= LONGEST_TEXT
         text = record.text[:LONGEST_TEXT]
         text = text if self._show_sql else redacted(text)
@@ -286,9 +293,9 @@ class Recorder:
 
     def _prune_by_age(self, connection: sqlite3.Connection) -> None:
         oldest = int((self._wall() - self._age) * 1000)
-        chosen = f"SELECT id FROM {TABLE} WHERE started_ms < ? LIMIT {_CHUNK}"
+        chosen = f"SELECT id FROM {self._table.name} WHERE started_ms < ? LIMIT {_CHUNK}"
         while not self._stopping:
-            removed = connection.execute(f"DELETE FROM {TABLE} WHERE id IN ({chosen})", (oldest,)).rowcount
+            removed = connection.execute(f"DELETE FROM {self._table.name} WHERE id IN ({chosen})", (oldest,)).rowcount
             if removed < _CHUNK:
                 break
         connection.executescript("PRAGMA incremental_vacuum")  # page by page: `execute` takes one step
@@ -297,16 +304,16 @@ class Recorder:
         """A tenth more than needed, so that it is not done for each record."""
         goal = self._size - self._size // 10
         while not self._stopping and (used := database.used_bytes(connection)) > goal:
-            first, last = connection.execute(f"SELECT min(id), max(id) FROM {TABLE}").fetchone()
+            first, last = connection.execute(f"SELECT min(id), max(id) FROM {self._table.name}").fetchone()
             if first is None:
                 break
             share = max(1, min(_CHUNK, (last - first + 1) * (used - goal) // used))
-            connection.execute(f"DELETE FROM {TABLE} WHERE id < ?", (first + share,))
+            connection.execute(f"DELETE FROM {self._table.name} WHERE id < ?", (first + share,))
         connection.executescript("PRAGMA incremental_vacuum")  # page by page: `execute` takes one step
 
 
-def _weight(record: Record) -> int:
-    return _RECORD_BYTES + sys.getsizeof(record.text) + sys.getsizeof(record.message)
+def _weight(record: Record | SignIn) -> int:
+    return _RECORD_BYTES + sum(sys.getsizeof(value) for value in record if isinstance(value, str))
 
 
 def _plain(text: str | None, most: int) -> str | None:

@@ -1,8 +1,9 @@
-"""What the history keeps of a statement. The fields of `Record` are the columns of its table, in this order."""
+"""What is kept of statements and of sign-ins. The fields of a record are the columns of its table, in this order."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, get_type_hints
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar, get_type_hints
 
 # What is longer is cut: a history is for finding statements, not for keeping them.
 LONGEST_TEXT = 65_536
@@ -51,11 +52,54 @@ _TYPES = {
     int | None: "INTEGER",
     float | None: "REAL",
 }
-TABLE = "statements"
-COLUMNS = Record._fields
 
 
-def definition() -> str:
-    """The statement that makes the table."""
-    columns = (f'"{name}" {_TYPES[kind]}' for name, kind in get_type_hints(Record).items())
-    return f"CREATE TABLE IF NOT EXISTS {TABLE} (id INTEGER PRIMARY KEY AUTOINCREMENT, {', '.join(columns)})"
+class SignIn(NamedTuple):
+    """Somebody who was let in, or was not. `status` is HTTP's; of many failures in a row some are kept, the others counted."""
+
+    event_id: str
+    started_ms: int
+    user: str | None
+    address: str
+    client: str
+    action: str
+    mechanism: str
+    status: int
+    message: str | None
+    unlogged: int
+
+
+R = TypeVar("R", Record, SignIn)
+
+
+@dataclass(frozen=True)
+class Table(Generic[R]):
+    """Where records of a kind are kept: each has `started_ms`, by which they are found and grow old."""
+
+    file: str
+    name: str
+    record: type[R]
+    key: str  # by which single ones are found
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Their names, without that of the number of a row (`id`)."""
+        return self.record._fields
+
+    def definitions(self) -> tuple[str, ...]:
+        """The statements that make it."""
+        columns = (f'"{name}" {_TYPES[kind]}' for name, kind in get_type_hints(self.record).items())
+        return (
+            f"CREATE TABLE IF NOT EXISTS {self.name} (id INTEGER PRIMARY KEY AUTOINCREMENT, {', '.join(columns)})",
+            f"CREATE INDEX IF NOT EXISTS by_start ON {self.name} (started_ms)",
+            f"CREATE INDEX IF NOT EXISTS by_statement ON {self.name} ({self.key})",
+        )
+
+    def insertion(self) -> str:
+        """The statement that adds a row."""
+        names = ", ".join(f'"{name}"' for name in self.columns)
+        return f"INSERT INTO {self.name} ({names}) VALUES ({', '.join('?' * len(self.columns))})"
+
+
+STATEMENTS = Table("history.db", "statements", Record, "statement_id")
+SIGN_INS = Table("sign-ins.db", "sign_ins", SignIn, "event_id")

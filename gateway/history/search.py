@@ -1,16 +1,16 @@
-"""The history read: by column and condition, each caller what they may see, some rows at a time."""
+"""A file of the history read: by column and condition, each caller what they may see, some rows at a time."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gateway.errors import ServerError
-from gateway.history.records import COLUMNS, TABLE
+from gateway.history.records import STATEMENTS, Table
 
 _OPERATORS = frozenset({"=", "<", "<=", ">", ">=", "IN"})
 _BUSY_SECONDS = 2.0
@@ -28,7 +28,7 @@ class Condition:
 
     def text(self) -> str:
         """It, with a question mark for each value."""
-        if self.operator not in _OPERATORS or self.column not in (*COLUMNS, "id"):
+        if self.operator not in _OPERATORS or not self.column.isidentifier():
             raise ValueError(f"{self.column} {self.operator}")
         marks = f"({', '.join('?' * len(self.value))})" if self.operator == "IN" else "?"
         return f'"{self.column}" {self.operator} {marks}'
@@ -48,10 +48,17 @@ class History:
     path: str
     open_to_all: bool = False
     admins: frozenset[str] = frozenset()
+    table: Table[Any] = STATEMENTS
 
     def sees_all(self, user: str) -> bool:
         """Whether a user sees what others did."""
         return self.open_to_all or user in self.admins
+
+    def of(self, table: Table[Any]) -> History:
+        """What lies beside it: records of another kind."""
+        return (
+            self if table is self.table else replace(self, path=str(Path(self.path).with_name(table.file)), table=table)
+        )
 
     def rows(
         self,
@@ -73,12 +80,12 @@ class History:
         if before is not None:
             texts.append("(started_ms, id) < (?, ?)")
             values += before
-        if not set(columns) <= {*COLUMNS, "id"}:
+        if not {*columns, *(condition.column for condition in conditions)} <= {*self.table.columns, "id"}:
             raise ValueError(f"columns {columns}")
         names = ", ".join(f'"{name}"' for name in columns)
         where = f" WHERE {' AND '.join(texts)}" if texts else ""
         order = f" ORDER BY started_ms DESC, id DESC LIMIT {limit:d}" if limit is not None else ""
-        yield from self._read(f"SELECT {names} FROM {TABLE}{where}{order}", values)
+        yield from self._read(f"SELECT {names} FROM {self.table.name}{where}{order}", values)
 
     def _read(self, text: str, values: Sequence[Any]) -> Iterator[list[tuple[Any, ...]]]:
         path = Path(self.path)

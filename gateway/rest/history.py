@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.history.recorder import Recorder
-from gateway.history.records import COLUMNS, Record
+from gateway.history.records import STATEMENTS, Record
 from gateway.history.search import MOST_VALUES, Condition, History
 from gateway.history.told import STATUSES, error_of, kind_of, status_of
 from gateway.protocol.handler import Caller
@@ -51,7 +51,7 @@ class HistoryApi:
     """The calls; see `statements.StatementApi`."""
 
     history: History
-    recorder: Recorder | None = None
+    recorder: Recorder[Record] | None = None
     picture: Callable[[str], Runtime] = lambda user: Runtime((), ())
 
     def list_queries(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class HistoryApi:
         if self.recorder is not None:
             self.recorder.flush(_FLUSH_SECONDS)
         left = size - len(running)
-        columns = (*COLUMNS, "id")
+        columns = (*STATEMENTS.columns, "id")
         pieces = self.history.rows(user, columns, conditions, before=before, limit=left + 1)
         rows = [row for piece in pieces for row in piece]
         ended = [_told(Record(*row[:-1]), metrics=bool(asked["include_metrics"])) for row in rows[:left]]

@@ -8,12 +8,14 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
+from gateway import worker_jobs
+from gateway.catalog import audit, query_history
 from gateway.catalog.base import AsOf, BoundTable, Catalog, TableName
 from gateway.catalog.bound import DeltaBoundTable, PathTable, bind
 from gateway.catalog.information import SYSTEM, InformationCatalog, Relation, information_of
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
-from gateway.catalog.recorded import SCHEMA, Seen, recorded
+from gateway.catalog.recorded import Seen
 from gateway.catalog.runtime import running
 from gateway.catalog.system import SystemSchema
 from gateway.config.session import TIMEZONE
@@ -23,7 +25,7 @@ from gateway.engine.base import TempView, Witness
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.read.command_nodes import Query
 from gateway.sql.read.commands import parse_statement
-from gateway.worker_jobs import RUNTIME, Runtime
+from gateway.worker_jobs import Runtime
 
 
 class StatementTables:
@@ -203,10 +205,13 @@ class StatementTables:
     def _system(self, catalog: str, schema: str) -> InformationCatalog | SystemSchema | None:
         """The information schema, the history or what runs, if two names mean it; a catalog called `system` goes first."""
         if catalog.lower() == SYSTEM and SYSTEM not in self.catalogs:
-            if schema.lower() == SCHEMA:
-                return recorded(self.seen)
-            if schema.lower() == RUNTIME:
-                return running(self.runtime, self.seen)
+            match schema.lower():
+                case audit.SCHEMA:
+                    return audit.audited(self.seen)
+                case query_history.SCHEMA:
+                    return query_history.recorded(self.seen)
+                case worker_jobs.RUNTIME:
+                    return running(self.runtime, self.seen)
         return information_of(catalog, schema, self.catalogs)
 
     def schema_of(self, parts: Sequence[str], span: Span | None = None) -> tuple[Catalog, str]:

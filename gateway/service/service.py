@@ -25,6 +25,7 @@ from gateway.engine.base import Failed, Job, Statement
 from gateway.engine.runs import Sink
 from gateway.errors import DISK_FULL, CanceledError, GatewayError, ResourceError, ServerError, UserError
 from gateway.history.recorder import Recorder
+from gateway.history.records import Record
 from gateway.service import accounting, purposes
 from gateway.service.admission import FEW, Admission, Place
 from gateway.service.api import (
@@ -72,7 +73,7 @@ class GatewayService:
         config: ServiceConfig,
         normalise: Normalise = normalise_setting,
         clock: Callable[[], float] = time.monotonic,
-        recorder: Recorder | None = None,
+        recorder: Recorder[Record] | None = None,
         sees_all: Callable[[str], bool] = lambda user: False,
     ) -> None:
         self._pool = pool

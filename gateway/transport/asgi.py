@@ -34,11 +34,20 @@ class ClientGoneError(Exception):
     """The connection ended before the request did; there is nobody to answer."""
 
 
-def let_in(scope: Scope, caller: str) -> None:
-    """It is known whose request it is."""
+def let_in(scope: Scope, caller: str) -> bool:
+    """It is known whose request it is; whether it is the first of theirs on its connection."""
     scope[CALLER] = caller
-    if LET_IN in scope:
-        scope[LET_IN](caller)
+    return LET_IN not in scope or bool(scope[LET_IN](caller))
+
+
+def address_of(scope: Scope) -> str:
+    """Where the client is."""
+    return str((scope.get("client") or ("",))[0])
+
+
+def agent_of(scope: Scope) -> str:
+    """What the client calls itself."""
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"user-agent"), "")
 
 
 async def drain(receive: Receive, left: int) -> None:

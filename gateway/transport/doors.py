@@ -10,6 +10,7 @@ from gateway.config import Config
 from gateway.protocol.reader import Budget
 from gateway.transport.door import Door
 from gateway.transport.server import address_of, bind
+from gateway.transport.sign_ins import SignIns
 from gateway.transport.tcp import Calls, TcpDoor, TcpLimits
 from gateway.transport.tls import Certificate, HttpsDoor
 
@@ -43,6 +44,7 @@ def open_doors(
     may_wait: Callable[[bytes], bool],
     budget: Budget,
     connections: int,
+    sign_ins: SignIns,
 ) -> Doors:
     """Bind the ports and read the certificate; nothing is served yet. Raises ConfigError naming the setting at fault.
 
@@ -62,6 +64,7 @@ def open_doors(
             trusting=config.auth == "none",
             may_wait=may_wait,
             certificate=certificate if config.tcp_tls else None,
+            sign_ins=sign_ins,
             limits=TcpLimits(budget=budget, connections=connections, idle=config.session_idle),
         )
     return Doors(config.host, https, tcp, certificate)

@@ -29,14 +29,15 @@ class Guests(Generic[K]):
         """A new connection."""
         self._strangers[key] = None
 
-    def let_in(self, key: K, caller: str) -> None:
-        """It is known who calls on it."""
-        if self._callers.get(key) != caller:
+    def let_in(self, key: K, caller: str) -> bool:
+        """It is known who calls on it; whether that is news."""
+        if is_new := self._callers.get(key) != caller:
             self._forget(key)
             self._callers[key] = caller
             self._counts[caller] += 1
         if self._counts[caller] <= self.limit // 2:
             self._strangers.pop(key, None)
+        return is_new
 
     def was_answered(self, key: K) -> None:
         """Of strangers it now goes last."""

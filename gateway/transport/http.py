@@ -15,9 +15,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from gateway.auth.authenticators import scheme_of
 from gateway.auth.base import AuthenticationError, Authenticator
 from gateway.auth.issued import IssuedTokens
-from gateway.observability import METRICS_CONTENT_TYPE, Throttle, counter, log
+from gateway.observability import METRICS_CONTENT_TYPE, counter
 from gateway.transport import oidc
 from gateway.transport.asgi import (
     ANSWER_BYTES,
@@ -28,6 +29,8 @@ from gateway.transport.asgi import (
     RefusalError,
     Scope,
     Send,
+    address_of,
+    agent_of,
     drain,
     let_in,
     respond,
@@ -35,6 +38,7 @@ from gateway.transport.asgi import (
 from gateway.transport.bodies import SMALL_BODY, Bodies, Room
 from gateway.transport.files import RESULTS, Download, file_answer
 from gateway.transport.lanes import Lane
+from gateway.transport.sign_ins import TOKEN_GRANTED, TOKEN_LOGIN, SignIns
 
 # Method, path, body, name of the caller, User-Agent, origin, query -> HTTP status and JSON, for paths below `_API`.
 Rest = Callable[[str, str, bytes, str, str, str, str], tuple[int, bytes]]
@@ -45,7 +49,6 @@ BODY_LIMIT = 32 * 1024 * 1024
 THREADS = 512
 FILES_AT_ONCE = 8  # behind links, each with its rows in memory while it is made
 _FORM_SECONDS = 20.0
-_FAILURES_LOGGED = (20, 10.0)  # lines about failed logins, in so many seconds
 _THRIFT = b"application/x-thrift"
 _JSON = b"application/json"
 _API = "/api/2.0/"
@@ -92,6 +95,7 @@ class HttpApp:
         public_url: scheme and name that links begin with, where it is not those of the request.
         may_wait: whether a call may be held up by a statement, from its body.
         issuer: gives short-lived tokens to whom `authenticator` knows; without it there is no OAuth.
+        sign_ins: is told who was let in, and who was not.
         threads: how many calls of either kind may be in flight; one caller has half of them at most.
         body_limit: bytes of a request body.
         body_seconds: how long a body may take to arrive.
@@ -110,6 +114,7 @@ class HttpApp:
         public_url: str | None = None,
         may_wait: Callable[[bytes], bool] = lambda body: True,
         issuer: IssuedTokens | None = None,
+        sign_ins: SignIns | None = None,
         threads: int = THREADS,
         body_limit: int = BODY_LIMIT,
         body_seconds: float = 120.0,
@@ -126,7 +131,7 @@ class HttpApp:
         self._body_seconds = body_seconds
         self._room_seconds = room_seconds
         self._bodies = Bodies(body_limit)
-        self._failures = Throttle(*_FAILURES_LOGGED)
+        self._sign_ins = sign_ins if sign_ins is not None else SignIns()
         self._may_wait = may_wait
         self._issuer = issuer
         self._waiting = Lane("statement", threads, max(1, threads // 2))
@@ -243,22 +248,13 @@ class HttpApp:
             raise RefusalError(
                 415, "UNSUPPORTED_MEDIA_TYPE", f"Content-Encoding {encoding[:40]!r} is not accepted.", close=True
             )
-        let_in(scope, identity.name)
+        if let_in(scope, identity.name):
+            agent = headers.get("user-agent", "")
+            self._sign_ins.let_in(identity.name, address_of(scope), agent, scheme_of(headers) or "none")
         return headers, identity.name
 
-    def _failed_login(self, scope: Scope, error: AuthenticationError) -> None:
-        counter("auth_failures_total", mech=error.mechanism)
-        held = self._failures.ask()
-        if held is not None:
-            client = scope.get("client") or ("", 0)
-            log(
-                "login failed",
-                "warning",
-                address=client[0],
-                mech=error.mechanism,
-                reason=error.message,
-                unlogged=held,
-            )
+    def _failed_login(self, scope: Scope, error: AuthenticationError, action: str = TOKEN_LOGIN) -> None:
+        self._sign_ins.refused(error, address_of(scope), agent_of(scope), error.mechanism, action)
 
     async def _oidc(self, issuer: IssuedTokens, scope: Scope, receive: Receive) -> tuple[int, bytes]:
         """Status and body of a page of OAuth."""
@@ -270,10 +266,12 @@ class HttpApp:
             raise RefusalError(405, "METHOD_NOT_ALLOWED", "Tokens are given for POST only.", (b"allow", b"POST"))
         form = await self._form(receive)
         try:
-            return 200, oidc.grant(issuer, headers, form, origin)
+            name, answer = oidc.grant(issuer, headers, form, origin)
+            self._sign_ins.let_in(name, address_of(scope), agent_of(scope), "oauth", TOKEN_GRANTED)
+            return 200, answer
         except oidc.GrantError as error:
             if error.cause is not None:
-                self._failed_login(scope, error.cause)
+                self._failed_login(scope, error.cause, TOKEN_GRANTED)
             return error.status, error.body
 
     async def _form(self, receive: Receive) -> bytes:

@@ -50,8 +50,8 @@ def discovery(origin: str) -> bytes:
     ).encode()
 
 
-def grant(tokens: IssuedTokens, headers: Mapping[str, str], form: bytes, origin: str) -> bytes:
-    """The answer to a request for a token. Raises GrantError."""
+def grant(tokens: IssuedTokens, headers: Mapping[str, str], form: bytes, origin: str) -> tuple[str, bytes]:
+    """Who asks for a token, and the answer. Raises GrantError."""
     try:
         pairs = parse_qsl(form.decode(), keep_blank_values=True, max_num_fields=20)
     except (UnicodeDecodeError, ValueError) as error:
@@ -67,7 +67,8 @@ def grant(tokens: IssuedTokens, headers: Mapping[str, str], form: bytes, origin:
     except AuthenticationError as error:
         raise GrantError(401, "invalid_client", error.message, error) from error
     answer = {"access_token": token, "token_type": "Bearer", "expires_in": LIFETIME_SECONDS, "scope": _SCOPE}
-    return json.dumps(answer).encode()
+    name = tokens.authenticate({"authorization": f"Bearer {token}"}).name
+    return name, json.dumps(answer).encode()
 
 
 def _basic(headers: Mapping[str, str], fields: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from gateway.auth.base import Authenticator, Identity
-from gateway.observability import Throttle, counter, log
+from gateway.observability import log
 from gateway.protocol.codec import Fault, encode_exception
 from gateway.protocol.reader import Budget, MalformedError
 from gateway.transport import strangers
@@ -25,12 +25,13 @@ from gateway.transport.door import Door
 from gateway.transport.frames import Bare, Framed, Messages
 from gateway.transport.lanes import Lane
 from gateway.transport.sasl import Negotiation, NegotiationError
+from gateway.transport.sign_ins import SignIns
 from gateway.transport.strangers import Tongue
 from gateway.transport.tls import Certificate, secure
 
 _AHEAD = 1 << 16  # bytes that may come while a call is being answered
 _PAUSED_ABOVE = 1 << 20  # bytes of an answer that wait for the peer
-_FAILURES = Throttle(20, 10.0)
+_CLIENT = "thrift"  # clients of this door do not say what they are
 
 NO_TOKEN = "This server asks for a token: connect with SASL PLAIN (PyHive: auth='LDAP'; JDBC: without auth=noSasl)."
 
@@ -71,6 +72,7 @@ class TcpDoor(Door):
         trusting: whether connections without SASL are served: they bring no credentials.
         may_wait: whether a call may be held up by a statement, from its body.
         certificate: then every connection has to begin with TLS.
+        sign_ins: is told who was let in, and who was not.
     """
 
     def __init__(
@@ -82,8 +84,10 @@ class TcpDoor(Door):
         trusting: bool,
         may_wait: Callable[[bytes], bool],
         certificate: Certificate | None = None,
+        sign_ins: SignIns | None = None,
         limits: TcpLimits,
     ) -> None:
+        self.sign_ins = sign_ins if sign_ins is not None else SignIns()
         self.limits = limits
         super().__init__(listener, "tcp", self.limits.connections)
         self.calls = calls
@@ -281,6 +285,7 @@ class _Connection(asyncio.Protocol):
                     return False
                 self._messages = Bare(self._limits.budget)
                 self._door.guests.let_in(self, self._caller.name)
+                self._door.sign_ins.let_in(self._caller.name, self._address, _CLIENT, "none")
                 return True
             if tongue is not Tongue.SASL:
                 self._say_last(strangers.answer(tongue, "This port speaks Thrift over TCP."), tongue)
@@ -294,15 +299,16 @@ class _Connection(asyncio.Protocol):
         self._caller = self._negotiation.identity
         self._messages = Framed(self._limits.budget)
         self._door.guests.let_in(self, self._caller.name)
+        self._door.sign_ins.let_in(self._caller.name, self._address, _CLIENT, "sasl")
         return True
+
+    @property
+    def _address(self) -> str:
+        return str((self._transport.get_extra_info("peername") or ("",))[0])
 
     def _refuse_login(self, error: NegotiationError) -> None:
         if error.cause is not None:
-            counter("auth_failures_total", mech="sasl")
-            held = _FAILURES.ask()
-            if held is not None:
-                address = self._transport.get_extra_info("peername") or ("",)
-                log("login failed", "warning", address=address[0], mech="sasl", reason=str(error), unlogged=held)
+            self._door.sign_ins.refused(error.cause, self._address, _CLIENT, "sasl")
         self._say_last(error.answer, str(error))
 
     # -------------------------------------------------------------------------------------------------------------- answers

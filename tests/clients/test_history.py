@@ -271,3 +271,22 @@ def test_statements_run_whatever_became_of_the_file(tmp_path: Path, damage: byte
             )
     assert server.stop() == 0
     assert server.log.read_text().count("history cannot be written") == (damage is None)
+
+
+AUDIT = """
+SELECT user_identity.email, action_name, response.status_code, source_ip_address, user_agent, request_params
+FROM system.access.audit WHERE event_time > current_timestamp() - INTERVAL 10 MINUTES"""
+
+
+def test_who_signed_in_and_who_was_refused(guarded: Server, cursors: dict[str, Any]) -> None:
+    assert Api(guarded, "no-such-token").call("GET", "/sql/warehouses")[0] == 401
+    found = eventually(lambda: rows(cursors["root"], f"{AUDIT} AND response.status_code = 401"))
+    assert [tuple(row)[:4] for row in found] == [(None, "tokenLogin", 401, "127.0.0.1")]
+    assert dict(found[0][5])["mechanism"] == "bearer"
+    signed = rows(cursors["root"], f"{AUDIT} AND response.status_code = 200")
+    assert {row[0] for row in signed} >= set(PEOPLE) and all("token" not in str(row[4:]).lower() for row in signed)
+    assert any("PyDatabricksSqlConnector" in row[4] for row in signed)
+
+
+def test_everybody_sees_their_own_sign_ins(cursors: dict[str, Any]) -> None:
+    assert {row[0] for row in eventually(lambda: rows(cursors["ann"], AUDIT))} == {"ann"}

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from gateway.catalog import recorded
-from gateway.catalog.recorded import Seen, conditions_of
+from gateway.catalog import query_history, recorded
+from gateway.catalog.recorded import Seen
 from gateway.delta.predicates import Comparison, NullTest, OneOf, StartsWith
 from gateway.errors import ResourceError
 from gateway.history.search import MOST_VALUES, Condition, History
@@ -29,13 +29,13 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
 
 
 def _scan(history: History | None, user: str, columns: list[str], *predicates: Any) -> pa.Table:
-    relation = recorded.recorded(None if history is None else Seen(history, user)).view("query", "HISTORY")
+    relation = query_history.recorded(None if history is None else Seen(history, user)).view("query", "HISTORY")
     assert relation is not None
     return relation.scan(columns, predicates).rows
 
 
 def test_each_column_has_the_type_that_it_says(history: History) -> None:
-    relation = recorded.recorded(Seen(history, "root")).view("query", "history")
+    relation = query_history.recorded(Seen(history, "root")).view("query", "history")
     assert relation is not None
     names = [f.name for f in relation.schema.fields]
     found = relation.scan(names, ())
@@ -83,7 +83,9 @@ def test_filters_are_hints(history: History, predicate: Any, rows: range) -> Non
 
 
 def test_a_name_in_a_filter_is_compared_as_it_is() -> None:
-    assert list(conditions_of([Comparison("executed_by", "=", pa.scalar("Ann"))])) == [Condition("user", "=", "Ann")]
+    assert list(query_history.HISTORY.conditions([Comparison("executed_by", "=", pa.scalar("Ann"))])) == [
+        Condition("user", "=", "Ann")
+    ]
 
 
 def test_more_than_memory_should_hold_is_refused(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +96,7 @@ def test_more_than_memory_should_hold_is_refused(history: History, monkeypatch: 
 
 
 def test_it_is_one_schema_of_system(history: History) -> None:
-    schema = recorded.recorded(Seen(history, "root"))
+    schema = query_history.recorded(Seen(history, "root"))
     assert (schema.name, schema.schemas(), schema.views("query")) == ("system", ["query"], ["history"])
     assert schema.has_schema("QUERY") and not schema.has_schema("other")
     assert schema.view("query", "other") is None

@@ -17,7 +17,7 @@ import pytest
 
 from gateway import observability
 from gateway.history.recorder import Recorder
-from gateway.history.records import LONGEST_TEXT, Record
+from gateway.history.records import LONGEST_TEXT, STATEMENTS, Record
 from gateway.history.search import History
 
 _WAIT = 20.0
@@ -55,12 +55,12 @@ def record(number: int = 0, text: str = "SELECT 1", **more: Any) -> Record:
     )
 
 
-def recorder(path: Path, **more: Any) -> Recorder:
-    return Recorder(path, **{"age": 86400.0, "size": 64 << 20, **more})
+def recorder(path: Path, **more: Any) -> Recorder[Record]:
+    return Recorder(path, STATEMENTS, **{"age": 86400.0, "size": 64 << 20, **more})
 
 
 @contextmanager
-def running(path: Path, **more: Any) -> Iterator[Recorder]:
+def running(path: Path, **more: Any) -> Iterator[Recorder[Record]]:
     made = recorder(path, **more)
     made.start()
     try:
@@ -343,7 +343,7 @@ def test_a_disk_that_is_full_for_a_while_loses_nothing(path: Path) -> None:
 def test_two_gateways_keep_each_others_rows(path: Path) -> None:
     with running(path) as one, running(path) as other:
 
-        def work(history: Recorder, first: int) -> None:
+        def work(history: Recorder[Record], first: int) -> None:
             for number in range(first, first + 300):
                 history.add(record(number))
                 if number % 50 == 0:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import ServerError
-from gateway.history.records import COLUMNS
+from gateway.history.records import STATEMENTS
 from gateway.history.search import Condition, History
 from tests.unit.history.test_recorder import record, running
 
@@ -65,7 +65,7 @@ def test_conditions(path: str) -> None:
             _found(history, "", Condition(column, operator, "x"))
     with pytest.raises(ValueError):
         list(history.rows("", ["user FROM statements --"]))
-    assert set(COLUMNS) >= {"user", "text"}
+    assert set(STATEMENTS.columns) >= {"user", "text"}
 
 
 def test_without_a_file_there_is_nothing(tmp_path: Path) -> None:

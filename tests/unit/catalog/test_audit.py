@@ -1,0 +1,47 @@
+"""`system.access.audit` has Databricks' columns, each of the type that it says."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from pathlib import Path
+
+import pyarrow as pa
+
+from gateway.catalog.audit import audited
+from gateway.catalog.recorded import Seen
+from gateway.delta.predicates import Comparison
+from gateway.history.recorder import Recorder
+from gateway.history.records import SIGN_INS, STATEMENTS, SignIn
+from gateway.history.search import History
+
+NOW = 1_800_000_000_123
+EVENTS = (
+    SignIn("e1", NOW, "ann", "10.0.0.1", "dbt", "tokenLogin", "bearer", 200, None, 0),
+    SignIn("e2", NOW + 1000, None, "10.0.0.2", "", "tokenLogin", "basic", 401, "The token is not valid.", 7),
+)
+
+
+def test_rows(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / SIGN_INS.file, SIGN_INS, age=1e10, size=1 << 20, wall=lambda: time.time())
+    recorder.start()
+    for event in EVENTS:
+        recorder.add(event)
+    assert recorder.flush(20)
+    recorder.stop()
+    history = History(str(tmp_path / STATEMENTS.file), admins=frozenset({"root"}))
+    relation = audited(Seen(history, "root")).view("access", "audit")
+    assert relation is not None
+    names = [f.name for f in relation.schema.fields]
+    found = relation.scan(names, ()).rows
+    assert found.schema.types == [f.type.arrow() for f in relation.schema.fields]
+    first, second = found.to_pylist()
+    assert first["event_time"] == dt.datetime.fromtimestamp(NOW / 1000, dt.UTC)
+    assert first["event_date"] == dt.date(2027, 1, 15)
+    assert (first["user_identity"]["email"], first["response"]["status_code"]) == ("ann", 200)
+    assert dict(second["request_params"]) == {"mechanism": "basic", "unlogged": "7"}
+    assert second["response"]["error_message"] == "The token is not valid."
+    chosen = relation.scan(["event_id"], [Comparison("event_id", "=", pa.scalar("e2"))]).rows
+    assert chosen["event_id"].to_pylist() == ["e2"]
+    own = audited(Seen(history, "ann")).view("access", "audit")
+    assert own is not None and own.scan([], ()).rows.num_rows == 1
