@@ -146,10 +146,18 @@ def test_files_outside_of_the_allowed_folders_cannot_be_read(sql: Sql, spark_ser
         f"SELECT reflect('java.nio.file.Files', 'readString', '{secret}')",
         "SELECT `reflect`('java.lang.System', 'getenv', 'PATH')",
         "SELECT system.builtin.reflect('java.lang.System', 'getenv', 'PATH')",
+        "SELECT `ref${x}lect`('java.lang.System', 'getenv', 'PATH')",
+        f"SELECT * FROM te${{x}}xt.`{secret}`",
     ):
         with pytest.raises(Exception, match="SQLSTATE") as raised:
             sql.spark(text)
         assert "a secret" not in str(raised.value)
+
+
+def test_variables_in_a_text_stay_text(sql: Sql) -> None:
+    texts = ("${env:PATH}", "${system:user.dir}", "${hiveconf:x}", "${spark.sql.ansi.enabled}", "${x}")
+    asked = "SELECT " + ", ".join(f"'{text}'" for text in texts)
+    assert sql.spark(asked) == sql.embedded(asked) == [texts]
 
 
 def test_files_in_allowed_folders_can_be_read(sql: Sql, spark_server: Server) -> None:

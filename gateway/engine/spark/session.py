@@ -33,6 +33,8 @@ SEMANTICS: Mapping[str, str] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.caseSensitive": "false",
+    # Else `${…}` in a statement becomes a variable of the process or a setting, behind every check of the text.
+    "spark.sql.variable.substitute": "false",
     # Without it, parameters stay unbound under the Delta extension.
     "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
