@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from gateway.delta import commit
 from gateway.delta.commit import Action
+from gateway.delta.creation import clustering_of
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.dataset import DataFile, read_file
 from gateway.delta.features import Kept
@@ -94,6 +95,8 @@ def check_compactable(snapshot: Snapshot) -> None:
     check_snapshot_writable(snapshot, kept=Kept.BY_STATEMENT)  # the rows are those that were checked before
     if any(column.type == VOID for column in snapshot.columns):
         raise unsupported("OPTIMIZE of a table with a VOID column")
+    if clustering_of(snapshot):
+        raise unsupported("OPTIMIZE of a clustered table")
 
 
 def indexed_columns(snapshot: Snapshot) -> int:

@@ -1,102 +1,240 @@
-"""Features that a new table has by its properties: deletion vectors, in-commit timestamps, column mapping."""
+"""New tables: what they ask of readers and writers, and their metadata, by columns, properties and the table in their place."""
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.delta import log
-from gateway.delta.features import Protocol
-from gateway.delta.schema import FIELD_ID, PHYSICAL
-from gateway.delta.table import MAPPING
+from gateway import sqltypes as t
+from gateway.delta import commit, log
+from gateway.delta.constraints import DEFAULT, GENERATED
+from gateway.delta.features import BY_NAME, FEATURES, MAX_WRITER, Protocol
+from gateway.delta.properties import MOST_ID, VECTORS, asked
+from gateway.delta.replay import replayed
+from gateway.delta.schema import CHAR_VARCHAR, FIELD_ID, PHYSICAL, Column
+from gateway.delta.table import MAPPING, Snapshot
+from gateway.errors import UserError, unsupported
 
-_MOST_ID = "delta.columnMapping.maxColumnId"
-_VECTORS = "delta.enableDeletionVectors"
-#: Properties that ask for a feature, and the values that a new table may be given.
-FEATURE_PROPERTIES: Mapping[str, tuple[str, ...]] = {
-    _VECTORS: ("true", "false"),
-    log.IN_COMMIT: ("true", "false"),
-    MAPPING: ("name", "id", "none"),
-}
+#: The domain that says by which columns a table is clustered.
+CLUSTERING = "delta.clustering"
+# Features of readers, beside column mapping, that go by name alone.
+_OF_READERS = frozenset(
+    {"deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint", "vacuumProtocolCheck", "variantType"}
+)
+_ALWAYS = frozenset({"appendOnly", "invariants"})
+_WITH = {"clustering": "domainMetadata"}
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A table as it is to be, but for its rows. `metadata` is of columns by their names, beside comments."""
+
+    schema: t.StructType
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[tuple[str, ...], ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def features(self, old: Protocol | None = None) -> frozenset[str]:
+        """The features that it needs, beside those of the table that it replaces.
+
+        Raises UserError WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED; what `properties.asked` does.
+        """
+        found = set(asked(self.properties).features)
+        if any(DEFAULT in of for of in self.metadata.values()):
+            check_defaults(found if old is None else found | set(old.features), "CREATE TABLE")
+        if any(GENERATED in of for of in self.metadata.values()):
+            found.add("generatedColumns")
+        if holds(self.schema, t.TIMESTAMP_NTZ):
+            found.add("timestampNtz")
+        if self.cluster_by:
+            found.add("clustering")
+        return frozenset(found)
+
+
+def check_defaults(features: Collection[str], command: str) -> None:
+    """Raise unless a table with `features` may have columns with defaults."""
+    if "allowColumnDefaults" not in features:
+        text = (
+            f"Failed to execute {command} command because it assigned a column DEFAULT value, but the corresponding table "
+            "feature was not enabled. Please retry the command again after executing ALTER TABLE tableName SET "
+            "TBLPROPERTIES('delta.feature.allowColumnDefaults' = 'supported')."
+        )
+        raise UserError("WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED", text)
 
 
 def is_mapped(properties: Mapping[str, str]) -> bool:
     """Whether columns have other names in files."""
-    return properties.get(MAPPING, "none") != "none"
+    return properties.get(MAPPING, "none").lower() != "none"
 
 
-# Features of writers that a table may be made with by a property.
-_FEATURES = {f"delta.feature.{name.lower()}": name for name in ("allowColumnDefaults", "appendOnly", "invariants")}
-_PLAIN = Protocol(1, 2)
+# ---- protocol
 
 
-def protocol_for(
-    properties: Mapping[str, str], local_timestamps: bool, features: frozenset[str] = frozenset()
-) -> Protocol:
-    """What a new table asks of readers and writers; `features` are others that it is to have, of writers alone."""
-    readers = {"timestampNtz"} if local_timestamps else set()
-    if properties.get(_VECTORS) == "true":
-        readers.add("deletionVectors")
-    mapping = {"columnMapping"} if is_mapped(properties) else set()
-    stamps = {"inCommitTimestamp"} if properties.get(log.IN_COMMIT) == "true" else set()
-    others = {name for name in features if not _PLAIN.has(name)}
-    writers = frozenset(readers | mapping | stamps | others)
-    if not writers:
-        return _PLAIN
-    writers |= {"appendOnly", "invariants"}
-    if readers:
-        return Protocol(3, 7, frozenset(readers | mapping), writers)
-    return Protocol(2 if mapping else 1, 7, frozenset(), writers)
+def protocol_of(features: Iterable[str]) -> Protocol:
+    """The protocol of a table with some features: the legacy version that stands for just these, else their names."""
+    found = _ALWAYS | set(features)
+    found |= {_WITH[name] for name in found if name in _WITH}
+    reader = 2 if "columnMapping" in found else 1
+    for version in range(2, MAX_WRITER):
+        if found == {row.name for row in FEATURES if row.writer is not None and row.writer <= version}:
+            return Protocol(reader, version)
+    by_name = found & _OF_READERS
+    if by_name:
+        return Protocol(3, MAX_WRITER, frozenset(by_name | (found & {"columnMapping"})), found)
+    return Protocol(reader, MAX_WRITER, frozenset(), found)
 
 
-def mapped_schema(schema: dict[str, Any], properties: dict[str, str]) -> None:
-    """Give each field of a schema's JSON an id and a name in files, and let the properties tell the last id."""
-    last = _number(schema, 0)
-    properties[_MOST_ID] = str(last)
+def with_features(old: Protocol, features: Iterable[str]) -> Protocol:
+    """`old` with more features; itself where it has them."""
+    wanted = set(features)
+    wanted |= {_WITH[name] for name in wanted if name in _WITH}
+    if all(old.has(name) for name in wanted):
+        return old
+    new = protocol_of(wanted | {name for name in old.features if name in BY_NAME})
+    return Protocol(
+        max(old.reader, new.reader),
+        max(old.writer, new.writer),
+        new.reader_features | old.reader_features,
+        new.writer_features | old.writer_features if new.writer == MAX_WRITER else frozenset(),
+    )
+
+
+# ---- metadata
+
+
+def metadata_action(definition: Definition, old: Snapshot | None) -> commit.Action:
+    """The metaData action of a table that is made, in the place of `old` where there was one."""
+    properties = asked(definition.properties).properties
+    if old is not None and VECTORS in old.properties:  # which Delta keeps, as the only one that is kept here
+        properties.setdefault(VECTORS, old.properties[VECTORS])
+    if old is not None and properties.get(log.IN_COMMIT, "").lower() == "true":
+        properties |= _enabled_earlier(old)
+    fields = [field_json(f, definition.metadata.get(f.name, {})) for f in definition.schema.fields]
+    schema: dict[str, Any] = {"type": "struct", "fields": fields}
+    if is_mapped(properties):
+        last = int(old.properties.get(MOST_ID, "0")) if old is not None else 0
+        properties[MOST_ID] = str(numbered(schema, last))
+    spec: dict[str, Any] = {
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps(schema, ensure_ascii=False),
+        "partitionColumns": list(definition.partition_by),
+        "configuration": properties,
+        "createdTime": commit.now_ms(),
+    }
+    if definition.comment is not None:
+        spec["description"] = definition.comment
+    return {"metaData": spec}
+
+
+def _enabled_earlier(old: Snapshot) -> dict[str, str]:
+    """Since when commits tell their times. Raises UnsupportedError where they do not, and the new ones were to."""
+    if old.properties.get(log.IN_COMMIT, "").lower() != "true":
+        raise unsupported(f"replacing a table by one with {log.IN_COMMIT}")
+    return {key: value for key, value in old.properties.items() if key.startswith(log.IN_COMMIT_SINCE)}
+
+
+def numbered(spec: Any, last: int) -> int:
+    """Give each field of a schema's JSON that has none an id behind `last`, and a name in files; the last id."""
+    if not isinstance(spec, dict):
+        return last
+    for f in spec.get("fields", ()):
+        if FIELD_ID not in f["metadata"]:
+            last += 1
+            f["metadata"] |= {FIELD_ID: last, PHYSICAL: f"col-{uuid.uuid4()}"}
+        last = numbered(f["type"], last)
+    for inner in ("elementType", "keyType", "valueType"):
+        last = numbered(spec.get(inner), last)
+    return last
 
 
 def with_last_id(metadata: dict[str, Any], properties: Mapping[str, str]) -> dict[str, Any]:
     """The metadata of an earlier version, but that no column's id is given again."""
     configuration = metadata.get("configuration", {})
     last = max(
-        (int(of[_MOST_ID]) for of in (configuration, properties) if of.get(_MOST_ID, "").isdecimal()), default=None
+        (int(of[MOST_ID]) for of in (configuration, properties) if of.get(MOST_ID, "").isdecimal()), default=None
     )
     if last is None or not is_mapped(configuration):
         return metadata
-    return {**metadata, "configuration": {**configuration, _MOST_ID: str(last)}}
+    return {**metadata, "configuration": {**configuration, MOST_ID: str(last)}}
 
 
-def _number(spec: Any, last: int) -> int:
-    if not isinstance(spec, dict):
-        return last
-    for field in spec.get("fields", ()):
-        last += 1
-        field["metadata"] |= {FIELD_ID: last, PHYSICAL: f"col-{uuid.uuid4()}"}
-        last = _number(field["type"], last)
-    for inner in ("elementType", "keyType", "valueType"):
-        last = _number(spec.get(inner), last)
-    return last
+def field_json(f: t.StructField, more: Mapping[str, Any] | None = None) -> Any:
+    """A column as a table's schema has it, with more metadata than its own."""
+    metadata: dict[str, Any] = {**(more or {}), **({"comment": f.comment} if f.comment else {})}
+    if isinstance(f.type, t.CharType):
+        metadata[CHAR_VARCHAR] = f.type.simple
+    return {"name": f.name, "type": type_json(f.type), "nullable": f.nullable, "metadata": metadata}
 
 
-def asked_features(properties: Mapping[str, str]) -> tuple[dict[str, str], frozenset[str]]:
-    """Properties without those that ask for features, and the features: those that need nothing of writers."""
-    plain: dict[str, str] = {}
-    features = set()
-    for key, value in properties.items():
-        name = _FEATURES.get(key.lower())
-        if name is None or value.lower() not in ("enabled", "supported"):
-            plain[key] = value
-        else:
-            features.add(name)
-    return plain, frozenset(features)
+def type_json(data_type: t.DataType) -> Any:
+    """Delta's JSON of a type: as Spark's, with CHAR and VARCHAR as string."""
+    match data_type:
+        case t.CharType():
+            return "string"
+        case t.StructType():
+            return {"type": "struct", "fields": [field_json(f) for f in data_type.fields]}
+        case t.ArrayType():
+            return {
+                "type": "array",
+                "elementType": type_json(data_type.element),
+                "containsNull": data_type.contains_null,
+            }
+        case t.MapType():
+            return {
+                "type": "map",
+                "keyType": type_json(data_type.key),
+                "valueType": type_json(data_type.value),
+                "valueContainsNull": data_type.value_contains_null,
+            }
+    return data_type.json()
 
 
-def with_features(old: Protocol, local_timestamps: bool, features: frozenset[str]) -> Protocol:
-    """`old` with what columns and `features` need; its legacy versions are then spelt out."""
-    ntz = frozenset({"timestampNtz"} if local_timestamps else ())
-    if all(old.has(name) for name in ntz | features):
-        return old
-    legacy = frozenset({"appendOnly", "invariants"}) if old.writer < 7 else old.writer_features
-    reader = max(old.reader, 3 if ntz else 1)
-    return Protocol(reader, 7, old.reader_features | ntz, legacy | ntz | features)
+def holds(data_type: t.DataType, wanted: t.DataType) -> bool:
+    """Whether a type is or holds another one."""
+    return data_type == wanted or any(holds(c, wanted) for c in data_type.children())
+
+
+# ---- clustering
+
+
+def clustering_action(schema: dict[str, Any], columns: Sequence[Sequence[str]], mapped: bool) -> commit.Action:
+    """The domain that says by which columns, as the paths of their names, a table is clustered: by their names in files."""
+    paths = [_physical(schema, path) if mapped else list(path) for path in columns]
+    text = commit.compact_json({"clusteringColumns": paths, "domainName": CLUSTERING})
+    return {"domainMetadata": {"domain": CLUSTERING, "configuration": text, "removed": False}}
+
+
+def _physical(schema: dict[str, Any], path: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    inside: Any = schema
+    for name in path:
+        f = next(f for f in inside["fields"] if f["name"] == name)
+        found.append(f["metadata"][PHYSICAL])
+        inside = f["type"]
+    return found
+
+
+def clustering_of(snapshot: Snapshot) -> list[list[str]]:
+    """The paths of the columns that a table is clustered by, as the table names them."""
+    if not snapshot.protocol.has("clustering"):
+        return []
+    spec = replayed(snapshot.root, snapshot.version, snapshot.within).domains.get(CLUSTERING)
+    if spec is None or spec.get("removed"):
+        return []
+    found = json.loads(spec["configuration"])["clusteringColumns"]
+    return [_logical(snapshot.columns, path) for path in found]
+
+
+def _logical(columns: Sequence[Column], path: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for name in path:
+        column = next(c for c in columns if c.physical == name)
+        found.append(column.name)
+        columns = column.children
+    return found

@@ -72,7 +72,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("coordinatedCommits", Read.NATIVE),
     Feature("rowTracking", Read.NATIVE),
     Feature("domainMetadata", Read.NATIVE, Kept.BY_WRITER),
-    Feature("clustering", Read.NATIVE),
+    Feature("clustering", Read.NATIVE, Kept.ALWAYS),  # files that are not clustered yet say so themselves
     Feature("liquid", Read.NATIVE),
     Feature("inCommitTimestamp", Read.NATIVE, Kept.BY_WRITER),
     Feature("icebergCompatV1", Read.NATIVE),

@@ -16,7 +16,8 @@ from gateway.errors import ServerError, UserError
 LOG = "_delta_log"
 DIGITS = 20
 IN_COMMIT = "delta.enableInCommitTimestamps"
-IN_COMMIT_FROM = "delta.inCommitTimestampEnablementVersion"
+IN_COMMIT_SINCE = "delta.inCommitTimestampEnablement"
+IN_COMMIT_FROM = f"{IN_COMMIT_SINCE}Version"
 LAST_MS = 253_402_300_799_999  # 9999-12-31
 
 

@@ -7,14 +7,15 @@ import io
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from gateway.delta import commit, log
 from gateway.delta.containment import opened
-from gateway.delta.features import Kept, Protocol
+from gateway.delta.creation import with_features
+from gateway.delta.features import Kept
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
@@ -31,7 +32,7 @@ class Alteration:
     parameters: Mapping[str, Any]
     edit: Callable[[dict[str, Any]], None]
     reads: bool = False
-    constrains: bool = False  # the table has CHECK constraints then
+    features: frozenset[str] = frozenset()  # that the table has then
 
 
 def check_alterable(snapshot: Snapshot) -> None:
@@ -52,8 +53,9 @@ def edited(snapshot: Snapshot, alteration: Alteration) -> dict[str, Any]:
 def alter(snapshot: Snapshot, alteration: Alteration) -> int:
     """Commit a change; its version. Raises UserError DELTA_METADATA_CHANGED and kin where another writer was faster."""
     actions: list[commit.Action] = [{"metaData": edited(snapshot, alteration)}]
-    if alteration.constrains and not snapshot.protocol.has("checkConstraints"):
-        actions.append(commit.protocol_action(_with_constraints(snapshot.protocol)))
+    protocol = with_features(snapshot.protocol, alteration.features)
+    if protocol != snapshot.protocol:
+        actions.append(commit.protocol_action(protocol))
     seen = snapshot
     with storage_errors(snapshot.root):
         for _ in range(ATTEMPTS):
@@ -73,12 +75,6 @@ def alter(snapshot: Snapshot, alteration: Alteration) -> int:
             raise conflict(snapshot.root)
     commit.checkpoint_if_due(snapshot.root, seen.version + 1, snapshot.properties)
     return seen.version + 1
-
-
-def _with_constraints(old: Protocol) -> Protocol:
-    if old.writer < 7:
-        return replace(old, writer=3)  # the first that knows them
-    return replace(old, writer_features=old.writer_features | {"checkConstraints"})
 
 
 def _check_overtaken(snapshot: Snapshot, newer: Snapshot, alteration: Alteration) -> None:

@@ -19,12 +19,12 @@ from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.dataset import POSITION
 from gateway.delta.features import Kept, refused
 from gateway.delta.predicates import Predicate
+from gateway.delta.properties import FEED
 from gateway.delta.pruning import Mask, prune
 from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.delta.write import (
     ATTEMPTS,
-    FEED,
     WriteResult,
     check_own,
     check_snapshot_writable,

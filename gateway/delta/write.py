@@ -8,12 +8,13 @@ WRITE_CONFLICT, which a client may send again.
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -25,26 +26,25 @@ from gateway.delta import commit, log, partitions
 from gateway.delta.commit import Action
 from gateway.delta.containment import check_still_there
 from gateway.delta.creation import (
-    FEATURE_PROPERTIES,
-    asked_features,
+    Definition,
+    clustering_action,
+    clustering_of,
     is_mapped,
-    mapped_schema,
-    protocol_for,
+    metadata_action,
+    protocol_of,
     with_features,
 )
 from gateway.delta.datafiles import DataFileWriter
-from gateway.delta.features import BY_NAME, Kept, check_writable, refused
+from gateway.delta.features import Kept, check_writable, refused
+from gateway.delta.fields import check_clustering, check_schema, nested_not_null, nullable, partition_columns
+from gateway.delta.properties import FEED, asked
 from gateway.delta.replay import removal, replayed
-from gateway.delta.schema import CHAR_VARCHAR, Column, UnreadableType, holds_char, parse_schema
+from gateway.delta.schema import Column, UnreadableType, holds_char, parse_schema
 from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot
-from gateway.errors import ServerError, UnsupportedError, UserError, full_disk_told
+from gateway.errors import ServerError, UserError, full_disk_told
 
 ATTEMPTS = 30
 STAGING = ".creating-"
-# What Parquet's readers in Spark do not accept in names without column mapping.
-_FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
-# The property of tables whose every change of a row is to be found in files of its own.
-FEED = "delta.enableChangeDataFeed"
 # Field metadata that asks something of a writer, whether or not the protocol names the feature, and who keeps it.
 _WRITER_KEYS = {
     "delta.identity.": Kept.NEVER,
@@ -66,16 +66,6 @@ _WRITER_PROPERTIES = {
     "delta.rowTracking": Kept.NEVER,
     "delta.feature.": Kept.NEVER,
 }
-# Properties of a new table that need nothing of its writers.
-_PLAIN_PROPERTIES = frozenset(
-    {
-        "delta.appendOnly",
-        "delta.checkpointInterval",
-        "delta.dataSkippingNumIndexedCols",
-        "delta.deletedFileRetentionDuration",
-        "delta.logRetentionDuration",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,63 +99,72 @@ def create_table(
     batches: Iterable[pa.RecordBatch] | None = None,
     replace: bool = False,
 ) -> WriteResult:
-    """Create the table in the folder `path` (real) with the rows of `batches` (columns of `schema` by position), in one commit.
+    """`make_table` of columns that ask for nothing."""
+    return make_table(path, Definition(schema, tuple(partition_by), (), properties or {}, comment), batches, replace)
+
+
+def make_table(
+    path: str, definition: Definition, batches: Iterable[pa.RecordBatch] | None = None, replace: bool = False
+) -> WriteResult:
+    """Create the table in the folder `path` (real) with the rows of `batches` (columns by position), in one commit.
 
     With `batches` every column is nullable, as in Spark. With `replace` an existing table gets the new schema and rows as
     its next version. Raises UserError TABLE_OR_VIEW_ALREADY_EXISTS without it, and UserError or UnsupportedError for a
     schema that Delta does not hold.
     """
-    if batches is not None:
-        schema = _nullable(schema)  # as CREATE TABLE AS SELECT does in Spark
-    columns = _partition_columns(schema, partition_by)
+    definition = _settled(definition, batches is not None)
     with storage_errors(path):
-        return _create_table(path, schema, columns, dict(properties or {}), comment, batches, replace)
+        return _make_table(path, definition, batches, replace)
 
 
-def _create_table(
-    path: str,
-    schema: t.StructType,
-    columns: tuple[str, ...],
-    settings: dict[str, str],
-    comment: str | None,
-    batches: Iterable[pa.RecordBatch] | None,
-    replace: bool,
+def _settled(definition: Definition, as_select: bool) -> Definition:
+    """The definition with columns as CREATE TABLE AS SELECT makes them in Spark, and partition columns as they are spelt."""
+    schema = nullable(definition.schema) if as_select else definition.schema
+    return dataclasses.replace(
+        definition, schema=schema, partition_by=partition_columns(schema, definition.partition_by)
+    )
+
+
+def _make_table(
+    path: str, definition: Definition, batches: Iterable[pa.RecordBatch] | None, replace: bool
 ) -> WriteResult:
-    settings, features = asked_features(settings)
-    _check_new(schema, columns, settings, path, replace)
-    old: Snapshot | None = None
     check_own(path)
+    old: Snapshot | None = None
     if log.has_log(path):
         if not replace:
             raise _exists(path)
         old = open_snapshot(path)
-        _check_replaceable(old)
+        _check_replaceable(old, definition)
     elif os.path.isdir(path) and os.listdir(path):
         raise UserError("LOCATION_ALREADY_EXISTS", f"The folder {path} exists and is not a Delta table.")
-    as_select = batches is not None
+    _check_new(definition)
+    features = definition.features(None if old is None else old.protocol)
     # A new table is built beside its place: a process that is killed half-way leaves nothing that anybody sees.
     folder = path if old is not None else os.path.join(os.path.dirname(path), f"{STAGING}{uuid.uuid4().hex}")
     try:
         os.makedirs(f"{folder}/{log.LOG}", exist_ok=True)
-        metadata = _metadata_action(schema, columns, settings, comment, old)
-        shape = parse_schema(json.loads(metadata["metaData"]["schemaString"]), settings.get(MAPPING, "none"))
-        with DataFileWriter(folder, shape, columns) as writer:
+        metadata = metadata_action(definition, old)
+        properties = metadata["metaData"]["configuration"]
+        schema = json.loads(metadata["metaData"]["schemaString"])
+        shape = parse_schema(schema, properties.get(MAPPING, "none").lower())
+        with DataFileWriter(folder, shape, definition.partition_by) as writer:
             for batch in batches or ():
                 writer.write(batch)
             adds = writer.finish()
-            info = _create_info(metadata, writer, as_select, replace, old)
+            info = _create_info(metadata, definition, writer, batches is not None, replace, old)
+            if definition.cluster_by or (old is not None and old.protocol.has("clustering")):
+                adds = [clustering_action(schema, definition.cluster_by, is_mapped(properties)), *adds]
             if old is None:
                 version = 0
-                asked = protocol_for(settings, holds(schema, t.TIMESTAMP_NTZ), features)
-                head = [info, commit.protocol_action(asked), metadata]
-                commit.publish(folder, 0, commit.stamped(folder, -1, settings, [*head, *adds]))
+                head = [info, commit.protocol_action(protocol_of(features)), metadata]
+                commit.publish(folder, 0, commit.stamped(folder, -1, properties, [*head, *adds]))
                 _move_in(folder, path, replace)
             else:
-                version = _publish_replace(path, schema, features, old, info, metadata, adds)
+                version = _publish_replace(path, features, old, info, metadata, adds)
     finally:
         if old is None and os.path.isdir(folder):
             shutil.rmtree(folder)
-    commit.checkpoint_if_due(path, version, settings)
+    commit.checkpoint_if_due(path, version, properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
 
@@ -193,27 +192,29 @@ def append(
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
 
-def check_creatable(
-    path: str,
-    schema: t.StructType,
-    *,
-    as_select: bool,
-    partition_by: Sequence[str],
-    properties: Mapping[str, str],
-    replace: bool,
-) -> None:
-    """Raise what `create_table` would raise for what the table asks of its writers, before anything is planned."""
-    if as_select:
-        schema = _nullable(schema)
-    _check_new(schema, _partition_columns(schema, partition_by), asked_features(properties)[0], path, replace)
-    if replace and log.has_log(path):
-        _check_replaceable(open_snapshot(path))
+def check_creatable(path: str, definition: Definition, *, as_select: bool, replace: bool) -> None:
+    """Raise what `make_table` would raise for what the table asks of its writers, before anything is planned."""
+    definition = _settled(definition, as_select)
+    _check_new(definition)
+    old = open_snapshot(path) if replace and log.has_log(path) else None
+    if old is not None:
+        _check_replaceable(old, definition)
+    definition.features(None if old is None else old.protocol)
 
 
-def _check_replaceable(old: Snapshot) -> None:
+def _check_new(definition: Definition) -> None:
+    """Raise what keeps a table from being made."""
+    properties = asked(definition.properties).properties
+    check_schema(definition.schema, definition.partition_by, mapped=is_mapped(properties))
+    check_clustering(definition.schema, definition.cluster_by, properties)
+
+
+def _check_replaceable(old: Snapshot, definition: Definition) -> None:
     """Raise what keeps a table from being replaced; its constraints go with all that it says of itself."""
-    by_writer = any(BY_NAME[name].kept is Kept.BY_WRITER for name in old.protocol.features if name in BY_NAME)
-    check_snapshot_writable(old, removes=True, kept=Kept.ALWAYS if by_writer else Kept.BY_STATEMENT)
+    check_snapshot_writable(old, removes=True, kept=Kept.BY_STATEMENT)
+    if definition.partition_by and old.protocol.has("clustering") and clustering_of(old):
+        text = "Replacing a clustered Delta table with a partitioned table is not allowed."
+        raise UserError("DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE", text)
 
 
 def check_appendable(path: str) -> None:
@@ -272,16 +273,21 @@ def check_own(path: str) -> None:
 
 
 def _create_info(
-    metadata: Action, writer: DataFileWriter, as_select: bool, replace: bool, old: Snapshot | None
+    metadata: Action,
+    definition: Definition,
+    writer: DataFileWriter,
+    as_select: bool,
+    replace: bool,
+    old: Snapshot | None,
 ) -> Action:
     verb = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE"
     spec = metadata["metaData"]
     parameters = {
-        "partitionBy": json.dumps(spec["partitionColumns"], separators=(",", ":"), ensure_ascii=False),
-        "clusterBy": "[]",
+        "partitionBy": commit.compact_json(spec["partitionColumns"]),
+        "clusterBy": commit.compact_json([".".join(path) for path in definition.cluster_by]),
         "description": spec.get("description"),
         "isManaged": "true",
-        "properties": json.dumps(spec["configuration"], separators=(",", ":"), ensure_ascii=False),
+        "properties": commit.compact_json(spec["configuration"]),
     }
     metrics = _metrics(writer) if as_select else {}
     read = old.version if old is not None else None
@@ -301,21 +307,16 @@ def _move_in(folder: str, path: str, replace: bool) -> None:
 
 
 def _publish_replace(
-    path: str,
-    schema: t.StructType,
-    features: frozenset[str],
-    old: Snapshot,
-    info: Action,
-    metadata: Action,
-    adds: list[Action],
+    path: str, features: frozenset[str], old: Snapshot, info: Action, metadata: Action, adds: list[Action]
 ) -> int:
     head: list[Action] = [info]
-    protocol = with_features(old.protocol, holds(schema, t.TIMESTAMP_NTZ), features)
+    protocol = with_features(old.protocol, features)
     if protocol != old.protocol:
         head.append(commit.protocol_action(protocol))
     version = old.version + 1
+    actions = [*head, metadata, *removes_of(old), *adds]
     try:
-        commit.publish(path, version, [*head, metadata, *removes_of(old), *adds])
+        commit.publish(path, version, commit.stamped(path, old.version, metadata["metaData"]["configuration"], actions))
     except (FileExistsError, FileNotFoundError) as error:
         raise conflict(path) from error
     return version
@@ -391,193 +392,3 @@ def conflict(path: str) -> UserError:
     """WRITE_CONFLICT."""
     text = f"Another writer changed the Delta table {path} at the same time. Send the statement again."
     return UserError("WRITE_CONFLICT", text, retryable=True)
-
-
-# ---- schema, protocol, metadata
-
-
-def _partition_columns(schema: t.StructType, names: Sequence[str]) -> tuple[str, ...]:
-    by_fold = {f.name.casefold(): f.name for f in schema.fields}
-    out = []
-    for name in names:
-        if name.casefold() not in by_fold:
-            text = f"The partition column {t.quote_if_needed(name)} is not in the table."
-            raise UserError("COLUMN_NOT_DEFINED_IN_TABLE", text)
-        out.append(by_fold[name.casefold()])
-    if len(set(out)) != len(out):
-        raise UserError("COLUMN_ALREADY_EXISTS", "A partition column is named twice.")
-    if out and len(out) == len(schema.fields):
-        raise UserError("ALL_PARTITION_COLUMNS_NOT_ALLOWED", "Cannot use all columns for partition columns.")
-    return tuple(out)
-
-
-def _check_new(
-    schema: t.StructType, partition_by: Sequence[str], properties: Mapping[str, str], path: str, replace: bool
-) -> None:
-    """Raise what keeps a table from being made, or from being made anew: then without features that it has not."""
-    _check_schema(schema, partition_by, mapped=is_mapped(properties))
-    replaced = replace and log.has_log(path)
-    _check_properties({k: v for k, v in properties.items() if replaced or v not in FEATURE_PROPERTIES.get(k, ())})
-
-
-def _check_schema(schema: t.StructType, partition_by: Sequence[str], *, mapped: bool = False) -> None:
-    if not schema.fields:
-        raise UnsupportedError("UNSUPPORTED_FEATURE", "A Delta table without columns is not supported.")
-    check_fields(schema.fields, mapped=mapped)
-    for f in schema.fields:
-        if f.name in partition_by and (t.is_nested(f.type) or f.type == t.BINARY):
-            raise UserError("INVALID_PARTITION_COLUMN_DATA_TYPE", f"Cannot use {f.type.sql} for partition column.")
-
-
-def check_fields(fields: Sequence[t.StructField], *, mapped: bool = False) -> None:
-    """Raise UserError or UnsupportedError for names and types that no column of a table has."""
-    seen: set[str] = set()
-    for f in fields:
-        if not f.name or not (mapped or _FORBIDDEN_IN_NAMES.isdisjoint(f.name)):
-            text = f"The column name {f.name!r} holds one of the characters ' ,;{{}}()\\n\\t=', which Delta does not allow."
-            raise UserError("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES", text)
-        if f.name.casefold() in seen:
-            raise UserError("COLUMN_ALREADY_EXISTS", f"The column {t.quote_if_needed(f.name)} already exists.")
-        seen.add(f.name.casefold())
-        if nested_not_null(f.type):
-            raise UnsupportedError("UNSUPPORTED_FEATURE", f"NOT NULL inside of column {f.name} is not supported.")
-        if t.is_nested(f.type) and holds_char(f.type):
-            raise UnsupportedError(
-                "UNSUPPORTED_FEATURE", f"CHAR or VARCHAR inside of column {f.name} is not supported."
-            )
-        _check_type(f.name, f.type, mapped)
-
-
-def _check_type(name: str, data_type: t.DataType, mapped: bool) -> None:
-    if data_type == t.VOID or t.is_interval(data_type) or isinstance(data_type, UnreadableType):
-        text = f"A column of type {data_type.sql} ({t.quote_if_needed(name)}) cannot be stored in a Delta table."
-        raise UnsupportedError("UNSUPPORTED_DATATYPE", text)
-    if isinstance(data_type, t.StructType):
-        if not data_type.fields:
-            raise UnsupportedError("UNSUPPORTED_DATATYPE", f"Column {name}: a STRUCT without fields cannot be stored.")
-        check_fields(data_type.fields, mapped=mapped)
-        return
-    for child in data_type.children():
-        _check_type(name, child, mapped)
-
-
-def _check_properties(properties: Mapping[str, str]) -> None:
-    for key in properties:
-        if key.lower().startswith("delta.") and key not in _PLAIN_PROPERTIES:
-            raise UnsupportedError("UNSUPPORTED_FEATURE", f"The table property {key} is not supported.")
-
-
-def checked_properties(properties: Mapping[str, str], *, values: bool = True) -> dict[str, str]:
-    """Properties that a table may be given, those of Delta as it spells them. Raises UnsupportedError for others and, with
-    `values`, for what Delta might not take or might take otherwise."""
-    known = {key.lower(): key for key in _PLAIN_PROPERTIES}
-    found = {known.get(key.lower(), key): value for key, value in properties.items()}
-    _check_properties(found)
-    for key, value in found.items():
-        if values and key in _PLAIN_PROPERTIES and not _VALUES[key](value):
-            raise UnsupportedError("UNSUPPORTED_FEATURE", f"The value {value!r} of the table property {key}.")
-    return found
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and int(text) > 0
-
-
-def _is_interval(text: str) -> bool:
-    count, _, unit = text.strip().lower().removeprefix("interval ").strip().partition(" ")
-    return count.isascii() and count.isdecimal() and unit.strip().removesuffix("s") in _UNITS
-
-
-_UNITS = frozenset({"second", "minute", "hour", "day", "week"})
-# What a value of a property may look like.
-_VALUES: Mapping[str, Callable[[str], bool]] = {
-    "delta.appendOnly": lambda text: text in ("true", "false"),
-    "delta.checkpointInterval": _is_count,
-    "delta.dataSkippingNumIndexedCols": lambda text: text == "-1" or text == "0" or _is_count(text),
-    "delta.deletedFileRetentionDuration": _is_interval,
-    "delta.logRetentionDuration": _is_interval,
-}
-
-
-def _nullable(data_type: Any) -> Any:
-    """The type with every field, element and value nullable."""
-    match data_type:
-        case t.StructType():
-            fields = data_type.fields
-            return t.struct(*(t.StructField(f.name, _nullable(f.type), True, f.comment) for f in fields))
-        case t.ArrayType():
-            return t.array(_nullable(data_type.element))
-        case t.MapType():
-            return t.map_of(_nullable(data_type.key), _nullable(data_type.value))
-    return data_type
-
-
-def nested_not_null(data_type: t.DataType) -> bool:
-    """Whether a nested field, element or value is NOT NULL, which is not checked on writing."""
-    match data_type:
-        case t.StructType():
-            return any(not f.nullable or nested_not_null(f.type) for f in data_type.fields)
-        case t.ArrayType():
-            return not data_type.contains_null or nested_not_null(data_type.element)
-        case t.MapType():
-            return not data_type.value_contains_null or any(nested_not_null(c) for c in data_type.children())
-    return False
-
-
-def holds(data_type: t.DataType, wanted: t.DataType) -> bool:
-    """Whether a type is or holds another one."""
-    return data_type == wanted or any(holds(c, wanted) for c in data_type.children())
-
-
-def _metadata_action(
-    schema: t.StructType,
-    partition_by: Sequence[str],
-    properties: dict[str, str],
-    comment: str | None,
-    old: Snapshot | None,
-) -> Action:
-    fields: dict[str, Any] = {"type": "struct", "fields": [field_json(f) for f in schema.fields]}
-    if is_mapped(properties):
-        mapped_schema(fields, properties)
-    spec: dict[str, Any] = {
-        "id": old.table_id if old is not None else str(uuid.uuid4()),
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps(fields, ensure_ascii=False),
-        "partitionColumns": list(partition_by),
-        "configuration": dict(properties),
-        "createdTime": commit.now_ms(),
-    }
-    if comment is not None:
-        spec["description"] = comment
-    return {"metaData": spec}
-
-
-def field_json(f: t.StructField) -> Any:
-    """A column as a table's schema has it."""
-    metadata: dict[str, Any] = {"comment": f.comment} if f.comment else {}
-    if isinstance(f.type, t.CharType):
-        metadata[CHAR_VARCHAR] = f.type.simple
-    return {"name": f.name, "type": _type_json(f.type), "nullable": f.nullable, "metadata": metadata}
-
-
-def _type_json(data_type: t.DataType) -> Any:
-    """Delta's JSON of a type: as Spark's, with CHAR and VARCHAR as string."""
-    match data_type:
-        case t.CharType():
-            return "string"
-        case t.StructType():
-            return {"type": "struct", "fields": [field_json(f) for f in data_type.fields]}
-        case t.ArrayType():
-            return {
-                "type": "array",
-                "elementType": _type_json(data_type.element),
-                "containsNull": data_type.contains_null,
-            }
-        case t.MapType():
-            return {
-                "type": "map",
-                "keyType": _type_json(data_type.key),
-                "valueType": _type_json(data_type.value),
-                "valueContainsNull": data_type.value_contains_null,
-            }
-    return data_type.json()

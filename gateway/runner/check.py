@@ -88,7 +88,7 @@ def _made(statement: Read) -> set[str]:
         command = parse_command(statement)
     except UnsupportedError:  # what only Spark knows
         return set()
-    if isinstance(command, (c.CreateTable, c.CreateSchema, c.CreateView)):
+    if isinstance(command, (c.CreateTable, c.CreateTableLike, c.CreateSchema, c.CreateView)):
         return {command.name.parts[-1].lower()}
     return set()
 

@@ -74,6 +74,7 @@ _RULES: dict[type, Rule] = {
     c.CreateSchema: schemas.create_schema,
     c.DropSchema: schemas.drop_schema,
     c.CreateTable: tables.create_table,
+    c.CreateTableLike: tables.create_table_like,
     c.DropTable: tables.drop_table,
     c.Insert: tables.insert,
     c.ReplaceOn: replacements.replace_on,

@@ -10,32 +10,28 @@ from typing import Any
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
+from gateway.delta.creation import field_json, holds
+from gateway.delta.fields import check_fields
+from gateway.delta.log import IN_COMMIT
 from gateway.delta.metadata import Alteration, alter, check_alterable, edited
+from gateway.delta.properties import CONSTRAINT, asked, check_known, spelt
 from gateway.delta.schema import CHAR_VARCHAR
-from gateway.delta.write import check_fields, checked_properties, field_json, holds
+from gateway.delta.table import MAPPING
 from gateway.engine.base import Emit, Planned, Statement
-from gateway.errors import UnsupportedError, UserError, unsupported
+from gateway.errors import UserError, unsupported
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done
+from gateway.runner.commands.constraints import check_condition
+from gateway.runner.commands.definitions import unreserved
 from gateway.runner.commands.targets import batches_of, quoted
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
-from gateway.sql.bind.changes import ChangeBinder
-from gateway.sql.bind.scope import Scope, Source
-from gateway.sql.compile import binder_of
 from gateway.sql.read import command_nodes as c
-from gateway.sql.read.commands import parse_expression, parse_statement
-from gateway.sql.typed import nodes as b
-from gateway.sqltypes import BOOLEAN, TIMESTAMP_NTZ, quote_if_needed, struct
+from gateway.sql.read.commands import parse_statement
+from gateway.sqltypes import TIMESTAMP_NTZ, quote_if_needed, struct
 
-# Properties that Spark keeps for itself.
-_RESERVED = {
-    "location": "please use the LOCATION clause to specify it",
-    "owner": "it will be set to the current user",
-    "provider": "please use the USING clause to specify it",
-    "external": "please use CREATE EXTERNAL TABLE",
-    "is_managed_location": "it is a reserved property",
-}
+# Properties whose change asks for more than to be written down.
+_NOT_LATER = frozenset({MAPPING, IN_COMMIT})
 _WHAT = "no table can be altered"
 Schema = dict[str, Any]  # a struct as Delta's JSON has it
 
@@ -68,7 +64,7 @@ def alter_properties(
     properties = dict(view.properties)
     comment = view.comment
     if isinstance(command.change, c.SetProperties):
-        properties |= _unreserved(command.change)
+        properties |= unreserved(command.change.pairs, command.change)
         comment = properties.pop("comment", comment)
     else:
         assert isinstance(command.change, c.UnsetProperties)
@@ -202,27 +198,19 @@ def _with_column_comment(view: StoredView, column: c.Name, comment: str | None) 
 # ---- properties
 
 
-def _unreserved(change: c.SetProperties) -> dict[str, str]:
-    for key, _ in change.pairs:
-        if key.lower() in _RESERVED:
-            raise UnsupportedError(
-                "UNSUPPORTED_FEATURE.SET_TABLE_PROPERTY",
-                f"The feature is not supported: `{key}` is a reserved table property, {_RESERVED[key.lower()]}.",
-                span=change.span,
-            )
-    return dict(change.pairs)
-
-
 def _set_properties(pairs: dict[str, str]) -> Alteration:
-    known = checked_properties(pairs)
+    wanted = asked(pairs)
+    for key in wanted.properties:
+        if key in _NOT_LATER or key.startswith(CONSTRAINT):
+            raise unsupported(f"setting the table property {key} of a table that is there")
 
     def edit(action: dict[str, Any]) -> None:
-        set_ = dict(known)
+        set_ = dict(wanted.properties)
         if "comment" in set_:
             action["description"] = set_.pop("comment")
         action["configuration"] = {**action.get("configuration", {}), **set_}
 
-    return Alteration("SET TBLPROPERTIES", {"properties": _text(known)}, edit)
+    return Alteration("SET TBLPROPERTIES", {"properties": _text(wanted.properties)}, edit, features=wanted.features)
 
 
 def _unset_properties(keys: Sequence[str]) -> Alteration:
@@ -246,11 +234,12 @@ def _alteration(
 ) -> Alteration | None:
     match change:
         case c.SetProperties():
-            return _set_properties(_unreserved(change))
+            return _set_properties(unreserved(change.pairs, change))
         case c.UnsetProperties():
-            checked_properties(
-                dict.fromkeys((k for k in change.keys if k.lower().startswith("delta.")), ""), values=False
-            )
+            for key in change.keys:
+                check_known(key)
+                if spelt(key) in _NOT_LATER:
+                    raise unsupported(f"unsetting the table property {key}")
             return _unset_properties(change.keys)
         case c.AddColumns():
             return _added(change, table)
@@ -403,17 +392,14 @@ def _count(condition: str, table: DeltaBoundTable, env: Environment, runner: Que
 # ---- constraints
 
 
-_CHECK = "delta.constraints."
-
-
 def _constrained(
     change: c.AddConstraint, table: DeltaBoundTable, env: Environment, runner: Queries, emit: Emit
 ) -> Alteration:
-    key = _CHECK + change.name.lower()
+    key = CONSTRAINT + change.name.lower()
     if key in table.properties:
         text = f"Constraint '{change.name}' already exists. Please delete the old constraint first."
         raise UserError("DELTA_CONSTRAINT_ALREADY_EXISTS", text, span=change.span)
-    _check_condition(change, table, env)
+    check_condition(change.name, change.text, table.schema, quoted(table), env, change.span)
     violating = _count(f"({change.text}) IS NOT TRUE", table, env, runner, emit)
     if violating:
         text = f"{violating} rows in {table.name} violate the new CHECK constraint ({change.text})"
@@ -423,27 +409,11 @@ def _constrained(
         action["configuration"] = {**action.get("configuration", {}), key: change.text}
 
     parameters = {"name": change.name, "expr": change.text}
-    return Alteration("ADD CONSTRAINT", parameters, edit, reads=True, constrains=True)
-
-
-def _check_condition(change: c.AddConstraint, table: DeltaBoundTable, env: Environment) -> None:
-    """Raise what is wrong with a constraint, or UnsupportedError for what could not be held at every write."""
-    columns = [b.Col(f.type, f.nullable, i, f.name) for i, f in enumerate(table.schema.fields, 1)]
-    scope = Scope([Source((), tuple(columns))])
-    binder = binder_of(env.context, env.tables, {}, {})
-    found = binder.expressions.bind(parse_expression(change.text), scope)
-    if found.type != BOOLEAN:
-        text = f"CHECK constraint '{change.name}' ({change.text}) should be a boolean expression."
-        raise UserError("DELTA_NON_BOOLEAN_CHECK_CONSTRAINT", text, span=change.span)
-    changes = ChangeBinder(binder_of(env.context, env.tables, {}, {}), quoted(table), "CHECK")
-    try:
-        changes.condition(parse_expression(change.text), scope)
-    except UserError as error:
-        raise unsupported(f"the constraint {change.name} ({change.text}: {error.message})", change.span) from None
+    return Alteration("ADD CONSTRAINT", parameters, edit, reads=True, features=frozenset({"checkConstraints"}))
 
 
 def _unconstrained(change: c.DropConstraint, table: DeltaBoundTable) -> Alteration:
-    key = _CHECK + change.name.lower()
+    key = CONSTRAINT + change.name.lower()
     text = table.properties.get(key)
     if text is None and not change.if_exists:
         message = f"Cannot drop nonexistent constraint {change.name} from table {quoted(table)}. Provide IF EXISTS to allow it."

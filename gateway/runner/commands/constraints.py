@@ -11,12 +11,14 @@ import pyarrow.compute as pc
 from gateway.delta.constraints import Constraint, constraints_of
 from gateway.delta.table import Snapshot
 from gateway.errors import Span, UserError, unsupported
-from gateway.sql.bind.changes import chosen
+from gateway.runner.environment import Environment
+from gateway.sql.bind.changes import ChangeBinder, chosen
 from gateway.sql.bind.resolve import Binder, BoundQuery
 from gateway.sql.bind.scope import Scope, Source
+from gateway.sql.compile import binder_of
 from gateway.sql.read.commands import parse_expression, references
 from gateway.sql.typed import nodes as b
-from gateway.sqltypes import BOOLEAN, StructField, struct
+from gateway.sqltypes import BOOLEAN, StructField, StructType, struct
 
 
 def guarded(rel: b.Rel, snapshot: Snapshot, binder: Binder) -> b.Rel:
@@ -81,3 +83,19 @@ def _value(values: Any, path: Sequence[str]) -> str:
     if values is None or isinstance(values, bool):
         return {None: "null", True: "true", False: "false"}[values]
     return str(values)
+
+
+def check_condition(name: str, text: str, schema: StructType, shown: str, env: Environment, span: Span) -> None:
+    """Raise what is wrong with a new constraint, or UnsupportedError for what could not be held at every write."""
+    columns = [b.Col(f.type, f.nullable, i, f.name) for i, f in enumerate(schema.fields, 1)]
+    scope = Scope([Source((), tuple(columns))])
+    binder = binder_of(env.context, env.tables, {}, {})
+    found = binder.expressions.bind(parse_expression(text), scope)
+    if found.type != BOOLEAN:
+        told = f"CHECK constraint '{name}' ({text}) should be a boolean expression."
+        raise UserError("DELTA_NON_BOOLEAN_CHECK_CONSTRAINT", told, span=span)
+    changes = ChangeBinder(binder_of(env.context, env.tables, {}, {}), shown, "CHECK")
+    try:
+        changes.condition(parse_expression(text), scope)
+    except UserError as error:
+        raise unsupported(f"the constraint {name} ({text}: {error.message})", span) from None

@@ -9,6 +9,7 @@ import pyarrow as pa
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
+from gateway.delta.creation import clustering_of
 from gateway.delta.history import Version, last_modified_ms, text, texts, versions
 from gateway.engine.base import Emit, Statement
 from gateway.errors import ServerError, UserError, unsupported
@@ -134,8 +135,6 @@ def describe_detail(command: c.DescribeDetail, job: Statement, env: Environment,
     snapshot = table.snapshot
     if not table.name.schema:
         raise unsupported("DESCRIBE DETAIL of a path", command.table.span)
-    if snapshot.protocol.has("clustering"):
-        raise unsupported("DESCRIBE DETAIL of a clustered table", command.table.span)
     modified = last_modified_ms(snapshot)
     name = table.name
     size = sum(snapshot.files.sizes.tolist())
@@ -151,7 +150,7 @@ def describe_detail(command: c.DescribeDetail, job: Statement, env: Environment,
         None if snapshot.created_ms is None else snapshot.created_ms * 1000,
         None if modified is None else modified * 1000,
         list(snapshot.partition_columns),
-        [],
+        [".".join(path) for path in clustering_of(snapshot)],
         len(snapshot.files),
         size,
         sorted(snapshot.properties.items()),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from gateway.catalog.base import Catalog
 from gateway.catalog.bound import DeltaBoundTable
@@ -11,11 +10,12 @@ from gateway.catalog.objects import StoredTable
 from gateway.delta import write
 from gateway.delta.features import Kept
 from gateway.engine.base import Emit, Planned, SessionChange, Statement
-from gateway.errors import Span, UnsupportedError, UserError, unsupported
+from gateway.errors import Span, UserError, unsupported
 from gateway.planner import plan
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done
 from gateway.runner.commands.constraints import checked, guarded_query
+from gateway.runner.commands.definitions import definition_of, like, selected, unreserved
 from gateway.runner.commands.generated import left_out
 from gateway.runner.commands.overwrites import Static, overwrite, static_partition
 from gateway.runner.commands.targets import announced_rows, quoted, written_rows, written_table
@@ -28,7 +28,7 @@ from gateway.sql.read import command_nodes as c
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.assignment import Assigned, assigned, overflown, too_few, too_many
 from gateway.sql.typed.coerce import coerced
-from gateway.sqltypes import VOID, StructField, StructType, struct
+from gateway.sqltypes import StructType, struct
 
 
 def _target(name: c.Name, env: Environment) -> tuple[Catalog, str, str]:
@@ -51,33 +51,45 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     if not objects.may_make_table(place, command.replace, command.if_not_exists, command.name.span):
         return done("CREATE_TABLE")
     path = catalog.table_location(schema, table)
-    options: dict[str, Any] = {
-        "partition_by": command.partitioned_by,
-        "properties": dict(command.properties),
-        "replace": command.replace,
-    }
+    replace = command.replace
     if command.query is None:
-        assert command.columns is not None
-        write.check_creatable(path, struct(*command.columns), as_select=False, **options)
+        definition = definition_of(command, env)
+        write.check_creatable(path, definition, as_select=False, replace=replace)
         emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
-        write.create_table(path, struct(*command.columns), comment=command.comment, **options)
+        write.make_table(path, definition, None, replace)
         return Answer("CREATE_TABLE", is_query=False, announced=True)
     query, binder = runner.bind(command.query.tree, env)
     if command.columns is not None:
         raise unsupported("a column list with CREATE TABLE AS SELECT", command.name.span)
-    for f in query.schema.fields:
-        if f.type == VOID:
-            raise UnsupportedError(
-                "UNSUPPORTED_FEATURE", f"A column of type VOID ({f.name}) in a table.", span=command.query.span
-            )
-    schema_ = struct(*(StructField(f.name, f.type, True) for f in query.schema.fields))
-    write.check_creatable(path, schema_, as_select=True, **options)
-    decision = plan(compile_query(stored(query, binder, schema_), env.context))
+    definition = selected(command, query.schema, env)
+    write.check_creatable(path, definition, as_select=True, replace=replace)
+    decision = plan(compile_query(stored(query, binder, definition.schema), env.context))
     runner.check_size(decision, env, command.name.span)
     rows = announced_rows("CREATE_TABLE_AS_SELECT", decision, INSERTED, runner, emit)
-    result = write.create_table(path, schema_, batches=rows, comment=command.comment, **options)
+    result = write.make_table(path, definition, rows, replace)
     # Databricks shows the columns without a row here; connector tests rely on it.
     return written_rows("CREATE_TABLE_AS_SELECT", result, [])
+
+
+def create_table_like(
+    command: c.CreateTableLike, job: Statement, env: Environment, runner: Queries, emit: Emit
+) -> Answer:
+    """CREATE TABLE … LIKE."""
+    span = command.name.span
+    catalog, schema, table = _target(command.name, env)
+    objects.check_writable(catalog, "no table can be created", span)
+    found = None if is_view(command.source, env) else env.tables.find(command.source.parts, None, command.source.span)
+    if not isinstance(found, DeltaBoundTable):
+        raise unsupported("CREATE TABLE … LIKE anything but a Delta table", command.source.span)
+    place = objects.Place(catalog, schema, table)
+    if not objects.may_make_table(place, False, command.if_not_exists, span):
+        return done("CREATE_TABLE")
+    definition = like(found, unreserved(command.properties, command.name))
+    path = catalog.table_location(schema, table)
+    write.check_creatable(path, definition, as_select=False, replace=False)
+    emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
+    write.make_table(path, definition)
+    return Answer("CREATE_TABLE", is_query=False, announced=True)
 
 
 def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:

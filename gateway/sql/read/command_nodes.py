@@ -11,28 +11,22 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from gateway.errors import Span
+from gateway.sql.read.named import Name as Name
+from gateway.sql.read.named import Query as Query
+from gateway.sql.read.table_nodes import AddColumns as AddColumns
+from gateway.sql.read.table_nodes import AddConstraint as AddConstraint
+from gateway.sql.read.table_nodes import AddedColumn as AddedColumn
+from gateway.sql.read.table_nodes import AlterTable as AlterTable
+from gateway.sql.read.table_nodes import ChangeColumns as ChangeColumns
+from gateway.sql.read.table_nodes import Check as Check
+from gateway.sql.read.table_nodes import ColumnChange as ColumnChange
+from gateway.sql.read.table_nodes import ColumnDefinition as ColumnDefinition
+from gateway.sql.read.table_nodes import CreateTable as CreateTable
+from gateway.sql.read.table_nodes import CreateTableLike as CreateTableLike
+from gateway.sql.read.table_nodes import DropConstraint as DropConstraint
+from gateway.sql.read.table_nodes import SetProperties as SetProperties
+from gateway.sql.read.table_nodes import UnsetProperties as UnsetProperties
 from gateway.sql.read.tree import IntervalLiteral, TypedLiteral
-from gateway.sqltypes import StructField
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A dotted name as written (quotes removed) and where it stands."""
-
-    parts: tuple[str, ...]
-    span: Span
-
-    def __str__(self) -> str:
-        return ".".join(self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query: its tree and its piece of the text."""
-
-    tree: exp.Expr = field(compare=False)
-    span: Span
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,81 +226,6 @@ class AlterView:
 
 
 @dataclass(frozen=True, slots=True)
-class SetProperties:
-    """SET TBLPROPERTIES (…)."""
-
-    pairs: tuple[tuple[str, str], ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class UnsetProperties:
-    """UNSET TBLPROPERTIES [IF EXISTS] (…); Delta asks for none of them to be there."""
-
-    keys: tuple[str, ...]
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AddedColumn:
-    """name type [COMMENT 'c'] [FIRST | AFTER column]; a dotted name is a field inside of a struct."""
-
-    name: Name
-    field: StructField
-    first: bool = False
-    after: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AddColumns:
-    """ADD COLUMN | COLUMNS (…)."""
-
-    columns: tuple[AddedColumn, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnChange:
-    """column COMMENT 'c', column SET | DROP NOT NULL; what is None stays."""
-
-    column: Name
-    comment: str | None = None
-    not_null: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeColumns:
-    """ALTER | CHANGE COLUMN …, …."""
-
-    columns: tuple[ColumnChange, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AddConstraint:
-    """ADD CONSTRAINT name CHECK (condition); `text` is the condition as Delta logs it, its tokens with blanks between."""
-
-    name: str
-    text: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class DropConstraint:
-    """DROP CONSTRAINT [IF EXISTS] name."""
-
-    name: str
-    if_exists: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class AlterTable:
-    """ALTER TABLE name change."""
-
-    name: Name
-    change: SetProperties | UnsetProperties | AddColumns | ChangeColumns | AddConstraint | DropConstraint
-
-
-@dataclass(frozen=True, slots=True)
 class AlterViewProperties:
     """ALTER VIEW name SET | UNSET TBLPROPERTIES (…)."""
 
@@ -386,21 +305,6 @@ class DropSchema:
     name: Name
     if_exists: bool = False
     cascade: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTable:
-    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [(columns)] clauses [AS query]; `columns` None with AS alone."""
-
-    name: Name
-    columns: tuple[StructField, ...] | None = None
-    query: Query | None = None
-    replace: bool = False
-    if_not_exists: bool = False
-    partitioned_by: tuple[str, ...] = ()
-    comment: str | None = None
-    properties: tuple[tuple[str, str], ...] = ()
-    location: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,6 +457,7 @@ Command = (
     | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
     | ShowCreateTable | CreateView | AlterView | DropView | DropFunction | ShowTableExtended
     | AlterTable | AlterViewProperties | Rename | CommentOn | CreateVolume | DropVolume | ShowVolumes
-    | CreateSchema | DropSchema | CreateTable | DropTable | Insert | ReplaceOn | Delete | Update | Merge | Truncate
+    | CreateSchema | DropSchema | CreateTable | CreateTableLike | DropTable | Insert | ReplaceOn | Delete | Update | Merge
+    | Truncate
     | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Vacuum | Restore
 )  # fmt: skip

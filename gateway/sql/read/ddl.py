@@ -1,14 +1,11 @@
-"""CREATE and DROP of schemas, tables and views, DROP of functions; volumes."""
+"""CREATE and DROP of schemas and views, DROP of tables and functions; volumes."""
 
 from __future__ import annotations
 
-from typing import NoReturn
-
-from gateway.errors import UnsupportedError, UserError, unsupported
+from gateway.errors import UnsupportedError, unsupported
 from gateway.sql.read.command_nodes import (
     Command,
     CreateSchema,
-    CreateTable,
     CreateView,
     CreateVolume,
     DropFunction,
@@ -16,17 +13,14 @@ from gateway.sql.read.command_nodes import (
     DropTable,
     DropView,
     DropVolume,
-    Query,
     ViewColumn,
 )
-from gateway.sql.read.command_rules import SCHEMA_WORDS, CommandRules
-from gateway.sql.read.cursor import user_error
-from gateway.sql.read.datatypes import data_type
-from gateway.sql.read.tokens import END, NUMBER, STRING
-from gateway.sqltypes import StructField
+from gateway.sql.read.command_rules import SCHEMA_WORDS
+from gateway.sql.read.definitions import TableParser
+from gateway.sql.read.tokens import END
 
 
-class DefinitionParser(CommandRules):
+class DefinitionParser(TableParser):
     """The definitions."""
 
     def _create(self) -> Command:
@@ -136,157 +130,6 @@ class DefinitionParser(CommandRules):
             else:
                 self.fail()
         return CreateSchema(name, if_not_exists, comment)
-
-    def _create_table(self, replace: bool) -> CreateTable:
-        if_not_exists = self._if_not_exists()
-        if if_not_exists and replace:
-            self.fail("IF NOT EXISTS does not go with OR REPLACE", self.index - 3)
-        name = self._name()
-        columns = self._columns() if self.word == "(" and not self.query_at(0) else None
-        partitions: tuple[str, ...] = ()
-        comment: str | None = None
-        location: str | None = None
-        properties: tuple[tuple[str, str], ...] = ()
-        seen: set[str] = set()
-        while True:
-            word = self.word
-            if word == "USING":
-                self._once(seen, word)
-                self.advance()
-                at = self.index
-                provider = self._name(8)
-                if str(provider).lower() != "delta":
-                    raise unsupported(f"CREATE TABLE … USING {provider}", self.span(at))
-            elif word == "PARTITIONED" and self.peek() == "BY":
-                self._once(seen, "PARTITIONED BY")
-                self.advance(2)
-                partitions = self._partitions()
-            elif word == "COMMENT":
-                self._once(seen, word)
-                self.advance()
-                comment = self.string()
-            elif word == "LOCATION":
-                self._once(seen, word)
-                self.advance()
-                location = self.string()
-            elif word == "TBLPROPERTIES":
-                self._once(seen, word)
-                self.advance()
-                properties = self._properties()
-            else:
-                break
-        query: Query | None = None
-        if self.word == "AS" or self.query_at(0):
-            self.match("AS")
-            query = self._final_query()
-        elif self.word != END:
-            self._refuse_table_clause()
-        if query is not None and columns is not None:
-            raise unsupported("CREATE TABLE … AS with a list of columns", name.span)
-        if query is None and columns is None and location is None:
-            columns = ()
-        return CreateTable(
-            name, columns, query, replace, if_not_exists, partitions, comment, properties, location
-        )  # fmt: skip
-
-    def _refuse_table_clause(self) -> NoReturn:
-        word = self.word
-        if word in (
-            "CLUSTER",
-            "CLUSTERED",
-            "STORED",
-            "ROW",
-            "SKEWED",
-            "OPTIONS",
-            "LIKE",
-            "SHALLOW",
-            "DEEP",
-            "CLONE",
-            "WITH",
-        ):
-            raise unsupported(f"CREATE TABLE … {word}", self.span(self.index))
-        if word in ("DEFAULT", "PARTITIONED", "FROM"):
-            raise unsupported(f"CREATE TABLE … {word}", self.span(self.index))
-        self.fail()
-
-    def _columns(self) -> tuple[StructField, ...]:
-        self.expect("(")
-        found: list[StructField] = []
-        while not found or self.match(","):
-            at = self.index
-            if self.word in ("CONSTRAINT", "PRIMARY", "FOREIGN", "CHECK", "UNIQUE") and (
-                self.word == "CONSTRAINT" or self.peek() in ("KEY", "(")
-            ):
-                raise unsupported(f"a {self.word} constraint", self.span(at))
-            name = self.identifier().name
-            kind = data_type(self)
-            nullable, comment = True, None
-            seen: set[str] = set()
-            while self.word not in (",", ")"):
-                if self.word == "NOT" and self.peek() == "NULL":
-                    self._once(seen, "NOT NULL")
-                    self.advance(2)
-                    nullable = False
-                elif self.word == "COMMENT":
-                    self._once(seen, "COMMENT")
-                    self.advance()
-                    comment = self.string()
-                elif self.word in (
-                    "DEFAULT",
-                    "GENERATED",
-                    "PRIMARY",
-                    "REFERENCES",
-                    "CONSTRAINT",
-                    "CHECK",
-                    "MASK",
-                    "UNIQUE",
-                ):
-                    raise unsupported(f"a column with {self.word}", self.span(self.index))
-                else:
-                    self.fail()
-            if name.lower() in {f.name.lower() for f in found}:
-                message = f"The column `{name}` already exists. Choose another name or rename the existing column."
-                raise user_error("COLUMN_ALREADY_EXISTS", message, self.span(at))
-            found.append(StructField(name, kind, nullable, comment))
-        self.expect(")")
-        return tuple(found)
-
-    def _partitions(self) -> tuple[str, ...]:
-        self.expect("(")
-        found: list[str] = []
-        while not found or self.match(","):
-            name = self.identifier()
-            if self.word == "(":
-                raise unsupported(f"a partition transform ({name.name})", self.span(self.index - 1))
-            if self.word not in (",", ")"):
-                raise unsupported("PARTITIONED BY with types", self.span(self.index))
-            found.append(name.name)
-        self.expect(")")
-        return tuple(found)
-
-    def _properties(self) -> tuple[tuple[str, str], ...]:
-        self.expect("(")
-        found: dict[str, str] = {}
-        while not found or self.match(","):
-            at = self.index
-            key = self._property_key()
-            self.match("=")
-            if self.word == STRING:
-                value = self.string()
-            elif self.word in (NUMBER, "TRUE", "FALSE"):
-                value = self.tokens[self.index].text.lower()
-                self.advance()
-            else:
-                self.fail()
-            if key in found:
-                message = f"Found duplicate keys `{key}`."
-                raise UserError("DUPLICATE_KEY", message, span=self.span(at))
-            found[key] = value
-        self.expect(")")
-        return tuple(found.items())
-
-    def _property_key(self) -> str:
-        return self.string() if self.word == STRING else str(self._name(16))
 
     def _drop(self) -> Command:
         self.advance()

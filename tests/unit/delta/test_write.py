@@ -378,8 +378,8 @@ def test_what_fails_behind_a_commit_does_not_undo_it(
 
 
 def test_properties_that_ask_for_more_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match=r"delta\.enableChangeDataFeed"):
-        create_table(str(tmp_path / "t"), SIMPLE, properties={"delta.enableChangeDataFeed": "true"})
+    with pytest.raises(UnsupportedError, match=r"delta\.enableIcebergCompatV2"):
+        create_table(str(tmp_path / "t"), SIMPLE, properties={"delta.enableIcebergCompatV2": "true"})
     create_table(str(tmp_path / "t"), SIMPLE, properties={"delta.appendOnly": "true"})
     with pytest.raises(UserError, match="append-only"):
         overwrite(str(tmp_path / "t"), [])

@@ -37,6 +37,12 @@ def _actions(session: Session, kind: str, version: int | None = None) -> list[di
             (3, 7, ["columnMapping", "deletionVectors"], ["columnMapping", "deletionVectors"]),
         ),
         ("'delta.enableDeletionVectors' = 'false', 'delta.columnMapping.mode' = 'none'", (1, 2, None, None)),
+        ("'delta.constraints.c' = 'id > 0'", (1, 3, None, None)),
+        ("'delta.feature.checkConstraints' = 'supported'", (1, 3, None, None)),
+        ("'delta.checkpointPolicy' = 'v2'", (3, 7, ["v2Checkpoint"], ["v2Checkpoint"])),
+        ("'delta.feature.domainMetadata' = 'supported'", (1, 7, None, ["domainMetadata"])),
+        ("'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'", (2, 5, None, None)),
+        ("'delta.minWriterVersion' = '5', 'delta.appendOnly' = 'FALSE'", (1, 4, None, None)),
     ],
 )
 def test_the_protocol_of_a_new_table(session: Session, properties: str, protocol: tuple[Any, ...]) -> None:
@@ -156,12 +162,16 @@ def test_a_table_with_a_feed_of_its_changes_is_appended_to(session: Session) -> 
 @pytest.mark.parametrize(
     "statement",
     [
-        "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
         "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
         "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.enableDeletionVectors' = 'TRUE ')",
         "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.columnMapping.mode' = 'other')",
-        "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.constraints.c' = 'id > 0')",
-        "CREATE OR REPLACE TABLE t (id INT) TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+        "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.constraints.c' = 'rand() > 0')",
+        "CREATE OR REPLACE TABLE t (id INT) TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
+        "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.minWriterVersion' = '7')",
+        "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.nothing' = '7')",
+        "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.isolationLevel' = 'WriteSerializable')",
+        "ALTER TABLE t SET TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
+        "ALTER TABLE t SET TBLPROPERTIES ('delta.constraints.c' = 'id > 0')",
     ],
 )
 def test_what_is_not_kept_is_refused_by_name(session: Session, statement: str) -> None:

@@ -232,7 +232,7 @@ def test_one_bad_row_of_many_leaves_nothing(shop: Session) -> None:
         ("CREATE TABLE n (a INT, b INT) PARTITIONED BY (a, a)", "COLUMN_ALREADY_EXISTS", "42711"),
         ("CREATE TABLE n (a INT) LOCATION '/tmp/x'", "UNSUPPORTED_FEATURE", "0A000"),
         ("CREATE TABLE n (a INT) USING parquet", "UNSUPPORTED_FEATURE", "0A000"),
-        ("CREATE TABLE n (a INT) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')", None, None),
+        ("CREATE TABLE n (a INT) TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true')", None, None),
         ("CREATE TABLE `../n` (a INT)", "INVALID_IDENTIFIER", "42602"),
         ("CREATE TABLE delta.`/tmp/x` (a INT)", "UNSUPPORTED_FEATURE", "0A000"),
         ("CREATE SCHEMA shop", "SCHEMA_ALREADY_EXISTS", "42P06"),
@@ -311,5 +311,5 @@ def test_tables_are_made_with_features_that_ask_nothing_of_writers(session: Sess
     )
     detail = session.run("DESCRIBE DETAIL f")
     assert detail.rows[0][-3:] == (3, 7, ["allowColumnDefaults", "appendOnly", "invariants", "timestampNtz"])
-    for value in ("'delta.feature.allowColumnDefaults' = 'no'", "'delta.feature.deletionVectors' = 'enabled'"):
+    for value in ("'delta.feature.allowColumnDefaults' = 'no'", "'delta.feature.collations' = 'enabled'"):
         assert refused(session, f"CREATE TABLE g (a INT) TBLPROPERTIES ({value})").condition == "UNSUPPORTED_FEATURE"

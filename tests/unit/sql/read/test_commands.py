@@ -10,6 +10,7 @@ from sqlglot import exp
 from gateway.errors import GatewayError, Span, UnsupportedError, UserError
 from gateway.sql.read.command_nodes import (
     AlterView,
+    ColumnDefinition,
     CreateSchema,
     CreateTable,
     CreateView,
@@ -146,8 +147,10 @@ def fields(command: Any) -> dict[str, Any]:
                 "name": "t", "query": None, "partitioned_by": ("id",), "location": "/p", "comment": "c",
                 "properties": (("a.b", "c"), ("d.e", "1"), ("f", "true")),
                 "columns": (
-                    StructField("id", BIGINT, False, "k"),
-                    StructField("x y", struct(StructField("a", INT), StructField("b", STRING))),
+                    ColumnDefinition(StructField("id", BIGINT, False, "k"), Span(16, 46)),
+                    ColumnDefinition(
+                        StructField("x y", struct(StructField("a", INT), StructField("b", STRING))), Span(48, 79)
+                    ),
                 ),
             },
         ),
@@ -248,14 +251,12 @@ def test_explain_holds_the_inner_statement(text: str, mode: str, kind: type) -> 
         ("CREATE EXTERNAL TABLE t (a INT)", "CREATE EXTERNAL TABLE"),
         ("CREATE MATERIALIZED VIEW v AS SELECT 1", "CREATE MATERIALIZED VIEW"),
         ("CREATE TABLE t (a INT) USING parquet", "USING parquet"),
-        ("CREATE TABLE t LIKE u", "LIKE"),
-        ("CREATE TABLE t (a INT) CLUSTER BY (a)", "CLUSTER"),
-        ("CREATE TABLE t (a INT DEFAULT 1)", "DEFAULT"),
-        ("CREATE TABLE t (a INT GENERATED ALWAYS AS (1))", "GENERATED"),
-        ("CREATE TABLE t (a INT, CONSTRAINT p PRIMARY KEY (a))", "CONSTRAINT"),
+        ("CREATE TABLE t LIKE u LOCATION '/x'", "LOCATION"),
+        ("CREATE TABLE t (a INT) CLUSTER BY AUTO", "CLUSTER BY AUTO"),
+        ("CREATE TABLE t (a BIGINT GENERATED ALWAYS AS IDENTITY)", "IDENTITY"),
+        ("CREATE TABLE t (a INT, CONSTRAINT p PRIMARY KEY (a))", "PRIMARY"),
         ("CREATE TABLE t (a INT, PRIMARY KEY (a))", "PRIMARY"),
         ("CREATE TABLE t (a INT) PARTITIONED BY (years(a))", "years"),
-        ("CREATE TABLE t (a INT) PARTITIONED BY (b INT)", "types"),
         ("CREATE TABLE t SHALLOW CLONE u", "SHALLOW"),
         ("INSERT INTO t REPLACE USING (a) SELECT 1", "REPLACE"),
         ("INSERT OVERWRITE LOCAL DIRECTORY '/x' SELECT 1", "DIRECTORY"),

@@ -1,0 +1,123 @@
+"""What a statement says that a new table is like, judged before anything is made of it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gateway.catalog.bound import DeltaBoundTable
+from gateway.delta.constraints import DEFAULT, GENERATED
+from gateway.delta.creation import Definition
+from gateway.delta.features import Kept
+from gateway.delta.log import IN_COMMIT_SINCE
+from gateway.delta.properties import CONSTRAINT, FEATURE, MOST_ID
+from gateway.delta.write import check_snapshot_writable
+from gateway.errors import UnsupportedError
+from gateway.runner.commands.constraints import check_condition
+from gateway.runner.environment import Environment
+from gateway.sql.bind.kept import check_default, check_generated
+from gateway.sql.bind.resolve import Binder
+from gateway.sql.compile import binder_of
+from gateway.sql.read import command_nodes as c
+from gateway.sql.read.commands import parse_expression
+from gateway.sqltypes import VOID, StructField, StructType, struct
+
+# Features that a table has for what a new one is not given.
+_NOT_LIKE = ("clustering", "domainMetadata")
+# Properties that Spark keeps for itself.
+_RESERVED = {
+    "location": "please use the LOCATION clause to specify it",
+    "owner": "it will be set to the current user",
+    "provider": "please use the USING clause to specify it",
+    "external": "please use CREATE EXTERNAL TABLE",
+    "is_managed_location": "it is a reserved property",
+}
+
+
+def definition_of(command: c.CreateTable, env: Environment) -> Definition:
+    """What CREATE TABLE without a query says. Raises what is wrong with its columns."""
+    columns = command.columns or ()
+    schema = struct(*(one.field for one in columns))
+    return _defined(command, schema, column_metadata(columns, schema, "CREATE TABLE", env), env)
+
+
+def selected(command: c.CreateTable, given: StructType, env: Environment) -> Definition:
+    """What CREATE TABLE … AS says of a table with the columns of its query."""
+    for f in given.fields:
+        if f.type == VOID:
+            assert command.query is not None
+            told = f"A column of type VOID ({f.name}) in a table."
+            raise UnsupportedError("UNSUPPORTED_FEATURE", told, span=command.query.span)
+    return _defined(command, struct(*(StructField(f.name, f.type, True) for f in given.fields)), {}, env)
+
+
+def _defined(
+    command: c.CreateTable, schema: StructType, metadata: Mapping[str, Mapping[str, Any]], env: Environment
+) -> Definition:
+    properties = unreserved(command.properties, command.name)
+    comment = properties.pop("comment", None) if command.comment is None else command.comment
+    properties.pop("comment", None)
+    for key, text in properties.items():
+        if key.lower().startswith(CONSTRAINT):
+            name = key[len(CONSTRAINT) :]
+            check_condition(name, text, schema, command.name.parts[-1], env, command.name.span)
+    for check in command.checks:
+        name = check.name or f"{command.name.parts[-1]}_chk_{uuid.uuid4().hex[:7]}"
+        check_condition(name, check.text, schema, command.name.parts[-1], env, check.span)
+        properties[CONSTRAINT + name.lower()] = check.text
+    clusters = tuple(name.parts for name in command.clustered_by)
+    return Definition(schema, command.partitioned_by, clusters, properties, comment, metadata)
+
+
+def like(table: DeltaBoundTable, properties: Mapping[str, str]) -> Definition:
+    """An empty table like another, with more properties; as in Spark it is not clustered."""
+    snapshot = table.snapshot
+    check_snapshot_writable(snapshot, kept=Kept.BY_STATEMENT)
+    features = {f"{FEATURE}{name}": "supported" for name in snapshot.protocol.features if name not in _NOT_LIKE}
+    own = {
+        key: value
+        for key, value in snapshot.properties.items()
+        if key != MOST_ID and not key.startswith(IN_COMMIT_SINCE)
+    }
+    metadata = {
+        column.name: {key: value for key, value in column.metadata.items() if key in (DEFAULT, GENERATED)}
+        for column in snapshot.columns
+    }
+    kept = {**features, **own, **properties}
+    return Definition(snapshot.schema, snapshot.partition_columns, (), kept, snapshot.comment, metadata)
+
+
+def unreserved(pairs: Sequence[tuple[str, str]], name: c.Name | c.SetProperties) -> dict[str, str]:
+    """Properties, none of which Spark keeps for itself. Raises UnsupportedError."""
+    for key, _ in pairs:
+        if key.lower() in _RESERVED:
+            raise UnsupportedError(
+                "UNSUPPORTED_FEATURE.SET_TABLE_PROPERTY",
+                f"The feature is not supported: `{key}` is a reserved table property, {_RESERVED[key.lower()]}.",
+                span=name.span,
+            )
+    return dict(pairs)
+
+
+def column_metadata(
+    columns: Sequence[c.ColumnDefinition], schema: StructType, command: str, env: Environment
+) -> dict[str, dict[str, Any]]:
+    """What columns of a table with `schema` keep, beside comments, by their names. Raises what is wrong with it."""
+    found: dict[str, dict[str, Any]] = {}
+    generated = [one.field.name for one in columns if one.generated is not None]
+    for one in columns:
+        if one.default is not None:
+            tree = parse_expression(one.default)
+            check_default(tree, one.default, one.field, command, _binder(env), env.context, one.span)
+            found[one.field.name] = {DEFAULT: one.default}
+        if one.generated is not None:
+            others = [name for name in generated if name != one.field.name]
+            tree = parse_expression(one.generated)
+            check_generated(tree, one.generated, one.field, schema, others, _binder(env), one.span)
+            found[one.field.name] = {GENERATED: one.generated}
+    return found
+
+
+def _binder(env: Environment) -> Binder:
+    return binder_of(env.context, env.tables, {}, {})

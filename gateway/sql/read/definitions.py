@@ -1,0 +1,283 @@
+"""CREATE TABLE: columns with what is asked of them, and the clauses behind them."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from sqlglot import exp
+
+from gateway.errors import UserError, unsupported
+from gateway.sql.read import allowed
+from gateway.sql.read.command_nodes import Check, ColumnDefinition, Command, CreateTable, CreateTableLike, Name, Query
+from gateway.sql.read.command_rules import CommandRules
+from gateway.sql.read.cursor import user_error
+from gateway.sql.read.datatypes import data_type
+from gateway.sql.read.tokens import END, NUMBER, STRING
+from gateway.sqltypes import StructField
+
+_CONSTRAINTS = ("CONSTRAINT", "PRIMARY", "FOREIGN", "CHECK", "UNIQUE")
+# Clauses of columns that are refused by name.
+_OF_COLUMNS = ("PRIMARY", "REFERENCES", "MASK", "UNIQUE", "COLLATE")
+_CLAUSES = frozenset({"CLUSTERED", "STORED", "ROW", "SKEWED", "OPTIONS", "SHALLOW", "DEEP", "CLONE", "WITH"})
+
+
+class TableParser(CommandRules):
+    """The definitions of tables."""
+
+    def _create_table(self, replace: bool) -> Command:
+        if_not_exists = self._if_not_exists()
+        if if_not_exists and replace:
+            self.fail("IF NOT EXISTS does not go with OR REPLACE", self.index - 3)
+        name = self._name()
+        if self.word == "LIKE" and not replace:
+            return self._create_like(name, if_not_exists)
+        columns, checks = self._definitions() if self.word == "(" and not self.query_at(0) else (None, [])
+        partitions: tuple[str, ...] = ()
+        clusters: tuple[Name, ...] = ()
+        comment: str | None = None
+        location: str | None = None
+        properties: tuple[tuple[str, str], ...] = ()
+        seen: set[str] = set()
+        while True:
+            word = self.word
+            if word == "USING":
+                self._once(seen, word)
+                self._using()
+            elif word == "PARTITIONED" and self.peek() == "BY":
+                self._once(seen, "PARTITIONED BY")
+                self.advance(2)
+                partitions, columns = self._partitions(columns)
+            elif word == "CLUSTER" and self.peek() == "BY":
+                self._once(seen, "CLUSTER BY")
+                self.advance(2)
+                clusters = self._clusters()
+            elif word == "COMMENT":
+                self._once(seen, word)
+                self.advance()
+                comment = self.string()
+            elif word == "LOCATION":
+                self._once(seen, word)
+                self.advance()
+                location = self.string()
+            elif word == "TBLPROPERTIES":
+                self._once(seen, word)
+                self.advance()
+                properties = self._properties()
+            else:
+                break
+        if partitions and clusters:
+            text = "Operation not allowed: Clustering and partitioning cannot both be specified."
+            raise user_error("_LEGACY_ERROR_TEMP_0035", text, name.span)
+        query: Query | None = None
+        if self.word == "AS" or self.query_at(0):
+            self.match("AS")
+            query = self._final_query()
+        elif self.word != END:
+            self._refuse_table_clause()
+        if query is not None and columns is not None:
+            raise unsupported("CREATE TABLE … AS with a list of columns", name.span)
+        if query is None and columns is None and location is None:
+            columns = ()
+        return CreateTable(
+            name,
+            columns,
+            query,
+            replace,
+            if_not_exists,
+            partitions,
+            clusters,
+            tuple(checks),
+            comment,
+            properties,
+            location,
+        )
+
+    def _create_like(self, name: Name, if_not_exists: bool) -> CreateTableLike:
+        self.advance()
+        source = self._name()
+        properties: tuple[tuple[str, str], ...] = ()
+        seen: set[str] = set()
+        while self.word in ("USING", "TBLPROPERTIES"):
+            self._once(seen, self.word)
+            if self.word == "USING":
+                self._using()
+            else:
+                self.advance()
+                properties = self._properties()
+        if self.word != END:
+            self._refuse_table_clause()
+        return CreateTableLike(name, source, if_not_exists, properties)
+
+    def _using(self) -> None:
+        self.advance()
+        at = self.index
+        provider = self._name(8)
+        if str(provider).lower() != "delta":
+            raise unsupported(f"CREATE TABLE … USING {provider}", self.span(at))
+
+    def _refuse_table_clause(self) -> NoReturn:
+        word = self.word
+        if word in _CLAUSES or word in ("DEFAULT", "PARTITIONED", "CLUSTER", "FROM", "LIKE", "LOCATION"):
+            raise unsupported(f"CREATE TABLE … {word}", self.span(self.index))
+        self.fail()
+
+    # ------------------------------------------------------------------ columns
+
+    def _definitions(self) -> tuple[tuple[ColumnDefinition, ...], list[Check]]:
+        self.expect("(")
+        found: list[ColumnDefinition] = []
+        checks: list[Check] = []
+        while True:
+            if self.word in _CONSTRAINTS and (self.word == "CONSTRAINT" or self.peek() in ("KEY", "(")):
+                checks.append(self._check())
+            else:
+                self._column_definition(found, checks)
+            if not self.match(","):
+                break
+        self.expect(")")
+        return tuple(found), checks
+
+    def _column_definition(self, found: list[ColumnDefinition], checks: list[Check]) -> None:
+        at = self.index
+        name = self.identifier().name
+        kind = data_type(self)
+        nullable = True
+        comment: str | None = None
+        default: str | None = None
+        generated: str | None = None
+        seen: set[str] = set()
+        while self.word not in (",", ")"):
+            if self.word == "NOT" and self.peek() == "NULL":
+                self._once(seen, "NOT NULL")
+                self.advance(2)
+                nullable = False
+            elif self.word == "COMMENT":
+                self._once(seen, "COMMENT")
+                self.advance()
+                comment = self.string()
+            elif self.word == "DEFAULT":
+                self._once(seen, "DEFAULT")
+                self.advance()
+                default = self._kept_text()[1]
+            elif self.word == "GENERATED":
+                self._once(seen, "GENERATED")
+                generated = self._generated()
+            elif self.word in ("CHECK", "CONSTRAINT"):
+                checks.append(self._check())
+            elif self.word in _OF_COLUMNS:
+                raise unsupported(f"a column with {self.word}", self.span(self.index))
+            else:
+                self.fail()
+        span = self.span(at)
+        if default is not None and generated is not None:
+            text = (
+                "A column cannot have both a default value and a generation expression but column "
+                f"{name} has default value: ({default}) and generation expression: ({generated})."
+            )
+            raise user_error("GENERATED_COLUMN_WITH_DEFAULT_VALUE", text, span)
+        self._add(found, ColumnDefinition(StructField(name, kind, nullable, comment), span, default, generated))
+
+    def _add(self, found: list[ColumnDefinition], one: ColumnDefinition) -> None:
+        name = one.field.name
+        if name.lower() in {f.field.name.lower() for f in found}:
+            message = f"The column `{name}` already exists. Choose another name or rename the existing column."
+            raise user_error("COLUMN_ALREADY_EXISTS", message, one.span)
+        found.append(one)
+
+    def _generated(self) -> str:
+        start = self.index
+        self.advance()
+        if self.match("BY", "DEFAULT"):
+            raise unsupported("a column with GENERATED BY DEFAULT", self.span(start))
+        self.expect("ALWAYS", "AS")
+        if self.word != "(":
+            raise unsupported(f"a column with GENERATED ALWAYS AS {self.word}".rstrip(), self.span(start))
+        return self._bracketed_text()[1]
+
+    def _check(self) -> Check:
+        """``[CONSTRAINT name] CHECK (condition)``; other constraints are refused by name."""
+        start = self.index
+        name = self.identifier().name if self.match("CONSTRAINT") else None
+        if self.word != "CHECK":
+            raise unsupported(f"a {self.word} constraint", self.span(start))
+        self.advance()
+        text = self._bracketed_text()[1]
+        if self.word in ("NOT", "RELY", "NORELY") and self.peek() != "NULL":
+            raise unsupported(f"CHECK … {self.word}", self.span(self.index))
+        self.match("ENFORCED")
+        return Check(name, text, self.span(start))
+
+    def _bracketed_text(self) -> tuple[exp.Expr, str]:
+        self.expect("(")
+        found = self._kept_text()
+        self.expect(")")
+        return found
+
+    def _kept_text(self) -> tuple[exp.Expr, str]:
+        """An expression that a table keeps: its tree, and its text as it is written."""
+        start = self.index
+        tree = self.expression()
+        allowed.check(tree)
+        span = self.span(start)
+        return tree, self.text[span.start : span.stop]
+
+    # ------------------------------------------------------------------ clauses
+
+    def _partitions(
+        self, columns: tuple[ColumnDefinition, ...] | None
+    ) -> tuple[tuple[str, ...], tuple[ColumnDefinition, ...] | None]:
+        """Names of columns, or columns of their own, which stand behind the others; and all columns then."""
+        self.expect("(")
+        names: list[str] = []
+        own: list[ColumnDefinition] = []
+        while not names or self.match(","):
+            at = self.index
+            name = self.identifier()
+            if self.word == "(":
+                raise unsupported(f"a partition transform ({name.name})", self.span(self.index - 1))
+            if self.word not in (",", ")"):
+                self.seek(at)
+                self._column_definition(own, [])
+            names.append(name.name)
+        self.expect(")")
+        if own and len(own) < len(names):
+            text = "Operation not allowed: PARTITION BY: Cannot mix partition expressions and partition columns."
+            raise user_error("_LEGACY_ERROR_TEMP_0035", text, self.span(self.index - 1))
+        every = list(columns or ())
+        for one in own:
+            self._add(every, one)
+        return tuple(names), tuple(every) if own else columns
+
+    def _clusters(self) -> tuple[Name, ...]:
+        if self.word in ("NONE", "AUTO"):
+            raise unsupported(f"CREATE TABLE … CLUSTER BY {self.word}", self.span(self.index))
+        self.expect("(")
+        found = [self._name(64)]
+        while self.match(","):
+            found.append(self._name(64))
+        self.expect(")")
+        return tuple(found)
+
+    def _properties(self) -> tuple[tuple[str, str], ...]:
+        self.expect("(")
+        found: dict[str, str] = {}
+        while not found or self.match(","):
+            at = self.index
+            key = self._property_key()
+            self.match("=")
+            if self.word == STRING:
+                value = self.string()
+            elif self.word in (NUMBER, "TRUE", "FALSE"):
+                value = self.tokens[self.index].text.lower()
+                self.advance()
+            else:
+                self.fail()
+            if key in found:
+                message = f"Found duplicate keys `{key}`."
+                raise UserError("DUPLICATE_KEY", message, span=self.span(at))
+            found[key] = value
+        self.expect(")")
+        return tuple(found.items())
+
+    def _property_key(self) -> str:
+        return self.string() if self.word == STRING else str(self._name(16))

@@ -1,0 +1,130 @@
+"""How tables are made and altered, as values: the part of `command_nodes` that says what a table is like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.errors import Span
+from gateway.sql.read.named import Name, Query
+from gateway.sqltypes import StructField
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    """SET TBLPROPERTIES (…)."""
+
+    pairs: tuple[tuple[str, str], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetProperties:
+    """UNSET TBLPROPERTIES [IF EXISTS] (…); Delta asks for none of them to be there."""
+
+    keys: tuple[str, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AddedColumn:
+    """name type [COMMENT 'c'] [FIRST | AFTER column]; a dotted name is a field inside of a struct."""
+
+    name: Name
+    field: StructField
+    first: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumns:
+    """ADD COLUMN | COLUMNS (…)."""
+
+    columns: tuple[AddedColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """column COMMENT 'c', column SET | DROP NOT NULL; what is None stays."""
+
+    column: Name
+    comment: str | None = None
+    not_null: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumns:
+    """ALTER | CHANGE COLUMN …, …."""
+
+    columns: tuple[ColumnChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddConstraint:
+    """ADD CONSTRAINT name CHECK (condition); `text` is the condition as Delta logs it, its tokens with blanks between."""
+
+    name: str
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DropConstraint:
+    """DROP CONSTRAINT [IF EXISTS] name."""
+
+    name: str
+    if_exists: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE name change."""
+
+    name: Name
+    change: SetProperties | UnsetProperties | AddColumns | ChangeColumns | AddConstraint | DropConstraint
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """name type [NOT NULL] [COMMENT 'c'] [DEFAULT text] [GENERATED ALWAYS AS (text)]."""
+
+    field: StructField
+    span: Span
+    default: str | None = None
+    generated: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """[CONSTRAINT name] CHECK (text), of a table or a column."""
+
+    name: str | None
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [(columns)] clauses [AS query]; `columns` None with AS alone."""
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...] | None = None
+    query: Query | None = None
+    replace: bool = False
+    if_not_exists: bool = False
+    partitioned_by: tuple[str, ...] = ()
+    clustered_by: tuple[Name, ...] = ()
+    checks: tuple[Check, ...] = ()
+    comment: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableLike:
+    """CREATE TABLE [IF NOT EXISTS] name LIKE source [USING delta] [TBLPROPERTIES (…)]."""
+
+    name: Name
+    source: Name
+    if_not_exists: bool = False
+    properties: tuple[tuple[str, str], ...] = ()
