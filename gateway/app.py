@@ -11,17 +11,19 @@ import json
 import os
 import pkgutil
 import resource
+import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gateway import observability
+from gateway import __version__, observability
 from gateway.auth.authenticators import AllowAll, StaticTokens, read_tokens
 from gateway.auth.issued import IssuedTokens
-from gateway.config import Config, check_pins, normalise_setting
+from gateway.config import Config, ServerSetting, check_pins, normalise_setting, settings_in_force
 from gateway.engine import spill
 from gateway.engine.base import Handler
 from gateway.engine.launch import Launched
@@ -37,7 +39,7 @@ from gateway.errors import ConfigError
 from gateway.history.recorder import Recorder
 from gateway.history.records import SIGN_INS, STATEMENTS
 from gateway.history.search import History
-from gateway.observability import log
+from gateway.observability import log, mask
 
 RUNNER = "gateway.runner:make_runner"
 SPARK_RUNNER = "gateway.runner.spark.handler:make_spark_runner"
@@ -79,6 +81,11 @@ def runner_factory(config: Config) -> Callable[[], Handler]:
 def history_of(config: Config) -> History:
     """Where the history is, and who sees what of it."""
     return History(str(config.state / STATEMENTS.file), config.auth == "none", frozenset(config.admins))
+
+
+def shown_settings(config: Config) -> tuple[ServerSetting, ...]:
+    """The settings as they may be shown: without what looks like a secret."""
+    return tuple(s._replace(value=None if s.value is None else str(mask(s.value))) for s in settings_in_force(config))
 
 
 def spark_factory(config: Config) -> Callable[[], Handler]:
@@ -127,6 +134,7 @@ class Gateway:
         self._running = False
         self._ready = False
         self._draining = False
+        self._began = time.monotonic()
 
     @property
     def url(self) -> str:
@@ -205,6 +213,8 @@ class Gateway:
 
     def _assemble(self, authenticator: IssuedTokens) -> None:
         """Service and transport, imported while the first engine process starts on another core."""
+        from gateway.console.calls import ConsoleCalls, Facts
+        from gateway.console.server import ConsoleServer
         from gateway.mcp.server import McpServer
         from gateway.mcp.tools import SqlTools
         from gateway.protocol.downloads import Downloads
@@ -263,6 +273,12 @@ class Gateway:
         budget = Budget(size=config.max_request_body)
         handler = ThriftHandler(self._service, HandlerOptions(budget=budget), signer)
         statements = StatementApi(self._service, signer)
+        calls = ConsoleCalls(
+            self._service,
+            history_of(config),
+            self._recorder,
+            Facts(__version__, config.auth != "none", self._health, shown_settings(config)),
+        )
         self._app = HttpApp(
             handler.answer,
             authenticator,
@@ -270,6 +286,7 @@ class Gateway:
             download=Downloads(self._service, signer),
             rest=RestApi(statements, HistoryApi(history_of(config), self._recorder, self._service.picture)).answer,
             mcp=McpServer(SqlTools(statements)).answer,
+            console=ConsoleServer(calls, self._tokens or AllowAll()),
             public_url=config.public_url,
             may_wait=may_wait,
             issuer=authenticator,
@@ -326,6 +343,26 @@ class Gateway:
         if self._draining:
             return "draining"
         return None if self._pool.ready else "no engine process is ready"
+
+    def _health(self) -> dict[str, Any]:
+        """Figures for people, as of now."""
+        stats, recorder = self._pool.stats(), self._recorder
+        return {
+            "problem": self._not_ready(),
+            "uptime_seconds": round(time.monotonic() - self._began),
+            "workers": {"idle": stats.idle, "busy": stats.busy, "starting": stats.starting},
+            "slots": self.config.slots,
+            "jobs_waiting": stats.waiting,
+            "spark": self.config.spark is not None,
+            "history": None if recorder is None else {"recorded": recorder.added, "lost": recorder.lost},
+            "disks": [
+                {"of": name, "free_bytes": free.free, "total_bytes": free.total}
+                for name, free in (
+                    ("warehouse", shutil.disk_usage(self.config.warehouse)),
+                    ("state", shutil.disk_usage(self.config.state)),
+                )
+            ],
+        }
 
     def _metrics(self) -> bytes:
         stats = self._pool.stats()

@@ -1,7 +1,15 @@
 """Settings: of the server (file, environment, flags), of a session (SET, OpenSession), and the pinned libraries."""
 
 from gateway.config.pins import PINS, check_pins
-from gateway.config.server import SETTINGS, Config, Setting, load_config, settings_markdown
+from gateway.config.server import (
+    SETTINGS,
+    Config,
+    ServerSetting,
+    Setting,
+    load_config,
+    settings_in_force,
+    settings_markdown,
+)
 from gateway.config.session import (
     SESSION_SETTINGS,
     SessionSetting,
@@ -18,6 +26,7 @@ __all__ = [
     "SESSION_SETTINGS",
     "SETTINGS",
     "Config",
+    "ServerSetting",
     "SessionSetting",
     "Setting",
     "check_pins",
@@ -30,5 +39,6 @@ __all__ = [
     "parse_bytes",
     "parse_seconds",
     "session_settings_markdown",
+    "settings_in_force",
     "settings_markdown",
 ]

@@ -12,9 +12,9 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.config.values import format_bytes, one_of, parse_bool, parse_bytes, parse_int, parse_seconds
 from gateway.errors import ConfigError
@@ -89,6 +89,7 @@ class Config:
     history_age: float
     history_size: int
     admins: tuple[str, ...]
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)  # of what is not a default, by setting
 
     def __post_init__(self) -> None:
         _check(self)
@@ -296,12 +297,16 @@ def load_config(
     texts: dict[str, str | list[str]] = {}
     if config_file:
         texts |= _from_file(Path(config_file))
-    texts |= _from_environment(environment)
+    origins = dict.fromkeys(texts, f"file {config_file}")
+    from_environment = _from_environment(environment)
+    texts |= from_environment
+    origins |= dict.fromkeys(from_environment, "environment")
     for name, value in flags.items():
         if name not in _BY_NAME:
             raise _unknown(name, _BY_NAME, "the flags")
         if value is not None:
             texts[name] = value
+            origins[name] = "flag"
     values: dict[str, Any] = {}
     for setting in SETTINGS:
         text = texts.get(setting.name, setting.default)
@@ -322,7 +327,35 @@ def load_config(
         raise ConfigError("warehouse", "is needed: the folder that holds the tables, e.g. --warehouse ./warehouse")
     if values["slots"] == 0:
         values["slots"] = max(2, os.cpu_count() or 2)
-    return Config(**values)
+    return Config(**values, origins=origins)
+
+
+class ServerSetting(NamedTuple):
+    """A setting as it is in force. The fields are the columns of `system.runtime.settings`, in this order."""
+
+    name: str
+    value: str | None
+    origin: str
+    meaning: str
+
+
+def settings_in_force(config: Config) -> tuple[ServerSetting, ...]:
+    """All settings, and where each comes from: `default`, a file, `environment` or `flag`."""
+    return tuple(
+        ServerSetting(s.name, _shown(s, getattr(config, s.field)), config.origins.get(s.name, "default"), s.help)
+        for s in SETTINGS
+    )
+
+
+def _shown(setting: Setting, value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    told: Callable[[Any], str] = {"SIZE": format_bytes, "TIME": "{:g}s".format}.get(setting.metavar, str)
+    return told(value)
 
 
 def is_loopback(host: str) -> bool:

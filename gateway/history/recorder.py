@@ -105,6 +105,11 @@ class Recorder(Generic[R]):
         elif not self._wake.is_set():
             self._wake.set()
 
+    @property
+    def added(self) -> int:
+        """How many records were given to it."""
+        return self._added
+
     def flush(self, seconds: float) -> bool:
         """Wait until all that has been added so far is written; whether it is."""
         with self._lock:

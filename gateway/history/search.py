@@ -12,7 +12,7 @@ from typing import Any
 from gateway.errors import ServerError
 from gateway.history.records import STATEMENTS, Table
 
-_OPERATORS = frozenset({"=", "<", "<=", ">", ">=", "IN"})
+_OPERATORS = frozenset({"=", "<", "<=", ">", ">=", "IN", "CONTAINS"})
 _BUSY_SECONDS = 2.0
 _ROWS = 1000
 MOST_VALUES = 1000  # of an IN
@@ -20,7 +20,7 @@ MOST_VALUES = 1000  # of an IN
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``column operator value``; for IN the value is a sequence of at most `MOST_VALUES`."""
+    """``column operator value``; for IN the value is a sequence of at most `MOST_VALUES`; CONTAINS minds no case."""
 
     column: str
     operator: str
@@ -30,6 +30,8 @@ class Condition:
         """It, with a question mark for each value."""
         if self.operator not in _OPERATORS or not self.column.isidentifier():
             raise ValueError(f"{self.column} {self.operator}")
+        if self.operator == "CONTAINS":
+            return f'instr(lower("{self.column}"), lower(?)) > 0'
         marks = f"({', '.join('?' * len(self.value))})" if self.operator == "IN" else "?"
         return f'"{self.column}" {self.operator} {marks}'
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import traceback
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -62,21 +63,17 @@ def routes_of(statements: StatementApi, history: HistoryApi) -> tuple[Route, ...
     )
 
 
-class RestApi:
-    """The JSON face of a service. Thread-safe."""
+class JsonCalls:
+    """Calls below a path: JSON in, JSON out. Thread-safe."""
 
-    def __init__(self, statements: StatementApi, history: HistoryApi) -> None:
-        routes = (*routes_of(statements, history), Route("GET", "openapi.json", "openapi", self._described))
+    def __init__(self, prefix: str, routes: Sequence[Route]) -> None:
+        self._prefix = prefix
         self.routes = tuple((route, route.pattern) for route in routes)
-
-    def _described(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
-        """Describe these calls as OpenAPI does."""
-        return openapi.document([route for route, _ in self.routes], PREFIX)
 
     def answer(
         self, method: str, path: str, body: bytes, identity: str, user_agent: str, origin: str, query: str = ""
     ) -> tuple[int, bytes]:
-        """HTTP status and JSON for a request below `PREFIX`; never raises. `origin` as in `Caller`, `query` that of the URL."""
+        """HTTP status and JSON for a request below the path; never raises. `origin` as in `Caller`, `query` that of the URL."""
         name = "unknown"
         start = time.perf_counter()
         try:
@@ -99,7 +96,7 @@ class RestApi:
         return status, json.dumps({"error_code": code, "message": text}).encode()
 
     def _route(self, method: str, path: str) -> tuple[Route, Path]:
-        rest = path.removeprefix(PREFIX).strip("/")
+        rest = path.removeprefix(self._prefix).strip("/")
         allowed = []
         for route, pattern in self.routes:
             found = pattern.fullmatch(rest)
@@ -110,6 +107,18 @@ class RestApi:
         if allowed:
             raise RestError(405, "METHOD_NOT_ALLOWED", f"Only {' and '.join(allowed)} is served here.")
         raise RestError(404, "ENDPOINT_NOT_FOUND", f"No API found for '{method} {path[:200]}'")
+
+
+class RestApi(JsonCalls):
+    """The JSON face of a service. Thread-safe."""
+
+    def __init__(self, statements: StatementApi, history: HistoryApi) -> None:
+        described = Route("GET", "openapi.json", "openapi", self._described)
+        super().__init__(PREFIX, (*routes_of(statements, history), described))
+
+    def _described(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Describe these calls as OpenAPI does."""
+        return openapi.document([route for route, _ in self.routes], PREFIX)
 
 
 def _warehouse(caller: Caller, identifier: str) -> dict[str, Any]:

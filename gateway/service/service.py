@@ -320,6 +320,15 @@ class GatewayService:
         self._touch(found)
         found.stop(State.CANCELED, CanceledError("OPERATION_CANCELED", "The statement was cancelled."))
 
+    def kill(self, principal: Principal, identifier: str) -> None:
+        """End a statement by its public identifier: one's own, or anybody's for who sees all. Raises ProtocolError."""
+        found = self._operations.known(identifier)
+        name = principal.name
+        if found is None or not (found.session.owner.name == name or self._sees_all(name)):
+            raise self._operations.unknown(identifier)
+        killed = found.stop(State.CANCELED, CanceledError("OPERATION_CANCELED", f"The statement was killed by {name}."))
+        observability.log("statement killed", statement_id=found.id, by=name, ended_before=not killed)
+
     def close_operation(self, principal: Principal, operation: Handle) -> None:
         """See `api.Service`."""
         found = self._operations.find(operation, principal)

@@ -212,8 +212,20 @@ class HandleTable(Generic[T]):
             guid = b""
         handle, owner, value = self._values.get(guid, (_NOBODY, self._nobody, None))
         if not hmac.compare_digest(_bytes(owner), _bytes(principal)) or value is None or identifier != text_of(handle):
-            raise ProtocolError(self._condition, self._message.format(identifier[:64]))
+            raise self.unknown(identifier)
         return handle
+
+    def known(self, identifier: str) -> T | None:
+        """The value of the text that `text_of` shows, whoever owns it."""
+        try:
+            handle, _, value = self._values.get(uuid.UUID(identifier).bytes, (_NOBODY, self._nobody, None))
+        except ValueError:
+            return None
+        return value if text_of(handle) == identifier else None
+
+    def unknown(self, identifier: str) -> ProtocolError:
+        """The error of an identifier that is nobody's, or somebody else's."""
+        return ProtocolError(self._condition, self._message.format(identifier[:64]))
 
     def missing(self, handle: Handle) -> ProtocolError:
         """The error of a handle that `find` does not know."""

@@ -39,6 +39,7 @@ from gateway.transport.bodies import SMALL_BODY, Bodies, Room
 from gateway.transport.files import RESULTS, Download, file_answer
 from gateway.transport.lanes import Lane
 from gateway.transport.sign_ins import TOKEN_GRANTED, TOKEN_LOGIN, SignIns
+from gateway.transport.web import HEADERS, Console, Reply, check_site
 
 # Method, path, body, name of the caller, User-Agent, origin, query -> HTTP status and JSON, for paths below `_API`.
 Rest = Callable[[str, str, bytes, str, str, str, str], tuple[int, bytes]]
@@ -92,6 +93,7 @@ class HttpApp:
         download: what links to results lead to; without it there are none.
         rest: method, path, body, name of the caller, User-Agent, origin, query -> status and JSON (`rest.routes.RestApi`).
         mcp: headers, body, name of the caller -> status and JSON (`mcp.server.McpServer`).
+        console: the page, and what it calls.
         public_url: scheme and name that links begin with, where it is not those of the request.
         may_wait: whether a call may be held up by a statement, from its body.
         issuer: gives short-lived tokens to whom `authenticator` knows; without it there is no OAuth.
@@ -111,6 +113,7 @@ class HttpApp:
         download: Download | None = None,
         rest: Rest | None = None,
         mcp: Mcp | None = None,
+        console: Console | None = None,
         public_url: str | None = None,
         may_wait: Callable[[bytes], bool] = lambda body: True,
         issuer: IssuedTokens | None = None,
@@ -126,6 +129,7 @@ class HttpApp:
         self._download = download
         self._rest = rest
         self._mcp = mcp
+        self._console = console
         self._public_url = public_url
         self._body_limit = body_limit
         self._body_seconds = body_seconds
@@ -167,6 +171,10 @@ class HttpApp:
             elif self._rest is not None and path.startswith(_API):
                 route, kind = "rest", _JSON
                 status, body = await self._answer(self._rest, scope, receive)
+            elif self._console is not None and self._console.covers(path):
+                route = "console"
+                status, kind, headers, body = await self._page(self._console, scope, receive)
+                headers += HEADERS
             elif self._issuer is not None and path in (oidc.DISCOVERY, oidc.TOKEN):
                 route, kind, headers = "oidc", _JSON, ((b"cache-control", b"no-store"),)
                 status, body = await self._oidc(self._issuer, scope, receive)
@@ -183,6 +191,8 @@ class HttpApp:
             status, kind = refusal.status, _JSON
             body = json.dumps({"error_code": refusal.error_code, "message": refusal.message}).encode()
             headers = refusal.headers + (((b"connection", b"close"),) if refusal.close else ())
+            if route == "console":
+                headers += HEADERS
             if route == "thrift":  # the Python, Go and C# clients show this header, none reads the body
                 headers += ((b"x-thriftserver-error-message", refusal.message.encode("ascii", "replace")),)
         except ClientGoneError:
@@ -225,6 +235,33 @@ class HttpApp:
         async with AsyncExitStack() as rooms:
             body = await self._body(headers, receive, partial(self._enter, rooms, identity))
             return await self._waiting.run(identity, partial(mcp, scope["headers"], body, identity))
+
+    async def _page(self, console: Console, scope: Scope, receive: Receive) -> Reply:
+        """A file of the page, or the answer to one of its calls."""
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        method, path = scope["method"], scope["path"]
+        file = console.file(path, headers)
+        if file is not None:
+            if method not in ("GET", "HEAD"):
+                raise RefusalError(405, "METHOD_NOT_ALLOWED", "Only GET is served here.", (b"allow", b"GET, HEAD"))
+            return file
+        check_site(method, headers, self._public_url, everybody=console.everybody)
+        origin = self._origin(scope, headers)
+        signs_in = console.is_sign_in(path)
+        try:
+            if signs_in and method == "POST":
+                return console.sign_in(headers, origin, await self._form(receive))
+            caller = console.caller(headers)
+        except AuthenticationError as error:
+            if signs_in:
+                self._failed_login(scope, error)
+            raise RefusalError(401, "UNAUTHENTICATED", error.message) from error
+        let_in(scope, caller)
+        query = scope.get("query_string", b"").decode("latin-1")
+        async with AsyncExitStack() as rooms:
+            body = await self._body(headers, receive, partial(self._enter, rooms, caller))
+            lane = self._waiting if console.waits(method, path) else self._quick
+            return await lane.run(caller, partial(console.answer, method, path, query, body, caller, headers, origin))
 
     def _identify(self, scope: Scope) -> tuple[dict[str, str], str]:
         """The headers of a request, and the name of who calls. Raises RefusalError."""

@@ -19,7 +19,7 @@ from gateway.config import (
     parse_bytes,
     parse_seconds,
 )
-from gateway.config.server import Config, is_loopback
+from gateway.config.server import Config, is_loopback, settings_in_force
 from gateway.config.session import ANSI_MODE, honoured_by_spark, is_honoured
 from gateway.errors import ConfigError, UnsupportedError, UserError
 from gateway.instants import zone_of
@@ -108,7 +108,7 @@ def test_unknown_setting_gets_a_hint() -> None:
 
 
 def test_every_setting_is_a_field_and_reverse() -> None:
-    assert {s.field for s in SETTINGS} == set(Config.__dataclass_fields__)
+    assert {s.field for s in SETTINGS} | {"origins"} == set(Config.__dataclass_fields__)
 
 
 def test_loopback() -> None:
@@ -327,3 +327,17 @@ def test_settings_that_spark_may_honour_are_told_by_name() -> None:
 )
 def test_what_others_set_under_our_prefix_is_no_unknown_setting(variable: str) -> None:
     assert load_config({"warehouse": "/w"}, {variable: "/x"}) == load_config({"warehouse": "/w"}, {})
+
+
+def test_settings_in_force_tell_where_they_come_from(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text('slots = 3\nmemory-limit = "1GiB"\n')
+    environment = {"GATEWAY_SLOTS": "4", "GATEWAY_HISTORY_AGE": "1d"}
+    config = load_config({"warehouse": str(tmp_path), "slots": "5", "port": None}, environment, str(file))
+    told = {setting.name: (setting.value, setting.origin) for setting in settings_in_force(config)}
+    assert set(told) == {setting.name for setting in SETTINGS}
+    assert told["slots"] == ("5", "flag")
+    assert told["history-age"] == ("86400s", "environment")
+    assert told["memory-limit"] == ("1GiB", f"file {file}")
+    assert told["port"] == ("8080", "default")
+    assert (told["spark"], told["history"]) == ((None, "default"), ("true", "default"))

@@ -1,0 +1,169 @@
+"""What the page asks: what runs and what ran, one statement, its end, settings, health."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gateway.config import ServerSetting
+from gateway.errors import GatewayError
+from gateway.history.recorder import Recorder
+from gateway.history.records import COLUMNS
+from gateway.history.search import Condition, History
+from gateway.history.told import STATUSES
+from gateway.protocol.handler import Caller
+from gateway.rest import fields
+from gateway.rest.call import Asked, Path, Route
+from gateway.rest.fields import RestError
+from gateway.service.api import Principal, WholeResults
+from gateway.worker_jobs import Runtime
+
+_PAGE, _LARGEST_PAGE = 200, 1000
+_FLUSH_SECONDS = 0.5
+_SHOWN = 400  # characters of a text in a list
+_LISTED = tuple(c for c in COLUMNS if c not in ("message", "parse_ms"))
+
+LIST: fields.Fields = {
+    "max_results": fields.at_most(_LARGEST_PAGE),
+    "before_ms": fields.moment,
+    "before_id": fields.moment,
+    "status": fields.one_of(*STATUSES),
+    "user": fields.text,
+    "text": fields.text,
+    "since_ms": fields.moment,
+}
+
+
+class Statements(WholeResults, Protocol):
+    """What the service offers to whoever looks after statements, their own or all."""
+
+    def picture(self, user: str) -> Runtime:
+        """What is open and runs, as far as a user may see it."""
+
+    def kill(self, principal: Principal, identifier: str) -> None:
+        """End a statement by its public identifier: one's own, or anybody's for administrators. Raises ProtocolError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the page is told of its server: the version, whether one signs in, figures of its health, and its settings."""
+
+    version: str
+    signs_in: bool
+    health: Callable[[], Mapping[str, Any]]
+    settings: Sequence[ServerSetting]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleCalls:
+    """The calls; each takes who calls, the parts of its path and the fields of its body, and gives what is answered as JSON."""
+
+    service: Statements
+    history: History
+    recorder: Recorder | None
+    facts: Facts
+
+    def routes(self) -> tuple[Route, ...]:
+        """All of them."""
+        one = "statements/{statement_id}"
+        return (
+            Route("GET", "me", "console_me", self.me),
+            Route("GET", "now", "console_now", self.now),
+            Route("GET", "statements", "console_statements", self.statements, query=LIST),
+            Route("GET", one, "console_statement", self.statement),
+            Route("POST", f"{one}/kill", "console_kill", self.kill, {}),
+            Route("GET", "settings", "console_settings", self.settings),
+            Route("GET", "health", "console_health", self.health),
+        )
+
+    def me(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Tell who has signed in, and where."""
+        name = caller.principal.name
+        return {
+            "user": name,
+            "administrator": self.history.sees_all(name),
+            "signs_in": self.facts.signs_in,
+            "version": self.facts.version,
+            "history": self.recorder is not None,
+        }
+
+    def now(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Tell what is open and runs, and how many statements have been recorded since the start."""
+        found = self.service.picture(caller.principal.name)
+        return {
+            "operations": [{**o._asdict(), "start_time": o.start_time // 1000} for o in found.operations],
+            "sessions": [{**s._asdict(), "settings": dict(s.settings)} for s in found.sessions],
+            "recorded": 0 if self.recorder is None else self.recorder.added,
+        }
+
+    def statements(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """List statements that have ended, the newest first: the caller's own, or all for administrators."""
+        before = None
+        if asked["before_ms"] is not None and asked["before_id"] is not None:
+            before = asked["before_ms"], asked["before_id"]
+        elif self.recorder is not None:
+            self.recorder.flush(_FLUSH_SECONDS)
+        size = asked["max_results"] or _PAGE
+        columns = (*_LISTED, "id")
+        pieces = self.history.rows(
+            caller.principal.name, columns, list(_conditions(asked)), before=before, limit=size + 1
+        )
+        rows = [dict(zip(columns, row, strict=True)) for piece in pieces for row in piece]
+        for row in rows:
+            row["text"] = row["text"][:_SHOWN]
+        return {"statements": rows[:size], "more": len(rows) > size}
+
+    def statement(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Tell all that is known of a statement. Raises RestError 404 for one of others, or of nobody."""
+        user, identifier = caller.principal.name, path["statement_id"]
+        for one in self.service.picture(user).operations:
+            if one.statement_id == identifier:
+                return {"running": {**one._asdict(), "start_time": one.start_time // 1000}}
+        if self.recorder is not None:
+            self.recorder.flush(_FLUSH_SECONDS)
+        wanted = [Condition("statement_id", "=", identifier)]
+        rows = [row for piece in self.history.rows(user, COLUMNS, wanted, limit=1) for row in piece]
+        if not rows:
+            raise RestError(404, "RESOURCE_DOES_NOT_EXIST", f"Statement {identifier[:64]} is not known.")
+        told = dict(zip(COLUMNS, rows[0], strict=True))
+        if told["message"] is None:
+            told["message"] = self._message(caller, identifier)
+        return {"ended": told}
+
+    def _message(self, caller: Caller, identifier: str) -> str | None:
+        """The error of one's own statement, as long as its client has not closed it; the history may keep none."""
+        try:
+            handle = self.service.named_operation(caller.principal, identifier)
+            error = self.service.operation_status(caller.principal, handle, 0).error
+        except GatewayError:
+            return None
+        return None if error is None else error.text()
+
+    def kill(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """End a statement: one's own, or anybody's for administrators."""
+        self.service.kill(caller.principal, path["statement_id"])
+        return {}
+
+    def settings(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Tell administrators the server's settings, and where each comes from."""
+        if not self.history.sees_all(caller.principal.name):
+            raise RestError(403, "PERMISSION_DENIED", "Settings are shown to administrators (--admins) only.")
+        return {"settings": [setting._asdict() for setting in self.facts.settings]}
+
+    def health(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Tell how the server is."""
+        return dict(self.facts.health())
+
+
+def _conditions(asked: Asked) -> list[Condition]:
+    found = []
+    if asked["status"]:
+        found.append(Condition("state", "IN", STATUSES[asked["status"]]))
+    if asked["user"]:
+        found.append(Condition("user", "=", asked["user"]))
+    if asked["text"]:
+        found.append(Condition("text", "CONTAINS", asked["text"]))
+    if asked["since_ms"] is not None:
+        found.append(Condition("started_ms", ">=", asked["since_ms"]))
+    return found

@@ -1,0 +1,81 @@
+// Elements, made of names, attributes and texts: no text ever becomes markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function make(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value" || name === "checked" || name === "disabled" || name === "selected") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child !== undefined && child !== null && child !== false) {
+      element.append(child instanceof Node ? child : String(child));
+    }
+  }
+  return element;
+}
+
+export function el(name, attributes, ...children) {
+  return make(document.createElement(name), attributes, children);
+}
+
+export function svg(name, attributes, ...children) {
+  return make(document.createElementNS(SVG, name), attributes, children);
+}
+
+export function fill(element, ...children) {
+  element.replaceChildren();
+  return make(element, null, children);
+}
+
+export function button(text, action, attributes) {
+  return el("button", { type: "button", onclick: action, ...attributes }, text);
+}
+
+// A table of two columns: what it is, and what it says.
+export function facts(rows) {
+  return el("dl", { class: "facts" }, rows.filter(([, value]) => value !== null && value !== undefined && value !== "").map(
+    ([name, value]) => el("div", null, el("dt", null, name), el("dd", null, value)),
+  ));
+}
+
+export function notice(text, kind = "") {
+  const place = document.getElementById("notices");
+  const shown = el("p", { class: `notice ${kind}` }, text);
+  place.append(shown);
+  setTimeout(() => shown.remove(), 6000);
+}
+
+export async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    notice("Copied.");
+  } catch {
+    notice("The browser does not let pages copy here.", "bad");
+  }
+}
+
+// A text to be saved as a file.
+export function save(name, parts, type) {
+  const url = URL.createObjectURL(new Blob(parts, { type }));
+  const link = el("a", { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+// Whether somebody agrees to what cannot be taken back.
+export function agreed(question, word) {
+  return new Promise((done) => {
+    const dialog = el("dialog", { "aria-label": question, onclose: () => {
+      done(dialog.returnValue === word);
+      dialog.remove();
+    } }, el("p", null, question), el("p", { class: "buttons" },
+      button(word, () => dialog.close(word), { class: "danger" }), button("Leave it", () => dialog.close(""))));
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}

@@ -1,0 +1,93 @@
+// One statement in full.
+
+import { get, segment } from "./api.js";
+import { button, copied, el, facts, fill } from "./dom.js";
+import { count, duration, seen, size, stateOf, wholeMoment } from "./format.js";
+import { highlighted } from "./highlight.js";
+import { watch } from "./live.js";
+import { bars, kill, stateMark } from "./statements.js";
+import { toEditor } from "./tabs.js";
+
+function errorBox(told) {
+  if (!told.condition) return null;
+  return el("section", { class: "error-box", "aria-label": "Error" },
+    el("h2", null, seen(told.condition), told.sqlstate && el("small", null, ` SQLSTATE ${seen(told.sqlstate)}`)),
+    told.message ? el("pre", { dir: "auto" }, seen(told.message)) : el("p", null, "The history keeps messages with --log-sql only."));
+}
+
+function textBox(text) {
+  const cut = text.length > 100_000 ? text.slice(0, 100_000) : text;
+  return el("section", null, el("h2", null, "Text"),
+    el("pre", { class: "sql", dir: "ltr", tabindex: 0, "aria-label": "Text of the statement" }, highlighted(cut), cut !== text && " …"),
+    el("p", { class: "buttons" }, button("Copy", () => copied(text)), button("Open in the editor", () => toEditor(text))));
+}
+
+function ended(told) {
+  const pruned = told.files_total === null || told.files_kept === null ? null : told.files_total - told.files_kept;
+  return [
+    el("h1", null, stateMark(told.state), " ", told.statement_type ? seen(told.statement_type) : "Statement"),
+    el("div", { class: "wide-bar" }, bars(told)),
+    errorBox(told),
+    textBox(told.text),
+    el("section", null, el("h2", null, "Time"), facts([
+      ["Total", duration(told.total_ms)], ["Waiting for a slot", duration(told.queue_ms)], ["Reading the text", told.parse_ms === null ? null : duration(told.parse_ms)],
+      ["Compiling", told.compile_ms === null ? null : duration(told.compile_ms)], ["Running", told.execute_ms === null ? null : duration(told.execute_ms)],
+      ["Started", wholeMoment(told.started_ms)], ["Ended", wholeMoment(told.ended_ms)],
+    ])),
+    el("section", null, el("h2", null, "What it did"), facts([
+      ["Engine", told.engine && seen(told.engine)], ["Why", told.reason && seen(told.reason)], ["Rows given", count(told.rows)], ["Bytes given", size(told.result_bytes)],
+      ["Rows written", told.written_rows === null ? null : count(told.written_rows)], ["Bytes to read", told.read_bytes === null ? null : size(told.read_bytes)],
+      ["Files read", told.files_kept === null ? null : count(told.files_kept)], ["Files pruned", pruned === null ? null : `${count(pruned)} of ${count(told.files_total)}`],
+      ["Spilled", told.spilled_bytes === null ? null : size(told.spilled_bytes)], ["From a kept answer", told.cached ? "yes" : null],
+    ])),
+    who(told),
+  ];
+}
+
+function who(told) {
+  return el("section", null, el("h2", null, "Who"), facts([
+    ["User", el("bdi", null, seen(told.user))], ["Program", el("bdi", null, seen(told.client ?? ""))], ["Session", el("code", null, seen(told.session_id))], ["Statement", el("code", null, seen(told.statement_id))],
+  ]));
+}
+
+function running(told) {
+  const share = told.progress === null ? null : Math.round(told.progress * 100);
+  return [
+    el("h1", null, stateMark(told.state), " ", told.statement_type ? seen(told.statement_type) : stateOf(told.state)[0] === "Queued" ? "Statement in the queue" : "Statement"),
+    el("div", { class: "wide-bar" }, bars(told)),
+    el("p", { class: "buttons" }, button("Kill", () => kill(told.statement_id), { class: "danger" })),
+    share !== null && el("progress", { max: 100, value: share, "aria-label": "Progress" }),
+    textBox(told.statement_text),
+    el("section", null, el("h2", null, "So far"), facts([
+      ["Time", duration(told.duration_ms)], ["Waiting for a slot", duration(told.waiting_at_capacity_duration_ms)], ["Stage", told.progress_text && seen(told.progress_text)],
+      ["Engine", told.engine && seen(told.engine)], ["Why", told.reason && seen(told.reason)], ["Rows", count(told.produced_rows)], ["Bytes", size(told.result_bytes)], ["Started", wholeMoment(told.start_time)],
+    ])),
+    who(told),
+  ];
+}
+
+export function statementView(place, me, identifier) {
+  const box = el("article", { class: "page" }, el("p", null, "…"));
+  fill(place, el("p", { class: "crumbs" }, el("a", { href: "#/statements" }, "Statements"), " / ", el("code", null, seen(identifier.slice(0, 64)))), box);
+  let over = false, asking = false;
+  async function look() {
+    if (over || asking) return;
+    asking = true;
+    try {
+      const found = await get(`statements/${segment(identifier)}`);
+      over = Boolean(found.ended);
+      const told = found.ended ? ended(found.ended) : running(found.running);
+      const focused = box.contains(document.activeElement) && document.activeElement.textContent;
+      fill(box, told);
+      if (focused) [...box.querySelectorAll("button")].find((one) => one.textContent === focused)?.focus();
+    } catch (error) {
+      if (error.status === 404) {
+        over = true;
+        fill(box, el("h1", null, "Not known"), el("p", null, "There is no such statement, or it is somebody else's."));
+      } else fill(box, el("p", { class: "notice bad" }, error.message));
+    } finally {
+      asking = false;
+    }
+  }
+  return watch((now, error) => { if (!error) look(); });
+}

@@ -1,0 +1,176 @@
+// What runs and what ran, the newest first.
+
+import { get, post, segment } from "./api.js";
+import { agreed, el, fill, notice } from "./dom.js";
+import { count, duration, moment, oneLine, size, stateOf } from "./format.js";
+import { lookNow, watch } from "./live.js";
+import { Windowed } from "./windowed.js";
+
+const PAGE = 500, AHEAD = 200;
+const PHASES = [["queue", "waited"], ["compile", "compiled"], ["run", "ran"]];
+
+// Milliseconds of each phase of a statement, running or ended.
+export function phases(one) {
+  if (one.ended_ms === undefined) {
+    const waited = one.waiting_at_capacity_duration_ms;
+    return { queue: waited, compile: 0, run: Math.max(0, one.duration_ms - waited) };
+  }
+  const known = one.queue_ms + (one.compile_ms || 0) + (one.execute_ms || 0);
+  const rest = Math.max(0, one.total_ms - known); // of what failed before it was planned
+  return { queue: one.queue_ms, compile: (one.compile_ms || 0) + (one.execute_ms === null ? rest : 0), run: one.execute_ms || 0 };
+}
+
+export function bars(one, longest) {
+  const spent = phases(one);
+  const total = Math.max(longest || 0, Object.values(spent).reduce((a, b) => a + b, 0), 0.001);
+  const told = PHASES.filter(([name]) => spent[name] > 0).map(([name, word]) => `${word} ${duration(spent[name])}`).join(", ");
+  return el("span", { class: "phases", role: "img", "aria-label": told || "no time", title: told }, PHASES.map(([name]) => {
+    const bar = el("i", { class: name });
+    bar.style.width = `${(100 * spent[name]) / total}%`;
+    return bar;
+  }));
+}
+
+export function stateMark(state) {
+  const [word, kind] = stateOf(state);
+  return el("span", { class: `state ${kind}` }, word);
+}
+
+export async function kill(identifier) {
+  if (!(await agreed("Kill this statement?", "Kill"))) return;
+  try {
+    await post(`statements/${segment(identifier)}/kill`);
+    notice("Killed.");
+  } catch (error) {
+    notice(error.message, "bad");
+  }
+  lookNow();
+}
+
+const HEAD = ["State", "Statement", "User", "Engine", "Time", "", "Rows", "Bytes", "Started"];
+const CLASSES = ["c-state", "c-text", "c-user", "c-engine", "c-time", "c-bar", "c-rows", "c-bytes", "c-start"];
+
+function cells(values) {
+  return values.map((value, i) => el("span", { class: CLASSES[i], role: "cell" }, value));
+}
+
+export function statementsView(place, me) {
+  let ended = [], more = true, loading = false, recorded = null, running = [], rows = [], generation = 0;
+  const filter = { status: "", text: "", user: "", since_ms: "" };
+
+  const list = new Windowed({
+    height: 34, label: "Statements", columns: HEAD.length,
+    head: el("div", { role: "row", class: "grid-row head" }, HEAD.map((name, i) => el("span", { class: CLASSES[i], role: "columnheader" }, name || el("span", { class: "unseen" }, "Phases")))),
+    row: (i) => draw(rows[i]),
+    open: (i) => { location.hash = `#/statements/${segment(rows[i].statement_id)}`; },
+    near: (last) => { if (more && !loading && last > rows.length - AHEAD && !filter.running) load(false); },
+  });
+  const figures = el("p", { class: "figures", "aria-live": "off" });
+  const trouble = el("p", { class: "notice bad", hidden: true });
+
+  function draw(one) {
+    const running_ = one.ended_ms === undefined;
+    const text = oneLine(one.text ?? one.statement_text) || "(no text)";
+    return el("div", { class: `grid-row${running_ ? " is-running" : ""}` }, cells([
+      stateMark(one.state),
+      el("a", { href: `#/statements/${segment(one.statement_id)}`, tabindex: -1, title: text, dir: "ltr" }, el("bdi", null, text)),
+      el("bdi", null, oneLine(one.user, 80)),
+      el("span", { title: one.reason ? oneLine(one.reason) : undefined }, one.engine || "–"),
+      duration(running_ ? one.duration_ms : one.total_ms),
+      bars(one),
+      count(running_ ? one.produced_rows : one.rows),
+      size(one.result_bytes),
+      moment(running_ ? one.start_time : one.started_ms),
+    ]));
+  }
+
+  function compose() {
+    const known = new Set(ended.map((one) => one.statement_id));
+    const wanted = running.filter((one) => one.statement_text && !known.has(one.statement_id) && matches(one));
+    rows = [...wanted, ...(filter.running ? [] : ended)];
+    list.setCount(rows.length);
+    const shown = `${running.filter((one) => one.statement_text).length} running or queued, ${count(ended.length)}${more ? "+" : ""} ended`;
+    figures.textContent = me.history ? shown : `${shown} (the history is off: --history)`;
+  }
+
+  function matches(one) {
+    return (!filter.status || filter.running) && (!filter.user || one.user === filter.user) &&
+      (!filter.text || one.statement_text.toLowerCase().includes(filter.text.toLowerCase()));
+  }
+
+  async function load(anew) {
+    if (loading && !anew) return;
+    loading = true;
+    const mine = ++generation;
+    try {
+      const last = anew ? null : ended[ended.length - 1];
+      const query = { max_results: anew && ended.length > PAGE ? 200 : PAGE, status: filter.running ? "" : filter.status, text: filter.text, user: filter.user, since_ms: filter.since_ms };
+      const found = await get("statements", last ? { ...query, before_ms: last.started_ms, before_id: last.id } : query);
+      if (mine !== generation) return;
+      if (anew) {
+        // what was loaded before stays behind the newest, if these reach it
+        const at = found.statements.length ? ended.findIndex((one) => one.id === found.statements[found.statements.length - 1].id) : -1;
+        if (at >= 0) ended = [...found.statements, ...ended.slice(at + 1)];
+        else {
+          ended = found.statements;
+          more = found.more;
+        }
+      } else {
+        ended = [...ended, ...found.statements];
+        more = found.more;
+      }
+      trouble.hidden = true;
+      compose();
+    } catch (error) {
+      trouble.hidden = false;
+      trouble.textContent = error.message;
+      more = false;
+    } finally {
+      if (mine === generation) loading = false;
+    }
+  }
+
+  function changed() {
+    ended = [];
+    more = true;
+    load(true);
+  }
+
+  let typing = null;
+  const controls = el("form", { class: "filters", role: "search", onsubmit: (event) => { event.preventDefault(); changed(); } },
+    el("label", null, "State ", el("select", { onchange: (event) => {
+      filter.running = event.target.value === "RUNNING";
+      filter.status = event.target.value;
+      changed();
+    } }, [["", "all"], ["RUNNING", "running and queued"], ["FINISHED", "finished"], ["FAILED", "failed"], ["CANCELED", "cancelled"]].map(([value, name]) => el("option", { value }, name)))),
+    el("label", null, "Since ", el("select", { onchange: (event) => {
+      filter.since_ms = event.target.value ? Date.now() - Number(event.target.value) * 60000 : "";
+      changed();
+    } }, [["", "ever"], [15, "15 minutes"], [60, "an hour"], [1440, "a day"], [10080, "a week"]].map(([value, name]) => el("option", { value }, name)))),
+    el("label", null, "Text ", el("input", { type: "search", name: "text", placeholder: "part of a statement", oninput: (event) => {
+      filter.text = event.target.value;
+      clearTimeout(typing);
+      typing = setTimeout(changed, 300);
+    } })),
+    me.administrator && el("label", null, "User ", el("input", { type: "search", name: "user", placeholder: "all", onchange: (event) => { filter.user = event.target.value.trim(); changed(); } })),
+    figures);
+
+  fill(place, el("h1", { class: "unseen" }, "Statements"), controls, trouble, list.element,
+    el("p", { class: "legend", "aria-hidden": "true" }, PHASES.map(([name, word]) => el("span", { class: name }, word))));
+  list.element.classList.add("fills");
+  const end = watch((now, error) => {
+    trouble.hidden = !error;
+    if (error) {
+      trouble.textContent = error.message;
+      return;
+    }
+    running = [...now.operations].sort((a, b) => b.start_time - a.start_time);
+    if (recorded !== now.recorded) {
+      recorded = now.recorded;
+      load(true);
+    } else if (running.length || rows.some((one) => one.ended_ms === undefined)) compose();
+  });
+  list.element.focus({ preventScroll: true });
+  return end;
+}
+

@@ -1,0 +1,83 @@
+"""What the console needs of HTTP: which requests of a browser are its own page's, and what browsers may do with an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from gateway.config.server import is_loopback
+from gateway.transport.asgi import Answer, Header, RefusalError
+
+Reply = tuple[int, bytes, tuple[Header, ...], Answer]
+# Nothing but the page's own files is loaded, run, drawn or asked; nobody frames it; no text becomes a part of it.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+HEADERS: tuple[Header, ...] = (
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_READS = ("GET", "HEAD")
+
+
+class Console(Protocol):
+    """The page and its calls (`console.server.ConsoleServer`)."""
+
+    @property
+    def everybody(self) -> bool:
+        """Whether nobody has to sign in."""
+
+    def covers(self, path: str) -> bool:
+        """Whether it serves a path."""
+
+    def file(self, path: str, headers: Mapping[str, str]) -> Reply | None:
+        """A file of the page, which is everybody's; None for another path."""
+
+    def is_sign_in(self, path: str) -> bool:
+        """Whether a path is that of signing in."""
+
+    def sign_in(self, headers: Mapping[str, str], origin: str, body: bytes) -> Reply:
+        """The answer to a token. Quick. Raises AuthenticationError."""
+
+    def caller(self, headers: Mapping[str, str]) -> str:
+        """The name of who has signed in. Quick. Raises AuthenticationError."""
+
+    def waits(self, method: str, path: str) -> bool:
+        """Whether a call may be held up by a statement."""
+
+    def answer(
+        self, method: str, path: str, query: str, body: bytes, caller: str, headers: Mapping[str, str], origin: str
+    ) -> Reply:
+        """The answer to a call; blocking, never raises."""
+
+
+def check_site(method: str, headers: Mapping[str, str], public_url: str | None, *, everybody: bool) -> None:
+    """Raise RefusalError for a request that another site's page makes, or that an address brings which is not the server's.
+
+    Where `everybody` may call, a page elsewhere could have its own name lead to this machine: only names of it are taken.
+    """
+    host = headers.get("host", "")
+    known = {host, urlsplit(public_url or "").netloc} - {""}
+    if everybody and not is_loopback(_hostname(host)) and host != urlsplit(public_url or "").netloc:
+        raise RefusalError(421, "PERMISSION_DENIED", f"This server is not called {host[:100]!r}.", close=True)
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    own = origin is None or urlsplit(origin).netloc in known
+    allowed = ("same-origin", "none") if method in _READS else ("same-origin",)
+    if not own or (site is not None and site not in allowed):
+        raise RefusalError(403, "PERMISSION_DENIED", "Other sites' pages are not served.", close=True)
+    if method not in _READS and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        # what other sites' pages send without being asked about it first is never called that
+        raise RefusalError(415, "UNSUPPORTED_MEDIA_TYPE", "Calls are sent as application/json.", close=True)
+
+
+def _hostname(host: str) -> str:
+    try:
+        return "" if "@" in host else urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""

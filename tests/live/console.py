@@ -1,0 +1,53 @@
+"""What tests of the console do beside the browser: statements run, sign-ins, calls as the page makes them."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tests.live.browser import Page
+from tests.live.gateway import Server
+
+LONG = "SELECT sum(a.id * b.id % 7) AS long_one FROM range(300000) a CROSS JOIN range(300000) b"
+
+
+def run(server: Server, *statements: str, token: str = "none-needed") -> list[str]:
+    """Execute statements by the REST API; their errors' messages."""
+    found = [_executed(server, statement, token) for statement in statements]
+    return [told["status"]["error"]["message"] for told in found if "error" in told["status"]]
+
+
+def _executed(server: Server, statement: str, token: str) -> Any:
+    body = json.dumps({"statement": statement, "wait_timeout": "50s", "row_limit": 10}).encode()
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}", "User-Agent": "a program"}
+    request = urllib.request.Request(f"{server.url}/api/2.0/sql/statements", body, headers)
+    with urllib.request.urlopen(request, timeout=90) as answer:
+        return json.load(answer)
+
+
+def behind(server: Server, statement: str, token: str = "none-needed") -> Callable[[], list[str]]:
+    """Execute a statement meanwhile; what waits for its errors."""
+    executor = ThreadPoolExecutor(1)
+    found = executor.submit(run, server, statement, token=token)
+    executor.shutdown(wait=False)
+    return lambda: found.result(60)
+
+
+def sign_in(page: Page, token: str) -> None:
+    """Type a token and send it."""
+    page.click("input[name=token]")
+    page.type(token)
+    page.click("button", "Sign in")
+
+
+def ask(page: Page, method: str, path: str) -> tuple[int, Any]:
+    """Status and JSON of a call that the page's script makes."""
+    init = {"method": method, "headers": {"Content-Type": "application/json"}}
+    if method != "GET":
+        init["body"] = "{}"
+    script = f"fetch('/console/api/{path}', {json.dumps(init)}).then(async a => [a.status, await a.json()])"
+    status, body = page.evaluate(script)
+    return status, body
