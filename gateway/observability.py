@@ -136,9 +136,14 @@ class Throttle:
             return held
 
 
+def is_logged(level: str) -> bool:
+    """Whether lines of `level` are written, for whoever would gather their facts in vain."""
+    return LEVELS[level] >= _settings.level
+
+
 def log(event: str, level: str = "info", **fields: object) -> None:
     """Write one line: what happened (`event`, a few words) and the facts."""
-    if LEVELS[level] < _settings.level:
+    if not is_logged(level):
         return
     now = datetime.now(UTC)
     facts = {k: _cut(_masked_field(k, v)) for k, v in fields.items() if v is not None}

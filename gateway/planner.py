@@ -126,6 +126,11 @@ class Plan:
     counted: int = 0  # rows of ranges
 
     @property
+    def is_soon(self) -> bool:
+        """Whether so little is to be done that its end follows its beginning at once."""
+        return self.query.small or not (self.query.sources or self.counted)
+
+    @property
     def is_brief(self) -> bool:
         """Whether it reads so little that it may run beside the slots."""
         read = sum(scan.bytes for scan in self.scans)

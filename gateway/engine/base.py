@@ -38,7 +38,8 @@ class Planned:
     `statement_type` is SELECT, INSERT, CREATE_TABLE, USE, SET, SHOW …; `writes` says that it must never be run twice.
     `is_query` False marks DDL/SET-like statements whose result is shown as one empty ``Result`` column. With `streams` clients
     may read rows while others are still made: only where none of these is known to be able to fail. As long as all `witnesses`
-    hold, the same statement has the same answer; None: that is not known.
+    hold, the same statement has the same answer; None: that is not known. With `soon` the rows and the end are not long in
+    coming, so that all of it may travel together.
     """
 
     statement_type: str
@@ -49,6 +50,7 @@ class Planned:
     is_query: bool = True
     streams: bool = False
     witnesses: tuple[Witness, ...] | None = None
+    soon: bool = False
 
 
 @dataclass(frozen=True, slots=True)

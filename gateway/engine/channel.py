@@ -16,7 +16,7 @@ import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,6 +137,12 @@ class Channel:
                 data = data[sent:]
             if data:
                 self._socket.sendall(data)
+
+    def send_together(self, messages: Iterable[object]) -> None:
+        """Send messages with one call, so that the other end wakes up once. Raises OSError."""
+        data = b"".join(map(_framed, messages))
+        with self._send_lock:
+            self._socket.sendall(data)
 
     def try_send(self, message: object) -> None:
         """Send a small message unless that would wait: for hints whose loss is made good by other means."""

@@ -82,6 +82,7 @@ class JobEmit:
         self._checked: pa.Schema | None = None
         self._spool: int | None = None
         self._written = 0
+        self._held: list[JobEvent] | None = None  # of a statement whose end is near: sent with what follows
         self.finished: Finished | None = None
 
     def __call__(self, event: Event) -> None:
@@ -94,9 +95,12 @@ class JobEmit:
         if isinstance(event, Planned):
             self._types = [field.type.arrow() for field in event.schema.fields]
             self._checked = None
+            if event.soon:
+                self._held = [JobEvent(self._run_id, event)]
+                return
         elif isinstance(event, (Rows, Failed)):
             raise ServerError("INTERNAL_ERROR", f"A handler may not emit {type(event).__name__} itself.")
-        self._channel.send(JobEvent(self._run_id, event))
+        self._send(JobEvent(self._run_id, event))
 
     def rows(self, batch: pa.RecordBatch) -> None:
         """Deliver `batch`: inside messages while they are few bytes, then through the spool file."""
@@ -124,6 +128,15 @@ class JobEmit:
         """Whether the front asked to stop; safe from any thread, never waits."""
         return self._mailbox.cancelled
 
+    def end(self, event: Event) -> None:
+        """Send the last event. Raises OSError if the front is gone."""
+        try:
+            self._send(JobEvent(self._run_id, event))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            traceback.print_exception(error)
+            failure = ServerError("INTERNAL_ERROR", "The end of the statement cannot be sent to the server.")
+            self._send(JobEvent(self._run_id, Failed(failure)))
+
     def close(self) -> None:
         """Close the spool file's descriptor, if there is one."""
         if self._spool is not None:
@@ -137,7 +150,11 @@ class JobEmit:
     def _deliver(self, count: int, message: pa.Buffer, held: int) -> None:
         if self._spool is None and message.size <= self._inline_left:
             self._inline_left -= message.size
-            self._channel.send(JobEvent(self._run_id, Rows(count, data=message.to_pybytes(), weight=held)))
+            event = JobEvent(self._run_id, Rows(count, data=message.to_pybytes(), weight=held))
+            if self._held is None:
+                self._send(event)
+            else:
+                self._held.append(event)
             return
         self._inline_left = 0
         if self._written + message.size > self._spool_limit:
@@ -146,12 +163,17 @@ class JobEmit:
                 f"The result is larger than the {self._spool_limit} bytes that one statement may spool.",
             )
         if self._spool is None:
-            self._channel.send(SpoolWanted(self._run_id))
+            self._send(SpoolWanted(self._run_id))
             self._spool = self._mailbox.wait_for_spool()
             self._stop_if_cancelled()
         self._write(message)
-        self._channel.send(JobEvent(self._run_id, Rows(count, offset=self._written, length=message.size, weight=held)))
+        self._send(JobEvent(self._run_id, Rows(count, offset=self._written, length=message.size, weight=held)))
         self._written += message.size
+
+    def _send(self, message: JobEvent | SpoolWanted) -> None:
+        """Send `message` behind what was held back."""
+        self._channel.send_together((*(self._held or ()), message))
+        self._held = None
 
     def _write(self, message: pa.Buffer) -> None:
         assert self._spool is not None
@@ -213,12 +235,7 @@ def run_job(handler: Handler, channel: Channel, start: Start, run: RunJob, mailb
         emit.close()
     if isinstance(last, Failed) and isinstance(run.job, Statement):
         last.error.statement = run.job.text
-    try:
-        channel.send(JobEvent(run.run_id, last))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        traceback.print_exception(error)
-        failure = ServerError("INTERNAL_ERROR", "The end of the statement cannot be sent to the server.")
-        channel.send(JobEvent(run.run_id, Failed(failure)))
+    emit.end(last)
 
 
 def _as_gateway_error(error: BaseException) -> GatewayError:

@@ -243,7 +243,8 @@ class Runner(Handler):
         try:
             shape = decision.query.schema
             streams = not decision.may_raise
-            emit(Planned("SELECT", decision.engine, decision.reason, shape, streams=streams, witnesses=witnesses))
+            told = decision.engine, decision.reason, shape
+            emit(Planned("SELECT", *told, streams=streams, witnesses=witnesses, soon=decision.is_soon))
             for batch in batches:
                 if row_limit is not None and rows + batch.num_rows >= row_limit:
                     batch = batch.slice(0, row_limit - rows)
@@ -273,6 +274,7 @@ class Runner(Handler):
                     "answered without an engine",
                     answer.schema,
                     is_query=answer.is_query,
+                    soon=True,
                 )
             )
         rows = 0

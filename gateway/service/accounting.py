@@ -49,9 +49,12 @@ def report(operation: Operation, slow_seconds: float) -> None:
     engine = ran.engine if ran is not None else "none"
     observability.counter("statements_total", statement_type=kind, engine=engine, state=operation.ended_as.value)
     slow = ended - times.accepted >= slow_seconds
+    level = "warning" if slow or isinstance(operation.error, ServerError) else "info"
+    if not observability.is_logged(level):
+        return
     observability.log(
         "slow statement" if slow else "statement",
-        "warning" if slow or isinstance(operation.error, ServerError) else "info",
+        level,
         statement_id=operation.id,
         session_id=operation.session.id,
         user=operation.session.owner.name,

@@ -17,19 +17,25 @@ from typing import Any
 
 SESSION, OPERATION, COLUMN = 8 << 10, 16 << 10, 2 << 10  # bytes of one, without what it holds
 _SOME = 64
+_PLAIN = frozenset((bool, int, float, type(None)))
+_names: dict[type[Any], tuple[str, ...]] = {}  # of the fields of classes
 
 
 def weight(value: Any) -> int:
     """About how many bytes of memory plain values take: texts, containers, dataclasses of such."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return _SOME
     if isinstance(value, (str, bytes)):
         return sys.getsizeof(value)
     if isinstance(value, Mapping):
         return _SOME + sum(weight(k) + weight(v) for k, v in value.items())
     if isinstance(value, (tuple, list, frozenset)):
         return _SOME + sum(map(weight, value))
-    if dataclasses.is_dataclass(value):
-        return _SOME + sum(weight(getattr(value, field.name)) for field in dataclasses.fields(value))
-    return _SOME
+    names = _names.get(kind)
+    if names is None:
+        names = _names[kind] = tuple(f.name for f in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+    return _SOME + sum(weight(getattr(value, name)) for name in names)
 
 
 class Holdings:

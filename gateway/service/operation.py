@@ -111,7 +111,9 @@ class Operation:
         self._listener = listener
         self._clock = clock
         self._spool_directory = spool_directory
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)  # rows may be fetched, or it has ended
+        self._known = threading.Condition(lock)  # the result's shape is, or it has ended
         self._time_zone = ""
         self._writes = False
         self._job: Job | None = None
@@ -257,7 +259,8 @@ class Operation:
             self.ended_as = state
             self.times.ended = self.touched = self._clock()
             self.times.completed_ms = time.time_ns() // 1_000_000
-        self._changed.notify_all()
+            self._changed.notify_all()
+            self._known.notify_all()
         return True
 
     def _free(self) -> None:
@@ -360,7 +363,7 @@ class Operation:
                 self._spool = Spool(
                     arrow_schema(planned.schema), self._spool_directory, self.purpose.row_limit, self.purpose.byte_limit
                 )
-                self._changed.notify_all()
+                self._known.notify_all()
         if changed:  # run again by another process or engine, while somebody changed a table
             text = "The engine process was lost, and the result has another shape by now."
             self.stop(State.ERROR, ServerError("WORKER_LOST", text, retryable=True))
@@ -409,7 +412,7 @@ class Operation:
     def metadata(self) -> ResultMetadata:
         """Shape of the result; waits until it is known, and how large it is if that matters. Raises the operation's error."""
         with self._changed:
-            self._changed.wait_for(lambda: self.planned is not None or self.state in ENDS)
+            self._known.wait_for(lambda: self.planned is not None or self.state in ENDS)
             if self._linked is None:
                 self._linked = self._is_linked()
             self._raise_failure()

@@ -22,7 +22,8 @@ class OperationLog:
         with self._lock:
             if text and text != self._last and len(self._lines) < MOST_LINES:
                 self._last = text
-                self._lines += [f"{level:<5} : {line[:_LINE]}" for line in text.splitlines()]
+                lines = (text,) if text.isprintable() else text.splitlines()
+                self._lines += [f"{level:<5} : {line[:_LINE]}" for line in lines]
 
     def read(self, most: int, *, first: bool = False) -> list[str]:
         """The lines behind those that were read, or from the `first` on."""

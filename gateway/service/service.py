@@ -458,13 +458,15 @@ class GatewayService:
     def _weigh(self, operation: Operation) -> None:
         """It has ended, and may have changed its session: both keep other things now."""
         kept = operation.weight + (self._holdings.file if operation.bytes[1] else 0)
-        session, size = operation.session, operation.session.weight
+        session = operation.session
+        changed = operation.finished is not None and bool(operation.finished.changes)
+        size = session.weight if changed else session.held
         with self._lock:
             if operation.held:  # else nobody has it any more
                 self._holdings.add(session.owner.name, kept - operation.held)
                 operation.held = kept
                 self._weigh_disk(operation)
-            if session.held:
+            if session.held and changed:
                 self._holdings.add(session.owner.name, size - session.held)
                 session.held = size
 

@@ -11,7 +11,7 @@ import os
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from gateway.engine.base import Definition, SessionChange, SessionState, TempView, changed
@@ -125,8 +125,10 @@ class Session:
                 time_zone=self._settings.get(time_zone_key, default_time_zone),
             )
 
-    def apply(self, changes: Iterable[SessionChange]) -> None:
+    def apply(self, changes: Sequence[SessionChange]) -> None:
         """Apply a finished statement's effects, all at once and in order. Raises ServerError for an unknown kind."""
+        if not changes:
+            return
         with self._lock:
             after = changed(self._state(self._settings), changes)
             self.catalog, self.schema = after.catalog, after.schema

@@ -5,13 +5,16 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pytest
 
 from gateway.engine.base import Emit, Failed, Finished, Handler, Job, Planned, Rows, SessionState, Statement
-from gateway.engine.channel import CancelJob, Channel, JobEvent, RunJob, Start
+from gateway.engine.channel import CancelJob, Channel, JobEvent, RunJob, SpoolGiven, SpoolWanted, Start
 from gateway.engine.launch import Launched
 from gateway.engine.mailbox import OwnMailbox
 from gateway.engine.worker import run_job
@@ -128,6 +131,48 @@ def test_names_and_nullability_of_children_do_not_matter(ends: tuple[Channel, Ch
     assert isinstance(rows, Rows) and rows.data is not None
     schema = pa.schema([pa.field("a", array(BIGINT).arrow())])
     assert pa.ipc.read_record_batch(pa.py_buffer(rows.data), schema).to_pylist() == [{"a": [1]}]
+
+
+def test_what_ends_soon_travels_together_and_in_order(ends: tuple[Channel, Channel]) -> None:
+    ours, _ = ends
+    seen = []
+
+    def act(emit: Emit, *, soon: bool) -> None:
+        emit(replace(planned(), soon=soon))
+        seen.append(ours.has_message())
+        emit.rows(batch(0, 3))
+        seen.append(ours.has_message())
+        emit(Finished(3))
+
+    for soon in (False, True):
+        kinds = [type(event) for event in events(ends, Scripted(partial(act, soon=soon)))]
+        assert kinds == [Planned, Rows, Finished]
+    assert seen == [True, True, False, False]
+
+
+def test_what_was_held_back_comes_before_an_error_and_before_rows_on_disk(ends: tuple[Channel, Channel]) -> None:
+    def fails(emit: Emit) -> None:
+        emit(replace(planned(), soon=True))
+        emit.rows(batch(0, 3))
+        raise UserError("DIVIDE_BY_ZERO", "no")
+
+    assert [type(event) for event in events(ends, Scripted(fails))] == [Planned, Rows, Failed]
+
+    def large(emit: Emit) -> None:
+        emit(replace(planned(), soon=True))
+        emit.rows(batch(0, 3))
+        emit.rows(batch(3, 100_000))
+        emit(Finished(100_003))
+
+    with tempfile.TemporaryFile() as spool:
+        ours, theirs = ends
+        ours.send(SpoolGiven(7), os.dup(spool.fileno()))
+        mailbox = OwnMailbox(theirs, 7)
+        run_job(
+            Scripted(large), theirs, START, RunJob(7, Statement("s", "x", SessionState("c", "s", "u", {}))), mailbox
+        )
+        kinds = [type(m.event) if isinstance(m, JobEvent) else type(m) for m in (ours.receive() for _ in range(5))]
+    assert kinds == [Planned, Rows, SpoolWanted, Rows, Finished]
 
 
 def test_empty_batches_are_not_sent_but_checked(ends: tuple[Channel, Channel]) -> None:
