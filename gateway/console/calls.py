@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from gateway.config import ServerSetting
 from gateway.errors import GatewayError
 from gateway.history.recorder import Recorder
-from gateway.history.records import COLUMNS
+from gateway.history.records import STATEMENTS, Record
 from gateway.history.search import Condition, History
 from gateway.history.told import STATUSES
 from gateway.protocol.handler import Caller
@@ -22,7 +22,7 @@ from gateway.worker_jobs import Runtime
 _PAGE, _LARGEST_PAGE = 200, 1000
 _FLUSH_SECONDS = 0.5
 _SHOWN = 400  # characters of a text in a list
-_LISTED = tuple(c for c in COLUMNS if c not in ("message", "parse_ms"))
+_LISTED = tuple(c for c in STATEMENTS.columns if c not in ("message", "parse_ms"))
 
 LIST: fields.Fields = {
     "max_results": fields.at_most(_LARGEST_PAGE),
@@ -61,7 +61,7 @@ class ConsoleCalls:
 
     service: Statements
     history: History
-    recorder: Recorder | None
+    recorder: Recorder[Record] | None
     facts: Facts
 
     def routes(self) -> tuple[Route, ...]:
@@ -123,10 +123,10 @@ class ConsoleCalls:
         if self.recorder is not None:
             self.recorder.flush(_FLUSH_SECONDS)
         wanted = [Condition("statement_id", "=", identifier)]
-        rows = [row for piece in self.history.rows(user, COLUMNS, wanted, limit=1) for row in piece]
+        rows = [row for piece in self.history.rows(user, STATEMENTS.columns, wanted, limit=1) for row in piece]
         if not rows:
             raise RestError(404, "RESOURCE_DOES_NOT_EXIST", f"Statement {identifier[:64]} is not known.")
-        told = dict(zip(COLUMNS, rows[0], strict=True))
+        told = dict(zip(STATEMENTS.columns, rows[0], strict=True))
         if told["message"] is None:
             told["message"] = self._message(caller, identifier)
         return {"ended": told}

@@ -38,7 +38,7 @@ from gateway.transport.asgi import (
 from gateway.transport.bodies import SMALL_BODY, Bodies, Room
 from gateway.transport.files import RESULTS, Download, file_answer
 from gateway.transport.lanes import Lane
-from gateway.transport.sign_ins import TOKEN_GRANTED, TOKEN_LOGIN, SignIns
+from gateway.transport.sign_ins import LOGIN, TOKEN_GRANTED, TOKEN_LOGIN, SignIns
 from gateway.transport.web import HEADERS, Console, Reply, check_site
 
 # Method, path, body, name of the caller, User-Agent, origin, query -> HTTP status and JSON, for paths below `_API`.
@@ -254,9 +254,10 @@ class HttpApp:
             caller = console.caller(headers)
         except AuthenticationError as error:
             if signs_in:
-                self._failed_login(scope, error)
+                self._failed_login(scope, error, LOGIN)
             raise RefusalError(401, "UNAUTHENTICATED", error.message) from error
-        let_in(scope, caller)
+        if let_in(scope, caller):
+            self._sign_ins.let_in(caller, address_of(scope), agent_of(scope), "cookie", LOGIN)
         query = scope.get("query_string", b"").decode("latin-1")
         async with AsyncExitStack() as rooms:
             body = await self._body(headers, receive, partial(self._enter, rooms, caller))

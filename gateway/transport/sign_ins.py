@@ -14,6 +14,7 @@ from gateway.observability import Throttle, counter, log
 
 # Databricks' names (docs: system.access.audit, service `accounts`).
 TOKEN_LOGIN = "tokenLogin"
+LOGIN = "login"  # of the console
 TOKEN_GRANTED = "oidcTokenAuthorization"
 _FAILURES_TOLD = (20, 10.0)  # failures that are logged and kept, in so many seconds
 _AGAIN_SECONDS = 60.0  # a client that opens connection after connection has signed in once

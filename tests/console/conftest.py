@@ -11,8 +11,7 @@ from contextlib import closing
 import pytest
 
 from gateway.auth.authenticators import token_line
-from gateway.history.database import INSERT
-from gateway.history.records import Record
+from gateway.history.records import STATEMENTS, Record
 from tests.live.browser import Browser, Page, browser_path
 from tests.live.console import run
 from tests.live.gateway import Server, start_server
@@ -85,7 +84,7 @@ def long_history(open_server: Server) -> int:
     old = Record._make((*names, 0, 0, 12.5, 1.5, 0.5, 3.0, 8.0, 1, None, 100, 1, 2, 0, 64, False))
     with closing(sqlite3.connect(path, timeout=30)) as connection:
         connection.executemany(
-            INSERT,
+            STATEMENTS.insertion(),
             (
                 old._replace(
                     statement_id=str(uuid.UUID(int=i + 1)),
