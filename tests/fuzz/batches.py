@@ -17,9 +17,12 @@ from tests.fuzz.tally import seldom
 from tests.fuzz.tree import Case, Tree, case, listed, query
 from tests.fuzz.values import ZONES
 
-SIZE = 36
+SIZE = 256  # a SELECT costs Spark much more than a column of it
 _GENERATORS = 5  # in a batch: Spark takes one of them in a SELECT
-_RAISING = 12  # of a batch's expressions that raise, so many are put to Spark: each needs a statement of its own
+_DEPTHS = (1, 1, 1, 2, 2, 3)
+_TOGETHER = 6  # are put to the embedded engine in one SELECT, as long as they seldom raise
+_RISK = 0.15  # of calls of a function raise: what uses it is asked alone
+_CALLS = 20  # of a function, before its risk is known
 _SELDOM = 0.5  # of a batch are calls of functions that were called too seldom so far
 _TRIES = 60
 _FEW = 4  # are asked one by one sooner than halved
@@ -72,7 +75,7 @@ def make(seed: int, number: int, few: Sequence[str] = ()) -> Batch:
     made: list[tuple[Tree, frozenset[str], str]] = []
     for i in range(_GENERATORS if wanted == "generator" else SIZE):
         maker.used = set()
-        depth = random.choice((1, 1, 2, 2, 3))
+        depth = random.choice(_DEPTHS)
         if rest and random.random() < _SELDOM:
             label = random.choice(rest)
             tree = _of(maker, label, depth)
@@ -116,18 +119,42 @@ def _case(tree: Tree, scope: Scope, zone: str, used: frozenset[str], label: str,
 
 def step(machine: Machine, seed: int, number: int) -> Judgement:
     """Ask about the batch of that number."""
-    return asked(machine, make(seed, number, seldom(machine.called)), Random(f"{seed} raised {number}"))
+    return asked(machine, make(seed, number, seldom(machine.called)))
 
 
-def asked(machine: Machine, batch: Batch, random: Random) -> Judgement:
+def asked(machine: Machine, batch: Batch) -> Judgement:
     """Ask the embedded engine about all expressions of a batch."""
-    told = [machine.embedded.ask(one) for _, one in batch.cases]
+    told = _told(machine, batch)
     for (_, one), ours in zip(batch.cases, told, strict=True):
         machine.called.update(one.functions if ours.kind != "refused" else ())
-    return functools.partial(_judge, machine, batch, told, random)
+        machine.unanswered.update(one.functions if ours.kind != "answer" else ())
+    return functools.partial(_judge, machine, batch, told)
 
 
-def _judge(machine: Machine, batch: Batch, told: Sequence[Outcome], random: Random) -> None:
+def _told(machine: Machine, batch: Batch) -> list[Outcome]:
+    """What the embedded engine says to each: to a few in one SELECT where they are unlikely to raise, and do not."""
+    told: dict[int, Outcome] = {}
+    safe = [] if batch.single else [i for i, (_, one) in enumerate(batch.cases) if not _risky(machine, one)]
+    for at in range(0, len(safe), _TOGETHER):
+        group = safe[at : at + _TOGETHER]
+        whole = machine.embedded.ask(batch.whole([batch.cases[i][0] for i in group]))
+        if whole.kind == "answer" and len(whole.columns) == len(group):
+            told |= dict(zip(group, _columns(whole), strict=True))
+    return [told[i] if i in told else machine.embedded.ask(one) for i, (_, one) in enumerate(batch.cases)]
+
+
+def _risky(machine: Machine, one: Case) -> bool:
+    """Whether it calls what often raises or is refused."""
+    called = ((machine.called[f], machine.unanswered[f]) for f in one.functions)
+    return any(n >= _CALLS and unanswered > n * _RISK for n, unanswered in called)
+
+
+def _columns(whole: Outcome) -> list[Outcome]:
+    """An answer for each column."""
+    return [Outcome("answer", [c], [[row[i]] for row in whole.rows]) for i, c in enumerate(whole.columns)]
+
+
+def _judge(machine: Machine, batch: Batch, told: Sequence[Outcome]) -> None:
     answered: list[tuple[Tree, Case, Outcome]] = []
     raised: list[tuple[Case, Outcome]] = []
     for (tree, one), ours in zip(batch.cases, told, strict=True):
@@ -138,10 +165,7 @@ def _judge(machine: Machine, batch: Batch, told: Sequence[Outcome], random: Rand
         else:
             answered.append((tree, one, ours))
     _judge_answered(machine, batch, answered)
-    random.shuffle(raised)
-    _judge_each(machine, raised[:_RAISING])
-    for one, _ in raised[_RAISING:]:
-        machine.tally.count(one.kind, "not asked")
+    _judge_each(machine, raised)
 
 
 def _judge_each(machine: Machine, members: Sequence[tuple[Case, Outcome]]) -> None:
@@ -159,8 +183,8 @@ def _judge_answered(machine: Machine, batch: Batch, members: list[tuple[Tree, Ca
         return
     told = machine.spark.ask(batch.whole([tree for tree, _, _ in members]))
     if told.kind == "answer" and len(told.columns) == len(members):
-        for i, (_, one, ours) in enumerate(members):
-            machine.settle(one, Outcome("answer", [told.columns[i]], [[row[i]] for row in told.rows]), ours)
+        for (_, one, ours), theirs in zip(members, _columns(told), strict=True):
+            machine.settle(one, theirs, ours)
         return
     middle = len(members) // 2
     _judge_answered(machine, batch, members[:middle])

@@ -7,7 +7,7 @@ from random import Random
 
 from gateway.sql.functions import CATALOGUE
 from tests.fuzz.scope import Column, Scope
-from tests.fuzz.signatures import Argument, Signature, learnt
+from tests.fuzz.signatures import Argument, Signature, castable, learnt
 from tests.fuzz.tree import Tree, expr, listed, optional
 from tests.fuzz.values import ATOMIC, TYPES, literal
 
@@ -48,6 +48,8 @@ ANYTHING = frozenset(
         "equal_null",
     }
 )
+_CAST = 0.95  # of casts that are no casts are made ones
+_ALIEN = 0.99  # below this chance an argument has the type that is wanted
 _SHOUTED = 0.03  # of references are written in capitals, which are the same name
 _WINDOWS = {"percent_rank": "double", "cume_dist": "double"} | dict.fromkeys(
     ("rank", "dense_rank", "row_number", "ntile"), "int"
@@ -149,7 +151,7 @@ class Expressions:
             return expr(argument.type, argument.text)
         if at == 0 and chance < (0.5 if argument.type == "string" else 0.2):
             return expr(argument.type, self._recorded(signature, at))
-        if chance > 0.97 and not self.tame:
+        if chance > _ALIEN and not self.tame:
             return self._leaf_or_more(random.choice(ATOMIC), depth)
         return self._leaf_or_more(argument.type, depth)
 
@@ -252,7 +254,9 @@ class Expressions:
         return self.cast(self.random.choice(ATOMIC), type_, depth)
 
     def cast(self, source: str, target: str, depth: int) -> Tree:
-        """A cast of one type to another, in one of its forms."""
+        """A cast of one type to another, in one of its forms; seldom one that no cast takes."""
+        if not castable(source, target) and self.random.random() < _CAST:
+            source = self.random.choice([t for t in ATOMIC if castable(t, target)] or [target])
         value = self._leaf_or_more(source, depth - 1)
         shape = self.random.random()
         if shape < 0.35 or target.startswith("interval"):

@@ -64,6 +64,8 @@ class Machine:
     tables: Sequence[Table] = ()
     #: How often functions were called so far, by what has not been judged yet too: the same with the same seed.
     called: Counter[str] = field(init=False)
+    #: Of these calls, those that the embedded engine did not answer.
+    unanswered: Counter[str] = field(default_factory=Counter)
     _alike: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:

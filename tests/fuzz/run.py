@@ -40,10 +40,10 @@ STEPS: dict[str, Step] = {
     "neighbours": neighbours.step,
 }
 #: Steps of each kind, and their seed, that must show no difference; without the corpora, so that they are the same everywhere.
-SLICE = {"expressions": 8, "queries": 60, "neighbours": 40, "sessions": 6}
+SLICE = {"expressions": 2, "queries": 60, "neighbours": 40, "sessions": 6}
 SLICE_SEED = 1
 #: How many steps of each kind follow each other.
-_TURNS = {"expressions": 2, "queries": 8, "neighbours": 8, "sessions": 1}
+_TURNS = {"expressions": 1, "queries": 16, "neighbours": 8, "sessions": 1}
 
 
 def endless(kinds: Sequence[str]) -> Iterator[str]:

@@ -67,6 +67,8 @@ def learnt() -> Signatures:
     """The signatures of all functions that the catalogue has and binds."""
     calls: dict[str, dict[Signature, None]] = defaultdict(dict)
     for _, statement in probes():
+        if "error" in statement:  # its arguments are there to raise, and would whatever stands around them
+            continue
         for found in _signatures(statement["sql"]):
             calls[found.name][found] = None
     by_type: dict[str, list[Signature]] = defaultdict(list)
@@ -90,8 +92,22 @@ def _signatures(sql: str) -> Iterator[Signature]:
         type_ = _type(item, source)
         if type_ is not None:
             args = tuple(Argument(a, _type(a, source) or "", _type(a, "") is None) for a in inside)
-            if not any("=>" in a.text or a.text == "*" or a.text.upper().startswith("DISTINCT ") for a in args):
+            if not any(map(_of_its_place, args)):
                 yield Signature(head[1].lower(), args, type_)
+
+
+def _of_its_place(argument: Argument) -> bool:
+    """Whether it means something only where it was recorded."""
+    text = argument.text
+    unknown = argument.type == "" and text.isidentifier()
+    return unknown or "=>" in text or text == "*" or text.upper().startswith("DISTINCT ")
+
+
+@functools.cache
+def castable(source: str, target: str) -> bool:
+    """Whether there is a cast of one type to the other."""
+    value = "NULL" if source == "void" else f"CAST(NULL AS {source})"
+    return _type(f"try_cast({value} AS {target})", "") is not None
 
 
 @functools.cache

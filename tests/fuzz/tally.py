@@ -13,8 +13,7 @@ from gateway.sql.functions import CATALOGUE
 from tests.fuzz.signatures import NOT_RUN, UNSTEADY
 
 #: What may be said of a statement: Spark agrees with the answer or the error, we refuse, they differ, or an exception holds.
-#: `not asked`: we raise, and Spark was asked about others of the batch that do.
-VERDICTS = ("same", "both raise", "not asked", "refused", "difference", "excused")
+VERDICTS = ("same", "both raise", "refused", "difference", "excused")
 ENOUGH = 200
 _SHOWN = 60
 
@@ -47,7 +46,7 @@ class Tally:
     def count(self, kind: str, verdict: str, functions: frozenset[str] = frozenset()) -> None:
         """One statement; functions count as hit where both engines were asked."""
         self.verdicts.setdefault(kind, Counter())[verdict] += 1
-        if verdict not in ("refused", "not asked"):
+        if verdict != "refused":
             self.hits.update(functions)
 
     @property
@@ -59,7 +58,7 @@ class Tally:
         """The counts as text."""
         lines = [f"{'':14}{'tried':>9}" + "".join(f"{v:>12}" for v in VERDICTS) + f"{'answered':>10}"]
         for kind, found in sorted(self.verdicts.items()):
-            answered = 1 - sum(found[v] for v in ("refused", "both raise", "not asked")) / max(found.total(), 1)
+            answered = 1 - sum(found[v] for v in ("refused", "both raise")) / max(found.total(), 1)
             lines.append(
                 f"{kind:14}{found.total():>9}" + "".join(f"{found[v]:>12}" for v in VERDICTS) + f"{answered:>10.0%}"
             )
