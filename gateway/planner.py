@@ -82,6 +82,7 @@ _FINAL = ("UNSUPPORTED_FEATURE.SET_VALUE", "UNSUPPORTED_FEATURE.VIEW_USING", "CO
 _CERTAIN: dict[str, str] = {
     "PATH_NOT_ALLOWED": "a rule of the gateway",
     "PERMISSION_DENIED": "a rule of the gateway",
+    "EXPRESSION_NOT_ALLOWED": "a rule of the gateway",
     "INVALID_IDENTIFIER": "a rule of the gateway",
     "CONFIG_NOT_AVAILABLE": "a rule of the gateway",
     "NO_SUCH_CATALOG_EXCEPTION": "Spark knows the gateway's catalogs by other names",

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
+from gateway.delta.expressions import CONSTRAINT, GENERATED, INVARIANTS, invariant, is_constraint
 from gateway.delta.table import Snapshot
 from gateway.errors import unsupported
 from gateway.sqltypes import quote_if_needed
-
-_PREFIX, _INVARIANTS = "delta.constraints.", "delta.invariants"
-#: Metadata of columns that a table computes, from others of the row or where nothing is given.
-GENERATED, DEFAULT = "delta.generationExpression", "CURRENT_DEFAULT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +20,9 @@ class Constraint:
 
 def constraints_of(snapshot: Snapshot) -> list[Constraint]:
     """A table's constraints, by name. Raises UnsupportedError for an invariant that is not understood."""
-    named = [Constraint(k.removeprefix(_PREFIX), v) for k, v in snapshot.properties.items() if k.startswith(_PREFIX)]
+    named = [Constraint(k[len(CONSTRAINT) :], v) for k, v in snapshot.properties.items() if is_constraint(k)]
     for column in snapshot.columns:
-        text = column.metadata.get(_INVARIANTS)
+        text = column.metadata.get(INVARIANTS)
         if text is not None:
             named.append(_invariant(column.name, text))
         text = column.metadata.get(GENERATED)
@@ -37,9 +33,7 @@ def constraints_of(snapshot: Snapshot) -> list[Constraint]:
 
 def _invariant(column: str, text: str) -> Constraint:
     try:
-        found = json.loads(text)["expression"]["expression"]
+        found = invariant(text)
     except (ValueError, TypeError, KeyError) as error:
         raise unsupported(f"the invariant {text} of column {column}") from error
-    if not isinstance(found, str):
-        raise unsupported(f"the invariant {text} of column {column}")
     return Constraint(f"EXPRESSION({found})", found)

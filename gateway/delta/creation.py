@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway import sqltypes as t
 from gateway.delta import commit, log
-from gateway.delta.constraints import DEFAULT, GENERATED
+from gateway.delta.expressions import DEFAULT, GENERATED
 from gateway.delta.features import BY_NAME, FEATURES, MAX_WRITER, Protocol
 from gateway.delta.properties import MOST_ID, VECTORS, asked
 from gateway.delta.replay import replayed

@@ -31,6 +31,7 @@ from gateway.delta.containment import (
     opened,
     source,
 )
+from gateway.delta.expressions import expressions_of
 from gateway.delta.log import DIGITS, LOG, is_version
 from gateway.errors import GatewayError, ServerError, UserError
 
@@ -39,7 +40,8 @@ _OF_READERS = ("", _SIDECARS, "_staged_commits")  # folders of a log
 # Actions whose paths are files.
 _FILES = ("add", "remove", "cdc", "allFiles")
 _DELETION_VECTOR = "deletionVector"
-_COLUMNS = [f"{kind}.path" for kind in ("add", "remove", "cdc", "sidecar")] + [
+_COLUMNS = ["metaData.configuration", "metaData.schemaString"]
+_COLUMNS += [f"{kind}.path" for kind in ("add", "remove", "cdc", "sidecar")] + [
     f"{kind}.{_DELETION_VECTOR}.{name}"
     for kind in ("add", "remove")
     for name in ("storageType", "pathOrInlineDv", "cardinality")
@@ -51,11 +53,13 @@ _KEPT_TABLES = 256
 
 @dataclass(frozen=True)
 class _Read:
-    """What a file of a log holds: the paths outside of the table's folder, and of data files how many rows are deleted."""
+    """What a file of a log holds: the paths outside of the table's folder, of data files how many rows are deleted, and the
+    expressions that writers are to evaluate."""
 
     identity: tuple[int, ...]
     outside: tuple[str, ...]
     deleted: Mapping[str, object]
+    expressions: tuple[str, ...]
 
 
 # Per log, its files by their paths.
@@ -163,6 +167,14 @@ def deleted_rows(root: str, within: Within, version: int) -> dict[str, set[objec
     return found
 
 
+def logged_expressions(root: str, within: Within) -> set[str]:
+    """The constraints of a table and what its columns are computed from, of whatever version.
+
+    For a log that `check_logged` has just looked at.
+    """
+    return {text for read in list(_LOOKED.of(root, within).values()) for text in read.expressions}
+
+
 def _version(path: str) -> int | None:
     """The version of a commit or checkpoint, the last one of several commits in one file; None of a sidecar."""
     name = os.path.basename(path)
@@ -174,15 +186,18 @@ def _version(path: str) -> int | None:
 def _read(root: str, path: str, within: Within, identity: tuple[int, ...]) -> _Read:
     outside: list[str] = []
     deleted: dict[str, object] = {}
+    expressions: list[str] = []
     for action in _actions(root, path, within):
         with _damage_told(path):
             outside += _outside(root, action, within)
+            if action.get("metaData") is not None:
+                expressions += expressions_of(action["metaData"])
             add = action.get("add") or {}
             vector = add.get(_DELETION_VECTOR) or {}
             file = local_path(root, add["path"]) if vector and add.get("path") is not None else None
         if file is not None:
             deleted[file] = vector.get("cardinality")
-    return _Read(identity, tuple(outside), deleted)
+    return _Read(identity, tuple(outside), deleted, tuple(expressions))
 
 
 def _outside(root: str, action: dict[str, Any], within: Within) -> Iterator[str]:
@@ -257,4 +272,4 @@ def _paths(action: dict[str, Any]) -> Iterator[tuple[str, bool]]:
                 yield f"{name[:-_UUID]}/deletion_vector", False
 
 
-__all__ = ["check_for_others", "check_log", "check_logged", "deleted_rows"]
+__all__ = ["check_for_others", "check_log", "check_logged", "deleted_rows", "logged_expressions"]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.attacks.attacker import add_action, contents, log_action, put_instead
+from tests.attacks.test_expressions import keep
 from tests.attacks.test_objects import TABLE, VIEW
 from tests.attacks.test_paths import SECRET, data_file, spellings
 from tests.live.gateway import Server
@@ -211,3 +212,16 @@ def test_clones_of_tables_that_may_be_read_are_read(sql: Sql, schema: Path) -> N
     assert sql.spark("SELECT * FROM handed.clone") == sql.auto("SELECT * FROM handed.clone") == [(1,)]
     sql.spark("CREATE TABLE handed.nations SHALLOW CLONE samples.tpch.nation")
     assert sql.auto("SELECT count(*) FROM handed.nations") == [(25,)]
+
+
+@pytest.mark.parametrize("place", ["delta.generationExpression", "CURRENT_DEFAULT", "delta.constraints.k"])
+@pytest.mark.parametrize(
+    "text", ["(SELECT max(value) FROM text.`{file}`)", "reflect('java.lang.System', 'getProperty', 'user.dir')"]
+)
+def test_expressions_of_tables(sql: Sql, schema: Path, outside: Path, place: str, text: str) -> None:
+    """What a log has its writers evaluate reads no file and runs no code."""
+    sql.embedded("CREATE TABLE handed.kept AS SELECT 1L AS id, 'a' AS s")
+    keep(schema / "kept", place, text.format(file=outside / "tokens"))
+    named = "handed.kept (id) VALUES (2L)" if "constraints" not in place else "handed.kept VALUES (2L, 'b')"
+    refused(sql, f"INSERT INTO {named}", "EXPRESSION_NOT_ALLOWED", "UNSUPPORTED_FEATURE")
+    assert sql.embedded("SELECT * FROM handed.kept") == [(1, "a")]

@@ -13,6 +13,7 @@ from gateway.delta.table import Snapshot
 from gateway.errors import Span, UserError, unsupported
 from gateway.runner.environment import Environment
 from gateway.sql.bind.changes import ChangeBinder, chosen
+from gateway.sql.bind.logged import NOT_ALLOWED, kept_expression
 from gateway.sql.bind.resolve import Binder, BoundQuery
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.compile import binder_of
@@ -61,9 +62,13 @@ def _judgement(one: Constraint, columns: Sequence[b.Col], binder: Binder) -> b.E
 def _bound(one: Constraint, columns: Sequence[b.Col], binder: Binder) -> b.Expr:
     """A constraint over rows; what is odd in it is the table's, not the statement's."""
     try:
-        tree = parse_expression(one.text)
-        return binder.expressions.condition(tree, Scope([Source((), tuple(columns))]))
+        found = kept_expression(one.text, Scope([Source((), tuple(columns))]), binder.expressions)
+        if found.type != BOOLEAN:
+            raise unsupported(f"the constraint {one.name} ({one.text}), which is no condition,")
+        return found
     except UserError as error:
+        if error.condition == NOT_ALLOWED:
+            raise
         raise unsupported(f"the constraint {one.name} ({one.text}: {error.message})") from error
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.catalog.bound import DeltaBoundTable
-from gateway.delta.constraints import DEFAULT, GENERATED
 from gateway.delta.creation import Definition
+from gateway.delta.expressions import DEFAULT, GENERATED
 from gateway.delta.features import Kept
 from gateway.delta.log import IN_COMMIT_SINCE
 from gateway.delta.properties import CONSTRAINT, FEATURE, MOST_ID

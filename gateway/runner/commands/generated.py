@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from gateway.delta.constraints import DEFAULT, GENERATED
+from gateway.delta.expressions import DEFAULT, GENERATED
 from gateway.delta.table import Snapshot
 from gateway.errors import Span, unsupported
+from gateway.sql.bind.logged import kept_expression
 from gateway.sql.bind.resolve import Binder
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.read.commands import parse_expression, references
@@ -26,16 +27,15 @@ def left_out(
     text = metadata.get(GENERATED)
     if text is None:
         text = metadata.get(DEFAULT)
-        return None if text is None else coerced(binder.expressions.bind(parse_expression(text), Scope()), column.type)
-    tree = parse_expression(text)
-    for path in references(tree):
+        return None if text is None else coerced(kept_expression(text, Scope(), binder.expressions), column.type)
+    for path in references(parse_expression(text)):
         found = given.get(path[0].lower())
         if found is not None and found.type != VOID and found.type != snapshot.by_name[_spelt(snapshot, path[0])].type:
             raise unsupported(
                 f"an INSERT of another type than that of {path[0]}, which {column.name} is made of,", span
             )
     named = tuple(b.Col(x.type, x.nullable, x.id, name) for name, x in given.items())
-    return coerced(binder.expressions.bind(tree, Scope([Source((), named)])), column.type)
+    return coerced(kept_expression(text, Scope([Source((), named)]), binder.expressions), column.type)
 
 
 def _spelt(snapshot: Snapshot, name: str) -> str:
@@ -51,7 +51,7 @@ def recomputed(rel: b.Rel, snapshot: Snapshot, given: Collection[str], binder: B
     exprs: list[b.Expr] = []
     for column in rel.columns:
         text = texts.get(column.name)
-        bound = column if text is None else binder.expressions.bind(parse_expression(text), scope)
+        bound = column if text is None else kept_expression(text, scope, binder.expressions)
         exprs.append(coerced(bound, column.type))
     columns = tuple(
         b.Col(x.type, e.nullable, binder.ids.take(), x.name) for x, e in zip(rel.columns, exprs, strict=True)

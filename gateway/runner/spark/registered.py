@@ -15,7 +15,7 @@ from gateway.config.session import (
     is_honoured,
 )
 from gateway.delta.containment import Within, check_tree
-from gateway.delta.log_paths import check_for_others
+from gateway.delta.log_paths import check_for_others, logged_expressions
 from gateway.delta.schema import parse_schema, struct_of
 from gateway.engine.base import Emit, TempView
 from gateway.engine.spark.errors import as_gateway_error
@@ -29,6 +29,7 @@ from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.made_view import EVOLUTION, clauses, function_of
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.read.statement import read_statement
+from gateway.sql.spark.allowed import check_expression
 from gateway.sql.spark.literals import quoted_text
 from gateway.sql.spark.made_table import check_definition
 from gateway.sql.spark.respell import Head, Respelt, database
@@ -101,6 +102,9 @@ class Registrar:
             if real is not None:
                 with _Kept(done, raises=writes) as kept:
                     check_for_others(real, self._within, writes)
+                    if writes:  # Spark evaluates what the log says, whoever wrote that
+                        for text in logged_expressions(real, self._within):
+                            check_expression(text)
                 real = None if kept.failed else real
             tables.append(MirroredTable(database(catalog.name, mention.schema), mention.table, real))
         self._mirror.tables(tables, done.emit)

@@ -5,10 +5,12 @@ Decided on tokens alone, as the respelling is, and with positions in the user's 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 
-from gateway.errors import unsupported
-from gateway.sql.read.statement import Kind, Statement
+from gateway.errors import UnsupportedError, UserError, unsupported
+from gateway.sql.bind.logged import reads_tables, shown
+from gateway.sql.read.statement import Kind, Statement, read_statement
 from gateway.sql.read.tokens import END, QUOTED, STRING, is_name, span_of_token
 from gateway.sql.spark.made_table import TABLE_FORMATS, check_options
 
@@ -56,6 +58,8 @@ _WHOLE_PARTS = frozenset(
 )
 _WHOLE_PARTS |= {"DAYOFWEEK", "DAYOFYEAR", "WEEKDAY", "HOUR", "MINUTE", "SECOND"}
 _BARE_FUNCTIONS = frozenset({"CURRENT_USER", "SESSION_USER", "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_SCHEMA"})
+# Behind a parenthesis: what makes it a subquery.
+_BEGINS_QUERY = frozenset({"SELECT", "FROM", "WITH", "VALUES", "TABLE", "REDUCE"})
 # What means the user where no column has that name, in backticks as well.
 _USER_NAMES = frozenset({"USER", "CURRENT_USER", "SESSION_USER"})
 
@@ -83,6 +87,19 @@ def check_allowed(statement: Statement, nanoseconds: bool = False, tells_user: b
             raise unsupported(what, span_of_token(tokens[i]))
         if makes and word in ("OPTIONS", "USING") and "SELECT" not in words[:i]:
             _check_made_table(statement, i, behind)
+
+
+def check_expression(text: str) -> None:
+    """Raise what keeps Spark from evaluating an expression of a table: EXPRESSION_NOT_ALLOWED for one that reads others,
+    UnsupportedError for what must not reach it."""
+    try:
+        statement = read_statement(f"SELECT {text}")
+        check_allowed(statement)
+    except (UserError, UnsupportedError) as error:
+        raise unsupported(f"an expression of a table ({shown(text)}: {error.message.rstrip('.')})") from error
+    words = statement.words
+    if statement.kind is not Kind.QUERY or any(a == "(" and w in _BEGINS_QUERY for a, w in itertools.pairwise(words)):
+        raise reads_tables(text)
 
 
 def _told_by(statement: Statement, i: int, before: str, behind: str, tells_user: bool) -> str | None:
