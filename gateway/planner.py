@@ -74,7 +74,7 @@ _BRIEF_ROWS = 1_000_000
 _BRIEF_TABLES = 8
 _BRIEF_TOKENS = 4000
 # First words of statements that tell of the catalog and the session or change them.
-_BRIEF_FIRST = frozenset(("SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "SET", "RESET", "DROP", "COMMENT"))
+_BRIEF_FIRST = frozenset(("SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "SET", "RESET", "DROP", "COMMENT", "CALL"))
 _QUERYING = frozenset(("SELECT", "FROM", "WITH"))
 # Refusals that Spark would not answer better.
 _FINAL = ("UNSUPPORTED_FEATURE.SET_VALUE", "UNSUPPORTED_FEATURE.VIEW_USING", "CONFIG_NOT_AVAILABLE")

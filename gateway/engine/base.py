@@ -80,7 +80,8 @@ class SessionChange:
     """An effect on the session, applied by the service when the statement has finished.
 
     `kind`: "use" (name = catalog, value = schema), "set" (name, value), "reset" (name or "" for all),
-    "put_view" (view), "drop_view" (name), "put_definition" (definition), "drop_definition" (name: its key).
+    "put_view" (view), "drop_view" (name), "put_definition" (definition), "drop_definition" (name: its key), "kill" (name: a
+    statement's identifier), which is no change of the session but another statement's end.
     """
 
     kind: str
@@ -112,6 +113,8 @@ def changed(state: SessionState, changes: Iterable[SessionChange]) -> SessionSta
                 definitions[change.definition.key] = change.definition
             case "drop_definition":
                 definitions.pop(change.name, None)
+            case "kill":
+                continue
             case _:
                 raise ServerError("INTERNAL_ERROR", f"Not a change of a session: {change.kind!r}.")
     return replace(state, catalog=catalog, schema=schema, settings=settings, views=views, definitions=definitions)

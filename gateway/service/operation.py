@@ -75,6 +75,9 @@ class Listener(Protocol):
     def grown(self, operation: Operation) -> None:
         """More of its rows are on disk."""
 
+    def kills(self, operation: Operation, identifier: str) -> None:
+        """It has asked for the end of a statement. Raises GatewayError."""
+
 
 class Operation:
     """One operation; also the `engine.runs.Sink` of its job. All methods are safe from many threads."""
@@ -369,17 +372,17 @@ class Operation:
             self.stop(State.ERROR, ServerError("WORKER_LOST", text, retryable=True))
 
     def _finish(self, finished: Finished) -> None:
+        failure = self._killing(finished)  # takes the locks of others
         with self._changed:
             if self.state in ENDS:
                 return
             if self.state is State.PENDING:
                 self._move(State.RUNNING)
             if self._spool is None:
-                failure: GatewayError | None = ServerError("INTERNAL_ERROR", "The statement ended without a schema.")
-            else:
+                failure = ServerError("INTERNAL_ERROR", "The statement ended without a schema.")
+            elif failure is None:
                 try:
                     self.session.apply(finished.changes)
-                    failure = None
                 except ServerError as error:
                     failure = error
             if failure is None and self._spool is not None:
@@ -391,6 +394,18 @@ class Operation:
             self._fail(failure)
         else:
             self._listener.ended(self)
+
+    def _killing(self, finished: Finished) -> GatewayError | None:
+        """End the statements that this one was told to end; what went wrong."""
+        if self.state in ENDS:
+            return None
+        for change in finished.changes:
+            if change.kind == "kill":
+                try:
+                    self._listener.kills(self, change.name)
+                except GatewayError as error:
+                    return error
+        return None
 
     def _fail(self, error: GatewayError) -> None:
         with self._changed:

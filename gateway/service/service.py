@@ -494,6 +494,10 @@ class GatewayService:
         if operation.place is not None:
             self._admission.release(operation.place)
 
+    def kills(self, operation: Operation, identifier: str) -> None:
+        """See `operation.Listener`."""
+        self.kill(operation.session.owner, identifier)
+
     def yielded(self, operation: Operation) -> None:
         """See `operation.Listener`."""
         assert operation.place is not None

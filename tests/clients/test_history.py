@@ -290,3 +290,22 @@ def test_who_signed_in_and_who_was_refused(guarded: Server, cursors: dict[str, A
 
 def test_everybody_sees_their_own_sign_ins(cursors: dict[str, Any]) -> None:
     assert {row[0] for row in eventually(lambda: rows(cursors["ann"], AUDIT))} == {"ann"}
+
+
+LONG = "SELECT count(*) FROM range(1000000000) a JOIN range(1000000) b ON a.id % 7 = b.id % 11"
+
+
+def test_a_statement_is_killed_in_sql(cursors: dict[str, Any]) -> None:
+    cursors["ann"].execute_async(LONG)
+    mine = "SELECT statement_id FROM system.runtime.operations WHERE user = 'ann'"
+    ((identifier,),) = eventually(lambda: rows(cursors["root"], mine))
+    with pytest.raises(Exception, match="INVALID_OPERATION_HANDLE"):
+        cursors["bob"].execute(f"CALL system.kill('{identifier}')")
+    assert cursors["ann"].is_query_pending()
+    assert rows(cursors["root"], f"CALL system.kill('{identifier}')") == []
+    with pytest.raises(Exception, match="CANCELLED"):
+        cursors["ann"].get_async_execution_result()
+    with pytest.raises(Exception, match="INVALID_OPERATION_HANDLE"):
+        cursors["root"].execute("CALL system.kill('no-such-statement')")
+    with pytest.raises(Exception, match="CALL"):
+        cursors["root"].execute("CALL system.other('x')")

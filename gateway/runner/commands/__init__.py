@@ -35,6 +35,7 @@ Rule = Callable[[Any, Statement, Environment, Queries, Emit], Answer]
 _WITHOUT_TRACE: dict[type, Rule] = {
     c.UseCatalog: session.use_catalog,
     c.UseSchema: session.use_schema,
+    c.Kill: session.kill,
     c.SetConf: session.set_conf,
     c.SetTimeZone: session.set_zone,
     c.Reset: session.reset,

@@ -40,6 +40,11 @@ def use_schema(command: c.UseSchema, job: Statement, env: Environment, runner: Q
     return done("USE", SessionChange("use", catalog.name, schema))
 
 
+def kill(command: c.Kill, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """CALL system.kill: the front process knows which statements there are, and whether the caller may."""
+    return done("CALL", SessionChange("kill", command.statement_id))
+
+
 def set_conf(command: c.SetConf, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """SET: shows settings, or sets one."""
     pairs = strings("key", "value")

@@ -45,6 +45,13 @@ class UseSchema:
 
 
 @dataclass(frozen=True, slots=True)
+class Kill:
+    """CALL system.kill('statement id')."""
+
+    statement_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetConf:
     """SET (key None), SET -v (`verbose`), SET key (value None), SET key = value (raw text, trimmed)."""
 
@@ -451,7 +458,7 @@ class Merge:
 
 
 Command = (
-    Query | UseCatalog | UseSchema | SetConf | SetTimeZone | Reset
+    Query | UseCatalog | UseSchema | Kill | SetConf | SetTimeZone | Reset
     | ShowCatalogs | ShowSchemas | ShowTables | ShowViews | ShowColumns | ShowFunctions | ShowListed | ShowKeys
     | ShowTblProperties
     | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain

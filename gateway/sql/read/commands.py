@@ -20,6 +20,7 @@ from gateway.sql.read.command_nodes import (
     DescribeSchema,
     DescribeTable,
     Explain,
+    Kill,
     Name,
     Reset,
     SetConf,
@@ -122,6 +123,7 @@ class CommandParser(AlterParser, ChangeParser, MaintenanceParser):
             return self._final_query()
         rule = {
             "USE": self._use,
+            "CALL": self._call,
             "SET": self._set,
             "RESET": self._reset,
             "SHOW": self._show,
@@ -160,6 +162,15 @@ class CommandParser(AlterParser, ChangeParser, MaintenanceParser):
         target = self._name(2)
         self._end()
         return UseSchema(target, bare)
+
+    def _call(self) -> Command:
+        if [word.lower() for word in self.words[1:5]] != ["system", ".", "kill", "("]:
+            self._refuse()
+        self.advance(5)
+        statement_id = self.string()
+        self.expect(")")
+        self._end()
+        return Kill(statement_id)
 
     def _set(self) -> Command:
         word = self.peek()

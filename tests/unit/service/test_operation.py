@@ -66,6 +66,9 @@ class Listener:
     def grown(self, operation: Operation) -> None:
         """Its disk is counted by the service."""
 
+    def kills(self, operation: Operation, identifier: str) -> None:
+        """Other statements are the service's."""
+
 
 class Run:
     def __init__(self) -> None:
