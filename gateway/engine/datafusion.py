@@ -50,6 +50,9 @@ _SETTINGS = {
     "datafusion.optimizer.enable_leaf_expression_pushdown": "false",
 }
 
+# Takes keys of a sort for determined by those before them where what was unique is repeated by a join.
+_LEFT_OUT = ("eliminate_duplicated_expr",)
+
 
 class Economy(Enum):
     """How a query that did not fit into memory is run again: always with texts as plain arrays, too."""
@@ -125,6 +128,8 @@ class DataFusionEngine:
             os.makedirs(self.spill, exist_ok=True)
             runtime = runtime.with_disk_manager_specified(self.spill)
             ctx = datafusion.SessionContext(datafusion.SessionConfig(settings), runtime)
+            for rule in _LEFT_OUT:
+                ctx.remove_optimizer_rule(rule)
             self._contexts[key] = ctx
             self._registered[id(ctx)] = set()
         return ctx

@@ -6,15 +6,15 @@ from gateway.sql.lowering.blocks import Block, BlockWriter
 from gateway.sql.lowering.engine_text import balanced, quoted
 from gateway.sql.lowering.expressions import is_key
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.walk import conjuncts_of
+from gateway.sql.typed.walk import conjuncts_of, has_columns, inputs_of
 from gateway.sqltypes import BOOLEAN
 
 
 def join(writer: BlockWriter, rel: b.Join) -> Block:
-    left = writer.close(writer.block(rel.left))
+    left = writer.close(writer.block(rel.left), barrier=_takes_constants(rel, rel.left))
     if rel.lateral:
         writer.envs.append(left.env)
-    right = writer.close(writer.block(rel.right))
+    right = writer.close(writer.block(rel.right), barrier=_takes_constants(rel, rel.right))
     if rel.lateral:
         writer.envs.pop()
     if not left.source:
@@ -52,6 +52,23 @@ def join(writer: BlockWriter, rel: b.Join) -> Block:
     if rel.kind in ("semi", "anti"):
         env = left.env
     return Block(source, env, filtered=left.filtered or right.filtered, joined=True)
+
+
+def _takes_constants(rel: b.Join, side: b.Rel) -> bool:
+    """Whether the engine would move a condition without columns below an aggregate of all rows, which gives a row of none too.
+
+    It does so with conditions of ON (DataFusion 55); those of WHERE are gone before.
+    """
+    if rel.condition is None or rel.kind == "inner":
+        return False
+    constant = any(not has_columns(c) for c in conjuncts_of(rel.condition))
+    return constant and _counts_all(side)
+
+
+def _counts_all(rel: b.Rel) -> bool:
+    return (isinstance(rel, b.Aggregate) and (not rel.keys or rel.sets is not None)) or any(
+        map(_counts_all, inputs_of(rel))
+    )
 
 
 def set_op(writer: BlockWriter, rel: b.SetOp) -> Block:
