@@ -4,7 +4,7 @@ It runs one job at a time, or, where its engine is shared (Spark), several in th
 
 One thread (with a deep stack) reads jobs and runs them; a cancel request is seen when an event is sent or `cancelled` is
 asked, by looking at the socket without waiting. Whatever does not look is killed from outside. A second thread waits for
-nothing but the other end to hang up, beside the kernel's own signal on the parent's death.
+the other end to hang up, beside the kernel's own signal on the parent's death, and sends what was held back for too long.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from gateway.engine.channel import (
     SpoolWanted,
     Start,
 )
+from gateway.engine.heap import refuse_lazy_free
 from gateway.engine.mailbox import Mailbox, OwnMailbox, SharedMailbox
 from gateway.engine.weight import weight
 from gateway.errors import (
@@ -67,6 +68,7 @@ MAX_BATCH_BYTES = 8 * 1024 * 1024
 MAX_ROW_BYTES = 512 * 1024 * 1024
 _STACK_BYTES = 256 * 1024 * 1024  # address space only; recursion in native planners needs it
 _PR_SET_PDEATHSIG = 1
+_HELD_MILLISECONDS = 500
 
 
 class JobEmit:
@@ -82,6 +84,7 @@ class JobEmit:
         self._checked: pa.Schema | None = None
         self._spool: int | None = None
         self._written = 0
+        self._sending = threading.Lock()
         self._held: list[JobEvent] | None = None  # of a statement whose end is near: sent with what follows
         self.finished: Finished | None = None
 
@@ -96,7 +99,9 @@ class JobEmit:
             self._types = [field.type.arrow() for field in event.schema.fields]
             self._checked = None
             if event.soon:
-                self._held = [JobEvent(self._run_id, event)]
+                with self._sending:
+                    self._held = [JobEvent(self._run_id, event)]
+                    _holding.add(self)
                 return
         elif isinstance(event, (Rows, Failed)):
             raise ServerError("INTERNAL_ERROR", f"A handler may not emit {type(event).__name__} itself.")
@@ -150,11 +155,7 @@ class JobEmit:
     def _deliver(self, count: int, message: pa.Buffer, held: int) -> None:
         if self._spool is None and message.size <= self._inline_left:
             self._inline_left -= message.size
-            event = JobEvent(self._run_id, Rows(count, data=message.to_pybytes(), weight=held))
-            if self._held is None:
-                self._send(event)
-            else:
-                self._held.append(event)
+            self._send(JobEvent(self._run_id, Rows(count, data=message.to_pybytes(), weight=held)), may_wait=True)
             return
         self._inline_left = 0
         if self._written + message.size > self._spool_limit:
@@ -170,10 +171,28 @@ class JobEmit:
         self._send(JobEvent(self._run_id, Rows(count, offset=self._written, length=message.size, weight=held)))
         self._written += message.size
 
-    def _send(self, message: JobEvent | SpoolWanted) -> None:
-        """Send `message` behind what was held back."""
-        self._channel.send_together((*(self._held or ()), message))
+    def _send(self, message: JobEvent | SpoolWanted, may_wait: bool = False) -> None:
+        """Send `message` behind what is held back, or hold it back, too."""
+        with self._sending:
+            held = self._held
+            if held is None:
+                self._channel.send(message)
+            elif may_wait and isinstance(message, JobEvent):
+                held.append(message)
+            else:
+                self._channel.send_together((*held, message))
+                self._hold_no_more()
+
+    def send_held(self) -> None:
+        """Send what is held back: its end is not so near."""
+        with self._sending:
+            if self._held is not None:
+                self._channel.send_together(self._held)
+                self._hold_no_more()
+
+    def _hold_no_more(self) -> None:
         self._held = None
+        _holding.discard(self)
 
     def _write(self, message: pa.Buffer) -> None:
         assert self._spool is not None
@@ -205,6 +224,9 @@ class JobEmit:
                     f"The engine delivered column {field.name} as {field.type} where {wanted} was planned.",
                 )
         self._checked = schema
+
+
+_holding: set[JobEmit] = set()  # those that hold messages back
 
 
 def _same_layout(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -266,6 +288,8 @@ def serve(channel: Channel) -> None:
         return
     if start.threads > 1:  # Spark's client needs pandas
         sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _WithoutPandas)]
+    elif not refuse_lazy_free():
+        sys.stderr.write("worker: memory that is given back counts until the system needs it\n")
     try:
         handler = start.handler_factory()
         handler.warm_up()
@@ -330,8 +354,10 @@ def die_with_parent(parent: int) -> None:
 def _exit_on_hangup(descriptor: int) -> NoReturn:
     poll = select.poll()
     poll.register(descriptor, select.POLLRDHUP)
-    while not poll.poll():  # without a timeout: nothing but the hangup wakes it
-        continue
+    while not poll.poll(_HELD_MILLISECONDS):
+        for emit in list(_holding):
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the front is gone, as is seen next
+                emit.send_held()
     os._exit(0)
 
 

@@ -56,6 +56,10 @@ def _plan(run: _Run) -> None:
     run.emit(Planned("SELECT", "fake", "told so", SCHEMA, streams=True))
 
 
+def _soon(run: _Run) -> None:
+    run.emit(Planned("SELECT", "fake", "told so", SCHEMA, soon=True))
+
+
 def _write(run: _Run) -> None:
     run.emit(Planned("INSERT", "fake", "told so", SCHEMA, writes=True, is_query=False))
 
@@ -137,6 +141,7 @@ def _show(run: _Run) -> None:
 
 STEPS: dict[str, Callable[..., None]] = {
     "plan": _plan,
+    "soon": _soon,
     "write": _write,
     "writing": _writing,
     "unplanned": lambda run: None,
@@ -177,7 +182,7 @@ class FakeHandler:
         """Follow the text; a metadata call gives one row with its kind."""
         run = _Run(emit, job)
         steps = ["plan", "rows 1"] if isinstance(job, MetadataCall) else [s.strip() for s in job.text.split(";")]
-        if steps[0].split()[0] not in ("plan", "write", "unplanned"):
+        if steps[0].split()[0] not in ("plan", "soon", "write", "unplanned"):
             _plan(run)
         for step in steps:
             word, *arguments = step.split()

@@ -237,6 +237,18 @@ def test_a_job_that_is_never_planned_is_killed_as_too_complex() -> None:
         hasty.stop()
 
 
+def test_a_job_that_ends_later_than_it_thought_has_told_its_plan_all_the_same() -> None:
+    hasty = make(1, limits=PoolLimits(plan=3.0))
+    try:
+        sink = Sink()
+        hasty.submit(statement("soon; rows 3; busy 6"), sink)
+        assert sink.running.wait(WAIT) and not sink.ended.is_set()
+        assert isinstance(sink.last(), Finished)
+        assert [type(event) for event in sink.events] == [Planned, Rows, Finished]
+    finally:
+        hasty.stop()
+
+
 def test_a_process_over_its_memory_is_killed_with_a_resource_error() -> None:
     small = make(1, limits=PoolLimits(memory_limit=400 << 20, watch=0.02))
     try:
