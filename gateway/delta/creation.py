@@ -26,6 +26,7 @@ _OF_READERS = frozenset(
 )
 _ALWAYS = frozenset({"appendOnly", "invariants"})
 _WITH = {"clustering": "domainMetadata"}
+_NOT_TOGETHER = {"typeWidening", "deletionVectors"}  # whose vectors nobody would find here
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ def protocol_of(features: Iterable[str]) -> Protocol:
     """The protocol of a table with some features: the legacy version that stands for just these, else their names."""
     found = _ALWAYS | set(features)
     found |= {_WITH[name] for name in found if name in _WITH}
+    if found >= _NOT_TOGETHER:
+        raise unsupported(f"a table with both {' and '.join(sorted(_NOT_TOGETHER))}")
     reader = 2 if "columnMapping" in found else 1
     for version in range(2, MAX_WRITER):
         if found == {row.name for row in FEATURES if row.writer is not None and row.writer <= version}:
@@ -139,17 +142,21 @@ def _enabled_earlier(old: Snapshot) -> dict[str, str]:
     return {key: value for key, value in old.properties.items() if key.startswith(log.IN_COMMIT_SINCE)}
 
 
-def numbered(spec: Any, last: int) -> int:
-    """Give each field of a schema's JSON that has none an id behind `last`, and a name in files; the last id."""
+def numbered(spec: Any, last: int, keeps_names: bool = False) -> int:
+    """Give each field of a schema's JSON that has none an id behind `last`, and a name in files; the last id.
+
+    With `keeps_names` it is found in files by its own name.
+    """
     if not isinstance(spec, dict):
         return last
     for f in spec.get("fields", ()):
         if FIELD_ID not in f["metadata"]:
             last += 1
-            f["metadata"] |= {FIELD_ID: last, PHYSICAL: f"col-{uuid.uuid4()}"}
-        last = numbered(f["type"], last)
+            name = f["name"] if keeps_names else f"col-{uuid.uuid4()}"
+            f["metadata"] = {**f["metadata"], FIELD_ID: last, PHYSICAL: name}
+        last = numbered(f["type"], last, keeps_names)
     for inner in ("elementType", "keyType", "valueType"):
-        last = numbered(spec.get(inner), last)
+        last = numbered(spec.get(inner), last, keeps_names)
     return last
 
 

@@ -58,7 +58,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("timestampNtz", Read.NATIVE, Kept.ALWAYS),
     Feature("v2Checkpoint", Read.NATIVE, Kept.BY_WRITER),
     Feature("vacuumProtocolCheck", Read.NATIVE, Kept.ALWAYS),
-    Feature("typeWidening", Read.NATIVE),
+    Feature("typeWidening", Read.NATIVE, Kept.BY_WRITER),  # files are written in the types that columns have by now
     Feature("typeWidening-preview", Read.NATIVE),
     # deltalake names it on tables without any such column; those columns themselves are refused by their type.
     Feature("variantType", Read.NATIVE, Kept.ALWAYS),

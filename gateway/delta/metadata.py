@@ -33,6 +33,8 @@ class Alteration:
     edit: Callable[[dict[str, Any]], None]
     reads: bool = False
     features: frozenset[str] = frozenset()  # that the table has then
+    more: tuple[commit.Action, ...] = ()  # actions beside it
+    unchanged: bool = False  # but for these
 
 
 def check_alterable(snapshot: Snapshot) -> None:
@@ -52,10 +54,11 @@ def edited(snapshot: Snapshot, alteration: Alteration) -> dict[str, Any]:
 
 def alter(snapshot: Snapshot, alteration: Alteration) -> int:
     """Commit a change; its version. Raises UserError DELTA_METADATA_CHANGED and kin where another writer was faster."""
-    actions: list[commit.Action] = [{"metaData": edited(snapshot, alteration)}]
+    actions: list[commit.Action] = [] if alteration.unchanged else [{"metaData": edited(snapshot, alteration)}]
     protocol = with_features(snapshot.protocol, alteration.features)
     if protocol != snapshot.protocol:
         actions.append(commit.protocol_action(protocol))
+    actions += alteration.more
     seen = snapshot
     with storage_errors(snapshot.root):
         for _ in range(ATTEMPTS):

@@ -37,7 +37,7 @@ from gateway.delta.creation import (
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.features import Kept, check_writable, refused
 from gateway.delta.fields import check_clustering, check_schema, nested_not_null, nullable, partition_columns
-from gateway.delta.properties import FEED, asked
+from gateway.delta.properties import FEED, WIDENING, asked
 from gateway.delta.replay import removal, replayed
 from gateway.delta.schema import Column, UnreadableType, holds_char, parse_schema
 from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot
@@ -62,6 +62,7 @@ _WRITER_PROPERTIES = {
     "delta.enableDeletionVectors": Kept.BY_WRITER,
     log.IN_COMMIT: Kept.BY_WRITER,
     "delta.enableExpiredLogCleanup": Kept.ALWAYS,
+    WIDENING: Kept.BY_WRITER,
     "delta.columnMapping.mode": Kept.BY_WRITER,
     "delta.rowTracking": Kept.NEVER,
     "delta.feature.": Kept.NEVER,

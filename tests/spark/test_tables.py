@@ -60,6 +60,52 @@ CASES: dict[str, tuple[Sequence[str], Sequence[str], Rows]] = {
         (f"INSERT INTO {NAME} VALUES (2, NULL, 'y'), (3, NULL, 'z')", f"DELETE FROM {NAME} WHERE a = 3"),
         [(1, None, "x  "), (2, None, "y  ")],
     ),
+    "renamed_and_dropped": (
+        (
+            f"CREATE TABLE {NAME} (a INT, b STRING, s STRUCT<x: INT, y: INT>, l ARRAY<STRUCT<z: INT>>, p INT) "
+            "PARTITIONED BY (p)",
+            f"INSERT INTO {NAME} VALUES (1, 'x', named_struct('x', 1, 'y', 2), array(named_struct('z', 3)), 4)",
+            f"ALTER TABLE {NAME} SET TBLPROPERTIES ({MAPPED})",
+            f"ALTER TABLE {NAME} RENAME COLUMN a TO `a b`",
+            f"ALTER TABLE {NAME} RENAME COLUMN s.x TO xx",
+            f"ALTER TABLE {NAME} RENAME COLUMN l.element.z TO zz",
+            f"ALTER TABLE {NAME} RENAME COLUMN p TO q",
+            f"ALTER TABLE {NAME} DROP COLUMNS (b, s.y)",
+            f"ALTER TABLE {NAME} ADD COLUMNS (b STRING AFTER q, s.y INT FIRST)",
+        ),
+        (
+            f"INSERT INTO {NAME} (`a b`, q, b) VALUES (2, 5, 'y')",
+            f"ALTER TABLE {NAME} RENAME COLUMN b TO c",
+            f"ALTER TABLE {NAME} DROP COLUMN s.xx",
+        ),
+        [(1, {"y": None}, [{"zz": 3}], 4, None), (2, None, None, 5, "y")],
+    ),
+    "widened": (
+        (
+            f"CREATE TABLE {NAME} (a INT, b TINYINT, l ARRAY<INT>, p INT) PARTITIONED BY (p) "
+            "TBLPROPERTIES ('delta.enableTypeWidening' = 'true')",
+            f"INSERT INTO {NAME} VALUES (1, 2, array(3), 4)",
+            f"ALTER TABLE {NAME} ALTER COLUMN b TYPE DOUBLE",
+            f"ALTER TABLE {NAME} ALTER COLUMN l.element TYPE BIGINT",
+            f"ALTER TABLE {NAME} ALTER COLUMN p TYPE BIGINT",
+        ),
+        (
+            f"INSERT INTO {NAME} VALUES (2, 2.5D, array(5000000000), 5000000000)",
+            f"ALTER TABLE {NAME} ALTER COLUMN a TYPE BIGINT",
+        ),
+        [(1, 2.0, [3], 4), (2, 2.5, [5000000000], 5000000000)],
+    ),
+    "altered": (
+        (
+            f"CREATE TABLE {NAME} (a INT, b STRING, c INT) TBLPROPERTIES ({DEFAULTS})",
+            f"ALTER TABLE {NAME} ALTER COLUMN b SET DEFAULT concat('x', 'y')",
+            f"ALTER TABLE {NAME} ALTER COLUMN c AFTER a",
+            f"ALTER TABLE {NAME} CLUSTER BY (a)",
+            f"INSERT INTO {NAME} (a) VALUES (1)",
+        ),
+        (f"INSERT INTO {NAME} (a) VALUES (2)", f"OPTIMIZE {NAME}", f"ALTER TABLE {NAME} CLUSTER BY NONE"),
+        [(1, None, "xy"), (2, None, "xy")],
+    ),
     "replaced": (
         (
             f"CREATE TABLE {NAME} (a INT) CLUSTER BY (a) TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,17 +9,16 @@ from typing import Any
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
-from gateway.delta.creation import field_json, holds
-from gateway.delta.fields import check_fields
+from gateway.delta.creation import numbered
 from gateway.delta.log import IN_COMMIT
 from gateway.delta.metadata import Alteration, alter, check_alterable, edited
-from gateway.delta.properties import CONSTRAINT, asked, check_known, spelt
-from gateway.delta.schema import CHAR_VARCHAR
+from gateway.delta.properties import CONSTRAINT, MOST_ID, asked, check_known, spelt
 from gateway.delta.table import MAPPING
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import UserError, unsupported
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done
+from gateway.runner.commands.columns import added, as_text, changed, dropped, no_column, reclustered, renamed
 from gateway.runner.commands.constraints import check_condition
 from gateway.runner.commands.definitions import unreserved
 from gateway.runner.commands.targets import batches_of, quoted
@@ -28,12 +26,11 @@ from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
 from gateway.sql.read.commands import parse_statement
-from gateway.sqltypes import TIMESTAMP_NTZ, quote_if_needed, struct
+from gateway.sqltypes import struct
 
 # Properties whose change asks for more than to be written down.
 _NOT_LATER = frozenset({MAPPING, IN_COMMIT})
 _WHAT = "no table can be altered"
-Schema = dict[str, Any]  # a struct as Delta's JSON has it
 
 
 def alter_table(command: c.AlterTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -97,8 +94,8 @@ def comment_on(command: c.CommentOn, job: Statement, env: Environment, runner: Q
         raise UserError("EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE", text, span=name.span)
     table = _altered_table(owner, env)
     if column is None:
-        return _commit(table, _set_properties({"comment": command.comment or ""}), emit)
-    return _commit(table, _changed([c.ColumnChange(column, comment=command.comment or "")], table), emit)
+        return _commit(table, _set_properties({"comment": command.comment or ""}, table.snapshot.mapping), emit)
+    return _commit(table, changed([c.ColumnChange(column, comment=command.comment or "")], table, env), emit)
 
 
 def _commit(table: DeltaBoundTable, alteration: Alteration | None, emit: Emit) -> Answer:
@@ -190,7 +187,7 @@ def _with_column_comment(view: StoredView, column: c.Name, comment: str | None) 
     fields = list(view.schema.fields)
     at = next((i for i, f in enumerate(fields) if f.name.lower() == column.parts[0].lower()), None)
     if at is None:
-        raise _no_column(column, [f.name for f in fields])
+        raise no_column(column, [f.name for f in fields])
     fields[at] = replace(fields[at], comment=comment or None)
     return replace(view, schema=struct(*fields))
 
@@ -198,19 +195,29 @@ def _with_column_comment(view: StoredView, column: c.Name, comment: str | None) 
 # ---- properties
 
 
-def _set_properties(pairs: dict[str, str]) -> Alteration:
+def _set_properties(pairs: dict[str, str], mapping: str) -> Alteration:
     wanted = asked(pairs)
     for key in wanted.properties:
-        if key in _NOT_LATER or key.startswith(CONSTRAINT):
+        if key == IN_COMMIT:
             raise unsupported(f"setting the table property {key} of a table that is there")
+        if key.startswith(CONSTRAINT):
+            raise UserError("DELTA_ADD_CONSTRAINTS", "Please use ALTER TABLE ADD CONSTRAINT to add CHECK constraints.")
+    mode = wanted.properties.get(MAPPING, mapping).lower()
+    if mode == "none" != mapping:
+        raise unsupported(f"setting {MAPPING} to none, which writes all files anew")
+    if mode != mapping and (mapping, mode) != ("none", "name"):
+        text = f"Changing column mapping mode from '{mapping}' to '{mode}' is not supported."
+        raise UserError("DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE", text)
 
     def edit(action: dict[str, Any]) -> None:
         set_ = dict(wanted.properties)
         if "comment" in set_:
             action["description"] = set_.pop("comment")
+        if mode != mapping:
+            set_[MOST_ID] = str(numbered(action["schema"], 0, keeps_names=True))
         action["configuration"] = {**action.get("configuration", {}), **set_}
 
-    return Alteration("SET TBLPROPERTIES", {"properties": _text(wanted.properties)}, edit, features=wanted.features)
+    return Alteration("SET TBLPROPERTIES", {"properties": as_text(wanted.properties)}, edit, features=wanted.features)
 
 
 def _unset_properties(keys: Sequence[str]) -> Alteration:
@@ -219,11 +226,7 @@ def _unset_properties(keys: Sequence[str]) -> Alteration:
             action.pop("description", None)
         action["configuration"] = {k: v for k, v in action.get("configuration", {}).items() if k not in keys}
 
-    return Alteration("UNSET TBLPROPERTIES", {"properties": _text(list(keys)), "ifExists": True}, edit)
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return Alteration("UNSET TBLPROPERTIES", {"properties": as_text(list(keys)), "ifExists": True}, edit)
 
 
 # ---- columns
@@ -234,7 +237,7 @@ def _alteration(
 ) -> Alteration | None:
     match change:
         case c.SetProperties():
-            return _set_properties(unreserved(change.pairs, change))
+            return _set_properties(unreserved(change.pairs, change), table.snapshot.mapping)
         case c.UnsetProperties():
             for key in change.keys:
                 check_known(key)
@@ -242,7 +245,13 @@ def _alteration(
                     raise unsupported(f"unsetting the table property {key}")
             return _unset_properties(change.keys)
         case c.AddColumns():
-            return _added(change, table)
+            return added(change, table)
+        case c.RenameColumn():
+            return renamed(change, table)
+        case c.DropColumns():
+            return dropped(change, table)
+        case c.ClusterBy():
+            return reclustered(change, table)
         case c.AddConstraint():
             return _constrained(change, table, env, runner, emit)
         case c.DropConstraint():
@@ -251,114 +260,8 @@ def _alteration(
             for one in change.columns:
                 if one.not_null:
                     _check_no_nulls(one, table, env, runner, emit)
-            return _changed(change.columns, table)
+            return changed(change.columns, table, env)
     raise TypeError(type(change).__name__)
-
-
-def _no_column(column: c.Name, known: Sequence[str]) -> UserError:
-    shown = ", ".join(f"`{name}`" for name in known[:10])
-    return UserError(
-        "UNRESOLVED_COLUMN.WITH_SUGGESTION",
-        f"A column, variable, or function parameter with name `{'`.`'.join(column.parts)}` cannot be resolved. Did you mean "
-        f"one of the following? [{shown}].",
-        span=column.span,
-    )
-
-
-def _found(schema: Schema, column: c.Name, parts: Sequence[str]) -> tuple[list[Schema], int, list[str]]:
-    """The fields among which a column stands, its place there, and its names as the table spells them."""
-    fields: list[Schema] = schema["fields"]
-    spelt: list[str] = []
-    for depth, part in enumerate(parts):
-        at = next((i for i, f in enumerate(fields) if f["name"].lower() == part.lower()), None)
-        if at is None:
-            raise _no_column(column, [f["name"] for f in fields])
-        spelt.append(fields[at]["name"])
-        if depth + 1 == len(parts):
-            return fields, at, spelt
-        inner = fields[at]["type"]
-        if not isinstance(inner, dict) or inner["type"] != "struct":
-            raise unsupported(f"ALTER TABLE of a field inside of `{'`.`'.join(spelt)}`", column.span)
-        fields = inner["fields"]
-    raise _no_column(column, [f["name"] for f in fields])
-
-
-def _changed(changes: Sequence[c.ColumnChange], table: DeltaBoundTable) -> Alteration:
-    columns: list[dict[str, Any]] = []
-
-    def edit(action: dict[str, Any]) -> None:
-        columns.clear()
-        for change in changes:
-            fields, at, spelt = _found(action["schema"], change.column, change.column.parts)
-            f = fields[at]
-            if change.comment is not None:
-                f["metadata"] = {
-                    "comment": change.comment,
-                    **{k: v for k, v in f["metadata"].items() if k != "comment"},
-                }
-            if change.not_null is not None:
-                f["nullable"] = not change.not_null
-            columns.append({**f, "name": ".".join(spelt)})
-        parameters.update({"column": _text(columns[0])} if len(columns) == 1 else {"columns": _text(columns)})
-
-    parameters: dict[str, Any] = {}
-    operation = "CHANGE COLUMN" if len(changes) == 1 else "CHANGE COLUMNS"
-    reads = any(change.not_null for change in changes)
-    return Alteration(operation, parameters, edit, reads)
-
-
-def _added(change: c.AddColumns, table: DeltaBoundTable) -> Alteration:
-    parameters: dict[str, Any] = {}
-    for one in change.columns:
-        if not one.field.nullable:
-            text = "Operation not allowed: `NOT NULL in ALTER TABLE ADD COLUMNS` is not supported for Delta tables"
-            raise UserError("DELTA_OPERATION_NOT_ALLOWED", text, span=one.name.span)
-        if holds(one.field.type, TIMESTAMP_NTZ) and not table.snapshot.protocol.has("timestampNtz"):
-            raise unsupported("Adding a column of TIMESTAMP_NTZ to a table without such columns", one.name.span)
-
-    def edit(action: dict[str, Any]) -> None:
-        told = []
-        for one in change.columns:
-            parent: Schema = action["schema"]
-            if len(one.name.parts) > 1:
-                fields, at, _ = _found(action["schema"], one.name, one.name.parts[:-1])
-                parent = fields[at]["type"]
-                if not isinstance(parent, dict) or parent["type"] != "struct":
-                    raise unsupported("ADD COLUMNS inside of anything but a struct", one.name.span)
-            told.append(_insert(parent["fields"], one))
-        parameters["columns"] = _text(told)
-
-    check_fields([replace(one.field, name=one.name.parts[-1]) for one in change.columns if len(one.name.parts) == 1])
-    return Alteration("ADD COLUMNS", parameters, edit)
-
-
-def _insert(fields: list[Schema], one: c.AddedColumn) -> dict[str, Any]:
-    """Put a new field in its place; what the log tells of it."""
-    name = one.name.parts[-1]
-    check_fields([replace(one.field, name=name)])
-    if any(f["name"].lower() == name.lower() for f in fields):
-        known = ", ".join(quote_if_needed(f["name"]) for f in fields)
-        text = f"Cannot add column, because `{'`.`'.join(one.name.parts)}` already exists among {known}."
-        raise UserError("FIELD_ALREADY_EXISTS", text, span=one.name.span)
-    made = field_json(replace(one.field, name=name))
-    metadata = {k: v for k, v in made["metadata"].items() if k != CHAR_VARCHAR}
-    declared = made["metadata"].get(CHAR_VARCHAR, made["type"])
-    told: dict[str, Any] = {
-        "column": {**made, "name": ".".join(one.name.parts), "type": declared, "metadata": metadata}
-    }
-    if one.first:
-        fields.insert(0, made)
-        return {**told, "position": "FIRST"}
-    if one.after is None:
-        fields.append(made)
-        return told
-    behind = one.after.lower()
-    at = next((i for i, f in enumerate(fields) if f["name"].lower() == behind), None)
-    if at is None:
-        text = f"No such struct field `{one.after}` in {', '.join(f['name'] for f in fields)}."
-        raise UserError("FIELD_NOT_FOUND", text, span=one.name.span)
-    fields.insert(at + 1, made)
-    return {**told, "position": f"AFTER {fields[at]['name']}"}
 
 
 def _check_no_nulls(
@@ -370,7 +273,7 @@ def _check_no_nulls(
     fields = [f.name for f in table.schema.fields]
     name = next((f for f in fields if f.lower() == change.column.parts[0].lower()), None)
     if name is None:
-        raise _no_column(change.column, fields)
+        raise no_column(change.column, fields)
     if _count(f"{next(_back_quoted((name,)))} IS NULL", table, env, runner, emit):
         text = f"NOT NULL constraint violated for column: {name}."
         raise UserError("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", text, span=change.column.span)
@@ -436,6 +339,9 @@ _VERBS: dict[type, str] = {
     c.UnsetProperties: "ALTER TABLE ... UNSET TBLPROPERTIES",
     c.AddColumns: "ALTER TABLE ... ADD COLUMNS",
     c.ChangeColumns: "ALTER TABLE ... ALTER COLUMN",
+    c.RenameColumn: "ALTER TABLE ... RENAME COLUMN",
+    c.DropColumns: "ALTER TABLE ... DROP COLUMNS",
+    c.ClusterBy: "ALTER TABLE ... CLUSTER BY",
     c.AddConstraint: "ALTER TABLE ... ADD CONSTRAINT",
     c.DropConstraint: "ALTER TABLE ... DROP CONSTRAINT",
 }

@@ -12,12 +12,15 @@ from gateway.sql.read.command_nodes import (
     AlterView,
     AlterViewProperties,
     ChangeColumns,
+    ClusterBy,
     ColumnChange,
     Command,
     CommentOn,
+    DropColumns,
     DropConstraint,
     Name,
     Rename,
+    RenameColumn,
     SetProperties,
     UnsetProperties,
 )
@@ -25,6 +28,7 @@ from gateway.sql.read.command_rules import SCHEMA_WORDS
 from gateway.sql.read.datatypes import data_type
 from gateway.sql.read.ddl import DefinitionParser
 from gateway.sql.read.made_view import EVOLUTION, TYPE_EVOLUTION
+from gateway.sql.read.table_nodes import TableChange
 from gateway.sql.read.tokens import END
 from gateway.sqltypes import StructField
 
@@ -85,19 +89,30 @@ class AlterParser(DefinitionParser):
         return UnsetProperties(tuple(keys), if_exists)
 
     def _alter_table(self, name: Name) -> AlterTable:
-        change: AddColumns | ChangeColumns | AddConstraint | DropConstraint
+        change: TableChange
+        start = self.index
         if self.word in ("ADD", "DROP") and self.peek() == "CONSTRAINT":
             change = self._constraint()
         elif self.word == "ADD" and self.peek() in ("COLUMN", "COLUMNS"):
             self.advance(2)
             change = AddColumns(self._added_columns())
+        elif self.match("RENAME", "COLUMN"):
+            column = self._name(64)
+            self.expect("TO")
+            change = RenameColumn(column, self.identifier().name, self.span(start))
+        elif self.word == "DROP" and self.peek() in ("COLUMN", "COLUMNS"):
+            self.advance(2)
+            change = self._dropped_columns()
+        elif self.match("CLUSTER", "BY"):
+            change = ClusterBy(() if self.match("NONE") else self._clusters(), self.span(start))
         elif self.word in ("ALTER", "CHANGE"):
+            hive = self.word == "CHANGE"
             self.advance()
             if self.word == "COLUMN" and self.is_name(1):
                 self.advance()
-            changes = [self._column_change()]
+            changes = [self._column_change(hive)]
             while self.match(","):
-                changes.append(self._column_change())
+                changes.append(self._column_change(hive))
             change = ChangeColumns(tuple(changes))
         else:
             words = " ".join(w for w in self.words[self.index : self.index + 2] if w[:1].isalpha())
@@ -127,7 +142,17 @@ class AlterParser(DefinitionParser):
         text = " ".join(self.text[token.start : token.end + 1] for token in tokens)
         return AddConstraint(name, text, self.span(start))
 
-    def _column_change(self) -> ColumnChange:
+    def _dropped_columns(self) -> DropColumns:
+        if_exists = self.match("IF", "EXISTS")
+        bracket = self.match("(")
+        found = [self._name(64)]
+        while self.match(","):
+            found.append(self._name(64))
+        if bracket:
+            self.expect(")")
+        return DropColumns(tuple(found), if_exists)
+
+    def _column_change(self, hive: bool) -> ColumnChange:
         start = self.index
         column = self._name(64)
         if self.match("COMMENT"):
@@ -136,10 +161,38 @@ class AlterParser(DefinitionParser):
             return ColumnChange(column, not_null=True)
         if self.match("DROP", "NOT", "NULL"):
             return ColumnChange(column, not_null=False)
+        if self.match("SET", "DEFAULT"):
+            return ColumnChange(column, default=self._kept_text()[1])
+        if self.match("DROP", "DEFAULT"):
+            return ColumnChange(column, default="")
+        if self.match("TYPE"):
+            return ColumnChange(column, type=data_type(self))
+        if self.word in ("FIRST", "AFTER") and (self.word == "FIRST" or self.is_name(1)):
+            first, after = self._place_among()
+            return ColumnChange(column, first=first, after=after)
         if self.word == END:
             self.fail()
+        if hive and self.is_name():
+            return self._column_anew(column)
         word = self.word if self.word[:1].isalpha() else ""
         raise unsupported(f"ALTER TABLE … ALTER COLUMN … {word}".rstrip(), self.span(start))
+
+    def _column_anew(self, column: Name) -> ColumnChange:
+        """Hive's form, which says the name once more and the type."""
+        at = self.index
+        name = self.identifier().name
+        if name.lower() != column.parts[-1].lower():
+            raise unsupported("ALTER TABLE … CHANGE COLUMN with another name", self.span(at))
+        kind = data_type(self)
+        not_null = True if self.match("NOT", "NULL") else None
+        comment = self.string() if self.match("COMMENT") else None
+        first, after = self._place_among()
+        return ColumnChange(column, comment, not_null, kind, None, first, after)
+
+    def _place_among(self) -> tuple[bool, str | None]:
+        if self.match("FIRST"):
+            return True, None
+        return False, self.identifier().name if self.match("AFTER") else None
 
     def _added_columns(self) -> tuple[AddedColumn, ...]:
         bracket = self.match("(")

@@ -19,11 +19,14 @@ from gateway.sql.read.table_nodes import AddedColumn as AddedColumn
 from gateway.sql.read.table_nodes import AlterTable as AlterTable
 from gateway.sql.read.table_nodes import ChangeColumns as ChangeColumns
 from gateway.sql.read.table_nodes import Check as Check
+from gateway.sql.read.table_nodes import ClusterBy as ClusterBy
 from gateway.sql.read.table_nodes import ColumnChange as ColumnChange
 from gateway.sql.read.table_nodes import ColumnDefinition as ColumnDefinition
 from gateway.sql.read.table_nodes import CreateTable as CreateTable
 from gateway.sql.read.table_nodes import CreateTableLike as CreateTableLike
+from gateway.sql.read.table_nodes import DropColumns as DropColumns
 from gateway.sql.read.table_nodes import DropConstraint as DropConstraint
+from gateway.sql.read.table_nodes import RenameColumn as RenameColumn
 from gateway.sql.read.table_nodes import SetProperties as SetProperties
 from gateway.sql.read.table_nodes import UnsetProperties as UnsetProperties
 from gateway.sql.read.tree import IntervalLiteral, TypedLiteral

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gateway.errors import Span
 from gateway.sql.read.named import Name, Query
-from gateway.sqltypes import StructField
+from gateway.sqltypes import DataType, StructField
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,15 @@ class AddColumns:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """column COMMENT 'c', column SET | DROP NOT NULL; what is None stays."""
+    """What is done to a column; what is None stays. `default` is the text of SET DEFAULT, empty for DROP DEFAULT."""
 
     column: Name
     comment: str | None = None
     not_null: bool | None = None
+    type: DataType | None = None
+    default: str | None = None
+    first: bool = False
+    after: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,31 @@ class ChangeColumns:
     """ALTER | CHANGE COLUMN …, …."""
 
     columns: tuple[ColumnChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """RENAME COLUMN column TO name."""
+
+    column: Name
+    to: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumns:
+    """DROP COLUMN | COLUMNS [IF EXISTS] (…)."""
+
+    columns: tuple[Name, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBy:
+    """CLUSTER BY (…), without columns CLUSTER BY NONE."""
+
+    columns: tuple[Name, ...]
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +105,18 @@ class DropConstraint:
     span: Span
 
 
+TableChange = (
+    SetProperties | UnsetProperties | AddColumns | RenameColumn | DropColumns | ChangeColumns | AddConstraint | DropConstraint
+    | ClusterBy
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class AlterTable:
     """ALTER TABLE name change."""
 
     name: Name
-    change: SetProperties | UnsetProperties | AddColumns | ChangeColumns | AddConstraint | DropConstraint
+    change: TableChange
 
 
 @dataclass(frozen=True, slots=True)
