@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.catalog.bound import DeltaBoundTable
-from gateway.delta.constraints import DEFAULT, GENERATED
 from gateway.delta.creation import (
     check_defaults,
     clustering_action,
@@ -19,6 +18,7 @@ from gateway.delta.creation import (
     numbered,
     type_json,
 )
+from gateway.delta.expressions import DEFAULT, GENERATED
 from gateway.delta.fields import check_clustering, check_fields
 from gateway.delta.metadata import Alteration, logged_metadata
 from gateway.delta.properties import CONSTRAINT, MOST_ID
