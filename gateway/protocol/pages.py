@@ -122,7 +122,7 @@ def row_set(page: Page, link: LinkTo) -> Any:
     else:
         payloads = columnar.encode([part.batch for part in parts], _shown(metadata), time_zone=metadata.time_zone)
         result.columns = _columns(payloads)
-        counter("result_bytes_total", sum(len(p.values) + len(p.nulls) for p in payloads), format="columnar")
+        counter("result_bytes_total", sum(p.size for p in payloads), format="columnar")
     counter("result_rows_total", rows)
     return result
 
@@ -174,7 +174,7 @@ _FILES: dict[Form, Callable[[Page], File]] = {Form.ARROW: _arrow_file, Form.JSON
 
 def _columns(payloads: Sequence[columnar.ColumnPayload]) -> list[Any]:
     return [
-        ttypes.TColumn(**{p.slot.value: _COLUMNS[p.slot](values=Spliced(p.count, [p.values]), nulls=p.nulls)})
+        ttypes.TColumn(**{p.slot.value: _COLUMNS[p.slot](values=Spliced(p.count, p.parts), nulls=p.nulls)})
         for p in payloads
     ]
 

@@ -6,7 +6,7 @@ Batches are cut into slices of bounded size, so that text of large rows never pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,15 +40,20 @@ class ColumnPayload:
     Attributes:
         slot: arm of TColumn.
         count: number of values.
-        values: list elements without the list header; integers and doubles big-endian, strings and binaries as an i32 length
-            and the bytes; 0 or '' where the value is null.
+        parts: list elements without the list header, in pieces; integers and doubles big-endian, strings and binaries as an
+            i32 length and the bytes; 0 or '' where the value is null.
         nulls: bitmap of ceil(count / 8) bytes, least significant bit first, 1 = null, no bit set past the last row.
     """
 
     slot: Slot
     count: int
-    values: bytes
+    parts: tuple[bytes | memoryview, ...]
     nulls: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of values and bitmap."""
+        return sum(map(len, self.parts)) + len(self.nulls)
 
 
 def encode(batches: Sequence[pa.RecordBatch], schema: StructType, *, time_zone: str) -> list[ColumnPayload]:
@@ -77,10 +82,13 @@ def _column(chunks: list[pa.Array], data_type: DataType, name: str, time_zone: s
     slot = data_type.row.slot
     arrays = [plain(chunk, data_type, name) for chunk in chunks]
     count = sum(map(len, arrays))
-    values = b"".join(
-        _elements(piece, data_type, slot, time_zone) for array in arrays if len(array) for piece in _slices(array)
-    )
-    return ColumnPayload(slot, count, values, _null_bitmap(arrays, count))
+    pieces = (piece for array in arrays if len(array) for piece in _slices(array))
+    parts: tuple[memoryview, ...]
+    if slot in _FIXED:
+        parts = (_numbers(pieces, data_type, slot, count),)
+    else:
+        parts = tuple(_texts(piece, data_type, slot, time_zone) for piece in pieces)
+    return ColumnPayload(slot, count, parts, _null_bitmap(arrays, count))
 
 
 def _slices(array: pa.Array) -> Iterator[pa.Array]:
@@ -90,18 +98,25 @@ def _slices(array: pa.Array) -> Iterator[pa.Array]:
         yield array.slice(start, min(rows, _SLICE_ROWS))
 
 
-def _elements(array: pa.Array, data_type: DataType, slot: Slot, time_zone: str) -> bytes:
-    if slot in _FIXED:
+def _numbers(pieces: Iterable[pa.Array], data_type: DataType, slot: Slot, count: int) -> memoryview:
+    found = np.empty(count, _FIXED[slot])
+    start = 0
+    for array in pieces:
         if data_type == FLOAT:
             array = doubles_of_floats(array)
         if array.null_count:
             array = array.fill_null(False if slot is Slot.BOOL else 0)
-        return array.to_numpy(zero_copy_only=False).astype(_FIXED[slot]).tobytes()  # type: ignore[no-any-return]
+        found[start : start + len(array)] = array.to_numpy(zero_copy_only=False)
+        start += len(array)
+    return found.view(np.uint8).data
+
+
+def _texts(array: pa.Array, data_type: DataType, slot: Slot, time_zone: str) -> memoryview:
     text = array if slot is Slot.BINARY else wire_text(array, data_type, time_zone)
     return _length_prefixed(text.cast(pa.binary()))
 
 
-def _length_prefixed(values: pa.BinaryArray) -> bytes:
+def _length_prefixed(values: pa.BinaryArray) -> memoryview:
     if values.null_count:
         values = values.fill_null(b"")
     lengths = pc.binary_length(values).to_numpy().astype(">i4")
@@ -111,7 +126,7 @@ def _length_prefixed(values: pa.BinaryArray) -> bytes:
     )
     joined = pc.binary_join_element_wise(prefixes, values, b"")
     _, bounds, data = joined.buffers()
-    return data.slice(0, int(np.frombuffer(bounds, np.int32)[len(values)])).to_pybytes()  # type: ignore[no-any-return]
+    return memoryview(data.slice(0, int(np.frombuffer(bounds, np.int32)[len(values)])))
 
 
 def _null_bitmap(arrays: list[pa.Array], count: int) -> bytes:
