@@ -20,7 +20,7 @@ from gateway.sql.bind.view_columns import cast_columns, kept_columns
 from gateway.sql.functions.fold import fold
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context, is_generator
-from gateway.sql.typed.coerce import coerced, least_common_of
+from gateway.sql.typed.coerce import coerced, written_of
 from gateway.sql.typed.nodes import (
     Agg,
     Call,
@@ -283,7 +283,7 @@ class Relations:
                 check_cell(cell, self.catalogue, span_of(tree))
         columns = []
         for index in range(width):
-            common = least_common_of([row[index].type for row in rows])
+            common = written_of([row[index].type for row in rows])
             if common is None:
                 raise UserError(
                     "INVALID_INLINE_TABLE.INCOMPATIBLE_TYPES_IN_INLINE_TABLE",

@@ -419,6 +419,22 @@ def _sparing(name: str, lower: Lower) -> Lower:
     return spared
 
 
+#: Arguments that Spark only asks whether they are NULL, by position.
+_TESTED = {"regr_count": (0, 1), "regr_avgx": (0,), "regr_sxx": (0,), "regr_avgy": (1,), "regr_syy": (1,)}
+
+
+def tested(agg: Agg, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The lowered `args` of an aggregate, without those that are only asked whether they are NULL and never are."""
+    positions = range(len(args)) if agg.fn == "count" and not agg.distinct else _TESTED.get(agg.fn, ())
+    kept = list(args)
+    for i in positions:
+        if not agg.args[i].nullable and raises(args[i]):
+            kept[i] = bound.lit(1.0, DOUBLE)
+    if positions == (1,) and not agg.args[0].nullable and raises(args[0]):
+        kept[0] = lazy_case(args[0].type, (not_null(kept[1]), args[0]))
+    return tuple(kept)
+
+
 def _statistic(name: str, lower: Lower, *aliases: str, arguments: int = 1) -> Function:
     if arguments == 2:
         lower = _sparing(name, lower)

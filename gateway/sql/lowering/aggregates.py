@@ -51,7 +51,7 @@ def aggregate(writer: BlockWriter, rel: b.Aggregate) -> Block:
         if not all(rel.sets):
             block.having.append("bool_or(true)")
     elif texts:
-        block.group = " GROUP BY " + ", ".join(texts)
+        block.group = " GROUP BY " + ", ".join(dict.fromkeys(texts))
     else:
         block.group = ""
         block.aggregates = tuple(env[c.id] for c, a in aggs if not isinstance(a, b.Lit))

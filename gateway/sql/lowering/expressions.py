@@ -16,7 +16,7 @@ from gateway.instants import MICROS_PER_DAY
 from gateway.sql.functions.casts import fold_cast, lower_cast
 from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
-from gateway.sql.functions.statistics import MERGED
+from gateway.sql.functions.statistics import MERGED, tested
 from gateway.sql.lowering.bounds import Bounds
 from gateway.sql.lowering.evaluation import filtered_first, is_shallow, null_by, operands
 from gateway.sql.typed.catalogue import BOUNDED, WINDOWED, Catalogue, Context, Function, is_steady
@@ -302,6 +302,8 @@ class Lowering:
 
     def _agg(self, agg: Agg, windowed: bool = False) -> Expr:
         args = tuple(map(self.lower, agg.args))
+        if not windowed:
+            args = tested(agg, args)
         if not is_nested(agg.type):
             args = tuple(map(self._typed, args))
         if agg.type == VOID:

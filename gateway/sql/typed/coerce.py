@@ -187,19 +187,21 @@ def _with_string(other: DataType) -> DataType | None:
     return other if other in (BOOLEAN, BINARY) or is_datetime(other) else None
 
 
-def _nested(a: DataType, b: DataType) -> DataType | None:
+def _nested(
+    a: DataType, b: DataType, meet: Callable[[DataType, DataType], DataType | None] = least_common_type
+) -> DataType | None:
     if isinstance(a, ArrayType) and isinstance(b, ArrayType):
-        element = least_common_type(a.element, b.element)
+        element = meet(a.element, b.element)
         return array(element, a.contains_null or b.contains_null) if element else None
     if isinstance(a, MapType) and isinstance(b, MapType):
-        key, value = least_common_type(a.key, b.key), least_common_type(a.value, b.value)
+        key, value = meet(a.key, b.key), meet(a.value, b.value)
         if key is None or value is None:
             return None
         return map_of(key, value, a.value_contains_null or b.value_contains_null)
     if isinstance(a, StructType) and isinstance(b, StructType) and len(a.fields) == len(b.fields):
         fields = []
         for f, g in zip(a.fields, b.fields, strict=True):
-            t = least_common_type(f.type, g.type)
+            t = meet(f.type, g.type)
             if t is None or f.name.lower() != g.name.lower():
                 return None
             fields.append(StructField(f.name, t, f.nullable or g.nullable))
@@ -234,6 +236,24 @@ def shared_type(a: DataType, b: DataType, wider: bool = False) -> DataType | Non
             return common if wider or (common in (a, b) and not is_fractional(a) and not is_fractional(b)) else None
         return FLOAT if FLOAT in (a, b) and DOUBLE not in (a, b) else least_common_type(a, b)
     return least_common_type(a, b)
+
+
+def written_type(a: DataType, b: DataType) -> DataType | None:
+    """The type of two values of an inline table's column: its rule knows no ANSI mode, and makes nothing of strings."""
+    a, b = plain(a), plain(b)
+    if a == b or VOID in (a, b):
+        return b if a == VOID else a
+    if STRING in (a, b):
+        return None
+    return _nested(a, b, written_type) if is_nested(a) or is_nested(b) else shared_type(a, b, wider=True)
+
+
+def written_of(types: Iterable[DataType]) -> DataType | None:
+    """`written_type` folded over the values of a column."""
+    result: DataType | None = VOID
+    for t in types:
+        result = written_type(result, t) if result is not None else None
+    return result
 
 
 def holds_string(t: DataType) -> bool:
