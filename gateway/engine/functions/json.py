@@ -10,7 +10,6 @@ import base64
 import json
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
@@ -23,7 +22,7 @@ from gateway.engine.functions.distinct import per_distinct, scalar
 from gateway.engine.functions.numbers import java_double, java_float
 from gateway.engine.functions.patterns import offset_text
 from gateway.instants import date_text, known_zone, local_of, parse_date
-from gateway.sqltypes import ArrayType, DataType, DecimalType, MapType, StructType, is_integral
+from gateway.sqltypes import ArrayType, DataType, DecimalType, MapType, StructType, is_integral, struct
 
 # ------------------------------------------------------------------------------------------------------------------- trees
 
@@ -411,12 +410,18 @@ def to_json(spec: UdfSpec) -> Kernel:
 # ----------------------------------------------------------------------------------------------------------------- reading
 
 
+CORRUPT = "_corrupt_record"  # the field of from_json's schema that is given a document which does not fit
+
+
 class _MisfitError(Exception):
     """A JSON value that does not fit its type: NULL in PERMISSIVE mode."""
 
 
-def _reader(t: DataType) -> Callable[[Any], Any]:
-    """A function from a non-null JSON tree to a Python value for Arrow type `t`; raises _MisfitError."""
+def _reader(t: DataType, misfits: list[str]) -> Callable[[Any], Any]:
+    """A function from a non-null JSON tree to a Python value for Arrow type `t`; raises _MisfitError.
+
+    Fields of structs that do not fit are NULL, and told in `misfits`.
+    """
     if t.name == "STRING":
         return _read_string
     if t.name == "BOOLEAN":
@@ -431,15 +436,15 @@ def _reader(t: DataType) -> Callable[[Any], Any]:
     if t.name == "DATE":
         return _read_date
     if isinstance(t, ArrayType):
-        item = _reader(t.element)
+        item = _reader(t.element, misfits)
         return lambda v: [None if x is None else item(x) for x in v] if isinstance(v, list) else _bad()
     if isinstance(t, MapType):
-        value = _reader(t.value)
+        value = _reader(t.value, misfits)
         return lambda v: (
             [(k, None if x is None else value(x)) for k, x in v.pairs] if isinstance(v, Members) else _bad()
         )
     if isinstance(t, StructType):
-        return _struct_reader(t)
+        return _struct_reader(t, misfits)
     raise TypeError(t.sql)
 
 
@@ -467,7 +472,7 @@ def _decimal_reader(t: DecimalType) -> Callable[[Any], Decimal]:
     context = Context(prec=100)
 
     def read(v: Any) -> Decimal:
-        text = v.text if isinstance(v, Real) else v
+        text = v.text if isinstance(v, Real) else v.replace(",", "") if isinstance(v, str) else v
         if isinstance(v, bool) or not isinstance(text, (int, str)) or not set(str(text)) <= set("0123456789+-.eE"):
             raise _MisfitError
         try:
@@ -490,8 +495,8 @@ def _read_date(v: Any) -> int:
     return days
 
 
-def _struct_reader(t: StructType) -> Callable[[Any], Any]:
-    readers = {f.name: (f.name, _reader(f.type)) for f in t.fields}
+def _struct_reader(t: StructType, misfits: list[str]) -> Callable[[Any], Any]:
+    readers = {f.name: (f.name, _reader(f.type, misfits)) for f in t.fields}
 
     def read(v: Any) -> dict[str, Any]:
         if not isinstance(v, Members):
@@ -501,8 +506,10 @@ def _struct_reader(t: StructType) -> Callable[[Any], Any]:
             known = readers.get(key)
             if known is None:
                 continue
-            with suppress(_MisfitError):  # an earlier member of the same name stays
+            try:
                 row[known[0]] = None if value is None else known[1](value)
+            except _MisfitError:  # an earlier member of the same name stays
+                misfits.append(key)
         return row
 
     return read
@@ -513,19 +520,28 @@ def from_json(spec: UdfSpec) -> Kernel:
     """from_json in PERMISSIVE mode: a document that does not fit is a struct of NULLs, or NULL for arrays and maps."""
     target = spec.returns
     returns = target.arrow()
-    read = _reader(target)
-    nothing = dict.fromkeys(f.name for f in target.fields) if isinstance(target, StructType) else None
+    misfits: list[str] = []
+    nothing, readable = None, target
+    if isinstance(target, StructType):
+        nothing = dict.fromkeys(f.name for f in target.fields)
+        readable = struct(*(f for f in target.fields if f.name != CORRUPT))
+    corrupt = nothing is not None and CORRUPT in nothing
+    read = _reader(readable, misfits)
 
     def convert(text: str) -> Any:
         if not text.strip():
             return None
+        misfits.clear()
+        found = nothing
         try:
             tree = parsed(text, _TYPED)
             if isinstance(target, ArrayType) and isinstance(target.element, StructType) and isinstance(tree, Members):
                 tree = [tree]
-            return read(tree) if tree is not None else nothing
+            if tree is not None:
+                found = read(tree)
         except (ValueError, _MisfitError):
-            return nothing
+            misfits.append(text)
+        return {**found, CORRUPT: text if misfits else None} if corrupt and found is not None else found
 
     def kernel(value: pa.Array) -> pa.Array:
         return per_distinct(convert, (value,), returns)

@@ -135,6 +135,8 @@ def _specifier(pattern: str, at: int) -> tuple[int, str, str, int | None, int | 
             raise _bad("a precision is missing")
         precision, at = int(pattern[at + 1 : end]), end
     letter = pattern[at : at + 1]
+    if letter and letter in "aAtThH":
+        raise RowError("UNSUPPORTED_FEATURE", f"The conversion '%{letter}' of format_string is not supported.")
     if not letter or letter not in "bBsScCdoxXeEfgGn%":
         raise _bad(f"unknown format conversion '%{letter}'")
     return at + 1, index, flags, width, precision, letter

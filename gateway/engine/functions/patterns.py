@@ -37,6 +37,7 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 _QUARTERS = ("1st quarter", "2nd quarter", "3rd quarter", "4th quarter")
 _MOST = {"F": 1, "y": 6, "M": 4, "L": 4, "d": 2, "D": 3, "E": 4, "a": 1, "h": 2, "H": 2, "k": 2, "K": 2, "m": 2, "s": 2, "S": 9,
          "q": 4, "Q": 4, "G": 4, "V": 2, "O": 4, "X": 5, "x": 5, "Z": 5, "z": 4}  # fmt: skip
+_SIMPLE = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")  # SimpleDateFormat's letters
 _WEEK_BASED = "YWwuec"
 _ILLEGAL = "ABnNp"
 _CONFIG = "spark.sql.legacy.timeParserPolicy"
@@ -72,6 +73,22 @@ def _unrecognized(pattern: str) -> RowError:
 @lru_cache(maxsize=256)
 def parts_of(pattern: str) -> tuple[Part, ...]:
     """The pattern as literals and (letter, count) pairs; letters that Spark refuses raise its errors."""
+    try:
+        return _parts(pattern)
+    except RowError:
+        if _meant_something(pattern):
+            raise _unrecognized(pattern) from None
+        raise
+
+
+def _meant_something(pattern: str) -> bool:
+    """Whether Java's SimpleDateFormat takes the pattern, so that Spark's error is that its meaning has changed."""
+    pieces = pattern.split("'")
+    letters = {c for piece in pieces[::2] for c in piece if c.isascii() and c.isalpha()}
+    return len(pieces) % 2 == 1 and letters <= _SIMPLE and not {"[", "]"} & set(pattern) and "XXXX" not in pattern
+
+
+def _parts(pattern: str) -> tuple[Part, ...]:
     _check_letters(pattern)
     parts: list[Part] = []
     at = 0

@@ -32,6 +32,28 @@ def assert_true(condition: bool | None, *message: str | None) -> None:
         raise RowError("USER_RAISED_EXCEPTION", str(message[0]) if message else "The condition is not true!")
 
 
+@scalar("like_pattern")
+def like_pattern(pattern: str, given: bool, escape: str) -> str:
+    """A pattern of LIKE with backslash as its escape; INVALID_FORMAT where one is misplaced and a value given."""
+    out, index = [], 0
+    while index < len(pattern):
+        char = pattern[index]
+        if char != escape:
+            out.append("\\\\" if char == "\\" else char)
+            index += 1
+            continue
+        escaped = pattern[index + 1 : index + 2]
+        if given and not escaped:
+            message = f"The format is invalid: '{pattern}'. The escape character is not allowed to end with."
+            raise RowError("INVALID_FORMAT.ESC_AT_THE_END", message)
+        if given and escaped not in ("_", "%", escape):
+            message = f"The format is invalid: '{pattern}'. The escape character is not allowed to precede '{escaped}'."
+            raise RowError("INVALID_FORMAT.ESC_IN_THE_MIDDLE", message)
+        out.append(f"\\{escaped}" if escaped in ("%", "_", "\\") else escaped)
+        index += 2
+    return "".join(out)
+
+
 @scalar("raise_error", strict=False)
 def raise_error(message: str | None) -> None:
     """Fails with USER_RAISED_EXCEPTION."""

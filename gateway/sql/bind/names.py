@@ -110,7 +110,9 @@ class Names:
             first = e.args[0]
             while isinstance(first, Call) and first.fn not in ("like", "ilike"):
                 first = first.args[0]
-            return f"{e.shown}({self.text(call_arg(first, 0))})"
+            value = self.text(call_arg(first, 0))
+            small = isinstance(first, Call) and first.fn == "ilike"
+            return f"{e.shown}(lower({value}))" if small else f"{e.shown}({value})"
         if fn in _WORDS:
             return f"({args[0]} {_WORDS[fn]} {args[1]})"
         if fn == "not" and e.shown is None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from gateway.errors import UserError, unsupported
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.outputs import Output, Sorted, unsupported_in_sort
-from gateway.sql.bind.scope import Scope
+from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sorting import sort_key
 from gateway.sql.functions.fold import fold
 from gateway.sql.read.tree import span_of
@@ -63,15 +63,15 @@ def order_keys(
 def limited(binder: Expressions, node: Node, rel: Rel) -> Rel:
     """LIMIT and OFFSET."""
     limit_node, offset_node = node.args.get("limit"), node.args.get("offset")
-    limit = _count(binder, "limit", limit_node.expression) if limit_node is not None else None
-    offset = _count(binder, "offset", offset_node.expression) if offset_node is not None else 0
+    limit = _count(binder, "limit", limit_node.expression, rel) if limit_node is not None else None
+    offset = _count(binder, "offset", offset_node.expression, rel) if offset_node is not None else 0
     if limit is None and not offset:
         return rel
     return Limit(rel.columns, rel, limit, offset)
 
 
-def _count(binder: Expressions, what: str, node: Node) -> int:
-    expr = binder.bind(node, Scope())
+def _count(binder: Expressions, what: str, node: Node, rel: Rel) -> int:
+    expr = binder.bind(node, Scope([Source((), rel.columns)]))
     literal = fold(expr, binder.context)
     if literal is None:
         raise UserError(

@@ -87,7 +87,7 @@ def like_many(binder: Expressions, name: str, node: Node, patterns: Node, scope:
     """LIKE ANY and LIKE ALL, `negated` where NOT stands before LIKE."""
     every = isinstance(patterns, exp.All)
     terms = [_like(binder, name, node.this, p, None, node, scope) for p in patterns.this.expressions]
-    constants = all(isinstance(t, Call) and isinstance(t.args[1], Lit) for t in terms)
+    constants = all(map(_is_constant_text, patterns.this.expressions))
     if negated:
         terms = [Call(BOOLEAN, t.nullable, "not", (t,)) for t in terms]
     word = "and" if every else "or"
@@ -96,7 +96,16 @@ def like_many(binder: Expressions, name: str, node: Node, patterns: Node, scope:
     shown = ("notlike" if negated else "like") + ("all" if every else "any")
     if len(terms) == 1:
         terms.append(terms[0])
-    return Call(BOOLEAN, True, word, tuple(terms), shown if name == "like" else None, span=span_of(node))
+    return Call(BOOLEAN, True, word, tuple(terms), shown, span=span_of(node))
+
+
+def _is_constant_text(pattern: Node) -> bool:
+    """Whether Spark's parser takes a pattern for a constant of the type STRING."""
+    while isinstance(pattern, exp.Paren):
+        pattern = pattern.this
+    if isinstance(pattern, exp.DPipe):
+        return _is_constant_text(pattern.this) and _is_constant_text(pattern.expression)
+    return isinstance(pattern, exp.Placeholder) or (isinstance(pattern, exp.Literal) and bool(pattern.is_string))
 
 
 def escape(binder: Expressions, node: exp.Escape, scope: Scope) -> Expr:
@@ -107,7 +116,7 @@ def escape(binder: Expressions, node: exp.Escape, scope: Scope) -> Expr:
     character = node.expression.this
     if len(character) != 1:
         raise UserError(
-            "INVALID_ESCAPE_CHAR",
+            "INVALID_ESC",
             f"`EscapeChar` should be a string literal of length one, but got '{character}'.",
             span=span_of(node),
         )

@@ -29,6 +29,7 @@ from gateway.sql.typed.nodes import (
     Cte,
     CteRef,
     Expr,
+    Filter,
     Generate,
     Ids,
     Join,
@@ -333,7 +334,13 @@ class Relations:
     def _range(self, call: exp.Anonymous) -> Rel:
         numbers = []
         for arg in call.expressions:
-            expr = self.expressions.bind(arg.expression if isinstance(arg, exp.Kwarg) else arg, Scope())
+            if isinstance(arg, exp.Kwarg):  # to Spark no constant, whatever stands there
+                name = arg.this.name.lower()
+                if name not in ("start", "end", "step"):
+                    raise unsupported(f"the named argument {name} of range", span_of(arg))
+                message = f"The function `range` requires the parameter `{name}` to be a foldable expression of BIGINT."
+                raise UserError("NON_FOLDABLE_ARGUMENT", message, span=span_of(call))
+            expr = self.expressions.bind(arg, Scope())
             literal = fold(expr if expr.type == BIGINT else Cast(BIGINT, True, expr), self.context)
             if literal is None and is_numeric(expr.type):
                 raise unsupported("range() of anything but integer literals", span_of(arg))
@@ -354,7 +361,14 @@ class Relations:
 
     def _lateral_view(self, rel: Rel, scope: Scope, view: Node, parent: Scope | None) -> tuple[Rel, Scope]:
         scope.parent = parent
-        call = self.expressions.bind(view.this, scope)
+        try:
+            call = self.expressions.bind(view.this, scope)
+        except UserError as error:
+            if error.condition != "UNRESOLVED_ROUTINE" or error.span != span_of(view.this):
+                raise
+            raise UserError(
+                "ROUTINE_NOT_FOUND", f"The routine `{view.this.name}` cannot be found.", span=error.span
+            ) from None
         if not is_generator(call, self.catalogue):
             raise UserError(
                 "UNSUPPORTED_GENERATOR.NOT_GENERATOR",
@@ -476,7 +490,8 @@ class Relations:
         inner, alias = node.this.this, node.this.args.get("alias")
         if not isinstance(inner, exp.Table):
             return None
-        if node.args.get("on") is not None or word not in ("inner", "cross", "left"):
+        on = node.args.get("on")
+        if word not in ("inner", "cross", "left"):
             raise unsupported("LATERAL with a join condition", span_of(node))
         if isinstance(inner.this, exp.Anonymous):
             scope.parent = parent
@@ -484,9 +499,18 @@ class Relations:
             if is_generator(call, self.catalogue):
                 names = [c.name for c in (alias.args.get("columns") or ())] if alias is not None else []
                 made = self.generated(left, call, word == "left", names or None)
+                # without a condition Spark's optimizer forgets that the join was an outer one
+                made.outer = call.fn.endswith("_outer") or (word == "left" and on is not None)
                 qualifier = (alias.this.name.lower(),) if alias is not None and alias.this is not None else ()
                 scope.sources.append(Source(qualifier, made.columns[len(left.columns) :]))
-                return made, scope
+                if on is None:
+                    return made, scope
+                condition = self.expressions.condition(on, scope, "JOIN")
+                if word != "left":
+                    return Filter(made.columns, made, condition), scope
+                if isinstance(condition, Lit) and condition.value is True:
+                    return made, scope
+                raise unsupported("LEFT JOIN LATERAL of a generator with a condition", span_of(node))
         raise unsupported("LATERAL with anything but a subquery or a generator", span_of(node))
 
     def _lateral_query(self, left: Rel, scope: Scope, node: Node, word: str, parent: Scope | None) -> tuple[Rel, Scope]:

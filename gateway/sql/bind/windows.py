@@ -26,6 +26,7 @@ from gateway.sqltypes import (
     DataType,
     DecimalType,
     IntervalType,
+    has_map,
     interval,
     is_integral,
     is_numeric,
@@ -50,6 +51,10 @@ def window(binder: Expressions, node: exp.Window, scope: Scope) -> Expr:
             )
         spec = named
     partition = tuple(binder.bind(p, scope) for p in spec.args.get("partition_by") or ())
+    for key in partition:
+        if has_map(key.type):
+            message = f'A column expression cannot be sorted because its type "{key.type.sql}" is not orderable.'
+            raise UserError("EXPRESSION_TYPE_IS_NOT_ORDERABLE", message, span=span)
     order_node = spec.args.get("order")
     order = tuple(sort_keys(binder, order_node.expressions, scope)) if order_node is not None else ()
     return _windowed(binder, function, partition, order, spec.args.get("spec"), scope, span)
@@ -134,7 +139,15 @@ def _frame(binder: Expressions, spec: Node, order: tuple[SortKey, ...], scope: S
             _check_range(binder, order[0].expr.type, [x.offset for x in offsets if x.offset is not None], span)
         for x in offsets if len(offsets) == 2 else ():  # both are evaluated, to be compared
             _check_offset(x, order[0].expr.type, span)
+    if _rank(start) == float("inf") or _rank(end) == float("-inf"):
+        raise UserError(
+            "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_INVALID_BOUND",
+            "The upper bound of a window frame does not follow its lower bound.",
+            span=span,
+        )
     if _rank(start) > _rank(end):
+        if "current" in (start.kind, end.kind):  # Spark compares offsets alone, and finds no rows
+            raise unsupported("a window frame without rows", span)
         raise UserError(
             "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_WRONG_COMPARISON",
             "The lower bound of a window frame must be less than or equal to the upper bound.",

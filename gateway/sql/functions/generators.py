@@ -22,7 +22,6 @@ from gateway.sqltypes import (
     StructField,
     StructType,
     array,
-    is_integral,
     struct,
 )
 
@@ -73,12 +72,10 @@ def _bind_stack(function: Function, site: Site) -> Expr:
     if len(site.args) < 2:
         raise site.wrong_count("> 1")
     count = site.args[0]
-    if not (is_integral(plain(count.type)) or count.type == VOID):
+    if plain(count.type) != INT:
         raise site.mismatch(0, "INT")
     rows = site.constant(0)
-    if rows is None:
-        raise UserError("DATATYPE_MISMATCH.UNEXPECTED_NULL", "The `n` must not be null.", span=site.span_of(0))
-    if rows < 1:
+    if rows is None or rows < 1:
         raise UserError(
             "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
             f"The `n` must be between (0, 2147483647] (current value = {rows}).",

@@ -101,6 +101,10 @@ def _bind_from_json(function: Function, site: Site) -> Expr:
             "array, a map or a variant.",
             span=site.span_of(1),
         )
+    for field in target.fields if isinstance(target, StructType) else ():
+        if field.name == "_corrupt_record" and field.type != STRING:
+            message = f'The column `_corrupt_record` must have the nullable STRING type, but got "{field.type.sql}".'
+            raise UserError("INVALID_CORRUPT_RECORD_TYPE", message, span=site.span_of(1))
     if plain(site.args[0].type) not in (STRING, VOID):
         raise site.mismatch(0, "STRING")
     (value,) = coerce_args(Function("from_json", (_TEXT,)), Site(site.name, site.args[:1], site.context, site.span))
@@ -123,8 +127,13 @@ def _bind_to_json(function: Function, site: Site) -> Expr:
         raise site.wrong_count("[1, 2]")
     _no_options(site, 1)
     value = site.args[0]
-    if not is_nested(value.type):
-        raise site.mismatch(0, "STRUCT or ARRAY or MAP or VARIANT")
+    if not is_nested(value.type) and value.type != VOID:
+        raise UserError(
+            "DATATYPE_MISMATCH.INVALID_JSON_SCHEMA",
+            f'Cannot resolve "{site.shown}" due to data type mismatch: Input schema "{value.type.sql}" must be a struct, an '
+            "array, a map or a variant.",
+            span=site.span_of(0),
+        )
     return make(function, site, (value,), STRING, True)
 
 
@@ -135,6 +144,8 @@ def _writable(t: DataType) -> str | None:
 
 
 def _to_json(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    if args[0].type == VOID:
+        return bound.null(STRING)
     obstacle = _writable(args[0].type)
     if obstacle is not None:
         raise UnsupportedError("UNSUPPORTED_FEATURE", f"to_json of {obstacle} is not supported.", span=call.span)

@@ -1,9 +1,10 @@
-"""LIKE and ILIKE: patterns that are constants, checked as Spark checks them, with backslash as the engine's escape."""
+"""LIKE and ILIKE: patterns checked as Spark checks them, with backslash as the engine's escape."""
 
 from __future__ import annotations
 
-from gateway.errors import UserError, unsupported
+from gateway.errors import UserError
 from gateway.sql.functions.fold import fold
+from gateway.sql.functions.lowerings import not_null
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, param
 from gateway.sql.typed.nodes import Call, Expr, Lit
@@ -15,6 +16,8 @@ def _bind_like(function: Function, site: Site) -> Expr:
     args = coerce_args(row, site)
     pattern = fold(args[1], site.context)
     escape = args[2].value if len(args) > 2 and isinstance(args[2], Lit) else "\\"
+    if len(args) > 2 and not isinstance(args[2], Lit):
+        escape = ""
     if isinstance(escape, str) and len(escape) != 1:
         raise UserError(
             "INVALID_ESCAPE_CHAR",
@@ -22,7 +25,7 @@ def _bind_like(function: Function, site: Site) -> Expr:
             span=site.span,
         )
     if pattern is not None and isinstance(pattern.value, str):
-        _check_pattern(pattern.value, escape, site)
+        _check_pattern(_as_compared(function.name, pattern.value), escape, site)
     return Call(BOOLEAN, any(a.nullable for a in args), function.name, args, site.shown, span=site.span)
 
 
@@ -48,16 +51,26 @@ def _check_pattern(pattern: str, escape: str, site: Site) -> None:
         index += 1
 
 
+def _as_compared(name: str, pattern: str) -> str:
+    """The pattern in small letters for ILIKE, which to Spark is LIKE of both sides' small letters."""
+    return pattern.lower() if name == "ilike" else pattern
+
+
 def _lower_like(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     pattern = fold(call.args[1], ctx)
-    symbol = call.fn.upper()
+    escape = args[2].value if len(args) > 2 and isinstance(args[2], Lit) else "\\"
+    value, given = args[0], not_null(args[0])
+    if call.fn == "ilike":
+        value = b.fn("lower", STRING, value, nullable=value.nullable)
     if pattern is None:
-        raise unsupported(f"{symbol} with a pattern that is not a constant", call.span)
+        compared = b.fn("lower", STRING, args[1]) if call.fn == "ilike" else args[1]
+        checked = b.udf("like_pattern", STRING, compared, given, params=(escape,), raises=True)
+        return b.op("LIKE", BOOLEAN, value, checked, nullable=call.nullable)
     if pattern.value is None:
         return b.null(BOOLEAN)
-    escape = args[2].value if len(args) > 2 and isinstance(args[2], Lit) else "\\"
-    text = _backslashed(pattern.value, escape) if escape != "\\" else pattern.value
-    return b.op(symbol, BOOLEAN, args[0], Lit(STRING, False, text), nullable=call.nullable)
+    text = _as_compared(call.fn, pattern.value)
+    text = _backslashed(text, escape) if escape != "\\" else text
+    return b.op("LIKE", BOOLEAN, value, Lit(STRING, False, text), nullable=call.nullable)
 
 
 def _backslashed(pattern: str, escape: str) -> str:

@@ -168,15 +168,17 @@ class QueryParser(RelationParser):
         self.fail()
 
     def _from_first(self) -> Node:
-        """``FROM t SELECT …``."""
+        """``FROM t SELECT …``, or ``FROM t`` for all of its columns."""
         start = self.index
         holder = exp.Select()
         self.from_clause(holder)
-        if self.word != "SELECT":
-            if self.word == "|>":
-                raise unsupported("pipe syntax (|>)", self.span(self.index))
-            self.fail()
-        select = self._select(holder)
+        if self.word == "|>":
+            raise unsupported("pipe syntax (|>)", self.span(self.index))
+        if self.word == "SELECT":
+            select = self._select(holder)
+        else:
+            holder.set("expressions", [self.place(exp.Star(), start)])
+            select = holder
         if self.word in ("SELECT", "INSERT"):
             raise unsupported("several clauses behind one FROM", self.span(self.index))
         return self.place(select, start)
