@@ -283,6 +283,7 @@ class Gateway:
             handler.answer,
             authenticator,
             Probes(self._not_ready, self._metrics),
+            undelivered=handler.undelivered,
             download=Downloads(self._service, signer),
             rest=RestApi(statements, HistoryApi(history_of(config), self._recorder, self._service.picture)).answer,
             mcp=McpServer(SqlTools(statements)).answer,

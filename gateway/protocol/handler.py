@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,6 +113,14 @@ class ThriftHandler:
             return codec.encode_exception(call.method, call.seqid, codec.Fault.INTERNAL_ERROR, text)
         finally:
             histogram("rpc_seconds", time.perf_counter() - start, rpc=call.method)
+
+    def undelivered(self, answer: bytes | Sequence[Buffer], identity: str) -> None:
+        """End what a call has started whose answer nobody reads: the client cannot know its handle, so none can cancel it."""
+        body = answer if isinstance(answer, bytes) else b"".join(answer)
+        with contextlib.suppress(codec.ApplicationError, GatewayError):
+            started = getattr(codec.decode_reply(body).value, "operationHandle", None)
+            if started is not None:
+                self._service.close_operation(Principal(identity), convert.operation_from(started))
 
     def hang_up(self, identity: str, sessions: set[Handle]) -> None:
         """Close the sessions that a connection has left open; those that have expired meanwhile are closed."""

@@ -13,8 +13,10 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 Answer = bytes | Sequence[bytes | bytearray | memoryview]
 
-# What a request's scope tells the server below: who was let in, whom to tell of it, and how long the answer is.
+# What a request's scope tells the server below: who was let in, whom to tell of it, and how long the answer is; what the server
+# tells: whether the client has gone.
 CALLER, LET_IN, ANSWER_BYTES = "gateway.caller", "gateway.let_in", "gateway.answer_bytes"
+GONE = "gateway.gone"
 _DRAINED_SECONDS, _SILENT_SECONDS = 10.0, 1.0  # for what follows behind the limit of a body
 
 
@@ -48,6 +50,11 @@ def address_of(scope: Scope) -> str:
 def agent_of(scope: Scope) -> str:
     """What the client calls itself."""
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"user-agent"), "")
+
+
+def is_gone(scope: Scope) -> bool:
+    """Whether nobody is there any more to read the answer."""
+    return GONE in scope and bool(scope[GONE]())
 
 
 async def drain(receive: Receive, left: int) -> None:

@@ -32,6 +32,7 @@ from gateway.transport.asgi import (
     address_of,
     agent_of,
     drain,
+    is_gone,
     let_in,
     respond,
 )
@@ -89,6 +90,7 @@ class HttpApp:
         handle: body, name of the caller, User-Agent, origin (``scheme://name``) -> answer, a large one in parts; blocking,
             never raises (`ThriftHandler.answer`).
         authenticator: who calls.
+        undelivered: is told of an answer of `handle` that nobody will read, and the caller's name; blocking.
         probes: the other pages.
         download: what links to results lead to; without it there are none.
         rest: method, path, body, name of the caller, User-Agent, origin, query -> status and JSON (`rest.routes.RestApi`).
@@ -110,6 +112,7 @@ class HttpApp:
         authenticator: Authenticator,
         probes: Probes,
         *,
+        undelivered: Callable[[Answer, str], None] = lambda answer, identity: None,
         download: Download | None = None,
         rest: Rest | None = None,
         mcp: Mcp | None = None,
@@ -124,6 +127,7 @@ class HttpApp:
         room_seconds: float = 60.0,
     ) -> None:
         self._handle = handle
+        self._undelivered = undelivered
         self._authenticator = authenticator
         self._probes = probes
         self._download = download
@@ -211,9 +215,12 @@ class HttpApp:
             body = await self._body(headers, receive, partial(self._enter, rooms, identity))
             lane = self._waiting if self._may_wait(body) else self._quick
             origin = self._origin(scope, headers)
-            return await lane.run(
+            answer = await lane.run(
                 identity, partial(self._handle, body, identity, headers.get("user-agent", ""), origin)
             )
+            if is_gone(scope):
+                await self._quick.run(identity, partial(self._undelivered, answer, identity))
+            return answer
 
     async def _answer(self, rest: Rest, scope: Scope, receive: Receive) -> tuple[int, bytes]:
         """A call of the JSON API: status and body."""

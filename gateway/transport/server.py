@@ -25,7 +25,7 @@ from uvicorn.server import ServerState
 from gateway.errors import ConfigError, ServerError
 from gateway.observability import Throttle, gauge, log
 from gateway.transport import strangers
-from gateway.transport.asgi import ANSWER_BYTES, CALLER, LET_IN
+from gateway.transport.asgi import ANSWER_BYTES, CALLER, GONE, LET_IN
 from gateway.transport.door import Door
 from gateway.transport.guests import Guests
 from gateway.transport.strangers import Tongue
@@ -145,6 +145,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         scope: dict[str, Any] = self.cycle.scope  # type: ignore[assignment]
         scope[LET_IN] = partial(self._guests.let_in, self)
+        scope[GONE] = partial(getattr, self.cycle, "disconnected")
         if upgrades:
             self.cycle.keep_alive = False
 
