@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.catalog.base import AsOf, TableName
+from gateway.delta.changes import Changes
 from gateway.delta.containment import Within
 from gateway.delta.predicates import Predicate
 from gateway.delta.pruning import value_range
 from gateway.delta.scan import ScanPlan, plan_scan
+from gateway.delta.schema import struct_of
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.sqltypes import StructType
 
@@ -80,6 +82,49 @@ class ReadTable(DeltaBoundTable):
         """See `delta.scan.plan_scan`."""
         self.read.append(tuple(predicates))
         return plan_scan(self.snapshot, columns, predicates, floats_compared=floats_compared)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesTable:
+    """The changes of a Delta table between versions, as a table."""
+
+    name: TableName
+    changes: Changes
+
+    @property
+    def schema(self) -> StructType:
+        return struct_of(self.changes.columns)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def version(self) -> int | None:
+        return None
+
+    @property
+    def num_rows(self) -> int | None:
+        return None
+
+    @property
+    def comment(self) -> str | None:
+        return None
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return {}
+
+    @property
+    def location(self) -> str:
+        """The table's folder."""
+        return self.changes.snapshot.root
+
+    def scan(
+        self, columns: Sequence[str], predicates: Sequence[Predicate], *, floats_compared: bool = True
+    ) -> ScanPlan:
+        """Some columns of all changes: predicates leave out nothing."""
+        return self.changes.scan(columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,15 +55,23 @@ class _Open:
 
 
 class DataFileWriter:
-    """Writes batches of `columns` (all of a table's, partition columns included) under `root`.
+    """Writes batches of `columns` (all of a table's, partition columns included) under `root`, or a folder in it.
 
     Use as a context manager: leaving it through an exception removes every file. `finish` gives the actions.
     """
 
     def __init__(
-        self, root: str, columns: Sequence[Column], partition_by: Sequence[str], file_bytes: int = _FILE_BYTES
+        self,
+        root: str,
+        columns: Sequence[Column],
+        partition_by: Sequence[str],
+        file_bytes: int = _FILE_BYTES,
+        *,
+        folder: str = "",
+        prefix: str = "part",
     ) -> None:
         self._root = root
+        self._folder, self._prefix = folder, prefix
         self._file_bytes = file_bytes
         self._fields = tuple(columns)
         self._partition_by = tuple(partition_by)
@@ -191,7 +199,7 @@ class DataFileWriter:
             self._close(state)
 
     def _new_file(self, state: _Open, dictionaries: list[str]) -> pq.ParquetWriter:
-        folder = os.path.join(self._root, partitions.folder(state.values))
+        folder = os.path.join(self._root, self._folder, partitions.folder(state.values))
         check_no_links(folder.rstrip("/"), self._root)
         missing, parent = [], folder.rstrip("/")
         while parent != self._root and is_under(parent, self._root) and not os.path.isdir(parent):
@@ -201,7 +209,7 @@ class DataFileWriter:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(one)
                 self._folders.append(one)
-        state.path = os.path.join(folder, f"part-{len(self._made):05d}-{uuid.uuid4()}-c000.snappy.parquet")
+        state.path = os.path.join(folder, f"{self._prefix}-{len(self._made):05d}-{uuid.uuid4()}-c000.snappy.parquet")
         self._made.append(state.path)
         state.nulls = {}
         return pq.ParquetWriter(

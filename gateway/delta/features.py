@@ -49,7 +49,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("appendOnly", Read.NATIVE, Kept.ALWAYS, writer=2),
     Feature("invariants", Read.NATIVE, Kept.ALWAYS, writer=2),  # those of columns are looked for there
     Feature("checkConstraints", Read.NATIVE, Kept.BY_STATEMENT, writer=3),
-    # Readers of the feed take what is appended from the files themselves; what else changes rows is refused.
+    # Readers of the feed take what is appended from the files themselves; of other changes statements tell.
     Feature("changeDataFeed", Read.NATIVE, Kept.BY_STATEMENT, writer=4),
     Feature("generatedColumns", Read.NATIVE, Kept.BY_STATEMENT, writer=4),
     Feature("identityColumns", Read.NATIVE, writer=6),

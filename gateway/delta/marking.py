@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 from gateway.delta import commit
 from gateway.delta.commit import Action
 from gateway.delta.containment import source
-from gateway.delta.datafiles import DataFileWriter
+from gateway.delta.feed import Feed
 from gateway.delta.replay import Fields, removal, replayed
-from gateway.delta.rewrite import Change, Reads, Replaced, check_read, publish_behind
+from gateway.delta.rewrite import Change, Reads, Replaced, RowWriter, check_read, publish_behind
 from gateway.delta.table import Snapshot
 from gateway.delta.vectors import write_vectors
 from gateway.delta.write import WriteResult, storage_errors
@@ -37,19 +37,24 @@ def marks_rows(snapshot: Snapshot) -> bool:
 
 
 def mark_rows(
-    snapshot: Snapshot, gone: Mapping[int, Numbers], batches: Iterable[pa.RecordBatch], change: Change, reads: Reads
+    snapshot: Snapshot,
+    gone: Mapping[int, Numbers],
+    batches: Iterable[pa.RecordBatch],
+    change: Change,
+    reads: Reads,
+    feed: Feed | None = None,
 ) -> WriteResult:
     """Take rows, by the files and their numbers in them, out of a table and put those of `batches` in, in one commit.
 
-    Raises what `rewrite.replace_files` does.
+    `feed` is told of both. Raises what `rewrite.replace_files` does.
     """
     root = snapshot.root
     specs = _specs(snapshot) if gone else []
     made: str | None = None
-    with storage_errors(root), DataFileWriter(root, snapshot.columns, snapshot.partition_columns) as writer:
-        for batch in batches:
-            writer.write(batch)
+    with storage_errors(root), RowWriter(snapshot, feed) as writer:
+        writer.take(batches)
         adds = writer.finish()
+        told = writer.told()
         try:
             whole, partly = _split(snapshot, gone, specs)
             described: list[Fields] = []
@@ -61,6 +66,7 @@ def mark_rows(
                 len(partly),
                 sum("deletionVector" in specs[i] for i in partly),
                 sum("deletionVector" in spec for spec in old),
+                len(told),
             )  # fmt: skip
             info = commit.info_action(
                 change.operation, change.parameters, change.metrics(done), False, snapshot.version
@@ -70,7 +76,7 @@ def mark_rows(
             marked: list[Action] = [
                 {"add": _marked(specs[i], vector, snapshot, i)} for i, vector in zip(partly, described, strict=True)
             ]
-            actions = [info, *removes, *marked, *adds]
+            actions = [info, *removes, *marked, *adds, *told]
             version = publish_behind(snapshot, actions, lambda newer: check_read(snapshot, newer, reads))
         except BaseException:
             if made is not None:

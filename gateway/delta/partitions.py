@@ -76,6 +76,16 @@ def java_double(value: float, kind: type[np.floating[Any]]) -> str:
     return float_text(0.0 if value == 0 else value, 53 if kind is np.float64 else 24)
 
 
+def typed_value(text: str | None, data_type: t.DataType) -> pa.Scalar:
+    """The value of a partition from its text in the log; an empty text is NULL for every type."""
+    arrow = data_type.arrow()
+    if text is None or text == "":
+        return pa.scalar(None, arrow)
+    if data_type == t.BINARY:
+        return pa.scalar(text.encode(), arrow)
+    return pa.scalar(text).cast(arrow)
+
+
 def folder_name(column: str, text: str | None) -> str:
     """``column=value`` as a folder on disk."""
     return f"{_escaped(column)}={NULL_FOLDER if text is None else _escaped(text)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from gateway.delta import log
@@ -13,6 +13,8 @@ from gateway.errors import UnsupportedError
 CONSTRAINT, FEATURE = "delta.constraints.", "delta.feature."
 #: The property of tables whose every change of a row is to be found in files of its own.
 FEED = "delta.enableChangeDataFeed"
+#: What rows of such files tell of themselves.
+FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 VECTORS, WIDENING = "delta.enableDeletionVectors", "delta.enableTypeWidening"
 MOST_ID = "delta.columnMapping.maxColumnId"
 _ASKED = ("supported", "enabled")
@@ -110,6 +112,13 @@ def asked(properties: Mapping[str, str]) -> Asked:
             found[key] = value
     versions = {key.lower(): int(value) for key, value in properties.items() if key.lower() in _VERSIONS}
     return Asked(found, frozenset(features | _of_versions(versions, features)))
+
+
+def check_feed_columns(names: Iterable[str], properties: Mapping[str, str]) -> None:
+    """Raise UnsupportedError for a table with a feed of its changes that has columns called as the feed's are."""
+    taken = [name for name in names if name.lower() in FEED_COLUMNS]
+    if taken and properties.get(FEED, "").lower() == "true":
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"A column {taken[0]} in a table with {FEED}.")
 
 
 def check_known(key: str) -> None:

@@ -86,7 +86,7 @@ def removal(spec: Fields, moment: int, changes_data: bool) -> Fields:
 
 def replayed(root: str, version: int, within: Within) -> State:
     """The state of a table at `version`, whose log was looked at before. Raises ServerError DELTA_LOG_CORRUPT."""
-    with _damage_told(root):
+    with damage_told(root):
         names = os.listdir(f"{root}/{LOG}")
         start, files = _checkpoint(names, version)
         state = State(version)
@@ -107,7 +107,8 @@ def replayed(root: str, version: int, within: Within) -> State:
 
 
 @contextmanager
-def _damage_told(root: str) -> Iterator[None]:
+def damage_told(root: str) -> Iterator[None]:
+    """What a damaged log makes its readers raise as ServerError DELTA_LOG_CORRUPT of the table."""
     try:
         yield
     except GatewayError:
@@ -172,4 +173,4 @@ def _fields(spec: Fields) -> Fields:
     return out
 
 
-__all__ = ["Fields", "Key", "State", "key_of", "removal", "replayed", "vector_id"]
+__all__ = ["Fields", "Key", "State", "damage_told", "key_of", "removal", "replayed", "vector_id"]

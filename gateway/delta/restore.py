@@ -15,7 +15,6 @@ from gateway.delta.creation import with_last_id
 from gateway.delta.features import Kept, refused
 from gateway.delta.replay import Fields, removal, replayed
 from gateway.delta.retention import deleted_files_ms
-from gateway.delta.rewrite import check_no_feed
 from gateway.delta.table import Snapshot, forget, open_snapshot
 from gateway.delta.write import check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
@@ -60,7 +59,6 @@ def check_restorable(snapshot: Snapshot) -> None:
 
 def _check_restorable(snapshot: Snapshot) -> None:
     check_snapshot_writable(snapshot, removes=True, kept=Kept.BY_STATEMENT)
-    check_no_feed(snapshot)
     bad = [name for name in _OF_VERSIONS if snapshot.protocol.has(name)]
     if bad:
         raise refused(bad, snapshot.root, "restored")

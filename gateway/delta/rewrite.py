@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,9 @@ from gateway.delta import commit
 from gateway.delta.commit import Action
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.dataset import POSITION
-from gateway.delta.features import Kept, refused
+from gateway.delta.features import Kept
+from gateway.delta.feed import Feed
 from gateway.delta.predicates import Predicate
-from gateway.delta.properties import FEED
 from gateway.delta.pruning import Mask, prune
 from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot, open_snapshot
@@ -53,6 +54,7 @@ class Replaced:
     vectors_added: int = 0
     vectors_updated: int = 0
     vectors_removed: int = 0
+    change_files: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,34 +70,61 @@ def check_changeable(snapshot: Snapshot) -> None:
     """Raise what keeps rows of a table from being changed: features that are not written here, appendOnly, links."""
     check_own(snapshot.root)
     check_snapshot_writable(snapshot, removes=True, kept=Kept.BY_STATEMENT)
-    check_no_feed(snapshot)
-
-
-def check_no_feed(snapshot: Snapshot) -> None:
-    """Raise UnsupportedError for a table that keeps a feed of its changes, which is only appended to here."""
-    if snapshot.properties.get(FEED, "").lower() == "true":
-        raise refused([FEED], snapshot.root, "changed")
 
 
 def replace_files(
-    snapshot: Snapshot, removed: Sequence[int], batches: Iterable[pa.RecordBatch], change: Change, reads: Reads
+    snapshot: Snapshot,
+    removed: Sequence[int],
+    batches: Iterable[pa.RecordBatch],
+    change: Change,
+    reads: Reads,
+    feed: Feed | None = None,
 ) -> WriteResult:
-    """Put the rows of `batches` in the place of some files of `snapshot`, in one commit.
+    """Put the rows of `batches` in the place of some files of `snapshot`, in one commit, and tell `feed` of them.
 
     Raises UserError DELTA_CONCURRENT_…, DELTA_METADATA_CHANGED, DELTA_PROTOCOL_CHANGED where another writer was faster.
     """
     root = snapshot.root
-    with storage_errors(root), DataFileWriter(root, snapshot.columns, snapshot.partition_columns) as writer:
-        for batch in batches:
-            writer.write(batch)
+    with storage_errors(root), RowWriter(snapshot, feed) as writer:
+        writer.take(batches)
         adds = writer.finish()
         size = int(snapshot.files.sizes[np.asarray(removed, dtype=np.int64)].sum())
-        metrics = change.metrics(Replaced(len(removed), size, writer.files, writer.bytes, writer.rows))
-        info = commit.info_action(change.operation, change.parameters, metrics, False, snapshot.version)
-        actions = [info, *removes_of(snapshot, removed), *adds]
+        told = writer.told()
+        done = Replaced(len(removed), size, writer.files, writer.bytes, writer.rows, change_files=len(told))
+        info = commit.info_action(change.operation, change.parameters, change.metrics(done), False, snapshot.version)
+        actions = [info, *removes_of(snapshot, removed), *adds, *told]
         version = publish_behind(snapshot, actions, lambda newer: check_read(snapshot, newer, reads))
     commit.checkpoint_if_due(root, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
+
+
+class RowWriter(DataFileWriter):
+    """Writes the rows that a change puts into a table, and tells the table's feed of them and of those that go.
+
+    Where a table keeps a feed, its rows have one more column, which says what became of each.
+    """
+
+    def __init__(self, snapshot: Snapshot, feed: Feed | None) -> None:
+        super().__init__(snapshot.root, snapshot.columns, snapshot.partition_columns)
+        self._feed = feed
+        self._width = len(snapshot.columns)
+
+    def __enter__(self) -> RowWriter:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        super().__exit__(kind, error, trace)
+        if self._feed is not None:
+            self._feed.__exit__(kind, error, trace)
+
+    def take(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Write all of some rows."""
+        for batch in batches if self._feed is None else self._feed.passed(batches):
+            self.write(batch.select(range(self._width)))
+
+    def told(self) -> list[Action]:
+        """The files of the feed, as actions."""
+        return [] if self._feed is None else self._feed.finish()
 
 
 def publish_behind(snapshot: Snapshot, actions: list[Action], check: Callable[[Snapshot], None]) -> int:

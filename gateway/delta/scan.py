@@ -175,6 +175,11 @@ class _Group:
     constants: Mapping[str, pa.Scalar]
 
 
+def one_group(files: Sequence[DataFile]) -> tuple[_Group, ...]:
+    """Files that are read by our own reader, each with its own values."""
+    return (_Group(tuple(files), {}),) if files else ()
+
+
 def _is_char(data_type: t.DataType) -> bool:
     return isinstance(data_type, t.CharType) and data_type.name == "CHAR"
 

@@ -442,7 +442,7 @@ def _files(
     logged = column("path")
     assert logged is not None
     spelt: list[str] = logged.to_pylist()
-    paths = [_disk_path(root, p, within) for p in spelt]
+    paths = [disk_path(root, p, within) for p in spelt]
     if len(set(paths)) < len(paths):  # with other deletion vectors, or spelt in two ways
         twice = next(path for path, count in Counter(paths).items() if count > 1)
         raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} lists the file {twice} twice.")
@@ -461,7 +461,7 @@ def _files(
     )
 
 
-def _disk_path(root: str, logged: str, within: Within) -> str:
+def disk_path(root: str, logged: str, within: Within) -> str:
     """Where a logged path lies on disk; files outside of the table's folder are refused.
 
     Those in another folder that statements may use, as of a shallow clone, are what only Spark reads.

@@ -1,4 +1,4 @@
-"""Deletion vectors: how a log describes them, where their files lie, and how these are written."""
+"""Deletion vectors: how a log describes them, where their files lie, and how these are read and written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gateway.delta.containment import local_path
+from gateway.delta.containment import Within, is_within, local_path, not_allowed, opened
 from gateway.errors import ServerError
 
 # Z85, in which logs spell the UUIDs of files.
@@ -62,11 +62,90 @@ def encoded(data: bytes) -> str:
     return "".join(out)
 
 
+# ---- reading
+
+
+def deleted_by(root: str, vector: Mapping[str, Any], within: Within) -> npt.NDArray[np.int64]:
+    """The row numbers of a deletion vector, ascending. Raises ServerError DELTA_LOG_CORRUPT."""
+    path = file_of(root, vector)
+    if path is not None and not is_within(os.path.realpath(path), within):
+        raise not_allowed(f"The Delta table {root} lists a deletion vector outside of its folder, which")
+    try:
+        if path is None:
+            data = _decoded(vector["pathOrInlineDv"])[: vector["sizeInBytes"]]
+        else:
+            with os.fdopen(opened(path, within), "rb") as file:
+                file.seek(vector.get("offset") or 0)
+                (size,) = struct.unpack(">I", file.read(4))
+                data, (checksum,) = file.read(size), struct.unpack(">I", file.read(4))
+            if size != vector["sizeInBytes"] or zlib.crc32(data) != checksum:
+                raise ValueError("its checksum is another")
+        rows = deserialized(data)
+        if len(rows) != vector["cardinality"]:
+            raise ValueError("it has another number of rows")
+    except (struct.error, ValueError, IndexError) as error:
+        raise ServerError("DELTA_LOG_CORRUPT", f"A deletion vector of {root} is damaged: {error}.") from error
+    except FileNotFoundError as error:
+        raise ServerError("DELTA_FILE_NOT_FOUND", f"The deletion vector {path} of {root} is missing.") from error
+    return rows
+
+
+def deserialized(data: bytes) -> npt.NDArray[np.int64]:
+    """What `serialized` makes bytes of, and other writers of the same format. Raises ValueError, struct.error."""
+    magic, count = struct.unpack_from("<IQ", data)
+    if magic != _MAGIC:
+        raise ValueError("it has an unknown format")
+    at, parts = 12, [np.zeros(0, np.int64)]
+    for _ in range(count):
+        (high,) = struct.unpack_from("<I", data, at)
+        rows, at = _read_bitmap(data, at + 4)
+        parts.append(rows.astype(np.int64) | (high << 32))
+    return np.concatenate(parts)
+
+
+def _read_bitmap(data: bytes, at: int) -> tuple[npt.NDArray[np.int64], int]:
+    """One 32-bit Roaring bitmap, and where it ends."""
+    (cookie,) = struct.unpack_from("<I", data, at)
+    at += 4
+    if cookie & 0xFFFF == _RUNS:
+        count = (cookie >> 16) + 1
+        flags = np.unpackbits(np.frombuffer(data, np.uint8, (count + 7) // 8, at), bitorder="little")
+        at += (count + 7) // 8
+    elif cookie == _NO_RUNS:
+        (count,) = struct.unpack_from("<I", data, at)
+        flags = np.zeros(count, np.uint8)
+        at += 4
+    else:
+        raise ValueError("it is no bitmap")
+    described = np.frombuffer(data, "<u2", 2 * count, at).astype(np.int64)
+    at += 4 * count
+    if cookie == _NO_RUNS or count >= _FEW_RUNS:
+        at += 4 * count  # where containers begin
+    parts = [np.zeros(0, np.int64)]
+    for key, most, runs in zip(described[::2], described[1::2], flags, strict=False):
+        block, at = _read_container(data, at, int(most) + 1, bool(runs))
+        parts.append(block | (key << 16))
+    return np.concatenate(parts), at
+
+
+def _read_container(data: bytes, at: int, count: int, runs: bool) -> tuple[npt.NDArray[np.int64], int]:
+    if runs:
+        (number,) = struct.unpack_from("<H", data, at)
+        pairs = np.frombuffer(data, "<u2", 2 * number, at + 2).astype(np.int64)
+        found = [np.arange(start, start + length + 1) for start, length in zip(pairs[::2], pairs[1::2], strict=True)]
+        return np.concatenate(found or [np.zeros(0, np.int64)]), at + 2 + 4 * number
+    if count <= _MOST_LISTED:
+        return np.frombuffer(data, "<u2", count, at).astype(np.int64), at + 2 * count
+    bits = np.unpackbits(np.frombuffer(data, np.uint8, 1 << 13, at), bitorder="little")
+    return np.flatnonzero(bits).astype(np.int64), at + (1 << 13)
+
+
 # ---- writing
 
 _FORMAT = 1
 _MAGIC = 1681511377
-_NO_RUNS = 12346
+_NO_RUNS, _RUNS = 12346, 12347
+_FEW_RUNS = 4  # containers, below which a bitmap with runs does not tell where they begin
 _MOST_LISTED = 4096  # numbers of a container, above which it is a bitmap
 
 

@@ -37,7 +37,7 @@ from gateway.delta.creation import (
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.features import Kept, check_writable, refused
 from gateway.delta.fields import check_clustering, check_schema, nested_not_null, nullable, partition_columns
-from gateway.delta.properties import FEED, WIDENING, asked
+from gateway.delta.properties import FEED, WIDENING, asked, check_feed_columns
 from gateway.delta.replay import removal, replayed
 from gateway.delta.schema import Column, UnreadableType, holds_char, parse_schema
 from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot
@@ -208,6 +208,7 @@ def _check_new(definition: Definition) -> None:
     properties = asked(definition.properties).properties
     check_schema(definition.schema, definition.partition_by, mapped=is_mapped(properties))
     check_clustering(definition.schema, definition.cluster_by, properties)
+    check_feed_columns((f.name for f in definition.schema.fields), properties)
 
 
 def _check_replaceable(old: Snapshot, definition: Definition) -> None:
@@ -243,6 +244,7 @@ def check_snapshot_writable(snapshot: Snapshot, *, removes: bool = False, kept: 
             asked.append(f"CHAR or VARCHAR inside of column {column.name}")
     if asked:
         raise refused(asked, snapshot.root, "written")
+    check_feed_columns((column.name for column in snapshot.columns), snapshot.properties)
     if removes and snapshot.properties.get("delta.appendOnly", "").lower() == "true":
         text = f"The Delta table {snapshot.root} is append-only (delta.appendOnly)."
         raise UserError("DELTA_CANNOT_MODIFY_APPEND_ONLY", text)

@@ -11,7 +11,7 @@ from typing import Any
 from gateway import worker_jobs
 from gateway.catalog import audit, query_history
 from gateway.catalog.base import AsOf, BoundTable, Catalog, TableName
-from gateway.catalog.bound import DeltaBoundTable, PathTable, bind
+from gateway.catalog.bound import ChangesTable, DeltaBoundTable, PathTable, bind
 from gateway.catalog.information import SYSTEM, InformationCatalog, Relation, information_of
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
@@ -19,6 +19,7 @@ from gateway.catalog.recorded import Seen
 from gateway.catalog.runtime import running
 from gateway.catalog.system import SystemSchema
 from gateway.config.session import TIMEZONE
+from gateway.delta.changes import Bound, changes_between
 from gateway.delta.files import open_files
 from gateway.delta.table import witness
 from gateway.engine.base import TempView, Witness
@@ -153,6 +154,24 @@ class StatementTables:
         except UserError as error:
             raise error.at(span) from None
         self.pinned[key] = found
+        return found
+
+    def changes(self, parts: Sequence[str], start: Bound, end: Bound | None, span: Span | None) -> BoundTable:
+        """The changes of a table between versions or moments: see `delta.changes.changes_between`."""
+        key = ("changes", *parts, start, end)
+        found = self.pinned.get(key)
+        if found is None:
+            table = self.find(parts, None, span)
+            if not isinstance(table, DeltaBoundTable):
+                if isinstance(table, StoredTable):
+                    raise table.refused().at(span)
+                raise unsupported(f"table_changes of {table.name}", span)
+            try:
+                found = ChangesTable(table.name, changes_between(table.snapshot, start, end))
+            except UserError as error:
+                raise error.at(span) from None
+            self.pinned[key] = found
+        assert not isinstance(found, StoredView)
         return found
 
     def view_tree(self, view: TempView) -> Any:

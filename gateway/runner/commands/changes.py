@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gateway.catalog.bound import DeltaBoundTable, ReadTable
+from gateway.delta.feed import (
+    BEFORE,
+    CHANGE,
+    COPIED,
+    DELETE,
+    INSERTED,
+    UPDATED,
+    Feed,
+    Places,
+    keeps_feed,
+    told_as,
+)
 from gateway.delta.marking import mark_rows, marks_rows, with_touched
 from gateway.delta.predicates import Predicate
 from gateway.delta.rewrite import Change, Marked, Replaced, check_changeable, marked, only_files, replace_files
@@ -102,7 +114,24 @@ class Changing:
 
     def written(self, build: Build, emit: Emit, files: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
         """What a query gives whose rows go into the table, as `projection` made them."""
-        return checked(self.rows(build, emit, files), self.snapshot, self.span)
+        return checked(self.rows(build, emit, files), self.snapshot, self.span, int(self.tells))
+
+    @property
+    def tells(self) -> bool:
+        """Whether the table's feed is told of changes."""
+        return keeps_feed(self.snapshot)
+
+    def feed(self, gone: Mapping[str, Places]) -> Feed | None:
+        """What the table's feed is told of: the rows that are no more by the word for it, and those that come."""
+        return Feed(self.snapshot, gone) if self.tells else None
+
+    def new(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows that come into the table beside those that it has."""
+        return told_as(rows, INSERTED) if self.tells else rows
+
+    def places(self, condition: Condition, emit: Emit, files: Iterable[int]) -> Places:
+        """Which rows of some files a condition takes, where the feed is to be told of them."""
+        return numbers_of(self.rows(places(condition), emit, sorted(files))) if self.tells else {}
 
     def started(self, decision: Plan, emit: Emit) -> Iterator[pa.RecordBatch]:
         """What a planned query gives."""
@@ -154,7 +183,8 @@ def delete(command: c.Delete, job: Statement, env: Environment, runner: Queries,
             "DELETE", {"predicate": _predicate(command.condition, one, ["true"])}, _deleted(sum(found.values()), clock)
         )
         rows = one.written(kept(command.condition), emit, partly) if partly else iter(())
-        result = replace_files(one.snapshot, sorted(found), rows, change, one.reads)
+        feed = one.feed({DELETE: one.places(command.condition, emit, found)}) if partly else None
+        result = replace_files(one.snapshot, sorted(found), rows, change, one.reads, feed)
     except UserError as error:
         raise one.told(error) from None
     return _answer("DELETE", sum(found.values()), result)
@@ -239,15 +269,24 @@ def kept(condition: Condition) -> Build:
 
 
 def projection(
-    changes: ChangeBinder, rel: b.Rel, target: Target, exprs: Sequence[b.Expr], given: Collection[str] | None = None
+    changes: ChangeBinder,
+    rel: b.Rel,
+    target: Target,
+    exprs: Sequence[b.Expr],
+    given: Collection[str] | None = None,
+    became: b.Expr | None = None,
 ) -> b.Rel:
-    """The table's columns with other values, and whether its constraints hold.
+    """The table's columns with other values, what `became` of the row where the feed is told, and whether constraints hold.
 
     Generated columns are computed anew unless they are among those `given`; None for rows as they were.
     """
     pairs = zip(target.columns, exprs, strict=True)
     columns = tuple(b.Col(old.type, e.nullable, changes.ids.take(), old.name) for old, e in pairs)
-    snapshot, new = target.scan.table.snapshot, b.Project(columns, rel, tuple(exprs))
+    snapshot = target.scan.table.snapshot
+    if keeps_feed(snapshot):
+        columns = (*columns, b.Col(INT, False, changes.ids.take(), CHANGE))
+        exprs = (*exprs, b.lit(COPIED, INT) if became is None else became)
+    new = b.Project(columns, rel, tuple(exprs))
     whole = new if given is None else recomputed(new, snapshot, given, changes.binder)
     return guarded(whole, snapshot, changes.binder)
 
@@ -284,7 +323,8 @@ def update(command: c.Update, job: Statement, env: Environment, runner: Queries,
             {"predicate": _predicate(command.condition, one)},
             _updated_metrics(sum(found.values()), Clock(started)),
         )
-        result = replace_files(one.snapshot, files, one.written(build, emit, files), change, one.reads)
+        feed = one.feed({BEFORE: one.places(command.condition, emit, files)})
+        result = replace_files(one.snapshot, files, one.written(build, emit, files), change, one.reads, feed)
     except UserError as error:
         raise one.told(error) from None
     return _answer("UPDATE", sum(found.values()), result)
@@ -301,7 +341,7 @@ def _moved(one: Changing, command: c.Update, started: float, emit: Emit) -> Answ
     parameters = {"predicate": _predicate(command.condition, one)}
     change = Change("UPDATE", parameters, lambda done: told(with_touched(done, len(gone))))
     new = one.written(_updated(command, alone=True), emit, sorted(gone))
-    return _answer("UPDATE", count, mark_rows(one.snapshot, gone, new, change, one.reads))
+    return _answer("UPDATE", count, mark_rows(one.snapshot, gone, new, change, one.reads, one.feed({BEFORE: gone})))
 
 
 def _updated(command: c.Update, alone: bool = False) -> Build:
@@ -314,13 +354,15 @@ def _updated(command: c.Update, alone: bool = False) -> Build:
         check_no_default(target.scan.table.snapshot, unset, "DEFAULT for", command.table.span)
         condition = changes.condition(command.condition, target.scope)
         rel: b.Rel = target.scan
+        became = chosen(b.lit(COPIED, INT), (condition, b.lit(UPDATED, INT)))
         if alone:
             rel, condition = b.Filter(target.scan.columns, rel, condition), b.lit(True, BOOLEAN)
+            became = b.lit(UPDATED, INT)
         exprs: list[b.Expr] = []
         for column, f in zip(target.columns, schema.fields, strict=False):
             new = given.get(f.name)
             exprs.append(column if new is None else chosen(column, (condition, changes.value(new, f, target.scope))))
-        return projection(changes, rel, target, exprs, given)
+        return projection(changes, rel, target, exprs, given, became)
 
     return build
 
@@ -347,7 +389,7 @@ def _files(done: Replaced) -> dict[str, int]:
         "numRemovedBytes": done.removed_bytes,
         "numAddedFiles": done.added_files,
         "numAddedBytes": done.added_bytes,
-        "numAddedChangeFiles": 0,
+        "numAddedChangeFiles": done.change_files,
         "numDeletionVectorsAdded": done.vectors_added,
         "numDeletionVectorsUpdated": done.vectors_updated,
         "numDeletionVectorsRemoved": done.vectors_removed,

@@ -41,10 +41,15 @@ def guarded_query(query: BoundQuery, snapshot: Snapshot, binder: Binder) -> Boun
     return BoundQuery(rel, struct(*query.schema.fields, *fields), query.ids)
 
 
-def checked(batches: Iterator[pa.RecordBatch], snapshot: Snapshot, span: Span | None) -> Iterator[pa.RecordBatch]:
-    """The table's columns of rows that `guarded` gave. Raises DELTA_VIOLATE_CONSTRAINT_WITH_VALUES for one that is wrong."""
+def checked(
+    batches: Iterator[pa.RecordBatch], snapshot: Snapshot, span: Span | None, more: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """The table's columns, and `more` behind them, of rows that `guarded` gave.
+
+    Raises DELTA_VIOLATE_CONSTRAINT_WITH_VALUES for one that is wrong.
+    """
     constraints = constraints_of(snapshot)
-    width = len(snapshot.columns)
+    width = len(snapshot.columns) + more
     for batch in batches:
         for at, one in enumerate(constraints):
             holds = batch.column(width + at)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from gateway.delta.feed import BEFORE, COPIED, DELETE, INSERTED, UPDATED, Places
 from gateway.delta.held import HeldTable
 from gateway.delta.marking import mark_rows, marks_rows
 from gateway.delta.rewrite import Change, Replaced, replace_files
@@ -157,7 +158,8 @@ class Merging:
             for column, f in zip(target.columns, self._schema(target).fields, strict=True)
         ]
         given = given_by_all(self.change.snapshot, [values[n] for n, _ in updates], self.change.span)
-        return projection(changes, rel, target, exprs, given)
+        became = chosen(b.lit(COPIED, INT), *((_is(taken, n), b.lit(UPDATED, INT)) for n, _ in updates))
+        return projection(changes, rel, target, exprs, given, became)
 
     def inserted(self, changes: ChangeBinder, target: Target) -> b.Rel:
         """The source's rows without a partner, as rows of the target."""
@@ -183,7 +185,7 @@ class Merging:
         missing = {f.name for f in self._schema(target).fields if any(f.name not in of for of in clauses)}
         check_no_default(self.change.snapshot, missing, "MERGE that leaves out", self.change.span)
         told = given_by_all(self.change.snapshot, clauses, self.change.span)
-        return projection(changes, rel, target, exprs, told)
+        return projection(changes, rel, target, exprs, told, b.lit(INSERTED, INT))
 
     def _schema(self, target: Target) -> StructType:
         return struct(*target.scan.table.schema.fields[: len(target.columns)])
@@ -326,12 +328,13 @@ def _merged(one: Merging, started: float, emit: Emit) -> Answer:
         return counts.answer({})
     told = Change("MERGE", _parameters(one), counts.metrics(clock, one.held.num_rows))
     new = chain([head] if head is not None else [], batches)
+    feed = change.feed(_gone(one, found)) if touched else None
     if one.marks:
         taken = found.action > 0
         gone = by_file(found.file[taken], found.row[taken])
-        result = mark_rows(change.snapshot, gone, new, told, change.reads)
+        result = mark_rows(change.snapshot, gone, new, told, change.reads, feed)
     else:
-        result = replace_files(change.snapshot, touched, new, told, change.reads)
+        result = replace_files(change.snapshot, touched, new, told, change.reads, feed)
     return counts.answer({"version": result.version, "files_written": result.files, "bytes_written": result.bytes})
 
 
@@ -354,6 +357,16 @@ def _changed(one: Merging, pairs: Plan, emit: Emit) -> Found:
         for x in ((distinct.file, alone.file), (distinct.row, alone.row), (distinct.action, alone.action))
     )
     return Found(*both)
+
+
+def _gone(one: Merging, found: Found) -> dict[str, Places]:
+    """The rows that change, by what the feed calls them."""
+    gone: dict[str, Places] = {}
+    for word, action in ((BEFORE, "update"), (DELETE, "delete")):
+        numbers = [n for n, clause in enumerate(one.command.clauses, 1) if clause.action == action]
+        taken = np.isin(found.action, np.asarray(numbers, dtype=np.int64))
+        gone[word] = by_file(found.file[taken], found.row[taken])
+    return gone
 
 
 class _Counts:
@@ -403,7 +416,7 @@ class _Counts:
                 "numTargetFilesRemoved": done.removed_files,
                 "numTargetBytesAdded": done.added_bytes,
                 "numTargetBytesRemoved": done.removed_bytes,
-                "numTargetChangeFilesAdded": 0,
+                "numTargetChangeFilesAdded": done.change_files,
                 "numTargetDeletionVectorsAdded": done.vectors_added,
                 "numTargetDeletionVectorsUpdated": done.vectors_updated,
                 "numTargetDeletionVectorsRemoved": done.vectors_removed,

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.catalog.bound import DeltaBoundTable
+from gateway.delta.feed import DELETE
 from gateway.delta.rewrite import Change, Replaced, check_changeable, replace_files
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import Span, UserError, unsupported
@@ -96,8 +97,9 @@ def overwrite(
         parameters["predicate"] = shown(condition, one)
     deleted = sum(found.values()) if condition is not None else None
     change = Change("WRITE", parameters, lambda done: _metrics(done, copied.rows, deleted))
-    inserted = Counted(written)
-    result = replace_files(one.snapshot, sorted(found), chain(inserted, copied), change, one.reads)
+    feed = one.feed({DELETE: one.places(condition, emit, found)}) if partly else None
+    inserted = Counted(one.new(written))
+    result = replace_files(one.snapshot, sorted(found), chain(inserted, copied), change, one.reads, feed)
     count = inserted.rows + copied.rows  # Delta counts as written what is written anew
     return written_rows("INSERT", replace(result, rows=count), [count])
 
@@ -145,7 +147,7 @@ def _metrics(done: Replaced, copied: int, deleted: int | None) -> dict[str, int]
     }
     if deleted is None:
         return metrics
-    return metrics | {"numDeletedRows": deleted, "numCopiedRows": copied, "numAddedChangeFiles": 0}
+    return metrics | {"numDeletedRows": deleted, "numCopiedRows": copied, "numAddedChangeFiles": done.change_files}
 
 
 def truncate(command: c.Truncate, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:

@@ -9,6 +9,7 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
+from gateway.delta.feed import DELETE
 from gateway.delta.marking import mark_rows
 from gateway.delta.rewrite import Change, Replaced, check_changeable, replace_files
 from gateway.engine.base import Emit, Planned, Statement
@@ -99,7 +100,7 @@ def replace_on(command: c.ReplaceOn, job: Statement, env: Environment, runner: Q
     emit(Planned("INSERT", pairs.engine, pairs.reason, INSERTED, writes=True))
     try:
         found = Found.of(change.started(pairs, emit)).distinct()
-        inserted = Counted(checked(change.started(rows, emit), change.snapshot, change.span))
+        inserted = Counted(change.new(checked(change.started(rows, emit), change.snapshot, change.span)))
         touched = np.unique(found.file).tolist()
         rewrites = touched and not one.merging.marks  # else rows leave their files by deletion vectors
         kept = Counted(change.written(one.merging.rewritten, emit, touched) if rewrites else iter(()))
@@ -129,10 +130,12 @@ def _committed(one: Replacing, inserted: Counted, kept: Counted, found: Found) -
         told = Change("WRITE", {"mode": "Overwrite", "partitionBy": "[]", "predicate": one.shown()}, metrics)
         snapshot, reads = one.change.snapshot, one.change.reads
         new = chain([] if head is None else [head], batches)
+        gone = by_file(found.file, found.row)
+        feed = one.change.feed({DELETE: gone}) if touched else None
         if one.merging.marks:
-            result = mark_rows(snapshot, by_file(found.file, found.row), new, told, reads)
+            result = mark_rows(snapshot, gone, new, told, reads, feed)
         else:
-            result = replace_files(snapshot, touched, new, told, reads)
+            result = replace_files(snapshot, touched, new, told, reads, feed)
         facts = {"version": result.version, "files_written": result.files, "bytes_written": result.bytes}
     count = inserted.rows
     return rows_of("INSERT", INSERTED, [[count], [count]], modified_rows=count, announced=True, facts=facts)

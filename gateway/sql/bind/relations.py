@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from gateway.catalog.objects import StoredView
 from gateway.errors import Span, UserError, unsupported
+from gateway.sql.bind import table_changes
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.char_padding import compared
 from gateway.sql.bind.inline_tables import check_cell
@@ -59,6 +60,9 @@ class Tables(Protocol):
         """The `catalog.base.BoundTable` or the `StoredView`; raises TABLE_OR_VIEW_NOT_FOUND with the nearest names."""
 
     def path(self, format_: str, path: str, as_of: Any, span: Span | None) -> Any: ...
+
+    def changes(self, parts: Sequence[str], start: Any, end: Any, span: Span | None) -> Any:
+        """The changes of a table from a version or moment to another, or to the newest version."""
 
     def view_tree(self, view: TempView) -> Node: ...
 
@@ -111,6 +115,9 @@ class Relations:
         """One relation of a FROM clause."""
         alias = node.args.get("alias")
         if isinstance(node, exp.Table):
+            if isinstance(node.this, exp.Anonymous) and node.this.name.lower() == table_changes.NAME:
+                changed, qualifier = self._changes(node.this)
+                return changed, self.aliased(changed, alias, qualifier)
             if isinstance(node.this, exp.Anonymous):
                 rel = self._table_function(node.this, parent)
                 return rel, self.aliased(rel, alias, (node.this.name.lower(),), "NUM_TABLE_VALUE_ALIASES_MISMATCH")
@@ -312,6 +319,15 @@ class Relations:
                 span=span_of(call),
             )
         return self.generated(OneRow(()), bound, False, None)
+
+    def _changes(self, call: exp.Anonymous) -> tuple[Rel, tuple[str, ...]]:
+        parts, start, end = table_changes.changes_asked(call, self.expressions, self.context)
+        hidden = self.visible is not None and parts[0].lower() not in self.visible
+        if len(parts) == 1 and parts[0].lower() in self.views and not hidden:
+            raise unsupported(f"{table_changes.NAME} of a view", span_of(call))
+        table = self.tables.changes(parts, start, end, span_of(call))
+        name = table.name
+        return self.scan(table, name.table), (name.catalog.lower(), name.schema.lower(), name.table.lower())
 
     def generated(self, rel: Rel, call: Call, outer: bool, names: Sequence[str] | None) -> Generate:
         """The generator's columns behind those of `rel`."""

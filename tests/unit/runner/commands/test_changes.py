@@ -160,14 +160,14 @@ def test_tables_that_ask_more_of_their_writers_are_refused_by_name(table: Sessio
     table.run("INSERT INTO kept VALUES (1)")
     assert refused(table, "DELETE FROM kept").condition == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
     assert refused(table, "UPDATE kept SET id = 2").condition == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
-    table.run("CREATE TABLE fed (id INT)")
-    folder = table.runner.catalogs["main"].table_location("shop", "fed")
+    table.run("CREATE TABLE many (id INT)")
+    folder = table.runner.catalogs["main"].table_location("shop", "many")
     (metadata,) = [a["metaData"] for a in log.actions(folder, 0) if "metaData" in a]
-    spec = {**metadata, "configuration": {"delta.enableChangeDataFeed": "true"}}
-    commit.publish(folder, 1, [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}, {"metaData": spec}])
-    error = refused(table, "UPDATE fed SET id = -1")
+    spec = {**metadata, "configuration": {"delta.enableTypeWidening": "true"}}
+    commit.publish(folder, 1, [{"metaData": spec}])
+    error = refused(table, "UPDATE many SET id = -1")
     assert isinstance(error, UnsupportedError)
-    assert "delta.enableChangeDataFeed" in error.message
+    assert "delta.enableTypeWidening" in error.message
 
 
 def test_not_null_columns_take_no_null(session: Session) -> None:

@@ -147,13 +147,6 @@ def test_a_table_with_a_feed_of_its_changes_is_appended_to(session: Session) -> 
         session.run(f"INSERT INTO t VALUES ({i})")
     session.run("OPTIMIZE t")
     session.run("VACUUM t")
-    for statement in (
-        *("UPDATE t SET id = 5", "DELETE FROM t WHERE id = 1", "DELETE FROM t", "INSERT OVERWRITE t VALUES (1)"),
-        *("MERGE INTO t USING (SELECT 1 AS i) q ON t.id = q.i WHEN MATCHED THEN DELETE", "TRUNCATE TABLE t"),
-        *("INSERT INTO t REPLACE WHERE id = 1 VALUES (1)", "RESTORE t TO VERSION AS OF 2"),
-    ):
-        error = refused(session, statement)
-        assert isinstance(error, UnsupportedError) and "delta.enableChangeDataFeed" in error.message
     assert sorted(session.rows("SELECT * FROM t")) == [(0,), (1,), (2,)]
     feed = DeltaTable(_folder(session)).load_cdf(starting_version=2).read_all()
     assert sorted(feed.column("_change_type").to_pylist()) == ["insert"] * 3
@@ -162,6 +155,7 @@ def test_a_table_with_a_feed_of_its_changes_is_appended_to(session: Session) -> 
 @pytest.mark.parametrize(
     "statement",
     [
+        "CREATE TABLE u (id INT, _Change_type INT) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
         "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
         "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.enableDeletionVectors' = 'TRUE ')",
         "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.columnMapping.mode' = 'other')",

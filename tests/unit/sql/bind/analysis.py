@@ -54,6 +54,9 @@ class MadeUpTables:
     def path(self, format_: str, path: str, as_of: Any, span: Span | None) -> Any:
         raise AssertionError("no paths here")
 
+    def changes(self, parts: Sequence[str], start: Any, end: Any, span: Span | None) -> Any:
+        raise AssertionError("no changes here")
+
     def view_tree(self, view: TempView) -> Any:
         command = parse_command(read_statement(view.query))
         assert isinstance(command, Query)
