@@ -12,19 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from gateway.delta import commit
+from gateway.delta import commit, row_ids
 from gateway.delta.commit import Action
 from gateway.delta.creation import clustering_of
-from gateway.delta.datafiles import DataFileWriter
-from gateway.delta.dataset import DataFile, read_file
+from gateway.delta.dataset import POSITION, DataFile, read_file
 from gateway.delta.features import Kept
+from gateway.delta.feed import CHANGE, COPIED
 from gateway.delta.partitions import value_text
-from gateway.delta.rewrite import check_still_live, publish_behind
+from gateway.delta.rewrite import RowWriter, check_still_live, publish_behind, trail
 from gateway.delta.scan import verify_files
+from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot
 from gateway.delta.write import check_own, check_snapshot_writable, removes_of, storage_errors
 from gateway.errors import unsupported
-from gateway.sqltypes import VOID
+from gateway.sqltypes import BIGINT, VOID
 
 #: Bytes below which a file is put together with others, and of those together: Delta's.
 FILE_BYTES = 1 << 30
@@ -66,12 +67,12 @@ def compact(
     root = snapshot.root
     with (
         storage_errors(root),
-        DataFileWriter(root, snapshot.columns, snapshot.partition_columns, FILE_BYTES) as writer,
+        RowWriter(snapshot, None, FILE_BYTES) as writer,
     ):
         for one in bins:
             for batch in _rows(snapshot, one):
                 alive()
-                writer.write(batch)
+                writer.take([batch])
             writer.finish()
         adds = [_without_change(action) for action in writer.finish()]
         added = sorted(action["add"]["size"] for action in adds)
@@ -83,6 +84,7 @@ def compact(
         }
         metrics = _metrics(added, sizes, len(vectors))
         info = commit.info_action("OPTIMIZE", parameters, metrics, False, snapshot.version, commit.SNAPSHOT_ISOLATION)
+        info = {"commitInfo": {**info["commitInfo"], **row_ids.told("OPTIMIZE", snapshot)}}
         actions = [info, *removes_of(snapshot, removed, changes_data=False), *adds]
         version = publish_behind(snapshot, actions, lambda newer: check_still_live(snapshot, newer, removed))
     commit.checkpoint_if_due(root, version, snapshot.properties)
@@ -142,7 +144,9 @@ def _mostly_deleted(snapshot: Snapshot, file: int) -> bool:
 
 def _rows(snapshot: Snapshot, one: Sequence[int]) -> Iterator[pa.RecordBatch]:
     files = snapshot.files
-    schema = pa.schema([pa.field(c.name, c.type.arrow()) for c in snapshot.columns])
+    columns = (*snapshot.columns, Column(POSITION, POSITION, None, BIGINT, nullable=False))
+    schema = pa.schema([pa.field(c.name, c.type.arrow()) for c in columns])
+    width, more = len(snapshot.columns), trail(snapshot)
     read = [
         DataFile(
             files.paths[i],
@@ -153,8 +157,13 @@ def _rows(snapshot: Snapshot, one: Sequence[int]) -> Iterator[pa.RecordBatch]:
         for i in one
     ]
     verify_files(snapshot.root, read, snapshot.within)
-    for file in read:
-        yield from read_file(file, snapshot.columns, schema, snapshot.within)
+    for number, file in zip(one, read, strict=True):
+        for batch in read_file(file, columns, schema, snapshot.within):
+            rows = batch.select(range(width))
+            known = [np.full(batch.num_rows, value, dtype=np.int64) for value in (COPIED, number)]
+            for values in [*map(pa.array, known), batch.column(width)][:more]:
+                rows = rows.append_column(CHANGE, values)
+            yield rows
 
 
 def _without_change(action: Action) -> Action:

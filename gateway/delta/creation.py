@@ -12,7 +12,7 @@ from gateway import sqltypes as t
 from gateway.delta import commit, log
 from gateway.delta.expressions import DEFAULT, GENERATED
 from gateway.delta.features import BY_NAME, FEATURES, MAX_WRITER, Protocol
-from gateway.delta.properties import MOST_ID, VECTORS, asked
+from gateway.delta.properties import MOST_ID, ROW_ID, ROW_TRACKING, ROW_VERSION, VECTORS, asked
 from gateway.delta.replay import replayed
 from gateway.delta.schema import CHAR_VARCHAR, FIELD_ID, PHYSICAL, Column
 from gateway.delta.table import MAPPING, Snapshot
@@ -25,7 +25,7 @@ _OF_READERS = frozenset(
     {"deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint", "vacuumProtocolCheck", "variantType"}
 )
 _ALWAYS = frozenset({"appendOnly", "invariants"})
-_WITH = {"clustering": "domainMetadata"}
+_WITH = {"clustering": "domainMetadata", "rowTracking": "domainMetadata"}
 _NOT_TOGETHER = {"typeWidening", "deletionVectors"}  # whose vectors nobody would find here
 
 
@@ -122,6 +122,9 @@ def metadata_action(definition: Definition, old: Snapshot | None) -> commit.Acti
     if is_mapped(properties):
         last = int(old.properties.get(MOST_ID, "0")) if old is not None else 0
         properties[MOST_ID] = str(numbered(schema, last))
+    if properties.get(ROW_TRACKING, "").lower() == "true":
+        properties[ROW_ID] = f"_row-id-col-{uuid.uuid4()}"
+        properties[ROW_VERSION] = f"_row-commit-version-col-{uuid.uuid4()}"
     spec: dict[str, Any] = {
         "id": str(uuid.uuid4()),
         "format": {"provider": "parquet", "options": {}},

@@ -32,7 +32,7 @@ _GROUP_BYTES, _GROUP_ROWS = (
     64 << 20,
     1 << 17,
 )  # small enough that two cores share a file and statistics leave groups out
-_FILE_BYTES = 256 << 20
+FILE_BYTES = 256 << 20
 _BUFFERED_BYTES = 256 << 20
 _OPEN_WRITERS = 100
 _STATISTICS_COLUMNS = 32
@@ -57,6 +57,8 @@ class _Open:
 class DataFileWriter:
     """Writes batches of `columns` (all of a table's, partition columns included) under `root`, or a folder in it.
 
+    `hidden` ones come behind them, and are in files alone.
+
     Use as a context manager: leaving it through an exception removes every file. `finish` gives the actions.
     """
 
@@ -65,23 +67,25 @@ class DataFileWriter:
         root: str,
         columns: Sequence[Column],
         partition_by: Sequence[str],
-        file_bytes: int = _FILE_BYTES,
+        file_bytes: int = FILE_BYTES,
         *,
         folder: str = "",
         prefix: str = "part",
+        hidden: Sequence[Column] = (),
     ) -> None:
         self._root = root
         self._folder, self._prefix = folder, prefix
         self._file_bytes = file_bytes
-        self._fields = tuple(columns)
+        self._fields = (*columns, *hidden)
+        self._shown = len(columns)
         self._partition_by = tuple(partition_by)
-        self._arrow = [f.type.arrow() for f in columns]
-        self._stored = [i for i, f in enumerate(columns) if f.name not in self._partition_by]
+        self._arrow = [f.type.arrow() for f in self._fields]
+        self._stored = [i for i, f in enumerate(self._fields) if f.name not in self._partition_by]
         self._open: dict[tuple[str | None, ...], _Open] = {}
         self._made: list[str] = []
         self._folders: list[str] = []
         self._adds: list[Action] = []
-        self._file_schema = pa.schema([file_field(columns[i]) for i in self._stored])
+        self._file_schema = pa.schema([file_field(self._fields[i]) for i in self._stored])
         self.rows = self.bytes = 0
 
     def __enter__(self) -> DataFileWriter:
@@ -254,7 +258,7 @@ class DataFileWriter:
         positions = _flat_positions(self._file_schema)
         for position, i in enumerate(self._stored[:_STATISTICS_COLUMNS]):
             column = self._fields[i]
-            if t.is_nested(column.type):
+            if t.is_nested(column.type) or i >= self._shown:
                 continue
             name = json.dumps(column.physical)
             count.append(f"{name}:{nulls[column.physical]}")

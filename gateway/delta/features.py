@@ -70,7 +70,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("catalogOwned-preview", Read.REFUSE),
     Feature("coordinatedCommits-preview", Read.NATIVE),
     Feature("coordinatedCommits", Read.NATIVE),
-    Feature("rowTracking", Read.NATIVE),
+    Feature("rowTracking", Read.NATIVE, Kept.BY_WRITER),
     Feature("domainMetadata", Read.NATIVE, Kept.BY_WRITER),
     Feature("clustering", Read.NATIVE, Kept.ALWAYS),  # files that are not clustered yet say so themselves
     Feature("liquid", Read.NATIVE),

@@ -105,9 +105,3 @@ def rows_at(
             yield batch.slice(0, len(part)).filter(pa.array(part))
         if start >= len(wanted):
             return
-
-
-def told_as(batches: Iterable[pa.RecordBatch], kind: int) -> Iterator[pa.RecordBatch]:
-    """Rows of a table that all became the same."""
-    for batch in batches:
-        yield batch.append_column(CHANGE, pa.array(np.full(batch.num_rows, kind, dtype=np.int32)))

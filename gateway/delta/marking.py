@@ -20,12 +20,11 @@ from gateway.delta import commit
 from gateway.delta.commit import Action
 from gateway.delta.containment import source
 from gateway.delta.feed import Feed
-from gateway.delta.replay import Fields, removal, replayed
+from gateway.delta.replay import Fields, removal, specs_of
 from gateway.delta.rewrite import Change, Reads, Replaced, RowWriter, check_read, publish_behind
 from gateway.delta.table import Snapshot
 from gateway.delta.vectors import write_vectors
 from gateway.delta.write import WriteResult, storage_errors
-from gateway.errors import ServerError
 
 Numbers = npt.NDArray[np.int64]
 _PROPERTY = "delta.enableDeletionVectors"
@@ -49,7 +48,7 @@ def mark_rows(
     `feed` is told of both. Raises what `rewrite.replace_files` does.
     """
     root = snapshot.root
-    specs = _specs(snapshot) if gone else []
+    specs = specs_of(snapshot) if gone else []
     made: str | None = None
     with storage_errors(root), RowWriter(snapshot, feed) as writer:
         writer.take(batches)
@@ -68,9 +67,7 @@ def mark_rows(
                 sum("deletionVector" in spec for spec in old),
                 len(told),
             )  # fmt: skip
-            info = commit.info_action(
-                change.operation, change.parameters, change.metrics(done), False, snapshot.version
-            )
+            info = change.info(snapshot, done)
             moment = commit.now_ms()
             removes: list[Action] = [{"remove": removal(spec, moment, True)} for spec in old]
             marked: list[Action] = [
@@ -84,17 +81,6 @@ def mark_rows(
             raise
     commit.checkpoint_if_due(root, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
-
-
-def _specs(snapshot: Snapshot) -> list[Fields]:
-    """What the log says of each file."""
-    state = replayed(snapshot.root, snapshot.version, snapshot.within)
-    by_path = {path: spec for (path, _), spec in state.files.items()}
-    try:
-        return [by_path[os.path.normpath(path)] for path in snapshot.files.paths]
-    except KeyError as error:
-        text = f"The log of the Delta table {snapshot.root} does not list the file {error}."
-        raise ServerError("DELTA_LOG_CORRUPT", text) from error
 
 
 def _split(

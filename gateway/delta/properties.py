@@ -15,6 +15,9 @@ CONSTRAINT, FEATURE = "delta.constraints.", "delta.feature."
 FEED = "delta.enableChangeDataFeed"
 #: What rows of such files tell of themselves.
 FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+ROW_TRACKING = "delta.enableRowTracking"
+#: The properties that name the columns of files with numbers of rows and their versions.
+ROW_ID, ROW_VERSION = (f"delta.rowTracking.materializedRow{x}ColumnName" for x in ("Id", "CommitVersion"))
 VECTORS, WIDENING = "delta.enableDeletionVectors", "delta.enableTypeWidening"
 MOST_ID = "delta.columnMapping.maxColumnId"
 _ASKED = ("supported", "enabled")
@@ -67,6 +70,7 @@ _PROPERTIES: Mapping[str, Property] = {
     FEED: Property(_is_boolean, "changeDataFeed"),
     VECTORS: Property(_is_boolean, "deletionVectors"),
     "delta.enableExpiredLogCleanup": Property(_is_boolean),
+    ROW_TRACKING: Property(_is_boolean, "rowTracking"),
     log.IN_COMMIT: Property(_is_boolean, "inCommitTimestamp"),
     WIDENING: Property(_is_boolean, "typeWidening"),
     "delta.isolationLevel": Property(_one_of("Serializable")),

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from gateway.delta import log
 from gateway.delta.containment import Within, local_path, opened, source
 from gateway.delta.log import DIGITS, LOG, is_version
+from gateway.delta.table import Snapshot
 from gateway.errors import GatewayError, ServerError
 
 Fields = dict[str, Any]
@@ -62,6 +63,17 @@ def key_of(root: str, spec: Fields) -> Key:
     """The key of an ``add`` or ``remove``."""
     path = local_path(root, spec["path"])
     return (os.path.normpath(path) if path is not None else spec["path"], vector_id(spec.get("deletionVector")))
+
+
+def specs_of(snapshot: Snapshot) -> list[Fields]:
+    """What the log says of each file of a snapshot."""
+    state = replayed(snapshot.root, snapshot.version, snapshot.within)
+    by_path = {path: spec for (path, _), spec in state.files.items()}
+    try:
+        return [by_path[os.path.normpath(path)] for path in snapshot.files.paths]
+    except KeyError as error:
+        text = f"The log of the Delta table {snapshot.root} does not list the file {error}."
+        raise ServerError("DELTA_LOG_CORRUPT", text) from error
 
 
 def vector_id(vector: Fields | None) -> str | None:
@@ -167,10 +179,10 @@ def _fields(spec: Fields) -> Fields:
             continue
         if isinstance(value, dict):
             value = _fields(value)
-        elif name in _MAPS:
+        elif name in _MAPS and isinstance(value, list):  # of a domain the configuration is a text
             value = dict(value)
         out[name] = value
     return out
 
 
-__all__ = ["Fields", "Key", "State", "damage_told", "key_of", "removal", "replayed", "vector_id"]
+__all__ = ["Fields", "Key", "State", "damage_told", "key_of", "removal", "replayed", "specs_of", "vector_id"]

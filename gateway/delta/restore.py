@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
@@ -15,12 +15,13 @@ from gateway.delta.creation import with_last_id
 from gateway.delta.features import Kept, refused
 from gateway.delta.replay import Fields, removal, replayed
 from gateway.delta.retention import deleted_files_ms
+from gateway.delta.row_ids import DOMAIN, numbered
 from gateway.delta.table import Snapshot, forget, open_snapshot
 from gateway.delta.write import check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
 
 # What commits themselves carry on from the one before.
-_OF_VERSIONS = ("inCommitTimestamp", "domainMetadata")
+_OF_VERSIONS = ("inCommitTimestamp",)
 
 
 def restore(path: str, version: int) -> None:
@@ -77,6 +78,7 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
     _check_retained(snapshot, version)
     _check_restorable(earlier)
     now, then = (replayed(root, s.version, s.within) for s in (snapshot, earlier))
+    _check_domains(root, now.domains, then.domains)
     added = [spec for key, spec in then.files.items() if key not in now.files]
     removed = [spec for key, spec in now.files.items() if key not in then.files]
     _check_there(root, version, added)
@@ -102,11 +104,19 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
     made = snapshot.version + 1
     with storage_errors(root):
         try:
-            commit.publish(root, made, commit.stamped(root, snapshot.version, snapshot.properties, actions))
+            numbers = numbered(snapshot, actions)
+            commit.publish(root, made, commit.stamped(root, snapshot.version, snapshot.properties, numbers))
         except (FileExistsError, FileNotFoundError) as error:
             raise conflict(root) from error
     commit.checkpoint_if_due(root, made, earlier.properties)
     return made, done
+
+
+def _check_domains(root: str, now: Mapping[str, Fields], then: Mapping[str, Fields]) -> None:
+    """Raise for a version with other domains than the newest: but for the number of the last row, which stays."""
+    changed = [name for name in {*now, *then} - {DOMAIN} if now.get(name) != then.get(name)]
+    if changed:
+        raise refused(changed, root, "restored")
 
 
 def no_version(snapshot: Snapshot, version: int) -> UserError:

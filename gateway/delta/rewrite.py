@@ -6,7 +6,7 @@ table's shape nor took away nor added a file that this change has read, or would
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gateway.delta import commit
+from gateway.delta import commit, row_ids
 from gateway.delta.commit import Action
-from gateway.delta.datafiles import DataFileWriter
+from gateway.delta.datafiles import FILE_BYTES, DataFileWriter
 from gateway.delta.dataset import POSITION
 from gateway.delta.features import Kept
-from gateway.delta.feed import Feed
+from gateway.delta.feed import CHANGE, Feed, keeps_feed
 from gateway.delta.predicates import Predicate
 from gateway.delta.pruning import Mask, prune
 from gateway.delta.schema import Column
@@ -65,6 +65,11 @@ class Change:
     parameters: dict[str, str]
     metrics: Callable[[Replaced], dict[str, int]]
 
+    def info(self, snapshot: Snapshot, done: Replaced) -> Action:
+        """The commit's action."""
+        info = commit.info_action(self.operation, self.parameters, self.metrics(done), False, snapshot.version)
+        return {"commitInfo": {**info["commitInfo"], **row_ids.told(self.operation, snapshot)}}
+
 
 def check_changeable(snapshot: Snapshot) -> None:
     """Raise what keeps rows of a table from being changed: features that are not written here, appendOnly, links."""
@@ -91,8 +96,7 @@ def replace_files(
         size = int(snapshot.files.sizes[np.asarray(removed, dtype=np.int64)].sum())
         told = writer.told()
         done = Replaced(len(removed), size, writer.files, writer.bytes, writer.rows, change_files=len(told))
-        info = commit.info_action(change.operation, change.parameters, change.metrics(done), False, snapshot.version)
-        actions = [info, *removes_of(snapshot, removed), *adds, *told]
+        actions = [change.info(snapshot, done), *removes_of(snapshot, removed), *adds, *told]
         version = publish_behind(snapshot, actions, lambda newer: check_read(snapshot, newer, reads))
     commit.checkpoint_if_due(root, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
@@ -101,13 +105,15 @@ def replace_files(
 class RowWriter(DataFileWriter):
     """Writes the rows that a change puts into a table, and tells the table's feed of them and of those that go.
 
-    Where a table keeps a feed, its rows have one more column, which says what became of each.
+    Behind the table's columns rows have those of `trail`.
     """
 
-    def __init__(self, snapshot: Snapshot, feed: Feed | None) -> None:
-        super().__init__(snapshot.root, snapshot.columns, snapshot.partition_columns)
+    def __init__(self, snapshot: Snapshot, feed: Feed | None, file_bytes: int = FILE_BYTES) -> None:
+        hidden = row_ids.hidden_columns(snapshot)
+        super().__init__(snapshot.root, snapshot.columns, snapshot.partition_columns, file_bytes, hidden=hidden)
         self._feed = feed
         self._width = len(snapshot.columns)
+        self._tracker = row_ids.Tracker(snapshot, hidden) if hidden else None
 
     def __enter__(self) -> RowWriter:
         return self
@@ -120,11 +126,33 @@ class RowWriter(DataFileWriter):
     def take(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Write all of some rows."""
         for batch in batches if self._feed is None else self._feed.passed(batches):
-            self.write(batch.select(range(self._width)))
+            rows = batch.select(range(self._width))
+            if self._tracker is not None:
+                trail = [np.asarray(batch.column(self._width + i), dtype=np.int64) for i in range(3)]
+                for column, values in zip(self._tracker.columns, self._tracker.of(*trail), strict=True):
+                    rows = rows.append_column(column.name, values)
+            self.write(rows)
 
     def told(self) -> list[Action]:
         """The files of the feed, as actions."""
         return [] if self._feed is None else self._feed.finish()
+
+
+def trail(snapshot: Snapshot) -> int:
+    """How many columns rows have behind the table's on their way into it.
+
+    What became of each where it is told or tracked; and, where it is tracked, the number of its file and its own in that.
+    """
+    return 3 if row_ids.tracks_rows(snapshot) else 1 if keeps_feed(snapshot) else 0
+
+
+def with_trail(batches: Iterator[pa.RecordBatch], snapshot: Snapshot, kind: int) -> Iterator[pa.RecordBatch]:
+    """New rows of a table, as they go into it."""
+    width = trail(snapshot)
+    for batch in batches:
+        for value in (kind, -1, -1)[:width]:
+            batch = batch.append_column(CHANGE, pa.array(np.full(batch.num_rows, value, dtype=np.int64)))
+        yield batch
 
 
 def publish_behind(snapshot: Snapshot, actions: list[Action], check: Callable[[Snapshot], None]) -> int:
@@ -132,7 +160,7 @@ def publish_behind(snapshot: Snapshot, actions: list[Action], check: Callable[[S
     seen = snapshot
     for _ in range(ATTEMPTS):
         try:
-            made = commit.stamped(snapshot.root, seen.version, seen.properties, actions)
+            made = commit.stamped(snapshot.root, seen.version, seen.properties, row_ids.numbered(seen, actions))
             commit.publish(snapshot.root, seen.version + 1, made)
             return seen.version + 1
         except FileExistsError:

@@ -242,3 +242,16 @@ def holds_char(data_type: t.DataType) -> bool:
 def struct_of(columns: tuple[Column, ...]) -> t.StructType:
     """The logical schema of top-level columns."""
     return t.struct(*(t.StructField(c.name, c.type, c.nullable, c.comment) for c in columns))
+
+
+def nullable(data_type: Any) -> Any:
+    """The type with every field, element and value nullable."""
+    match data_type:
+        case t.StructType():
+            fields = data_type.fields
+            return t.struct(*(t.StructField(f.name, nullable(f.type), True, f.comment) for f in fields))
+        case t.ArrayType():
+            return t.array(nullable(data_type.element))
+        case t.MapType():
+            return t.map_of(nullable(data_type.key), nullable(data_type.value))
+    return data_type

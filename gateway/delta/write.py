@@ -37,8 +37,9 @@ from gateway.delta.creation import (
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.features import Kept, check_writable, refused
 from gateway.delta.fields import check_clustering, check_schema, nested_not_null, nullable, partition_columns
-from gateway.delta.properties import FEED, WIDENING, asked, check_feed_columns
+from gateway.delta.properties import FEED, ROW_TRACKING, WIDENING, asked, check_feed_columns
 from gateway.delta.replay import removal, replayed
+from gateway.delta.row_ids import numbered, with_numbers
 from gateway.delta.schema import Column, UnreadableType, holds_char, parse_schema
 from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot
 from gateway.errors import ServerError, UserError, full_disk_told
@@ -64,7 +65,9 @@ _WRITER_PROPERTIES = {
     "delta.enableExpiredLogCleanup": Kept.ALWAYS,
     WIDENING: Kept.BY_WRITER,
     "delta.columnMapping.mode": Kept.BY_WRITER,
-    "delta.rowTracking": Kept.NEVER,
+    ROW_TRACKING: Kept.BY_WRITER,
+    "delta.rowTracking.": Kept.BY_WRITER,
+    "delta.rowTrackingSuspended": Kept.NEVER,
     "delta.feature.": Kept.NEVER,
 }
 
@@ -157,8 +160,10 @@ def _make_table(
                 adds = [clustering_action(schema, definition.cluster_by, is_mapped(properties)), *adds]
             if old is None:
                 version = 0
-                head = [info, commit.protocol_action(protocol_of(features)), metadata]
-                commit.publish(folder, 0, commit.stamped(folder, -1, properties, [*head, *adds]))
+                protocol = protocol_of(features)
+                made = [info, commit.protocol_action(protocol), metadata, *adds]
+                made = with_numbers(made, -1, 0) if protocol.has("rowTracking") else made
+                commit.publish(folder, 0, commit.stamped(folder, -1, properties, made))
                 _move_in(folder, path, replace)
             else:
                 version = _publish_replace(path, features, old, info, metadata, adds)
@@ -317,7 +322,7 @@ def _publish_replace(
     if protocol != old.protocol:
         head.append(commit.protocol_action(protocol))
     version = old.version + 1
-    actions = [*head, metadata, *removes_of(old), *adds]
+    actions = numbered(old, [*head, metadata, *removes_of(old), *adds], protocol)
     try:
         commit.publish(path, version, commit.stamped(path, old.version, metadata["metaData"]["configuration"], actions))
     except (FileExistsError, FileNotFoundError) as error:
@@ -330,7 +335,8 @@ def _publish_append(path: str, snapshot: Snapshot, actions: list[Action]) -> int
     for _ in range(ATTEMPTS):
         version = seen.version + 1
         try:
-            commit.publish(path, version, commit.stamped(path, seen.version, seen.properties, actions))
+            made = numbered(seen, actions)
+            commit.publish(path, version, commit.stamped(path, seen.version, seen.properties, made))
             return version
         except FileExistsError:
             seen = open_snapshot(path)
@@ -358,7 +364,7 @@ def removes_of(snapshot: Snapshot, rows: Sequence[int] | None = None, *, changes
     """Actions that take files of a snapshot, by default all, out of the table."""
     now = commit.now_ms()
     files = snapshot.files if rows is None else snapshot.files.only(rows)
-    if files.deleted:  # whose vectors must be named as in the log
+    if files.deleted or snapshot.protocol.has("rowTracking"):  # whose vectors and numbers must be as in the log
         state = replayed(snapshot.root, snapshot.version, snapshot.within)
         by_path = {path: spec for (path, _), spec in state.files.items()}
         specs = (by_path[os.path.normpath(path)] for path in files.paths)

@@ -12,7 +12,7 @@ from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta.creation import numbered
 from gateway.delta.log import IN_COMMIT
 from gateway.delta.metadata import Alteration, alter, check_alterable, edited
-from gateway.delta.properties import CONSTRAINT, MOST_ID, asked, check_known, spelt
+from gateway.delta.properties import CONSTRAINT, MOST_ID, ROW_TRACKING, asked, check_known, spelt
 from gateway.delta.table import MAPPING
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import UserError, unsupported
@@ -29,7 +29,7 @@ from gateway.sql.read.commands import parse_statement
 from gateway.sqltypes import struct
 
 # Properties whose change asks for more than to be written down.
-_NOT_LATER = frozenset({MAPPING, IN_COMMIT})
+_NOT_LATER = frozenset({MAPPING, IN_COMMIT, ROW_TRACKING})
 _WHAT = "no table can be altered"
 
 

@@ -13,21 +13,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gateway.catalog.bound import DeltaBoundTable, ReadTable
-from gateway.delta.feed import (
-    BEFORE,
-    CHANGE,
-    COPIED,
-    DELETE,
-    INSERTED,
-    UPDATED,
-    Feed,
-    Places,
-    keeps_feed,
-    told_as,
-)
+from gateway.delta.feed import BEFORE, CHANGE, COPIED, DELETE, INSERTED, UPDATED, Feed, Places, keeps_feed
 from gateway.delta.marking import mark_rows, marks_rows, with_touched
 from gateway.delta.predicates import Predicate
-from gateway.delta.rewrite import Change, Marked, Replaced, check_changeable, marked, only_files, replace_files
+from gateway.delta.rewrite import (
+    Change,
+    Marked,
+    Replaced,
+    check_changeable,
+    marked,
+    only_files,
+    replace_files,
+    trail,
+    with_trail,
+)
 from gateway.delta.table import Snapshot
 from gateway.delta.write import WriteResult
 from gateway.engine.base import Emit, Planned, Statement
@@ -114,7 +113,7 @@ class Changing:
 
     def written(self, build: Build, emit: Emit, files: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
         """What a query gives whose rows go into the table, as `projection` made them."""
-        return checked(self.rows(build, emit, files), self.snapshot, self.span, int(self.tells))
+        return checked(self.rows(build, emit, files), self.snapshot, self.span, trail(self.snapshot))
 
     @property
     def tells(self) -> bool:
@@ -127,7 +126,7 @@ class Changing:
 
     def new(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows that come into the table beside those that it has."""
-        return told_as(rows, INSERTED) if self.tells else rows
+        return with_trail(rows, self.snapshot, INSERTED)
 
     def places(self, condition: Condition, emit: Emit, files: Iterable[int]) -> Places:
         """Which rows of some files a condition takes, where the feed is to be told of them."""
@@ -275,17 +274,22 @@ def projection(
     exprs: Sequence[b.Expr],
     given: Collection[str] | None = None,
     became: b.Expr | None = None,
+    comes: bool = False,
 ) -> b.Rel:
-    """The table's columns with other values, what `became` of the row where the feed is told, and whether constraints hold.
+    """The table's columns with other values, what `became` of the row (`comes`: it was not there), whether constraints hold.
 
     Generated columns are computed anew unless they are among those `given`; None for rows as they were.
     """
     pairs = zip(target.columns, exprs, strict=True)
     columns = tuple(b.Col(old.type, e.nullable, changes.ids.take(), old.name) for old, e in pairs)
     snapshot = target.scan.table.snapshot
-    if keeps_feed(snapshot):
-        columns = (*columns, b.Col(INT, False, changes.ids.take(), CHANGE))
-        exprs = (*exprs, b.lit(COPIED, INT) if became is None else became)
+    found = b.lit(COPIED, INT) if became is None else became
+    place: tuple[b.Expr, ...] = (target.file, target.position)
+    if comes:
+        place = (b.lit(-1, BIGINT), b.lit(-1, BIGINT))
+    more = (found, *place)[: trail(snapshot)]
+    columns = (*columns, *(b.Col(e.type, False, changes.ids.take(), f"{CHANGE} {i}") for i, e in enumerate(more)))
+    exprs = (*exprs, *more)
     new = b.Project(columns, rel, tuple(exprs))
     whole = new if given is None else recomputed(new, snapshot, given, changes.binder)
     return guarded(whole, snapshot, changes.binder)

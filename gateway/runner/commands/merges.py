@@ -185,7 +185,7 @@ class Merging:
         missing = {f.name for f in self._schema(target).fields if any(f.name not in of for of in clauses)}
         check_no_default(self.change.snapshot, missing, "MERGE that leaves out", self.change.span)
         told = given_by_all(self.change.snapshot, clauses, self.change.span)
-        return projection(changes, rel, target, exprs, told, b.lit(INSERTED, INT))
+        return projection(changes, rel, target, exprs, told, b.lit(INSERTED, INT), True)
 
     def _schema(self, target: Target) -> StructType:
         return struct(*target.scan.table.schema.fields[: len(target.columns)])

@@ -275,7 +275,7 @@ def test_overwrite_behind_an_append_is_a_conflict(tmp_path: Path) -> None:
         {"metadata": {"EXISTS_DEFAULT": "1"}},
         {"metadata": {"delta.identity.start": 1}},
         {"metadata": {"__COLLATIONS": {}}},
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["rowTracking"]}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["identityColumns"]}},
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["teleport"]}},
     ],
 )

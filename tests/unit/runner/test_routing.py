@@ -89,11 +89,11 @@ def test_a_table_feature_that_is_not_written_here(routed: Session) -> None:
     """Reading it is proved, writing is not."""
     routed.run("CREATE TABLE tracked (id INT)")
     (log,) = Path(str(routed.runner.catalogs["main"].table_folder("default", "tracked"))).glob("_delta_log/*0.json")
-    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["rowTracking", "domainMetadata"]}
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["materializePartitionColumns"]}
     (log.parent / f"{1:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
     assert engine_of(routed, "SELECT * FROM tracked") == ("datafusion", PROVED)
     engine, reason = engine_of(routed, "INSERT INTO tracked VALUES (1)")
-    assert engine == "spark" and "rowTracking" in reason
+    assert engine == "spark" and "materializePartitionColumns" in reason
 
 
 @pytest.mark.parametrize("text", ["SELECT count(*) FROM samples.tpch.region", REQUIRED, "INSERT INTO t VALUES (1)"])

@@ -304,7 +304,7 @@ def test_refusals_write_nothing(shop: Session, text: str, condition: str) -> Non
 def test_tables_that_ask_more_of_writers_are_refused(shop: Session, text: str) -> None:
     log = folder(shop) / "_delta_log" / f"{0:020d}.json"
     found = actions(shop, 0)
-    found[-1]["metaData"]["configuration"]["delta.enableRowTracking"] = "true"
+    found[-1]["metaData"]["configuration"]["delta.enableIcebergCompatV2"] = "true"
     log.write_text("".join(json.dumps(action) + "\n" for action in found))
     assert refused(shop, text).condition == "UNSUPPORTED_TABLE_FEATURE"
 

@@ -1,0 +1,165 @@
+"""Row tracking: the number that each row keeps for as long as it lives, and the version that has changed it last.
+
+A file says from which number on its rows are counted, and the version that has added it. Rows that are written anew take theirs
+along in two columns of their own, named by the table's properties; of new rows these hold NULL. Up to which number there are
+rows is a domain of the log.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from gateway.delta import log
+from gateway.delta.commit import Action, compact_json
+from gateway.delta.dataset import DataFile, read_file
+from gateway.delta.features import Protocol, refused
+from gateway.delta.feed import COPIED
+from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION
+from gateway.delta.replay import Fields, replayed, specs_of
+from gateway.delta.schema import Column
+from gateway.delta.table import Snapshot
+from gateway.errors import ServerError
+from gateway.sqltypes import BIGINT
+
+DOMAIN = "delta.rowTracking"
+#: What a commit says that has kept the numbers of rows.
+PRESERVED = {"tags": {"delta.rowTracking.preserved": "true"}}
+_MARK = "rowIdHighWaterMark"
+_NONE = -1  # no file: a row that is new
+_KEEPING = frozenset({"UPDATE", "DELETE", "MERGE", "OPTIMIZE"})
+Numbers = npt.NDArray[np.int64]
+Known = tuple[Numbers, npt.NDArray[np.bool_]]
+
+
+def tracks_rows(snapshot: Snapshot) -> bool:
+    """Whether rows of a table keep their numbers when they are written anew."""
+    return snapshot.protocol.has("rowTracking") and snapshot.properties.get(ROW_TRACKING, "").lower() == "true"
+
+
+def hidden_columns(snapshot: Snapshot) -> tuple[Column, ...]:
+    """The columns of files that hold numbers and versions of rows, if the table tracks its rows."""
+    if not tracks_rows(snapshot):
+        return ()
+    names = [snapshot.properties.get(key) for key in (ROW_ID, ROW_VERSION)]
+    if None in names or snapshot.mapping == "id":
+        raise refused([ROW_TRACKING], snapshot.root, "changed")
+    return tuple(Column(str(name), str(name), None, BIGINT) for name in names)
+
+
+def told(operation: str, snapshot: Snapshot) -> Mapping[str, Any]:
+    """What the commit of an operation says of the numbers of rows."""
+    return PRESERVED if operation in _KEEPING and tracks_rows(snapshot) else {}
+
+
+@dataclass(slots=True)
+class Tracker:
+    """The numbers and versions of a table's rows, by their files and places in them."""
+
+    snapshot: Snapshot
+    columns: tuple[Column, ...]
+    _specs: list[Fields] = field(init=False)
+    _held: dict[int, tuple[Known, Known]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._specs = specs_of(self.snapshot) if self.columns else []
+
+    def of(self, kinds: Numbers, files: Numbers, places: Numbers) -> list[pa.Array]:
+        """Number and version of each row: none of a new one, and no version of one that changes now."""
+        ids, versions = np.zeros(len(files), np.int64), np.zeros(len(files), np.int64)
+        for file in np.unique(files[files != _NONE]).tolist():
+            at = files == file
+            ids[at], versions[at] = self._of_file(file, places[at])
+        changed = kinds != COPIED
+        return [pa.array(ids, mask=files == _NONE), pa.array(versions, mask=changed | (files == _NONE))]
+
+    def _of_file(self, file: int, places: Numbers) -> tuple[Numbers, Numbers]:
+        spec = self._specs[file]
+        if "baseRowId" not in spec or "defaultRowCommitVersion" not in spec:
+            text = f"The log of the Delta table {self.snapshot.root} does not number the rows of {spec['path']}."
+            raise ServerError("DELTA_LOG_CORRUPT", text)
+        (ids, with_id), (versions, with_version) = self._known(file)
+        counted = spec["baseRowId"] + places
+        return (
+            np.where(with_id[places], ids[places], counted),
+            np.where(with_version[places], versions[places], spec["defaultRowCommitVersion"]),
+        )
+
+    def _known(self, file: int) -> tuple[Known, Known]:
+        """What the file itself says."""
+        if file not in self._held:
+            files = self.snapshot.files
+            schema = pa.schema([pa.field(c.name, pa.int64()) for c in self.columns])
+            read = DataFile(files.paths[file], int(files.sizes[file]), {})
+            batches = list(read_file(read, self.columns, schema, self.snapshot.within))
+            table = pa.Table.from_batches(batches, schema)
+            first, second = (
+                (
+                    column.fill_null(0).to_numpy().astype(np.int64),
+                    column.is_valid().to_numpy().astype(bool),
+                )
+                for column in table.columns
+            )
+            self._held[file] = (first, second)
+        return self._held[file]
+
+
+# ---- commits
+
+
+def numbered(seen: Snapshot, actions: Sequence[Action], protocol: Protocol | None = None) -> Sequence[Action]:
+    """The actions of the commit behind a version, their new files numbered from where that version's end.
+
+    `protocol` is the table's by that commit, if it is another.
+    """
+    if not (protocol or seen.protocol).has("rowTracking"):
+        return actions
+    mark = _high_water(seen)
+    return with_numbers(actions, mark, seen.version + 1)
+
+
+def with_numbers(actions: Sequence[Action], mark: int, version: int) -> list[Action]:
+    """Actions whose new files are numbered behind `mark`, and the domain that tells how far that goes."""
+    made: list[Action] = []
+    last = mark
+    for action in actions:
+        add = action.get("add")
+        if add is None or "baseRowId" in add:
+            made.append(action)
+            continue
+        rows = json.loads(add["stats"])["numRecords"]
+        made.append({"add": {**add, "baseRowId": last + 1, "defaultRowCommitVersion": version}})
+        last += rows
+    if last != mark:
+        configuration = compact_json({_MARK: last, "domainName": DOMAIN})
+        made.append({"domainMetadata": {"domain": DOMAIN, "configuration": configuration, "removed": False}})
+    return made
+
+
+def _high_water(seen: Snapshot) -> int:
+    """The last number of a row at a version; -1 for none."""
+    for version in range(seen.version, max(seen.version - 10, -1), -1):  # it nearly always is in one of the last
+        try:
+            actions = log.actions(seen.root, version)
+        except FileNotFoundError:
+            break
+        for action in actions:
+            found = action.get("domainMetadata")
+            if found is not None and found["domain"] == DOMAIN:
+                return _mark_of(seen, found)
+    found = replayed(seen.root, seen.version, seen.within).domains.get(DOMAIN)
+    return _NONE if found is None or found.get("removed") else _mark_of(seen, found)
+
+
+def _mark_of(seen: Snapshot, domain: Fields) -> int:
+    try:
+        mark = json.loads(domain["configuration"])[_MARK]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ServerError("DELTA_LOG_CORRUPT", f"The log of {seen.root} has a damaged domain {DOMAIN}.") from error
+    return int(mark)

@@ -1,0 +1,39 @@
+"""Tables that track their rows: Spark reads the numbers that each engine has kept for the other's rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.live.spark import Sql
+
+pytestmark = pytest.mark.spark
+
+_STATEMENTS = (
+    "INSERT INTO {t} SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')",
+    "UPDATE {t} SET s = 'z' WHERE id = 2",
+    "INSERT INTO {t} VALUES (5, 'e')",
+    "MERGE INTO {t} t USING (SELECT * FROM VALUES (1, 'm'), (9, 'n') v(id, s)) s ON t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET s = s.s WHEN NOT MATCHED THEN INSERT (id, s) VALUES (s.id, s.s)",
+    "DELETE FROM {t} WHERE id = 3",
+    "OPTIMIZE {t}",
+    "UPDATE {t} SET s = concat(s, '+') WHERE id IN (1, 4, 5)",
+    "RESTORE TABLE {t} TO VERSION AS OF 4",
+)
+_ROWS = "SELECT id, s, _metadata.row_id, _metadata.row_commit_version FROM {t} ORDER BY id"
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_rows_keep_their_numbers_whoever_writes(sql: Sql, vectors: str) -> None:
+    for name in ("ours", "theirs", "mixed"):
+        sql.auto(f"DROP TABLE IF EXISTS {name}")
+        sql.embedded(
+            f"CREATE TABLE {name} (id INT, s STRING) TBLPROPERTIES ('delta.enableRowTracking' = 'true', "
+            f"'delta.enableDeletionVectors' = '{vectors}')"
+        )
+    for at, statement in enumerate(_STATEMENTS):
+        sql.embedded(statement.format(t="ours"))
+        sql.spark(statement.format(t="theirs"))
+        (sql.spark if at % 2 else sql.embedded)(statement.format(t="mixed"))
+        expected = sql.spark(_ROWS.format(t="theirs"))
+        for name in ("ours", "mixed"):
+            assert sql.spark(_ROWS.format(t=name)) == expected, (name, statement)
