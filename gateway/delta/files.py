@@ -8,7 +8,7 @@ settings and on chance.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -29,14 +29,14 @@ NO_VERSION = -1
 _MOST_FILES = 10_000
 
 
-def open_files(path: str, within: Within = ()) -> Snapshot:
-    """The Parquet file or the files of the folder `path` (real) as a snapshot with version `NO_VERSION`.
+def open_files(path: str, within: Within = (), only: Sequence[str] | None = None) -> Snapshot:
+    """The Parquet file or the files of the folder `path` (real), or `only` some, as a snapshot with version `NO_VERSION`.
 
     Links in it must lead `within` folders, by default its own. Raises UserError PATH_NOT_FOUND, PATH_NOT_ALLOWED,
     UNABLE_TO_INFER_SCHEMA (no files) and UnsupportedError for what is not read.
     """
     within = within or (path,)
-    paths = _listed(path, within)
+    paths = listed(path, within) if only is None else list(only)
     columns: tuple[Column, ...] | None = None
     counts: list[int] = []
     sizes: list[int] = []
@@ -73,7 +73,8 @@ def open_files(path: str, within: Within = ()) -> Snapshot:
     )
 
 
-def _listed(path: str, within: Within) -> list[str]:
+def listed(path: str, within: Within) -> list[str]:
+    """The files of a folder, without hidden ones; a file is its own. Raises as `open_files`."""
     if not os.path.lexists(path):
         raise UserError("PATH_NOT_FOUND", f"Path does not exist: {path}.")
     if not os.path.isdir(path):

@@ -41,6 +41,7 @@ class State:
     files: dict[Key, Fields] = field(default_factory=dict)
     removed: dict[Key, Fields] = field(default_factory=dict)
     domains: dict[str, Fields] = field(default_factory=dict)
+    transactions: dict[str, int] = field(default_factory=dict)  # versions of applications
 
     def take(self, root: str, action: Fields) -> None:
         """What one action changes."""
@@ -55,6 +56,8 @@ class State:
                     self.protocol = spec
                 case "metaData":
                     self.metadata = spec
+                case "txn":
+                    self.transactions[spec["appId"]] = spec["version"]
                 case "domainMetadata":
                     self.domains[spec["domain"]] = spec
 

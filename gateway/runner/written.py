@@ -10,6 +10,8 @@ def _counts(*kinds: str) -> StructType:
 
 
 INSERTED = _counts("affected", "inserted")
+#: Of COPY INTO.
+COPIED = struct(*INSERTED.fields, StructField("num_skipped_corrupt_files", BIGINT))
 _AFFECTED = _counts("affected")
 #: By the statement's first word; told before it runs, so that a loss of the engine is judged rightly.
 WRITES: dict[str, StructType] = {

@@ -11,6 +11,7 @@ from gateway.runner.answer import Answer
 from gateway.runner.commands import (
     alter,
     changes,
+    copies,
     describe,
     explain,
     functions,
@@ -83,6 +84,7 @@ _RULES: dict[type, Rule] = {
     c.Update: changes.update,
     c.Merge: merges.merge,
     c.Truncate: overwrites.truncate,
+    c.CopyInto: copies.copy_into,
     c.Optimize: maintenance.optimize,
     c.Vacuum: maintenance.vacuum,
     c.Restore: maintenance.restore,

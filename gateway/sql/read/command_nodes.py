@@ -22,6 +22,7 @@ from gateway.sql.read.table_nodes import Check as Check
 from gateway.sql.read.table_nodes import ClusterBy as ClusterBy
 from gateway.sql.read.table_nodes import ColumnChange as ColumnChange
 from gateway.sql.read.table_nodes import ColumnDefinition as ColumnDefinition
+from gateway.sql.read.table_nodes import CopyInto as CopyInto
 from gateway.sql.read.table_nodes import CreateTable as CreateTable
 from gateway.sql.read.table_nodes import CreateTableLike as CreateTableLike
 from gateway.sql.read.table_nodes import DropColumns as DropColumns
@@ -468,6 +469,6 @@ Command = (
     | ShowCreateTable | CreateView | AlterView | DropView | DropFunction | ShowTableExtended
     | AlterTable | AlterViewProperties | Rename | CommentOn | CreateVolume | DropVolume | ShowVolumes
     | CreateSchema | DropSchema | CreateTable | CreateTableLike | DropTable | Insert | ReplaceOn | Delete | Update | Merge
-    | Truncate
+    | Truncate | CopyInto
     | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Vacuum | Restore
 )  # fmt: skip

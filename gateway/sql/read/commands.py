@@ -42,6 +42,7 @@ from gateway.sql.read.command_nodes import (
     UseSchema,
 )
 from gateway.sql.read.command_rules import SCHEMA_WORDS
+from gateway.sql.read.copying import CopyParser
 from gateway.sql.read.cursor import DEFAULT_LIMITS, Limits
 from gateway.sql.read.maintenance import MaintenanceParser
 from gateway.sql.read.parse import prepare_recursion
@@ -114,7 +115,7 @@ def _behind(tokens: list[Token], words: list[str], index: int, text: str, limits
     return Statement(kind_of(words, tokens), keywords_of(words), tokens, words, rest, limits)
 
 
-class CommandParser(AlterParser, ChangeParser, MaintenanceParser):
+class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser):
     """One statement of any kind."""
 
     def command(self, kind: Kind, keywords: tuple[str, ...]) -> Command:
@@ -139,6 +140,7 @@ class CommandParser(AlterParser, ChangeParser, MaintenanceParser):
             "UPDATE": self._update,
             "MERGE": self._merge,
             "TRUNCATE": self._truncate,
+            "COPY": self._copy,
             "OPTIMIZE": self._optimize,
             "VACUUM": self._vacuum,
             "RESTORE": self._restore,

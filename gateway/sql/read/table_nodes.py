@@ -156,6 +156,19 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyInto:
+    """COPY INTO table FROM 'path' FILEFORMAT = PARQUET [FILES | PATTERN] [FORMAT_OPTIONS] [COPY_OPTIONS]; its path's `span`."""
+
+    table: Name
+    path: str
+    span: Span
+    files: tuple[str, ...] | None = None
+    pattern: str | None = None
+    format_options: tuple[tuple[str, str], ...] = ()
+    copy_options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTableLike:
     """CREATE TABLE [IF NOT EXISTS] name LIKE source [USING delta] [TBLPROPERTIES (…)]."""
 

@@ -1,0 +1,125 @@
+"""COPY INTO: files of a folder become rows of a table, each file once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from gateway.catalog.base import TableName
+from gateway.catalog.bound import DeltaBoundTable, PathTable
+from gateway.delta.copying import chosen_files, copy_files, loaded_files
+from gateway.delta.files import open_files
+from gateway.delta.metadata import edited
+from gateway.delta.schema import parse_schema
+from gateway.delta.write import check_appendable
+from gateway.engine.base import Emit, Planned, Statement
+from gateway.errors import Span, UserError, unsupported
+from gateway.planner import plan
+from gateway.runner.answer import Answer, rows_of
+from gateway.runner.commands.columns import added
+from gateway.runner.commands.constraints import checked, guarded_query
+from gateway.runner.commands.tables import aligned
+from gateway.runner.commands.targets import announced_rows, written_table
+from gateway.runner.environment import Environment, Queries
+from gateway.runner.written import COPIED
+from gateway.sql.bind.resolve import Binder, BoundQuery
+from gateway.sql.compile import binder_of, compile_query, queried
+from gateway.sql.read import command_nodes as c
+from gateway.sql.read.commands import parse_statement
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.assignment import overflown
+from gateway.sql.typed.coerce import can_upcast, coerced, nullable_inside, plain
+from gateway.sqltypes import StructField
+
+_OPTIONS = ("force", "mergeschema")
+
+
+def copy_into(command: c.CopyInto, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """COPY INTO."""
+    force, merge = (_option(command, name) for name in _OPTIONS)
+    table = written_table(command.table, env, "COPY INTO", "no files can be loaded")
+    check_appendable(table.location)
+    try:
+        folder = env.tables.paths.resolve(command.path)
+        paths = chosen_files(folder, env.tables.paths.roots, command.files, command.pattern)
+    except UserError as error:
+        raise error.at(command.span) from None
+    known = set() if force else loaded_files(table.snapshot)
+    paths = [path for path in paths if path not in known]
+    if not paths:
+        emit(Planned("COPY_INTO", "gateway", "all files are loaded", COPIED, writes=True, is_query=True))
+        return rows_of("COPY_INTO", COPIED, [[0], [0], [0]], modified_rows=0, announced=True)
+    files = PathTable(TableName("parquet", "", command.path), open_files(folder, env.tables.paths.roots, paths))
+    target, metadata = _with_more(files, table, merge, command.span)
+    binder = binder_of(env.context, env.tables, {}, {})
+    rows, casts = aligned(_by_name(command), target, _typed(files, target, binder), binder, {})
+    decision = plan(compile_query(guarded_query(rows, target.snapshot, binder), env.context))
+    runner.check_size(decision, env, command.table.span)
+    batches = announced_rows("COPY_INTO", decision, COPIED, runner, emit)
+    try:
+        batches = checked(batches, target.snapshot, command.table.span)
+        result = copy_files(table.snapshot, paths, batches, target.snapshot.columns, metadata, force)
+    except UserError as error:
+        raise overflown(error, casts) from None
+    counts = [[result.rows], [result.rows], [0]]
+    facts = {"version": result.version, "files_written": result.files, "bytes_written": result.bytes}
+    return rows_of("COPY_INTO", COPIED, counts, modified_rows=result.rows, announced=True, facts=facts)
+
+
+def _typed(files: PathTable, table: DeltaBoundTable, binder: Binder) -> BoundQuery:
+    """The rows of files in the types that the table's columns have."""
+    scan = binder.scan(files, "files")
+    types = {f.name.lower(): plain(f.type) for f in table.schema.fields}
+    exprs = tuple(coerced(x, types[x.name.lower()]) for x in scan.columns)
+    pairs = zip(exprs, scan.columns, strict=True)
+    columns = tuple(b.Col(e.type, e.nullable, binder.ids.take(), x.name) for e, x in pairs)
+    return queried(b.Project(columns, scan, exprs), binder)
+
+
+def _by_name(command: c.CopyInto) -> c.Insert:
+    """The INSERT that finds columns as COPY INTO does."""
+    found = parse_statement("INSERT INTO t BY NAME SELECT 1")
+    assert isinstance(found, c.Insert)
+    return replace(found, table=command.table, query=replace(found.query, span=command.span))
+
+
+def _option(command: c.CopyInto, name: str) -> bool:
+    """One of COPY_OPTIONS. Raises UnsupportedError for those that are not known, and those of the format."""
+    for key, value in command.copy_options:
+        if key.lower() not in _OPTIONS or value.lower() not in ("true", "false"):
+            raise unsupported(f"COPY_OPTIONS ('{key}' = '{value}')", command.span)
+    for key, value in command.format_options:
+        if key.lower() not in ("mergeschema", "ignorecorruptfiles") or value.lower() != "false":
+            raise unsupported(f"FORMAT_OPTIONS ('{key}' = '{value}')", command.span)
+    return any(key.lower() == name and value.lower() == "true" for key, value in command.copy_options)
+
+
+def _with_more(
+    files: PathTable, table: DeltaBoundTable, merge: bool, span: Span
+) -> tuple[DeltaBoundTable, dict[str, object] | None]:
+    """The table with the columns that only the files have, and its metadata then, None where it stays as it is.
+
+    Raises UserError COPY_INTO_SCHEMA_MISMATCH_WITH_TARGET_TABLE for columns that it is not to be given; UnsupportedError for
+    types that do not become the table's by what Spark calls an upcast.
+    """
+    by_name = {f.name.lower(): f for f in table.schema.fields}
+    for f in files.schema.fields:
+        files.snapshot.by_name[f.name].check_readable()
+        own = by_name.get(f.name.lower())
+        if own is not None and f.type != plain(own.type) and not can_upcast(f.type, nullable_inside(plain(own.type))):
+            raise unsupported(f"COPY INTO of {f.type.sql} into the column {own.name} {own.type.sql}", span)
+    more = [f for f in files.schema.fields if f.name.lower() not in by_name]
+    if not more:
+        return table, None
+    if not merge:
+        names = ", ".join(f.name for f in more)
+        text = (
+            f"A schema mismatch was detected while copying into the Delta table {table.name}: it has no columns {names}. "
+            "They are added with COPY_OPTIONS ('mergeSchema' = 'true')."
+        )
+        raise UserError("COPY_INTO_SCHEMA_MISMATCH_WITH_TARGET_TABLE", text, span=span)
+    fields = (c.AddedColumn(c.Name((f.name,), span), StructField(f.name, f.type)) for f in more)
+    alteration = added(c.AddColumns(tuple(fields)), table)
+    metadata = edited(table.snapshot, alteration)
+    columns = parse_schema(json.loads(metadata["schemaString"]), table.snapshot.mapping)
+    return replace(table, snapshot=replace(table.snapshot, columns=columns, notes={})), metadata
