@@ -26,7 +26,7 @@ from gateway.catalog.base import AsOf, TableName
 from gateway.catalog.bound import DeltaBoundTable, bind
 from gateway.catalog.objects import AnyStored, Stored, StoredFunction, StoredTable, StoredView, StoredVolume
 from gateway.delta import table as delta_table
-from gateway.delta.containment import held_folder, is_under
+from gateway.delta.containment import held_folder, is_under, not_allowed
 from gateway.delta.log import has_log
 from gateway.delta.write import STAGING
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError, full_disk_told
@@ -275,7 +275,7 @@ class LocalCatalog:
         """Remove a stored object, not its files; whether there was one."""
         self._check_writable()
         folder = self._schema_folder(schema)
-        return folder is not None and self._can_name(name) and objects.remove(folder, kind, name)
+        return folder is not None and self._can_name(name) and objects.remove(self._resolved(folder), kind, name)
 
     # ---- folders
 
@@ -323,7 +323,14 @@ class LocalCatalog:
     def _real(self, root: str) -> str:
         """Where the folder of a table that has just been found lies."""
         linked = not self._links.isdisjoint((root, os.path.dirname(root)))
-        return os.path.realpath(root) if linked else root
+        return self._resolved(root) if linked else root
+
+    def _resolved(self, path: str) -> str:
+        """The real path of a folder that was found in this catalog. Raises PATH_NOT_ALLOWED if by now it lies elsewhere."""
+        real = os.path.realpath(path)
+        if not is_under(real, self.root):
+            raise not_allowed(f"The folder {path}, in whose place there is a link by now,")
+        return real
 
     def _schema_folder(self, schema: str) -> str | None:
         return self._child(self.root, schema)
@@ -336,7 +343,7 @@ class LocalCatalog:
         """
         found = self._child(parent, name)
         if found is not None:
-            return os.path.realpath(found)
+            return self._resolved(found)
         path = os.path.join(parent, name)
         if os.path.lexists(path):
             raise _taken(path)

@@ -15,7 +15,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
 from gateway.catalog.base import TableName
-from gateway.delta.containment import opened
+from gateway.delta.containment import held_folder, opened
 from gateway.delta.schema import CHAR_VARCHAR, holds_char, parse_schema, struct_of
 from gateway.errors import GatewayError, ServerError, UnsupportedError, full_disk_told
 from gateway.sqltypes import (
@@ -249,24 +249,26 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
     _check_own(folder)
     record = {key: value for key, value in _plain(stored).items() if value not in (None, {}, False, "")}
     record |= {"format_version": _FORMAT, "name": stored.name.table}
-    path = _path(folder, kind, stored.name.table)
-    draft = os.path.join(folder, FOLDER, f"{DRAFT}{uuid.uuid4().hex}")
+    name = os.path.basename(_path(folder, kind, stored.name.table))
+    draft = f"{DRAFT}{uuid.uuid4().hex}"
     with full_disk_told(f"Cannot store the {KINDS[kind]} {stored.name.table}", folder):
-        os.makedirs(os.path.join(folder, FOLDER), exist_ok=True)
-        try:
-            with open(draft, "x", encoding="utf-8") as file:
-                json.dump(record, file, indent=1, sort_keys=True)
-                file.flush()
-                os.fsync(file.fileno())
-            if replacing:
-                os.replace(draft, path)
-            else:
-                os.link(draft, path)
-        except FileExistsError:
-            return False
-        finally:
-            with contextlib.suppress(FileNotFoundError):  # it is in its place
-                os.unlink(draft)
+        os.makedirs(folder, exist_ok=True)
+        with held_folder(os.path.join(folder, FOLDER), folder, []) as held:
+            try:
+                descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=held)
+                with open(descriptor, "w", encoding="utf-8") as file:
+                    json.dump(record, file, indent=1, sort_keys=True)
+                    file.flush()
+                    os.fsync(file.fileno())
+                if replacing:
+                    os.replace(draft, name, src_dir_fd=held, dst_dir_fd=held)
+                else:
+                    os.link(draft, name, src_dir_fd=held, dst_dir_fd=held)
+            except FileExistsError:
+                return False
+            finally:
+                with contextlib.suppress(FileNotFoundError):  # it is in its place
+                    os.unlink(draft, dir_fd=held)
     return True
 
 
@@ -306,8 +308,10 @@ def _without_char(data_type: DataType) -> DataType:
 def remove(folder: str, kind: type, name: str) -> bool:
     """Remove an object; whether there was one."""
     _check_own(folder)
+    place, file = os.path.split(_path(folder, kind, name))
     try:
-        os.unlink(_path(folder, kind, name))
+        with held_folder(place, folder) as held:
+            os.unlink(file, dir_fd=held)
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True

@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import os
+import tempfile
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from gateway.delta import log
+from gateway.delta.containment import held_folder
 from gateway.delta.features import Protocol
 from gateway.errors import UserError
 
@@ -127,16 +129,8 @@ def put(root: str, name: str, text: str) -> None:
 @contextlib.contextmanager
 def _log_folder(root: str) -> Iterator[int]:
     """The folder of the log, held while a commit is made: no link that is put in its place leads the commit elsewhere."""
-    try:
-        folder = os.open(f"{root}/{log.LOG}", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        if os.path.islink(f"{root}/{log.LOG}"):
-            raise linked_log(root) from error
-        raise
-    try:
+    with held_folder(f"{root}/{log.LOG}", root) as folder:
         yield folder
-    finally:
-        os.close(folder)
 
 
 def linked_log(root: str) -> UserError:
@@ -154,6 +148,11 @@ def checkpoint_if_due(root: str, version: int, properties: Mapping[str, str]) ->
     ):  # which deltalake does not write
         return
     try:
-        DeltaTable(root, version=version).create_checkpoint()
-    except (DeltaError, OSError) as error:
+        with _log_folder(root) as folder, tempfile.TemporaryDirectory(prefix="gateway-checkpoint-") as place:
+            # deltalake goes by names: below this one lies the folder that is held, whatever lies at the table's by now.
+            held = f"/proc/self/fd/{folder}"
+            if os.path.isdir(held):
+                os.symlink(held, f"{place}/{log.LOG}")
+            DeltaTable(place if os.path.isdir(held) else root, version=version).create_checkpoint()
+    except (DeltaError, OSError, UserError) as error:
         _log.warning("no checkpoint of %s at version %d: %s", root, version, error)

@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -21,6 +21,8 @@ from gateway.errors import ServerError, UserError
 #: The folders that statements may use, as real paths.
 Within = tuple[str, ...]
 _SAFE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# On the way to a folder those above need not be readable.
+_STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_under(path: str, root: str) -> bool:
@@ -94,14 +96,6 @@ def check_folders(paths: Iterable[str], root: str, within: Within) -> None:
             folder = folder.rpartition("/")[0]
 
 
-def check_no_links(folder: str, root: str) -> None:
-    """Raise PATH_NOT_ALLOWED if a folder below `root` that is to be written to, or one above it there, is a link."""
-    while folder != root and is_under(folder, root):
-        if os.path.islink(folder):
-            raise UserError("PATH_NOT_ALLOWED", f"The folder {folder} is a link: it is not written through.")
-        folder = folder.rpartition("/")[0]
-
-
 def opened(path: str, within: Within) -> int:
     """A descriptor of a file, to be closed. Raises as `look` does; never waits."""
     try:
@@ -117,16 +111,62 @@ def opened(path: str, within: Within) -> int:
 
 
 @contextmanager
-def held_folder(folder: str, root: str) -> Iterator[int]:
-    """A descriptor of a real folder under `root`, for what removes things in it: no link in its place leads elsewhere."""
+def held_folder(folder: str, root: str, made: list[str] | None = None) -> Iterator[int]:
+    """A descriptor of a real folder under `root`, for what makes or removes things in it.
+
+    It is gone to step by step, through no link, so that whatever is put in its place meanwhile leads nowhere. With `made` what
+    is missing below `root` is made, and told there. Raises PATH_NOT_ALLOWED.
+    """
     if not is_under(folder, root):
         raise not_allowed(f"The folder {folder}")
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    at = os.open("/", _STEP)
     try:
-        check_still_there(folder)
-        yield descriptor
+        done = ""
+        for part in folder.strip("/").split("/"):
+            done = f"{done}/{part}"
+            below = _step(part, at, done, made if len(done) > len(root) else None)
+            os.close(at)
+            at = below
+        # By now it is a place to go on from; to list, it has to be opened.
+        held = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=at)
     finally:
-        os.close(descriptor)
+        os.close(at)
+    try:
+        yield held
+    finally:
+        os.close(held)
+
+
+def _step(name: str, at: int, path: str, made: list[str] | None) -> int:
+    """A descriptor of the folder `name` in the folder `at`."""
+    try:
+        return os.open(name, _STEP, dir_fd=at)
+    except FileNotFoundError:
+        if made is None:
+            raise
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=at)
+            made.append(path)
+        return _step(name, at, path, None)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR) and _is_link(name, at):
+            text = f"There is a link in the place of the folder {path}: it is not written through."
+            raise UserError("PATH_NOT_ALLOWED", text) from error
+        raise
+
+
+def _is_link(name: str, at: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
+    except OSError:
+        return True  # it was exchanged a moment ago
+
+
+def remove_file(path: str, root: str) -> None:
+    """Remove a file of a folder under `root`, if it is there. Raises PATH_NOT_ALLOWED."""
+    folder, name = os.path.split(path)
+    with suppress(FileNotFoundError), held_folder(folder, root) as held:
+        os.unlink(name, dir_fd=held)
 
 
 def source(path: str, within: Within) -> pa.NativeFile:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from gateway import sqltypes as t
 from gateway.delta import partitions
 from gateway.delta.commit import Action, now_ms
-from gateway.delta.containment import check_no_links, is_under
+from gateway.delta.containment import held_folder, remove_file
 from gateway.delta.file_columns import file_field, relabelled
 from gateway.delta.schema import Column
 from gateway.errors import ServerError, UserError
@@ -42,6 +42,41 @@ _SAMPLE_ROWS, _FEW_ROWS, _NEW_VALUES = 16_384, 64, 0.6
 
 
 @dataclass
+class _File:
+    """A file that is being written, through its descriptor: its name may mean another by now."""
+
+    path: str
+    descriptor: int
+    sink: pa.NativeFile
+    writer: pq.ParquetWriter
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self.descriptor).st_size
+
+    def finished(self) -> tuple[pq.FileMetaData, int]:
+        """Its footer and its size, once all of it is on disk."""
+        try:
+            self.writer.close()
+            self.sink.close()
+            os.fsync(self.descriptor)
+            with pa.OSFile(f"/dev/fd/{self.descriptor}") as written:
+                return pq.read_metadata(written), self.size
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of it as it is."""
+        try:
+            self.writer.close()
+            self.sink.close()
+        finally:
+            if self.descriptor >= 0:
+                os.close(self.descriptor)
+                self.descriptor = -1
+
+
+@dataclass
 class _Open:
     """The partition that is being written: buffered batches and, after the first row group, a file."""
 
@@ -49,8 +84,7 @@ class _Open:
     buffered: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
     bytes: int = 0
-    writer: pq.ParquetWriter | None = None
-    path: str = ""
+    file: _File | None = None
     nulls: dict[str, int] = field(default_factory=dict)
 
 
@@ -114,8 +148,8 @@ class DataFileWriter:
         if sum(o.bytes for o in self._open.values()) > _BUFFERED_BYTES:
             for key in list(self._open):
                 self._write_group(self._open[key])
-        while sum(o.writer is not None for o in self._open.values()) > _OPEN_WRITERS:
-            oldest = next(k for k, o in self._open.items() if o.writer is not None)
+        while sum(o.file is not None for o in self._open.values()) > _OPEN_WRITERS:
+            oldest = next(k for k, o in self._open.items() if o.file is not None)
             self._close(self._open.pop(oldest))
 
     def _batch(self, arrays: list[pa.Array]) -> pa.RecordBatch:
@@ -133,16 +167,16 @@ class DataFileWriter:
     def discard(self) -> None:
         """Remove all files and the folders made for them."""
         for state in self._open.values():
-            if state.writer is not None:
+            if state.file is not None:
                 with contextlib.suppress(OSError):  # of a full disk: closing writes the footer
-                    state.writer.close()
+                    state.file.close()
         self._open.clear()
-        for path in self._made:
-            if os.path.exists(path):
-                os.unlink(path)
-        for folder in sorted(self._folders, key=len, reverse=True):
-            if os.path.isdir(folder) and not os.listdir(folder):
-                os.rmdir(folder)
+        with contextlib.suppress(OSError, UserError):  # a table that is gone, or that is elsewhere by now
+            for path in self._made:
+                remove_file(path, self._root)
+            for folder in sorted(self._folders, key=len, reverse=True):
+                with contextlib.suppress(OSError), held_folder(os.path.dirname(folder), self._root) as held:
+                    os.rmdir(os.path.basename(folder), dir_fd=held)  # unless others have put something there
 
     def _checked(self, index: int, values: pa.Array) -> pa.Array:
         column, arrow = self._fields[index], self._arrow[index]
@@ -193,31 +227,27 @@ class DataFileWriter:
         if not state.buffered:
             return
         group = pa.Table.from_batches(state.buffered, self._file_schema)
-        if state.writer is None:
-            state.writer = self._new_file(state, _leaves_that_repeat(group))
+        if state.file is None:
+            state.file = self._new_file(state, _leaves_that_repeat(group))
         for name, column in zip(group.column_names, group.columns, strict=True):
             state.nulls[name] = state.nulls.get(name, 0) + column.null_count
-        state.writer.write_table(group, row_group_size=max(group.num_rows, 1))
+        state.file.writer.write_table(group, row_group_size=max(group.num_rows, 1))
         state.buffered, state.rows, state.bytes = [], 0, 0
-        if os.path.getsize(state.path) >= self._file_bytes:
+        if state.file.size >= self._file_bytes:
             self._close(state)
 
-    def _new_file(self, state: _Open, dictionaries: list[str]) -> pq.ParquetWriter:
-        folder = os.path.join(self._root, self._folder, partitions.folder(state.values))
-        check_no_links(folder.rstrip("/"), self._root)
-        missing, parent = [], folder.rstrip("/")
-        while parent != self._root and is_under(parent, self._root) and not os.path.isdir(parent):
-            missing.append(parent)
-            parent = os.path.dirname(parent)
-        for one in reversed(missing):  # never the table's own folder, which somebody may have moved away
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(one)
-                self._folders.append(one)
-        state.path = os.path.join(folder, f"{self._prefix}-{len(self._made):05d}-{uuid.uuid4()}-c000.snappy.parquet")
-        self._made.append(state.path)
+    def _new_file(self, state: _Open, dictionaries: list[str]) -> _File:
+        folder = os.path.join(self._root, self._folder, partitions.folder(state.values)).rstrip("/")
+        name = f"{self._prefix}-{len(self._made):05d}-{uuid.uuid4()}-c000.snappy.parquet"
+        # Never the table's own folder is made, which somebody may have moved away.
+        with held_folder(folder, self._root, self._folders) as held:
+            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=held)
+        path = os.path.join(folder, name)
+        self._made.append(path)
         state.nulls = {}
-        return pq.ParquetWriter(
-            state.path,
+        sink = pa.OSFile(f"/dev/fd/{descriptor}", "wb")
+        writer = pq.ParquetWriter(
+            sink,
             self._file_schema,
             compression="snappy",
             store_schema=False,
@@ -225,22 +255,19 @@ class DataFileWriter:
             write_statistics=_leaves_without_floats(self._file_schema),
             write_page_index=True,
         )
+        return _File(path, descriptor, sink, writer)
 
     def _close(self, state: _Open) -> None:
         self._write_group(state)
-        if state.writer is None:
+        if state.file is None:
             return
-        state.writer.close()
-        state.writer = None
-        metadata = pq.read_metadata(state.path)
-        with open(state.path, "rb") as file:
-            os.fsync(file.fileno())
-        size = os.path.getsize(state.path)
+        file, state.file = state.file, None
+        metadata, size = file.finished()
         self.bytes += size
         self._adds.append(
             {
                 "add": {
-                    "path": partitions.log_path(os.path.relpath(state.path, self._root)),
+                    "path": partitions.log_path(os.path.relpath(file.path, self._root)),
                     "partitionValues": dict(state.values),
                     "size": size,
                     "modificationTime": now_ms(),

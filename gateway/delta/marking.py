@@ -7,7 +7,6 @@ tight any more. A file without a row that is left goes.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 
 from gateway.delta import commit
 from gateway.delta.commit import Action
-from gateway.delta.containment import source
+from gateway.delta.containment import remove_file, source
 from gateway.delta.feed import Feed
 from gateway.delta.replay import Fields, removal, specs_of
 from gateway.delta.rewrite import Change, Reads, Replaced, RowWriter, check_read, publish_behind
@@ -77,7 +76,7 @@ def mark_rows(
             version = publish_behind(snapshot, actions, lambda newer: check_read(snapshot, newer, reads))
         except BaseException:
             if made is not None:
-                os.unlink(made)
+                remove_file(made, root)
             raise
     commit.checkpoint_if_due(root, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import struct
 import uuid
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gateway.delta.containment import Within, is_within, local_path, not_allowed, opened
+from gateway.delta.containment import Within, held_folder, is_within, local_path, not_allowed, opened
 from gateway.errors import ServerError
 
 # Z85, in which logs spell the UUIDs of files.
@@ -200,13 +199,15 @@ def write_vectors(root: str, rows: Sequence[npt.NDArray[np.int64]]) -> tuple[str
             }
         )
         out += struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data))
-    try:
-        with open(path, "xb") as file:
-            file.write(out)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        raise
+    with held_folder(root, root) as folder:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        descriptor = os.open(os.path.basename(path), flags, 0o666, dir_fd=folder)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(out)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            os.unlink(os.path.basename(path), dir_fd=folder)
+            raise
     return path, described

@@ -15,7 +15,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ import pyarrow as pa
 from gateway import sqltypes as t
 from gateway.delta import commit, log, partitions
 from gateway.delta.commit import Action
-from gateway.delta.containment import check_still_there
+from gateway.delta.containment import check_still_there, held_folder
 from gateway.delta.creation import (
     Definition,
     clustering_action,
@@ -143,33 +143,28 @@ def _make_table(
         raise UserError("LOCATION_ALREADY_EXISTS", f"The folder {path} exists and is not a Delta table.")
     _check_new(definition)
     features = definition.features(None if old is None else old.protocol)
-    # A new table is built beside its place: a process that is killed half-way leaves nothing that anybody sees.
-    folder = path if old is not None else os.path.join(os.path.dirname(path), f"{STAGING}{uuid.uuid4().hex}")
-    try:
-        os.makedirs(f"{folder}/{log.LOG}", exist_ok=True)
-        metadata = metadata_action(definition, old)
-        properties = metadata["metaData"]["configuration"]
-        schema = json.loads(metadata["metaData"]["schemaString"])
-        shape = parse_schema(schema, properties.get(MAPPING, "none").lower())
-        with DataFileWriter(folder, shape, definition.partition_by) as writer:
-            for batch in batches or ():
-                writer.write(batch)
-            adds = writer.finish()
-            info = _create_info(metadata, definition, writer, batches is not None, replace, old)
-            if definition.cluster_by or (old is not None and old.protocol.has("clustering")):
-                adds = [clustering_action(schema, definition.cluster_by, is_mapped(properties)), *adds]
-            if old is None:
-                version = 0
-                protocol = protocol_of(features)
-                made = [info, commit.protocol_action(protocol), metadata, *adds]
-                made = with_numbers(made, -1, 0) if protocol.has("rowTracking") else made
-                commit.publish(folder, 0, commit.stamped(folder, -1, properties, made))
-                _move_in(folder, path, replace)
-            else:
-                version = _publish_replace(path, features, old, info, metadata, adds)
-    finally:
-        if old is None and os.path.isdir(folder):
-            shutil.rmtree(folder)
+    metadata = metadata_action(definition, old)
+    properties = metadata["metaData"]["configuration"]
+    schema = json.loads(metadata["metaData"]["schemaString"])
+    shape = parse_schema(schema, properties.get(MAPPING, "none").lower())
+    with (
+        nullcontext(path) if old is not None else _beside(path, replace) as folder,
+        DataFileWriter(folder, shape, definition.partition_by) as writer,
+    ):
+        for batch in batches or ():
+            writer.write(batch)
+        adds = writer.finish()
+        info = _create_info(metadata, definition, writer, batches is not None, replace, old)
+        if definition.cluster_by or (old is not None and old.protocol.has("clustering")):
+            adds = [clustering_action(schema, definition.cluster_by, is_mapped(properties)), *adds]
+        if old is not None:
+            version = _publish_replace(path, features, old, info, metadata, adds)
+        else:
+            version = 0
+            protocol = protocol_of(features)
+            made = [info, commit.protocol_action(protocol), metadata, *adds]
+            made = with_numbers(made, -1, 0) if protocol.has("rowTracking") else made
+            commit.publish(folder, 0, commit.stamped(folder, -1, properties, made))
     commit.checkpoint_if_due(path, version, properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
@@ -302,16 +297,30 @@ def _create_info(
     return commit.info_action(verb + (" AS SELECT" if as_select else ""), parameters, metrics, old is None, read)
 
 
-def _move_in(folder: str, path: str, replace: bool) -> None:
-    """The finished table to its place, in one step; fails if somebody else's is there by now."""
-    forget(path)
-    check_still_there(path)
-    try:
-        os.rename(folder, path)
-    except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            raise (conflict(path) if replace else _exists(path)) from error
-        raise
+@contextmanager
+def _beside(path: str, replace: bool) -> Iterator[str]:
+    """A folder beside a new table's place, in which it is built: a process that is killed half-way leaves nothing that anybody
+    sees. Finished, it comes to its place in one step; that fails if somebody else's is there by now."""
+    parent, name = os.path.split(path)
+    draft = f"{STAGING}{uuid.uuid4().hex}"
+    with suppress(FileExistsError):
+        os.makedirs(parent)
+    with held_folder(parent, parent) as held:
+        os.mkdir(draft, dir_fd=held)
+        try:
+            os.mkdir(f"{draft}/{log.LOG}", dir_fd=held)
+            yield os.path.join(parent, draft)
+            forget(path)
+            check_still_there(path)
+            try:
+                os.rename(draft, name, src_dir_fd=held, dst_dir_fd=held)
+            except OSError as error:
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise (conflict(path) if replace else _exists(path)) from error
+                raise
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True, dir_fd=held)
+            raise
 
 
 def _publish_replace(
