@@ -198,7 +198,7 @@ def _with_column_comment(view: StoredView, column: c.Name, comment: str | None) 
 def _set_properties(pairs: dict[str, str], mapping: str) -> Alteration:
     wanted = asked(pairs)
     for key in wanted.properties:
-        if key == IN_COMMIT:
+        if key in (IN_COMMIT, ROW_TRACKING):
             raise unsupported(f"setting the table property {key} of a table that is there")
         if key.startswith(CONSTRAINT):
             raise UserError("DELTA_ADD_CONSTRAINTS", "Please use ALTER TABLE ADD CONSTRAINT to add CHECK constraints.")
