@@ -156,7 +156,6 @@ def test_a_table_with_a_feed_of_its_changes_is_appended_to(session: Session) -> 
     "statement",
     [
         "CREATE TABLE u (id INT, _Change_type INT) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
-        "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.enableTypeWidening' = 'true')",
         "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.enableDeletionVectors' = 'TRUE ')",
         "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.columnMapping.mode' = 'other')",
         "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.constraints.c' = 'rand() > 0')",
