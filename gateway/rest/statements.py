@@ -62,9 +62,9 @@ STATEMENT: fields.Fields = {
     "query_tags": fields.anything,
     "session_version": fields.anything,
 }
-# Said twice by some clients: the path counts.
+# Said twice by some clients, by databricks-jdbc 3 in its own spelling: the path counts.
 OF_SESSION: fields.Fields = {"warehouse_id": fields.text, "session_id": fields.text}
-OF_STATEMENT: fields.Fields = {"statement_id": fields.text}
+OF_STATEMENT: fields.Fields = {"statement_id": fields.text, "statementId": fields.text}
 
 
 @dataclass(frozen=True, slots=True)

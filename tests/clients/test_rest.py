@@ -230,7 +230,8 @@ def test_waiting_polling_and_cancelling(api: Api) -> None:
     status, shown = api.call("GET", f"/sql/statements/{identifier}/status")
     assert status == 200 and shown["status"]["state"] in ("PENDING", "RUNNING")
     assert api.call("GET", f"/sql/statements/{identifier}/result/chunks/0")[0] == 400
-    assert api.call("POST", f"/sql/statements/{identifier}/cancel", {}) == (200, {})
+    as_databricks_jdbc = {"statementId": identifier}
+    assert api.call("POST", f"/sql/statements/{identifier}/cancel", as_databricks_jdbc) == (200, {})
     assert api.ended(identifier)["status"]["state"] == "CANCELED"
     later = api.execute("SELECT 1 AS a", wait_timeout="0s")
     assert api.ended(later["statement_id"])["result"]["data_array"] == [["1"]]
