@@ -1,6 +1,6 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only test-dbt test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map lock thrift clean
+.PHONY: demo test test-only test-dbt test-clients test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map lock thrift clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -62,6 +62,26 @@ $(DBT)/.installed: requirements/dbt.txt
 
 test-dbt: $(VENV)/.dev $(DBT)/.installed
 	GATEWAY_TEST_DBT=$(CURDIR)/$(DBT)/bin/dbt $(BIN)/python -m pytest tests/clients/test_dbt.py $(ARGS)
+
+# All clients of docs/clients.md do their cases, and its matrix is written. What is not there is skipped with the reason: Node and Go
+# for their drivers, Maven for JDBC's.
+OTHERS := .clients
+JARS := com.databricks:databricks-jdbc:2.8.7 com.databricks:databricks-jdbc:3.3.3 com.databricks:databricks-jdbc:3.4.5 \
+	org.apache.hive:hive-jdbc:4.0.1:jar:standalone
+$(OTHERS)/.python: requirements/clients.txt
+	@test -x $(OTHERS)/bin/python || $(PYTHON) -m venv $(OTHERS)
+	@$(OTHERS)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --require-hashes -r requirements/clients.txt
+	@touch $@
+
+$(OTHERS)/.drivers: $(OTHERS)/.python
+	-@for jar in $(JARS); do mvn -q dependency:copy -Dartifact=$$jar -DoutputDirectory=$(CURDIR)/$(OTHERS)/jars; done
+	-@cp tests/clients/matrix/programs/package.json $(OTHERS)/ && cd $(OTHERS) && npm install --silent --no-package-lock --ignore-scripts
+	-@cd tests/clients/matrix/programs/go && go build -o $(CURDIR)/$(OTHERS)/go-cases .
+	@touch $@
+
+test-clients: $(VENV)/.dev $(OTHERS)/.drivers
+	GATEWAY_TEST_CLIENTS=$(CURDIR)/$(OTHERS)/bin/python GATEWAY_TEST_DRIVERS=$(CURDIR)/$(OTHERS)/jars \
+	GATEWAY_TEST_NODE=$(CURDIR)/$(OTHERS) GATEWAY_TEST_GO=$(CURDIR)/$(OTHERS)/go-cases $(BIN)/python -m tests.clients.matrix.report
 
 # Attacks that take minutes: memory, disk full, killed processes, many connections.
 test-heavy: $(VENV)/.dev
@@ -129,9 +149,10 @@ lock:
 	$(LOCK) pyproject.toml --extra test --extra dev --extra bench -c requirements/dev.txt -o requirements/bench.txt
 	$(LOCK) pyproject.toml --extra test --extra dev --extra spark -c requirements/dev.txt -o requirements/spark.txt
 	$(LOCK) requirements/dbt.in -o requirements/dbt.txt
+	$(LOCK) requirements/clients.in -o requirements/clients.txt
 
 thrift:
 	$(PYTHON) thrift_idl/generate.py
 
 clean:
-	rm -rf $(VENV) $(DBT) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) $(DBT) $(OTHERS) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
