@@ -17,7 +17,7 @@ from gateway.rest.call import Asked, Path, Route
 from gateway.rest.fields import RestError
 from gateway.rest.history import QUERIES, HistoryApi
 from gateway.rest.manifest import as_json, code_of
-from gateway.rest.statements import OF_SESSION, OF_STATEMENT, SESSION, STATEMENT, StatementApi
+from gateway.rest.statements import OF_CANCEL, OF_SESSION, OF_STATEMENT, SESSION, STATEMENT, StatementApi
 from gateway.service.api import Principal
 
 PREFIX = "/api/2.0/"
@@ -41,7 +41,7 @@ def routes_of(statements: StatementApi, history: HistoryApi) -> tuple[Route, ...
         Route("POST", "sql/statements", "execute_statement", *execute),
         Route("GET", one, "get_statement", statements.get, OF_STATEMENT),
         Route("DELETE", one, "close_statement", statements.close, OF_STATEMENT),
-        Route("POST", f"{one}/cancel", "cancel_statement", statements.cancel, OF_STATEMENT),
+        Route("POST", f"{one}/cancel", "cancel_statement", statements.cancel, OF_CANCEL),
         Route("GET", f"{one}/status", "get_statement_status", statements.status, OF_STATEMENT),
         Route("POST", "sql/warehouses/{warehouse_id}/sessions", "create_session", statements.create_session, SESSION),
         Route(

@@ -62,9 +62,10 @@ STATEMENT: fields.Fields = {
     "query_tags": fields.anything,
     "session_version": fields.anything,
 }
-# Said twice by some clients, by databricks-jdbc 3 in its own spelling: the path counts.
+# Said twice by some clients: the path counts.
 OF_SESSION: fields.Fields = {"warehouse_id": fields.text, "session_id": fields.text}
-OF_STATEMENT: fields.Fields = {"statement_id": fields.text, "statementId": fields.text}
+OF_STATEMENT: fields.Fields = {"statement_id": fields.text}
+OF_CANCEL: fields.Fields = {**OF_STATEMENT, "statementId": fields.text}  # as databricks-jdbc 3 spells it
 
 
 @dataclass(frozen=True, slots=True)
