@@ -275,6 +275,7 @@ class Gateway:
         statements = StatementApi(self._service, signer)
         calls = ConsoleCalls(
             self._service,
+            statements,
             history_of(config),
             self._recorder,
             Facts(__version__, config.auth != "none", self._health, shown_settings(config)),

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gateway.config import ServerSetting
+from gateway.console.results import MOST_ROWS, Results
+from gateway.console.tree import PLACE, Tree
 from gateway.errors import GatewayError
 from gateway.history.recorder import Recorder
 from gateway.history.records import STATEMENTS, Record
@@ -16,11 +18,13 @@ from gateway.protocol.handler import Caller
 from gateway.rest import fields
 from gateway.rest.call import Asked, Path, Route
 from gateway.rest.fields import RestError
-from gateway.service.api import Principal, WholeResults
+from gateway.rest.statements import SESSION, STATEMENT, StatementApi
+from gateway.service.api import Disposition, Form, Principal, WholeResults
 from gateway.worker_jobs import Runtime
 
 _PAGE, _LARGEST_PAGE = 200, 1000
 _FLUSH_SECONDS = 0.5
+_RUN_SECONDS = 2.0  # most statements have ended then
 _SHOWN = 400  # characters of a text in a list
 _LISTED = tuple(c for c in STATEMENTS.columns if c not in ("message", "parse_ms"))
 
@@ -33,6 +37,9 @@ LIST: fields.Fields = {
     "text": fields.text,
     "since_ms": fields.moment,
 }
+RUN: fields.Fields = {"statement": fields.text, "session_id": fields.text, "row_limit": fields.count}
+WAIT: fields.Fields = {"wait_timeout": fields.wait}
+ROWS: fields.Fields = {"start": fields.moment, "count": fields.at_most(MOST_ROWS)}
 
 
 class Statements(WholeResults, Protocol):
@@ -60,19 +67,37 @@ class ConsoleCalls:
     """The calls; each takes who calls, the parts of its path and the fields of its body, and gives what is answered as JSON."""
 
     service: Statements
+    statements_api: StatementApi
     history: History
     recorder: Recorder[Record] | None
     facts: Facts
 
+    @property
+    def results(self) -> Results:
+        """The rows of results."""
+        return Results(self.service, self.statements_api.turns)
+
+    @property
+    def tree(self) -> Tree:
+        """What there is in the catalogs."""
+        return Tree(self.service)
+
     def routes(self) -> tuple[Route, ...]:
         """All of them."""
-        one = "statements/{statement_id}"
+        one, result = "statements/{statement_id}", "results/{statement_id}"
         return (
             Route("GET", "me", "console_me", self.me),
             Route("GET", "now", "console_now", self.now),
             Route("GET", "statements", "console_statements", self.statements, query=LIST),
             Route("GET", one, "console_statement", self.statement),
             Route("POST", f"{one}/kill", "console_kill", self.kill, {}),
+            Route("POST", "sessions", "console_open", self.statements_api.create_session, SESSION),
+            Route("DELETE", "sessions/{session_id}", "console_close", self.statements_api.delete_session),
+            Route("POST", "run", "console_run", self.run, RUN, ("statement", "session_id")),
+            Route("GET", result, "console_result", self.result, query=WAIT),
+            Route("GET", f"{result}/rows", "console_rows", self.rows, query=ROWS),
+            Route("DELETE", result, "console_done", self.statements_api.close),
+            Route("GET", "catalog", "console_catalog", self.tree.below, query=PLACE),
             Route("GET", "settings", "console_settings", self.settings),
             Route("GET", "health", "console_health", self.health),
         )
@@ -145,6 +170,21 @@ class ConsoleCalls:
         self.service.kill(caller.principal, path["statement_id"])
         return {}
 
+    def run(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Execute a statement in a session; its rows are asked for apart."""
+        wanted = {"disposition": Disposition.LINKS, "format": Form.JSON, "wait_timeout": _RUN_SECONDS}
+        return _without_links(self.statements_api.execute(caller, {}, {**dict.fromkeys(STATEMENT), **asked, **wanted}))
+
+    def result(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Tell the state of a statement, and the shape of its result once it is there."""
+        handle = self.service.named_operation(caller.principal, path["statement_id"])
+        self.service.operation_status(caller.principal, handle, asked["wait_timeout"] or 0)
+        return _without_links(self.statements_api.get(caller, path, {}))
+
+    def rows(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """Give some rows of a result."""
+        return self.results.some(caller, path["statement_id"], asked["start"] or 0, asked["count"] or 1)
+
     def settings(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
         """Tell administrators the server's settings, and where each comes from."""
         if not self.history.sees_all(caller.principal.name):
@@ -154,6 +194,10 @@ class ConsoleCalls:
     def health(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
         """Tell how the server is."""
         return dict(self.facts.health())
+
+
+def _without_links(answer: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in answer.items() if name != "result"}
 
 
 def _conditions(asked: Asked) -> list[Condition]:

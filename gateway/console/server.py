@@ -11,12 +11,17 @@ from gateway.console import cookies
 from gateway.console.calls import ConsoleCalls
 from gateway.console.files import PATH, page_files
 from gateway.console.signed_in import SignedIn
+from gateway.errors import GatewayError
+from gateway.protocol.handler import Caller
 from gateway.rest import fields
 from gateway.rest.fields import RestError
+from gateway.rest.manifest import code_of
 from gateway.rest.routes import JsonCalls
+from gateway.service.api import Principal
 
 API = f"{PATH}/api/"
 _SIGN_IN, _SIGN_OUT = f"{API}sign-in", f"{API}sign-out"
+_WAITING = tuple(API + path for path in ("run", "catalog", "results/"))
 _JSON = b"application/json"
 _CLIENT = "gateway-console"  # what it is called where programs are told apart
 _FRESH, _CHECKED = (b"cache-control", b"no-store"), (b"cache-control", b"no-cache")
@@ -37,6 +42,7 @@ class ConsoleServer:
         self._authenticator = authenticator
         self._signed_in = SignedIn(authenticator)
         self._files = page_files()
+        self._results = calls.results
         self._calls = JsonCalls(API, calls.routes())
         self.everybody = is_open(authenticator)
 
@@ -83,7 +89,7 @@ class ConsoleServer:
 
     def waits(self, method: str, path: str) -> bool:
         """Whether a call may be held up by a statement."""
-        return False
+        return path.startswith(_WAITING)
 
     def answer(
         self, method: str, path: str, query: str, body: bytes, caller: str, headers: Mapping[str, str], origin: str
@@ -93,6 +99,14 @@ class ConsoleServer:
             self._signed_in.close(cookies.sent(headers))
             forget = cookies.taken(headers.get("host", ""), secure=cookies.is_secure(headers, origin))
             return _told({}, (b"set-cookie", forget))
+        try:
+            part = self._results.part(Caller(Principal(caller), _CLIENT, origin), path.removeprefix(API), query)
+        except RestError as error:
+            return _refused(error)
+        except GatewayError as error:
+            return _refused(RestError(400, code_of(error), error.text()))
+        if part is not None:
+            return 200, part[0].encode(), (_FRESH,), part[1]
         status, answer = self._calls.answer(method, path, body, caller, _CLIENT, origin, query)
         return status, _JSON, (_FRESH,), answer
 

@@ -1,14 +1,24 @@
 // The frame: who has signed in, which view is shown, light or dark, keys.
 
 import { CallError, get, post, whenSignedOut } from "./api.js";
+import { catalogView } from "./catalog.js";
 import { button, el, fill, notice } from "./dom.js";
+import { editorView } from "./editor.js";
+import { healthView } from "./health.js";
 import { start, stop } from "./live.js";
+import { sessionsView } from "./sessions.js";
+import { settingsView } from "./settings.js";
 import { statementView } from "./statement.js";
 import { statementsView } from "./statements.js";
 
 // Path, name, key, and what shows it: a function of the place, who looks, and the rest of the path, which gives what ends it.
 const VIEWS = [
   ["statements", "Statements", "1", (place, me, [identifier]) => (identifier ? statementView(place, me, identifier) : statementsView(place, me))],
+  ["editor", "Editor", "2", editorView],
+  ["catalog", "Catalog", "3", catalogView],
+  ["sessions", "Sessions", "4", sessionsView],
+  ["health", "Health", "5", healthView],
+  ["settings", "Settings", "6", settingsView, (who) => who.administrator],
 ];
 const THEMES = ["system", "light", "dark"];
 
@@ -39,6 +49,7 @@ async function show() {
   document.title = `${view[1]} · Delta SQL Gateway`;
   content.className = `view-${view[0]}`;
   content.scrollTop = 0;
+  fill(content);
   const path = location.hash;
   shownPath = path;
   try {

@@ -18,6 +18,8 @@ from gateway.console.calls import ConsoleCalls, Facts
 from gateway.console.server import ConsoleServer
 from gateway.errors import ProtocolError
 from gateway.history.search import History
+from gateway.rest.statements import StatementApi
+from gateway.results.links import LinkSigner
 from gateway.service.api import Principal
 from gateway.transport.http import HttpApp, Probes
 from gateway.transport.server import HttpServer
@@ -52,7 +54,8 @@ class Door:
         history = History(str(folder / "none.db"), isinstance(authenticator, AllowAll), admins)
         setting = ServerSetting("slots", "2", "flag", "how many")
         facts = Facts("1.2.3", not isinstance(authenticator, AllowAll), lambda: {"problem": None}, [setting])
-        calls: Any = ConsoleCalls(self.verbs, history, None, facts)  # type: ignore[arg-type]
+        verbs: Any = self.verbs
+        calls = ConsoleCalls(verbs, StatementApi(verbs, LinkSigner(60)), history, None, facts)
         console = ConsoleServer(calls, authenticator)
         probes = Probes(lambda: None, lambda: b"")
         self.app = HttpApp(lambda *of: b"", authenticator, probes, console=console)

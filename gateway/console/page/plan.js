@@ -1,0 +1,89 @@
+// The text of EXPLAIN and EXPLAIN ANALYZE as a picture of operators.
+
+import { el, svg } from "./dom.js";
+import { count, oneLine, seen } from "./format.js";
+
+const BOX = 220, TALL = 78, GAP_X = 18, GAP_Y = 34, MOST = 300;
+const LINE = /^(\s*)(\w+)(?::\s?(.*?))?(?:\s\[((?:rows \d+, )?time [^[\]]*)\])?$/;
+
+// The operators of a text that tells them indented, the first over all others; null if it tells none.
+export function operators(text) {
+  const lines = text.split("\n");
+  const start = lines.findIndex((line) => /^== (Analyzed|Physical) Plan ==$/.test(line.trim()));
+  if (start < 0) return null;
+  const stack = [];
+  let root = null, found = 0;
+  for (const line of lines.slice(start + 1)) {
+    if (!line.trim()) break;
+    const match = LINE.exec(line);
+    if (!match || ++found > MOST) return null;
+    const depth = match[1].length / 2;
+    const facts = Object.fromEntries((match[4] || "").split(", ").filter(Boolean).map((fact) => {
+      const numbers = /^(.*?) (-?[\d.]+)( .*)?$/.exec(fact);
+      return numbers ? [numbers[1], `${numbers[2]}${numbers[3] || ""}`] : [fact, ""];
+    }));
+    const node = { name: match[2], detail: match[3] || "", told: match[4] || "", rows: facts.rows === undefined ? null : Number(facts.rows), ms: facts.time ? parseFloat(facts.time) : null, children: [] };
+    if (depth === 0) {
+      if (root) return null;
+      root = node;
+    } else if (stack[depth - 1]) stack[depth - 1].children.push(node);
+    else return null;
+    stack.length = depth;
+    stack[depth] = node;
+  }
+  return root;
+}
+
+function placed(node, x, y) {
+  node.y = y;
+  if (!node.children.length) {
+    node.x = x;
+    node.width = BOX;
+    return;
+  }
+  let at = x;
+  for (const child of node.children) {
+    placed(child, at, y + TALL + GAP_Y);
+    at += child.width + GAP_X;
+  }
+  node.width = at - GAP_X - x;
+  node.x = (node.children[0].x + node.children[node.children.length - 1].x) / 2;
+}
+
+function everyOne(node) {
+  return [node, ...node.children.flatMap(everyOne)];
+}
+
+// A picture of a plan's text, with the text beneath it.
+export function planView(text) {
+  const root = operators(text);
+  const written = el("details", { open: !root }, el("summary", null, "As text"), el("pre", { class: "sql", tabindex: 0, "aria-label": "Plan as text" }, seen(text)));
+  if (!root) return el("div", { class: "plan" }, written);
+  placed(root, 8, 8);
+  const all = everyOne(root);
+  const high = Math.max(...all.map((node) => node.y)) + TALL + 8;
+  const wide = Math.max(...all.map((node) => node.x)) + BOX + 8;
+  const slowest = Math.max(0.001, ...all.map((node) => node.ms || 0));
+  const most = Math.max(1, ...all.map((node) => node.rows || 0));
+  const detail = el("p", { class: "plan-detail", "aria-live": "polite" }, "An operator that is chosen is told in full here.");
+  const edges = all.flatMap((node) => node.children.map((child) => {
+    const path = svg("path", { class: "edge", d: `M${child.x + BOX / 2} ${child.y} C${child.x + BOX / 2} ${child.y - GAP_Y / 2} ${node.x + BOX / 2} ${node.y + TALL + GAP_Y / 2} ${node.x + BOX / 2} ${node.y + TALL}` });
+    path.setAttribute("stroke-width", String(1 + (7 * Math.log1p(child.rows || 0)) / Math.log1p(most)));
+    return path;
+  }));
+  const show = (node) => detail.replaceChildren(seen(`${node.name}${node.detail ? `: ${node.detail}` : ""}${node.told ? ` — ${node.told}` : ""}`));
+  const boxes = all.map((node) => {
+    const told = [node.rows === null ? null : `${count(node.rows)} rows`, node.ms === null ? null : `${node.ms} ms`].filter(Boolean).join(" · ");
+    const pruned = /pruned [1-9]/.test(node.told) ? " · pruned" : "";
+    return svg("g", { class: "operator", tabindex: 0, role: "button", "aria-label": `${node.name}, ${told}`, onclick: () => show(node), onfocus: () => show(node), transform: `translate(${node.x} ${node.y})` },
+      svg("title", null, oneLine(`${node.name} ${node.detail}`, 500)),
+      svg("rect", { width: BOX, height: TALL, rx: 6, class: "box" }),
+      svg("rect", { width: (BOX * (node.ms || 0)) / slowest, height: 5, y: TALL - 6, class: "heat" }),
+      svg("text", { x: 10, y: 20, class: "name" }, oneLine(node.name.replace(/Exec$/, ""), 28)),
+      svg("text", { x: 10, y: 39, class: "detail" }, oneLine(node.detail, 29)),
+      svg("text", { x: 10, y: 60 }, oneLine(told + pruned, 34)));
+  });
+  return el("div", { class: "plan" },
+    el("div", { class: "plan-scroll", tabindex: 0, role: "group", "aria-label": `Plan of ${all.length} operators` }, svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}` }, edges, boxes)),
+    detail, written);
+}

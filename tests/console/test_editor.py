@@ -1,0 +1,183 @@
+"""The editor in a browser: statements run, stopped and explained, completion, rows by the ten thousand, charts, files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.live.browser import Browser, Page
+from tests.live.console import LONG
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+
+def write(page: Page, text: str) -> None:
+    """Open the editor, with this text in it."""
+    page.evaluate("location.hash = '#/editor'")
+    page.until("document.getElementById('sql')")
+    page.evaluate("document.getElementById('sql').focus(); document.getElementById('sql').select()")
+    page.type(text)
+    page.key("Escape")
+
+
+def shown_rows(page: Page) -> str:
+    script = "[...document.querySelectorAll('.window-rows .result-row')].map(r => r.innerText).join('\\n')"
+    return str(page.evaluate(script))
+
+
+def test_a_statement_runs_by_keys_and_is_shown(page: Page) -> None:
+    write(page, "SELECT 1 AS one;\nSELECT 'two\u202e' AS `<b>two</b>`, NULL AS n, -1.50 AS d;\n")
+    page.key("Enter", control=True)
+    page.shows("two⟨U+202E⟩")
+    page.shows("<b>two</b>")
+    page.shows("-1.50")
+    page.evaluate("document.getElementById('sql').setSelectionRange(3, 3)")
+    page.key("Enter", control=True)
+    page.until("document.querySelector('.result-row.head')?.innerText.includes('one')")
+    page.click(".window-rows .result-row")
+    page.shows("Copy as JSON")
+
+
+def test_what_fails_says_where(page: Page) -> None:
+    write(page, "SELECT 1,\n  no_such_name FROM samples.tpch.nation")
+    page.click("button", "Run")
+    page.shows("UNRESOLVED_COLUMN")
+    page.click("button", "Go to the place")
+    selected = "(a => a.value.slice(a.selectionStart, a.selectionEnd))(document.getElementById('sql'))"
+    assert page.evaluate(selected) == "no_such_name"
+    page.click(".error-box a")
+    page.shows("Waiting for a slot")
+
+
+def test_what_runs_long_is_stopped(page: Page) -> None:
+    write(page, LONG)
+    page.click("button", "Run")
+    page.shows("Running …")
+    page.until("document.querySelector('button.danger') && !document.querySelector('button.danger').disabled")
+    end = time.monotonic() + 30
+    while "Stopped" not in page.evaluate("document.querySelector('.answer').innerText") and time.monotonic() < end:
+        page.click("button.danger")
+        time.sleep(0.3)
+    page.shows("Stopped")
+
+
+def test_fifty_thousand_rows_scroll(page: Page) -> None:
+    write(page, "SELECT id, repeat('x', 20) AS x FROM range(50000) ORDER BY id")
+    page.click("button", "Run")
+    page.shows("50,000 rows")
+    page.until("document.querySelectorAll('.window-rows .result-row').length > 5")
+    script = """new Promise(done => {
+        const w = document.querySelector('.window'), slow = [];
+        let last = performance.now(), steps = 0;
+        const step = now => {
+            slow.push(now - last); last = now;
+            w.scrollTop += 5000;
+            if (++steps < 120) requestAnimationFrame(step); else done(slow.sort((a, b) => a - b)[Math.floor(slow.length / 2)]);
+        };
+        requestAnimationFrame(step);
+    })"""
+    assert page.evaluate(script) < 100  # milliseconds of the usual frame, on a machine that does other things too
+    page.evaluate("document.querySelector('.window').scrollTop = 1e9")
+    page.until("document.querySelector('.window-rows').innerText.includes('49999')")
+    assert page.evaluate("document.querySelectorAll('.window-rows .result-row').length") < 80
+    rows = shown_rows(page).splitlines()
+    assert "50000" in rows
+
+
+def test_names_are_completed(page: Page) -> None:
+    write(page, "SELECT n. FROM samples.tpch.nation n")
+    page.evaluate("document.getElementById('sql').setSelectionRange(9, 9)")
+    page.key(" ", control=True)
+    page.until("document.getElementById('completions').innerText.includes('n_regionkey')")
+    page.key("ArrowDown")
+    page.key("Enter")
+    assert page.evaluate("document.getElementById('sql').value") == "SELECT n.n_name FROM samples.tpch.nation n"
+    write(page, "SELECT * FROM samples.tp")
+    page.evaluate("document.getElementById('sql').focus()")
+    page.key(" ", control=True)
+    page.until("document.getElementById('completions').innerText.includes('tpch')")
+    page.key("Tab")
+    assert page.evaluate("document.getElementById('sql').value") == "SELECT * FROM samples.tpch"
+
+
+@pytest.mark.parametrize("kind", ["bar", "line", "area", "scatter", "pie"])
+def test_charts_are_drawn(page: Page, kind: str) -> None:
+    write(page, "SELECT CAST(id AS INT) AS id, id * id - 3 AS y, concat('<n>', id) AS n FROM range(30)")
+    page.click("button", "Run")
+    page.shows("30 rows")
+    page.click("button", "Chart")
+    page.click(".chart-controls button", kind)
+    marks = {
+        "bar": "rect.series",
+        "line": "polyline.stroke",
+        "area": "polygon",
+        "scatter": "circle",
+        "pie": "path.slice",
+    }
+    page.until(f"document.querySelector('.chart svg[role=img] {marks[kind]}')")
+    assert page.evaluate("document.querySelector('.chart svg').getAttribute('aria-label')").startswith(f"{kind} chart")
+    assert "NaN" not in page.evaluate("document.querySelector('.chart').outerHTML")
+
+
+def downloaded(page: Page, browser: Browser, kind: str) -> bytes:
+    file = browser.downloads / f"result.{kind}"
+    file.unlink(missing_ok=True)
+    page.click("button.download", {"csv": "CSV", "arrow": "Arrow", "parquet": "Parquet"}[kind])
+    end = time.monotonic() + 30
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.2)
+    return Path(file).read_bytes()
+
+
+@pytest.mark.parametrize("rows", [3, 2_000_000])  # of one part, and of several
+def test_results_are_saved_as_files(page: Page, browser: Browser, rows: int) -> None:
+    limited = "LIMIT 1000000"
+    write(page, f"SELECT id, concat('n,\"', id) AS n FROM range({rows}) ORDER BY id {limited}")
+    count = min(rows, 1_000_000)
+    page.click("button", "Run")
+    page.shows(f"{count:,} rows", 60)
+    table = pa.ipc.open_stream(downloaded(page, browser, "arrow")).read_all()
+    assert table.num_rows == count and table["id"][-1].as_py() == count - 1
+    assert pq.read_table(io.BytesIO(downloaded(page, browser, "parquet"))).equals(table)
+    lines = list(csv.reader(io.StringIO(downloaded(page, browser, "csv").decode())))
+    assert len(lines) == count + 1
+    assert lines[0] == ["id", "n"] and lines[-1] == [str(count - 1), f'n,"{count - 1}']
+
+
+def test_plans_are_pictures(page: Page) -> None:
+    write(
+        page,
+        "SELECT n_name, count(*) FROM samples.tpch.nation JOIN samples.tpch.customer ON n_nationkey = c_nationkey GROUP BY 1",
+    )
+    page.click("button", "Analyze")
+    page.until("document.querySelectorAll('.plan .operator').length > 3")
+    told = page.evaluate(
+        "[...document.querySelectorAll('.plan .operator')].map(o => o.getAttribute('aria-label')).join('; ')"
+    )
+    assert "HashJoinExec, 1,500 rows" in told
+    page.click(".plan summary")
+    page.shows("== Analyzed Plan ==")
+
+
+def test_a_session_stays_with_the_page_and_texts_are_remembered(page: Page) -> None:
+    write(page, "USE samples.tpch")
+    page.key("Enter", control=True)
+    page.shows("Done in")
+    write(page, "SELECT count(*) AS nations FROM nation")
+    page.key("Enter", control=True)
+    page.until("document.querySelector('.window-rows')?.innerText.includes('25')")
+    page.evaluate("location.hash = '#/sessions'")
+    page.shows("gateway-console")
+    page.until("[...document.querySelectorAll('td')].some(t => t.innerText === 'tpch')")
+    page.evaluate("location.hash = '#/editor'")
+    page.until("document.getElementById('sql')?.value === 'SELECT count(*) AS nations FROM nation'")
+    texts = json.loads(page.evaluate("sessionStorage.getItem('texts')"))
+    assert "USE samples.tpch" in texts

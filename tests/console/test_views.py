@@ -1,0 +1,198 @@
+"""The other views in a browser: signing in, catalog, sessions, health, settings; phones, colours, names for screen readers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.console.conftest import TOKENS
+from tests.live.browser import Browser, Page
+from tests.live.console import LONG, ask, behind, run, sign_in
+from tests.live.gateway import Server
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+VIEWS = ("statements", "editor", "catalog/samples/tpch/nation", "sessions", "health", "settings")
+
+
+@pytest.fixture
+def closed(browser: Browser, token_server: Server) -> Iterator[Page]:
+    """The console of the gateway that wants tokens, before anybody has signed in."""
+    with browser.page(token_server.url) as found:
+        yield found
+        assert [c for c in found.complaints() if not c.startswith("log:")] == []
+
+
+def test_one_signs_in_and_out(closed: Page) -> None:
+    closed.shows("Sign in")
+    sign_in(closed, "wrong")
+    closed.shows("The token is not valid.")
+    closed.evaluate("document.querySelector('input[name=token]').value = ''")
+    sign_in(closed, TOKENS["ann"])
+    closed.until("document.querySelector('.who .user')?.innerText === 'ann'")
+    assert TOKENS["ann"] not in closed.evaluate(
+        "document.cookie + JSON.stringify({...localStorage, ...sessionStorage})"
+    )
+    assert closed.evaluate("document.cookie") == ""  # it is there, and out of reach
+    closed.go("/console")
+    closed.until("document.querySelector('.who .user')?.innerText === 'ann'")
+    assert "Settings" not in closed.evaluate("document.getElementById('views').innerText")
+    closed.click("button", "Sign out")
+    closed.until("document.querySelector('input[name=token]')")
+    assert ask(closed, "GET", "now")[0] == 401
+
+
+def test_everybody_sees_and_kills_their_own_and_administrators_all(closed: Page, token_server: Server) -> None:
+    run(token_server, "SELECT 1 AS of_bob", token=TOKENS["bob"])
+    end = behind(token_server, LONG, token=TOKENS["bob"])
+    sign_in(closed, TOKENS["ann"])
+    closed.until("document.querySelector('.who .user')?.innerText === 'ann'")
+    closed.shows("0 running or queued")
+    assert "of_bob" not in closed.evaluate("document.body.innerText")
+    closed.click("button", "Sign out")
+    closed.until("document.querySelector('input[name=token]')")
+    sign_in(closed, TOKENS["root"])
+    closed.shows("of_bob")
+    closed.until("document.querySelector('.is-running')")
+    identifier = closed.evaluate("document.querySelector('.is-running a').hash.split('/').pop()")
+    closed.click("button", "Sign out")
+    closed.until("document.querySelector('input[name=token]')")
+    sign_in(closed, TOKENS["ann"])
+    closed.until("document.querySelector('.who .user')?.innerText === 'ann'")
+    for method, path in (("POST", f"statements/{identifier}/kill"), ("GET", f"statements/{identifier}")):
+        assert ask(closed, method, path)[0] == 404
+    for path in ("rows", "csv", "parquet"):
+        assert ask(closed, "GET", f"results/{identifier}/{path}")[0] in (400, 404)
+    closed.evaluate(f"location.hash = '#/statements/{identifier}'")
+    closed.shows("Not known")
+    closed.click("button", "Sign out")
+    closed.until("document.querySelector('input[name=token]')")
+    sign_in(closed, TOKENS["root"])
+    closed.evaluate(f"location.hash = '#/statements/{identifier}'")
+    closed.click("button", "Kill")
+    closed.click("dialog button", "Kill")
+    closed.shows("Cancelled")
+    end()
+
+
+def test_the_tree_leads_to_tables(page: Page, open_server: Server) -> None:
+    run(
+        open_server,
+        "CREATE SCHEMA IF NOT EXISTS main.`odd <i>schema`",
+        "CREATE TABLE IF NOT EXISTS main.`odd <i>schema`.`<b>t_1` (`c<b>` INT COMMENT '<script>\u202e', `d` STRING)",
+        "INSERT INTO main.`odd <i>schema`.`<b>t_1` VALUES (1, '<img src=x>')",
+    )
+    page.key("3", alt=True)
+    page.until("document.querySelectorAll('[role=treeitem]').length >= 2")
+    page.click("[role=treeitem] a", "main")
+    page.click("article a", "odd <i>schema")
+    page.click("article a", "<b>t_1")
+    page.shows("c<b>")
+    page.shows("<script>⟨U+202E⟩")
+    page.click("button", "Preview")
+    page.shows("<img src=x>")
+    page.click("button", "History")
+    page.shows("CREATE TABLE")
+    page.click("button", "Detail")
+    page.shows("numFiles")
+    page.click("button", "Definition")
+    page.shows("CREATE TABLE main")
+    page.click("button", "Query in the editor")
+    page.until("document.getElementById('sql')?.value.includes('`main`.`odd <i>schema`.`<b>t_1`')")
+    page.click("button", "Run")
+    page.shows("1 rows")
+
+
+def test_the_tree_goes_by_keys(page: Page) -> None:
+    page.evaluate("location.hash = '#/catalog'")
+    page.until("document.querySelector('[role=treeitem] a')")
+    page.evaluate("document.querySelector('[role=treeitem] a').focus()")
+    page.key("ArrowDown")
+    assert page.evaluate("document.activeElement.innerText") == "samples"
+    page.call(
+        "Input.dispatchKeyEvent", type="rawKeyDown", key="ArrowRight", code="ArrowRight", windowsVirtualKeyCode=39
+    )
+    page.until("[...document.querySelectorAll('[role=treeitem] a')].some(a => a.innerText === 'tpch')")
+    page.key("ArrowDown")
+    page.key("Enter")
+    page.until("location.hash.startsWith('#/catalog/samples/')")
+
+
+def test_sessions_health_and_settings(page: Page, open_server: Server) -> None:
+    page.evaluate("location.hash = '#/health'")
+    page.shows("Ready")
+    page.shows("Engine processes")
+    page.evaluate("location.hash = '#/settings'")
+    page.shows("memory-limit")
+    page.shows("1GiB")
+    row = "[...document.querySelectorAll('tr')].find(r => r.innerText.includes('memory-limit')).innerText"
+    assert page.evaluate(row).split("\t")[1:3] == ["1GiB", "flag"]
+    page.click("input[type=search]")
+    page.type("slow")
+    page.until("document.querySelectorAll('tbody tr').length === 1")
+
+
+def test_light_and_dark(page: Page) -> None:
+    paper = "getComputedStyle(document.body).backgroundColor"
+    page.shows("Statements")
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    light = page.evaluate(paper)
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    dark = page.evaluate(paper)
+    assert light != dark
+    choose = "{const s = document.querySelector('.who select'); s.value = '%s'; s.dispatchEvent(new Event('change'))}"
+    page.evaluate(choose % "light")
+    assert page.evaluate(paper) == light
+    page.go("/console")
+    page.until("document.querySelector('.who select')?.value === 'light'")
+    assert page.evaluate(paper) == light
+
+
+def test_it_fits_on_a_phone(browser: Browser, open_server: Server) -> None:
+    with browser.page(open_server.url, width=390, height=800, phone=True) as page:
+        for view in VIEWS:
+            page.evaluate(f"location.hash = '#/{view}'")
+            page.until("document.querySelector('main').childElementCount > 0")
+            page.until("document.documentElement.scrollWidth <= innerWidth")
+        assert page.complaints() == []
+
+
+# What has no name for those who do not see it; contrast, order and the like are looked at by other programs.
+NAMELESS = """[...document.querySelectorAll('button, a, input, select, textarea, [role=grid], [role=img], [tabindex]')]
+    .filter(e => e.getClientRects().length && e.id !== 'content')
+    .filter(e => !(e.getAttribute('aria-label') || e.innerText?.trim() || e.closest('label')?.innerText.trim() || e.title))
+    .map(e => e.outerHTML.slice(0, 200))"""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_all_that_can_be_used_has_a_name(page: Page, view: str) -> None:
+    page.shows("Statements")
+    page.evaluate(f"location.hash = '#/{view}'")
+    page.until(f"document.querySelector('main').className === 'view-{view.partition('/')[0]}'")
+    page.until("document.querySelector('main h1')")
+    assert page.evaluate(NAMELESS) == []
+    tree = page.call("Accessibility.getFullAXTree")["nodes"]
+    unnamed = [
+        node["role"]["value"]
+        for node in tree
+        if not node["ignored"]
+        and node["role"]["value"] in ("button", "link", "textbox", "combobox", "searchbox", "checkbox", "img", "grid")
+        and not node.get("name", {}).get("value")
+    ]
+    assert unnamed == []
+
+
+def test_the_first_view_is_there_at_once_and_little_is_asked_for(
+    browser: Browser, open_server: Server, long_history: int
+) -> None:
+    assert long_history
+    with browser.page(open_server.url) as page:
+        page.until("document.querySelectorAll('.window-rows .grid-row').length > 5")
+        painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        sizes = json.loads(
+            page.evaluate("JSON.stringify(performance.getEntriesByType('resource').map(r => r.decodedBodySize))")
+        )
+    assert painted < 5_000  # on a machine that does other things; a tenth of it else
+    assert sum(sizes) < 600_000
