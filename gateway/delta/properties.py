@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from gateway.delta import log
+from gateway.delta.expressions import CONSTRAINT
 from gateway.delta.features import BY_NAME, FEATURES, Kept
 from gateway.delta.table import MAPPING
 from gateway.errors import UnsupportedError
 
-CONSTRAINT, FEATURE = "delta.constraints.", "delta.feature."
+FEATURE = "delta.feature."
 #: The property of tables whose every change of a row is to be found in files of its own.
 FEED = "delta.enableChangeDataFeed"
 #: What rows of such files tell of themselves.

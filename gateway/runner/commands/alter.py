@@ -10,9 +10,10 @@ from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta.creation import numbered
+from gateway.delta.expressions import CONSTRAINT
 from gateway.delta.log import IN_COMMIT
 from gateway.delta.metadata import Alteration, alter, check_alterable, edited
-from gateway.delta.properties import CONSTRAINT, MOST_ID, ROW_TRACKING, asked, check_known, spelt
+from gateway.delta.properties import MOST_ID, ROW_TRACKING, asked, check_known, spelt
 from gateway.delta.table import MAPPING
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import UserError, unsupported

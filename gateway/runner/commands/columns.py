@@ -18,10 +18,10 @@ from gateway.delta.creation import (
     numbered,
     type_json,
 )
-from gateway.delta.expressions import DEFAULT, GENERATED
+from gateway.delta.expressions import CONSTRAINT, DEFAULT, GENERATED, INVARIANTS
 from gateway.delta.fields import check_clustering, check_fields
 from gateway.delta.metadata import Alteration, logged_metadata
-from gateway.delta.properties import CONSTRAINT, MOST_ID
+from gateway.delta.properties import MOST_ID
 from gateway.delta.schema import CHAR_VARCHAR
 from gateway.delta.widening import is_wider, may_widen, told
 from gateway.errors import UserError, unsupported
@@ -308,7 +308,7 @@ def _check_independent(action: Schema, path: Sequence[str], column: c.Name) -> N
         raise UserError(
             "DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE", f"{text} {', '.join(generated)}", span=column.span
         )
-    if any("delta.invariants" in f["metadata"] for f in fields):
+    if any(INVARIANTS in f["metadata"] for f in fields):
         raise unsupported("altering the columns of a table with invariants", column.span)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.delta.creation import Definition
-from gateway.delta.expressions import DEFAULT, GENERATED
+from gateway.delta.expressions import CONSTRAINT, DEFAULT, GENERATED
 from gateway.delta.features import Kept
 from gateway.delta.log import IN_COMMIT_SINCE
-from gateway.delta.properties import CONSTRAINT, FEATURE, MOST_ID
+from gateway.delta.properties import FEATURE, MOST_ID
 from gateway.delta.write import check_snapshot_writable
 from gateway.errors import UnsupportedError
 from gateway.runner.commands.constraints import check_condition
