@@ -248,3 +248,15 @@ def _logical(columns: Sequence[Column], path: Sequence[str]) -> list[str]:
         found.append(column.name)
         columns = column.children
     return found
+
+
+def told_properties(snapshot: Snapshot) -> dict[str, str]:
+    """A table's properties as Delta tells them: with its versions and features, and what it is clustered by."""
+    protocol = snapshot.protocol
+    found = dict(snapshot.properties)
+    found["delta.minReaderVersion"] = str(protocol.reader)
+    found["delta.minWriterVersion"] = str(protocol.writer)
+    found |= {f"delta.feature.{name}": "supported" for name in protocol.reader_features | protocol.writer_features}
+    if protocol.has("clustering"):
+        found["clusteringColumns"] = commit.compact_json(clustering_of(snapshot))
+    return dict(sorted(found.items()))

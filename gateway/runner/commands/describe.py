@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
+from gateway.delta.creation import told_properties
+from gateway.delta.expressions import DEFAULT
 from gateway.engine.base import Emit, Statement
 from gateway.errors import UserError, unsupported
 from gateway.runner.answer import Answer, rows_of, strings
@@ -68,9 +71,25 @@ def describe_table(command: c.DescribeTable, job: Statement, env: Environment, r
             rows.append(("Comment", table.comment, ""))
         if not isinstance(table, Relation):
             rows += [("Location", f"file:{table.location}", ""), ("Provider", _provider(table), "")]
-        properties = ",".join(f"{k}={v}" for k, v in sorted(table.properties.items()))
+        properties = ",".join(f"{k}={v}" for k, v in sorted(properties_of(table).items()))
         rows.append(("Table Properties", f"[{properties}]", ""))
+        rows += _defaults(table)
     return rows_of("DESCRIBE", _DESCRIBED, [[r[i] for r in rows] for i in range(3)])
+
+
+def properties_of(table: Any) -> dict[str, str]:
+    """A table's properties, of one of a catalog with those that tell of its protocol."""
+    if isinstance(table, DeltaBoundTable):
+        return told_properties(table.snapshot)
+    return dict(sorted(table.properties.items()))
+
+
+def _defaults(table: Any) -> list[tuple[str, str, str | None]]:
+    columns = table.snapshot.columns if isinstance(table, DeltaBoundTable) else ()
+    found: list[tuple[str, str, str | None]] = [
+        (x.name, x.type.simple, x.metadata[DEFAULT]) for x in columns if DEFAULT in x.metadata
+    ]
+    return [("", "", ""), ("# Column Default Values", "", ""), *found] if found else []
 
 
 def _json_of(command: c.DescribeTable, fields: tuple[StructField, ...], table: Any, env: Environment) -> str:

@@ -9,7 +9,13 @@ from typing import Any
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
+from gateway.delta.creation import clustering_of
+from gateway.delta.expressions import DEFAULT, GENERATED, INVARIANTS
+from gateway.delta.features import Kept
+from gateway.delta.log import IN_COMMIT_SINCE
+from gateway.delta.properties import FEATURE, MOST_ID
 from gateway.delta.write import check_snapshot_writable
+from gateway.errors import unsupported
 from gateway.sql.spark.literals import quoted_text
 from gateway.sqltypes import (
     ArrayType,
@@ -128,15 +134,31 @@ def view_statement(view: StoredView) -> str:
 
 def table_statement(table: DeltaBoundTable) -> str:
     """The CREATE TABLE that makes an empty table like this one. Raises UnsupportedError for what it could not say."""
-    check_snapshot_writable(table.snapshot)
+    snapshot = table.snapshot
+    check_snapshot_writable(snapshot, kept=Kept.BY_STATEMENT)
     columns = [
-        f"{quote_if_needed(f.name)} {f.type.sql}{'' if f.nullable else ' NOT NULL'}{_comment_clause(f.comment)}"
+        f"{quote_if_needed(f.name)} {f.type.sql}{'' if f.nullable else ' NOT NULL'}"
+        f"{_computed(snapshot.by_name[f.name].metadata)}{_comment_clause(f.comment)}"
         for f in table.schema.fields
     ]
     text = f"CREATE TABLE {_full(table.name)} (\n  " + ",\n  ".join(columns) + ")\nUSING delta\n"
     if table.partition_columns:
         text += f"PARTITIONED BY ({', '.join(map(quote_if_needed, table.partition_columns))})\n"
-    return text + _clauses(table.comment, table.properties)
+    if clusters := clustering_of(snapshot):
+        text += f"CLUSTER BY ({', '.join('.'.join(map(quote_if_needed, path)) for path in clusters)})\n"
+    kept = {k: v for k, v in table.properties.items() if k != MOST_ID and not k.startswith(IN_COMMIT_SINCE)}
+    if "allowColumnDefaults" in snapshot.protocol.writer_features:
+        kept[f"{FEATURE}allowColumnDefaults"] = "supported"
+    return text + _clauses(table.comment, kept)
+
+
+def _computed(metadata: Mapping[str, Any]) -> str:
+    """What a column is when nothing is given for it."""
+    if INVARIANTS in metadata:
+        raise unsupported("SHOW CREATE TABLE of a table with invariants")
+    if GENERATED in metadata:
+        return f" GENERATED ALWAYS AS ({metadata[GENERATED]})"
+    return f" DEFAULT {metadata[DEFAULT]}" if DEFAULT in metadata else ""
 
 
 def _full(name: Any) -> str:

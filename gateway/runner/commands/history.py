@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import Relation
@@ -15,6 +16,7 @@ from gateway.engine.base import Emit, Statement
 from gateway.errors import ServerError, UserError, unsupported
 from gateway.runner import objects
 from gateway.runner.answer import Answer, rows_of
+from gateway.runner.commands.overwrites import constant
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
@@ -28,6 +30,7 @@ from gateway.sqltypes import (
     StructField,
     StructType,
     array,
+    is_fractional,
     map_of,
     struct,
 )
@@ -170,7 +173,27 @@ def show_partitions(command: c.ShowPartitions, job: Statement, env: Environment,
         raise UserError("DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE", text, span=command.table.span)
     columns = [snapshot.by_name[name] for name in snapshot.partition_columns]
     values = pa.table({str(i): snapshot.files.partitions[x.name] for i, x in enumerate(columns)})
+    for at, wanted in _asked(command, table, env).items():
+        values = values.filter(pc.equal(values.column(at), wanted))
     distinct = values.group_by(values.column_names).aggregate([]).select(values.column_names)
     ordered = distinct.sort_by([(name, "ascending") for name in values.column_names])
     shape = struct(*(StructField(x.name, x.type, x.nullable) for x in columns))
     return Answer("SHOW", shape, ordered.rename_columns([x.name for x in columns]))
+
+
+def _asked(command: c.ShowPartitions, table: DeltaBoundTable, env: Environment) -> dict[int, pa.Scalar]:
+    """The values that PARTITION asks for, by the places of their columns among those of partitions."""
+    fields = {f.name.lower(): f for f in table.schema.fields}
+    names = [name.lower() for name in table.partition_columns]
+    others = [given.column.parts[-1] for given in command.partition if given.column.parts[-1].lower() not in names]
+    if others:
+        text = f"Non-partitioning column(s) [{', '.join(others)}] are specified for SHOW PARTITIONS"
+        raise UserError("DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN", text, span=command.table.span)
+    found = {}
+    for given in command.partition:
+        name = given.column.parts[-1].lower()
+        value = None if given.value is None else constant(given, fields[name], table, env).value
+        if value is None or names.index(name) in found or is_fractional(fields[name].type):
+            raise unsupported(f"SHOW PARTITIONS … PARTITION with this value of {given.column}", given.column.span)
+        found[names.index(name)] = pa.scalar(value, fields[name].type.arrow())
+    return found

@@ -46,11 +46,12 @@ def static_partition(command: c.Insert, table: DeltaBoundTable, env: Environment
             raise unsupported(f"PARTITION with the column {given.column}", given.column.span)
         seen.add(name)
         if given.value is not None:
-            found[fields[name].name] = _constant(given, fields[name], table, env)
+            found[fields[name].name] = constant(given, fields[name], table, env)
     return found
 
 
-def _constant(given: c.Assignment, column: StructField, table: DeltaBoundTable, env: Environment) -> b.Lit:
+def constant(given: c.Assignment, column: StructField, table: DeltaBoundTable, env: Environment) -> b.Lit:
+    """A value of PARTITION, as its column takes it. Raises UnsupportedError for one that is not known here."""
     binder = binder_of(env.context, env.tables, env.session.views, env.parameters)
     value = fold(ChangeBinder(binder, quoted(table), "INSERT").value(given, column, Scope()), env.context)
     if value is None:

@@ -9,7 +9,7 @@ from gateway.engine.base import Emit, Statement
 from gateway.errors import GatewayError, UserError, unsupported
 from gateway.runner.answer import Answer, rows_of, strings
 from gateway.runner.commands import views
-from gateway.runner.commands.describe import described_fields
+from gateway.runner.commands.describe import described_fields, properties_of
 from gateway.runner.commands.extended import extended_text, table_statement, temporary_text, view_statement
 from gateway.runner.commands.schemas import schema_in
 from gateway.runner.environment import Environment, Queries
@@ -130,7 +130,7 @@ def show_properties(
     table = None
     if not views.is_view(command.table, env):
         table = env.tables.find(command.table.parts, None, command.table.span)
-    properties = dict(sorted(table.properties.items())) if table is not None else {}
+    properties = properties_of(table) if table is not None else {}
     if command.key is not None:
         name = command.table if table is None else table.name
         value = properties.get(command.key, f"Table {name} does not have property: {command.key}")

@@ -378,9 +378,10 @@ class DescribeDetail:
 
 @dataclass(frozen=True, slots=True)
 class ShowPartitions:
-    """SHOW PARTITIONS name."""
+    """SHOW PARTITIONS name [PARTITION (column = constant, …)]."""
 
     table: Name
+    partition: tuple[Assignment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,9 +284,8 @@ class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser):
             result = ShowCreateTable(self._name())
         elif word == "PARTITIONS":
             self.advance()
-            result = ShowPartitions(self._name())
-            if self.word == "PARTITION":
-                raise unsupported("SHOW PARTITIONS … PARTITION", self.span(self.index))
+            table = self._name()
+            result = ShowPartitions(table, self._partition() if self.word == "PARTITION" else ())
         else:
             self._refuse()
         self._end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from typing import Any
 
@@ -234,3 +235,38 @@ def test_a_replaced_table_keeps_what_delta_keeps(session: Session) -> None:
     session.run("CREATE OR REPLACE TABLE t TBLPROPERTIES ('delta.columnMapping.mode' = 'id') AS SELECT 5 AS `x y`")
     assert session.rows("SELECT * FROM t") == [(5,)]
     assert session.rows("SELECT * FROM t VERSION AS OF 2") == [(2,)]
+
+
+def test_what_a_table_asks_for_is_told(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (a INT NOT NULL, b STRING DEFAULT  concat('x', 'y') COMMENT 'c', g INT GENERATED ALWAYS AS (a + 1), "
+        "s STRUCT<x: INT>, CONSTRAINT c CHECK (a > 0)) CLUSTER BY (a, s.x) COMMENT 'd' "
+        f"TBLPROPERTIES ({DEFAULTS}, 'delta.columnMapping.mode' = 'name', 'delta.enableInCommitTimestamps' = 'true')"
+    )
+    told = dict(session.rows("SHOW TBLPROPERTIES t"))
+    assert told["clusteringColumns"] == '[["a"],["s","x"]]'
+    assert (told["delta.minReaderVersion"], told["delta.minWriterVersion"]) == ("2", "7")
+    assert told["delta.feature.clustering"] == told["delta.feature.generatedColumns"] == "supported"
+    described = session.rows("DESCRIBE EXTENDED t")
+    assert described[-3:] == [("", "", ""), ("# Column Default Values", "", ""), ("b", "string", "concat('x', 'y')")]
+    ((statement,),) = session.rows("SHOW CREATE TABLE t")
+    session.run(statement.replace("shop.t ", "shop.u ", 1))
+    ((again,),) = session.rows("SHOW CREATE TABLE u")
+    assert again == statement.replace("shop.t ", "shop.u ", 1)
+    assert "CLUSTER BY (a, s.x)" in statement and "GENERATED ALWAYS AS (a + 1)" in statement
+    assert {**told, "delta.columnMapping.maxColumnId": ""} == {
+        **dict(session.rows("SHOW TBLPROPERTIES u")),
+        "delta.columnMapping.maxColumnId": "",
+    }
+    assert session.rows("DESCRIBE u") == session.rows("DESCRIBE t")
+
+
+def test_partitions_by_their_values(session: Session) -> None:
+    session.run("CREATE TABLE t (a INT, p STRING, q DATE) PARTITIONED BY (p, q)")
+    rows = "(1, 'x', DATE'2020-01-01'), (2, NULL, NULL), (3, 'a b', DATE'2020-01-01'), (4, 'x', NULL)"
+    session.run(f"INSERT INTO t VALUES {rows}")
+    day = datetime.date(2020, 1, 1)
+    assert session.rows("SHOW PARTITIONS t PARTITION (P = 'x')") == [("x", day), ("x", None)]
+    assert session.rows("SHOW PARTITIONS t PARTITION (q = DATE'2020-01-01', p = 'x')") == [("x", day)]
+    assert session.rows("SHOW PARTITIONS t PARTITION (q = '2020-01-01')") == [("a b", day), ("x", day)]
+    assert session.rows("SHOW PARTITIONS t PARTITION (p = 'y')") == []

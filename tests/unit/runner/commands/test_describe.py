@@ -80,7 +80,7 @@ def test_describe_extended(shop: Session) -> None:
         "Type": "MANAGED",
         "Comment": "a table",
         "Provider": "delta",
-        "Table Properties": "[a.b=1,k=v]",
+        "Table Properties": "[a.b=1,delta.minReaderVersion=1,delta.minWriterVersion=2,k=v]",
     }
 
 

@@ -235,7 +235,6 @@ def test_explain_holds_the_inner_statement(text: str, mode: str, kind: type) -> 
         ("EXECUTE IMMEDIATE 'SELECT 1'", "EXECUTE IMMEDIATE"),
         ("DECLARE x INT", "DECLARE"),
         ("SET VARIABLE x = 1", "SET VARIABLE"),
-        ("SHOW PARTITIONS t PARTITION (a = 1)", "SHOW PARTITIONS"),
         ("DESCRIBE HISTORY '/x'", "DESCRIBE HISTORY"),
         ("DESC FUNCTION f", "DESC FUNCTION"),
         ("DROP TEMPORARY VARIABLE x", "DROP TEMPORARY VARIABLE"),
