@@ -270,7 +270,7 @@ def test_overwrite_behind_an_append_is_a_conflict(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"configuration": {"delta.enableTypeWidening": "true"}},
+        {"configuration": {"delta.rowTrackingSuspended": "true"}},
         {"configuration": {"delta.constraints.c": "id > 0"}},
         {"metadata": {"EXISTS_DEFAULT": "1"}},
         {"metadata": {"delta.identity.start": 1}},

@@ -164,7 +164,6 @@ def test_a_table_with_a_feed_of_its_changes_is_appended_to(session: Session) -> 
         "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.nothing' = '7')",
         "CREATE TABLE u (id INT) TBLPROPERTIES ('delta.isolationLevel' = 'WriteSerializable')",
         "ALTER TABLE t SET TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
-        "ALTER TABLE t SET TBLPROPERTIES ('delta.constraints.c' = 'id > 0')",
     ],
 )
 def test_what_is_not_kept_is_refused_by_name(session: Session, statement: str) -> None:
