@@ -26,7 +26,6 @@ _OF_READERS = frozenset(
 )
 _ALWAYS = frozenset({"appendOnly", "invariants"})
 _WITH = {"clustering": "domainMetadata", "rowTracking": "domainMetadata"}
-_NOT_TOGETHER = {"typeWidening", "deletionVectors"}  # whose vectors nobody would find here
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +79,6 @@ def protocol_of(features: Iterable[str]) -> Protocol:
     """The protocol of a table with some features: the legacy version that stands for just these, else their names."""
     found = _ALWAYS | set(features)
     found |= {_WITH[name] for name in found if name in _WITH}
-    if found >= _NOT_TOGETHER:
-        raise unsupported(f"a table with both {' and '.join(sorted(_NOT_TOGETHER))}")
     reader = 2 if "columnMapping" in found else 1
     for version in range(2, MAX_WRITER):
         if found == {row.name for row in FEATURES if row.writer is not None and row.writer <= version}:
@@ -113,8 +110,9 @@ def with_features(old: Protocol, features: Iterable[str]) -> Protocol:
 def metadata_action(definition: Definition, old: Snapshot | None) -> commit.Action:
     """The metaData action of a table that is made, in the place of `old` where there was one."""
     properties = asked(definition.properties).properties
-    if old is not None and VECTORS in old.properties:  # which Delta keeps, as the only one that is kept here
-        properties.setdefault(VECTORS, old.properties[VECTORS])
+    for key in (VECTORS, ROW_TRACKING):  # which Delta keeps, as the only ones
+        if old is not None and key in old.properties:
+            properties.setdefault(key, old.properties[key])
     if old is not None and properties.get(log.IN_COMMIT, "").lower() == "true":
         properties |= _enabled_earlier(old)
     fields = [field_json(f, definition.metadata.get(f.name, {})) for f in definition.schema.fields]

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,8 +19,10 @@ import pyarrow.parquet as pq
 from gateway.delta import log
 from gateway.delta.containment import Within, local_path, opened, source
 from gateway.delta.log import DIGITS, LOG, is_version
-from gateway.delta.table import Snapshot
 from gateway.errors import GatewayError, ServerError
+
+if TYPE_CHECKING:  # who opens snapshots reads logs
+    from gateway.delta.table import Snapshot
 
 Fields = dict[str, Any]
 #: What tells a file from another: where it lies, and its deletion vector.

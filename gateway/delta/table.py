@@ -27,9 +27,11 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from gateway.delta import log
 from gateway.delta.containment import Within, is_under, is_within, local_path, not_allowed
-from gateway.delta.features import Protocol, check_readable, refused
+from gateway.delta.features import Protocol, check_readable
 from gateway.delta.log_paths import check_log, check_logged, deleted_rows
+from gateway.delta.replay import replayed
 from gateway.delta.schema import Column, parse_schema, struct_of
+from gateway.delta.vectors import deleted_by
 from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
 from gateway.sqltypes import StructType
@@ -508,13 +510,11 @@ def _partitions(
 def _deletion_vectors(
     root: str, table: DeltaTable, protocol: Protocol, paths: list[str], within: Within
 ) -> dict[int, npt.NDArray[np.bool_]]:
-    if unscannable := _UNSCANNABLE & protocol.reader_features:
-        # deltalake does not scan these tables, and its deletion vectors come from its scan.
-        if protocol.has("deletionVectors"):
-            raise refused(unscannable | {"deletionVectors"}, root, "read")
-        return {}
     if protocol.has("deletionVectors"):
         check_logged(root, within)  # deltalake opens the files of vectors by the log alone
+    if _UNSCANNABLE & protocol.reader_features:
+        # deltalake does not scan these tables, and its deletion vectors come from its scan.
+        return _own_vectors(root, table.version(), paths, within) if protocol.has("deletionVectors") else {}
     vectors = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all()
     if not vectors.num_rows:
         return {}
@@ -533,4 +533,19 @@ def _deletion_vectors(
                 text = f"The deletion vector of {path} holds {count} rows, which is not what the log of {root} says."
                 raise ServerError("DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH", text)
             out[row_of[path]] = mask
+    return out
+
+
+def _own_vectors(root: str, version: int, paths: list[str], within: Within) -> dict[int, npt.NDArray[np.bool_]]:
+    """Deletion vectors as the log and their files say, without deltalake."""
+    row_of = {os.path.normpath(path): row for row, path in enumerate(paths)}
+    out: dict[int, npt.NDArray[np.bool_]] = {}
+    for (path, _), spec in replayed(root, version, within).files.items():
+        vector = spec.get("deletionVector")
+        if vector is None:
+            continue
+        deleted = deleted_by(root, vector, within)
+        mask = np.ones(int(deleted.max(initial=-1)) + 1, dtype=bool)
+        mask[deleted] = False
+        out[row_of[path]] = mask
     return out

@@ -241,8 +241,30 @@ def test_types_are_widened(session: Session) -> None:
         ("k TYPE STRING", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"),
     ):
         assert refused(session, f"ALTER TABLE t ALTER COLUMN {change}").condition == condition
-    both = "ALTER TABLE t SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
-    assert isinstance(refused(session, both), UnsupportedError)
+
+
+def test_rows_are_deleted_by_vectors_beside_widened_types(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (k INT, b TINYINT) TBLPROPERTIES ('delta.enableTypeWidening' = 'true', "
+        "'delta.enableDeletionVectors' = 'true')"
+    )
+    session.run("INSERT INTO t SELECT CAST(id AS INT), CAST(id % 100 AS TINYINT) FROM range(1000)")
+    session.run("DELETE FROM t WHERE k % 3 = 0")
+    session.run("ALTER TABLE t ALTER COLUMN b TYPE BIGINT")
+    session.run("DELETE FROM t WHERE k BETWEEN 100 AND 299")
+    session.run("INSERT INTO t VALUES (5000, 5000000000)")
+    session.run("UPDATE t SET b = -1 WHERE k = 1")
+    vectors = [
+        action["add"] for action in newest_commit(session) if "add" in action and "deletionVector" in action["add"]
+    ]
+    assert [add["deletionVector"]["cardinality"] for add in vectors] == [334 + 134 + 1]
+    left = [k for k in range(1000) if k % 3 and not 100 <= k <= 299]
+    assert session.rows("SELECT count(*), sum(k) FROM t WHERE k < 5000") == [(len(left), sum(left))]
+    assert session.rows("SELECT k FROM t WHERE b = 1 ORDER BY k LIMIT 2") == [(301,), (401,)]
+    assert session.rows("SELECT b FROM t WHERE k IN (1, 5000) ORDER BY k") == [(-1,), (5000000000,)]
+    assert session.rows("SELECT count(*) FROM t VERSION AS OF 1") == [(1000,)]
+    session.run("OPTIMIZE t")
+    assert session.rows("SELECT count(*), sum(k) FROM t WHERE k < 5000") == [(len(left), sum(left))]
 
 
 def test_defaults_are_set_and_dropped(session: Session) -> None:
