@@ -264,6 +264,7 @@ class Gateway:
                 slow_statement=config.slow_statement,
                 kept_limit=max(_LEAST_KEPT, config.memory_limit // 4),
                 spool_limit=config.spool_limit,
+                told=shown_settings(config),
             ),
             partial(normalise_setting, spark=config.spark is not None),
             recorder=self._recorder,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from gateway.config import ServerSetting
 from gateway.sqltypes import DataType, StructType
 
 
@@ -142,6 +143,7 @@ class Runtime:
 
     sessions: tuple[OpenSession, ...]
     operations: tuple[RunningOperation, ...]
+    settings: tuple[ServerSetting, ...] = ()  # for administrators
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from gateway.catalog.information import Relation
 from gateway.catalog.query_history import OWN
 from gateway.catalog.recorded import RecordedRelation, Seen
 from gateway.catalog.system import SystemSchema
+from gateway.config import ServerSetting
 from gateway.delta.held import HeldScan
 from gateway.delta.predicates import Predicate
 from gateway.errors import unsupported
@@ -21,7 +22,7 @@ from gateway.sqltypes import BIGINT, DOUBLE, STRING, TIMESTAMP, DataType, Struct
 from gateway.worker_jobs import RUNTIME, OpenSession, RunningOperation, Runtime
 
 _TYPES: Mapping[str, DataType] = {
-    "settings": map_of(STRING, STRING),
+    "settings": map_of(STRING, STRING),  # of a session
     "start_time": TIMESTAMP,
     "progress": DOUBLE,
     **dict.fromkeys(("idle_ms", "duration_ms", "waiting_at_capacity_duration_ms"), BIGINT),
@@ -29,7 +30,7 @@ _TYPES: Mapping[str, DataType] = {
 }
 _SCHEMAS: Mapping[str, StructType] = {
     name: struct(*(StructField(field, _TYPES.get(field, STRING)) for field in kind._fields))
-    for name, kind in (("sessions", OpenSession), ("operations", RunningOperation))
+    for name, kind in (("sessions", OpenSession), ("operations", RunningOperation), ("settings", ServerSetting))
 }
 
 

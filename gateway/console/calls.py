@@ -19,7 +19,7 @@ from gateway.rest import fields
 from gateway.rest.call import Asked, Path, Route
 from gateway.rest.fields import RestError
 from gateway.rest.statements import SESSION, STATEMENT, StatementApi
-from gateway.service.api import Disposition, Form, Principal, WholeResults
+from gateway.service.api import Disposition, Form, WholeResults
 from gateway.worker_jobs import Runtime
 
 _PAGE, _LARGEST_PAGE = 200, 1000
@@ -47,9 +47,6 @@ class Statements(WholeResults, Protocol):
 
     def picture(self, user: str) -> Runtime:
         """What is open and runs, as far as a user may see it."""
-
-    def kill(self, principal: Principal, identifier: str) -> None:
-        """End a statement by its public identifier: one's own, or anybody's for administrators. Raises ProtocolError."""
 
 
 @dataclass(frozen=True, slots=True)

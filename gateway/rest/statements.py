@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.engine.base import Parameter
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, ProtocolError
 from gateway.protocol import convert, versions
 from gateway.protocol.handler import LINK_PATH, Caller
 from gateway.protocol.turns import Turns
@@ -159,8 +159,13 @@ class StatementApi:
         return found
 
     def cancel(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
-        """Cancel a statement."""
-        self.service.cancel(caller.principal, self.service.named_operation(caller.principal, path["statement_id"]))
+        """Cancel a statement: one's own, or anybody's for administrators."""
+        try:
+            handle = self.service.named_operation(caller.principal, path["statement_id"])
+        except ProtocolError:
+            self.service.kill(caller.principal, path["statement_id"])
+        else:
+            self.service.cancel(caller.principal, handle)
         return {}
 
     def close(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:

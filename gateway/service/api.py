@@ -272,6 +272,9 @@ class WholeResults(Service, Protocol):
     def named_operation(self, principal: Principal, identifier: str) -> Handle:
         """The handle of one's own operation by its public identifier. Raises ProtocolError."""
 
+    def kill(self, principal: Principal, identifier: str) -> None:
+        """End a statement by its public identifier: one's own, or anybody's for administrators. Raises ProtocolError."""
+
     def outcome(self, principal: Principal, operation: Handle) -> Outcome:
         """The result of an operation that is FINISHED. Raises the operation's error."""
 

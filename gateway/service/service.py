@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from gateway import observability
@@ -242,7 +243,8 @@ class GatewayService:
         with self._lock:
             active = list(self._active)
         seen = None if self._sees_all(user) else user
-        return picture(self._sessions.values(), active, seen, self._clock())
+        found = picture(self._sessions.values(), active, seen, self._clock())
+        return found if seen is not None else replace(found, settings=self._config.told)
 
     def metadata(self, principal: Principal, session: Handle, request: MetadataRequest) -> OperationStatus:
         """See `api.Service`."""
@@ -321,7 +323,7 @@ class GatewayService:
         found.stop(State.CANCELED, CanceledError("OPERATION_CANCELED", "The statement was cancelled."))
 
     def kill(self, principal: Principal, identifier: str) -> None:
-        """End a statement by its public identifier: one's own, or anybody's for who sees all. Raises ProtocolError."""
+        """See `api.WholeResults`."""
         found = self._operations.known(identifier)
         name = principal.name
         if found is None or not (found.session.owner.name == name or self._sees_all(name)):

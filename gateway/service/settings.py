@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gateway.config import ServerSetting
 from gateway.service.cursor import PageLimits
 
 
@@ -19,6 +20,7 @@ class ServiceConfig:
         spool_limit: the same of disk.
         results_limit: bytes of memory for answers that are kept for the same statements.
         reserved_slots: beside `slots`, for metadata calls only.
+        told: the server's settings, for administrators who ask.
         lane: beside both, for statements that would wait, as long as they turn out to be short.
     """
 
@@ -39,4 +41,5 @@ class ServiceConfig:
     operation_idle: float
     max_statement: int
     slow_statement: float
+    told: tuple[ServerSetting, ...] = ()
     pages: PageLimits = field(default_factory=PageLimits)

@@ -174,7 +174,12 @@ def test_what_runs_is_asked_by_name(cursor: Any) -> None:
         rows(cursor, f"SELECT count(*) FROM {view}")
     rows(cursor, "USE system.runtime")
     assert rows(cursor, f"{count} sessions")[0].n > 0
-    assert [row.tableName for row in rows(cursor, "SHOW TABLES")] == ["operations", "sessions", "statements"]
+    assert [row.tableName for row in rows(cursor, "SHOW TABLES")] == [
+        "operations",
+        "sessions",
+        "settings",
+        "statements",
+    ]
     rows(cursor, "USE main.default")
 
 
@@ -309,3 +314,27 @@ def test_a_statement_is_killed_in_sql(cursors: dict[str, Any]) -> None:
         cursors["root"].execute("CALL system.kill('no-such-statement')")
     with pytest.raises(Exception, match="CALL"):
         cursors["root"].execute("CALL system.other('x')")
+
+
+def test_settings_are_told_to_administrators(cursors: dict[str, Any]) -> None:
+    text = "SELECT name, value, origin FROM system.runtime.settings WHERE name IN ('admins', 'slow-statement') ORDER BY name"
+    assert [tuple(row) for row in rows(cursors["root"], text)] == [
+        ("admins", "root,nobody", "flag"),
+        ("slow-statement", "10s", "default"),
+    ]
+    assert rows(cursors["ann"], text) == []
+
+
+def test_a_statement_is_cancelled_by_rest_by_its_owner_and_administrators(
+    cursors: dict[str, Any], guarded: Server
+) -> None:
+    people = {name: Api(guarded, f"{name}-token") for name in PEOPLE}
+    cursors["bob"].execute_async(LONG)
+    asked = (
+        "SELECT statement_id FROM system.runtime.operations WHERE user = 'bob' AND statement_text NOT LIKE '%runtime%'"
+    )
+    identifier = eventually(lambda: rows(cursors["root"], asked))[0][0]
+    path = f"/sql/statements/{identifier}/cancel"
+    assert people["ann"].call("POST", path, {})[0] == 404
+    assert people["root"].call("POST", path, {})[0] == 200
+    assert eventually(lambda: [1] if not rows(cursors["root"], asked) else [])

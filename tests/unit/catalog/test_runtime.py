@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gateway.catalog.runtime import running
+from gateway.config import ServerSetting
 from gateway.errors import UnsupportedError
 from gateway.worker_jobs import OpenSession, RunningOperation, Runtime
 
+SETTING = ServerSetting("slots", "2", "flag", "how many")
 SESSION = OpenSession("s", "ann", "curl", "main", "default", [("a", "1")], 2, 5)
 OPERATION = RunningOperation(
     "o",
@@ -30,9 +32,9 @@ OPERATION = RunningOperation(
 
 
 def test_fields_are_columns() -> None:
-    schema = running(Runtime((SESSION,), (OPERATION,)), None)
-    assert schema.views("runtime") == ["sessions", "operations", "statements"]
-    for name, row in (("sessions", SESSION), ("operations", OPERATION)):
+    schema = running(Runtime((SESSION,), (OPERATION,), (SETTING,)), None)
+    assert schema.views("runtime") == ["sessions", "operations", "settings", "statements"]
+    for name, row in (("sessions", SESSION), ("operations", OPERATION), ("settings", SETTING)):
         relation = schema.view("runtime", name)
         assert relation is not None
         names = [f.name for f in relation.schema.fields]
