@@ -12,6 +12,7 @@ from gateway import sqltypes as t
 from gateway.delta import commit, log
 from gateway.delta.expressions import DEFAULT, GENERATED
 from gateway.delta.features import BY_NAME, FEATURES, MAX_WRITER, Protocol
+from gateway.delta.identity import START
 from gateway.delta.properties import MOST_ID, ROW_ID, ROW_TRACKING, ROW_VERSION, VECTORS, asked
 from gateway.delta.replay import replayed
 from gateway.delta.schema import CHAR_VARCHAR, FIELD_ID, PHYSICAL, Column
@@ -49,6 +50,8 @@ class Definition:
             check_defaults(found if old is None else found | set(old.features), "CREATE TABLE")
         if any(GENERATED in of for of in self.metadata.values()):
             found.add("generatedColumns")
+        if any(START in of for of in self.metadata.values()):
+            found.add("identityColumns")
         if holds(self.schema, t.TIMESTAMP_NTZ):
             found.add("timestampNtz")
         if self.cluster_by:

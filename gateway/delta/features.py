@@ -52,7 +52,7 @@ FEATURES: tuple[Feature, ...] = (
     # Readers of the feed take what is appended from the files themselves; of other changes statements tell.
     Feature("changeDataFeed", Read.NATIVE, Kept.BY_STATEMENT, writer=4),
     Feature("generatedColumns", Read.NATIVE, Kept.BY_STATEMENT, writer=4),
-    Feature("identityColumns", Read.NATIVE, writer=6),
+    Feature("identityColumns", Read.NATIVE, Kept.BY_STATEMENT, writer=6),
     Feature("columnMapping", Read.NATIVE, Kept.BY_WRITER, reader=2, writer=5),
     Feature("deletionVectors", Read.NATIVE, Kept.BY_WRITER),
     Feature("timestampNtz", Read.NATIVE, Kept.ALWAYS),

@@ -72,7 +72,7 @@ def mark_rows(
             marked: list[Action] = [
                 {"add": _marked(specs[i], vector, snapshot, i)} for i, vector in zip(partly, described, strict=True)
             ]
-            actions = [info, *removes, *marked, *adds, *told]
+            actions = [info, *change.also(), *removes, *marked, *adds, *told]
             version = publish_behind(snapshot, actions, lambda newer: check_read(snapshot, newer, reads))
         except BaseException:
             if made is not None:

@@ -13,6 +13,7 @@ from gateway.delta import commit, log
 from gateway.delta.containment import local_path
 from gateway.delta.creation import with_last_id
 from gateway.delta.features import Kept, refused
+from gateway.delta.identity import with_last_numbers
 from gateway.delta.replay import Fields, removal, replayed
 from gateway.delta.retention import deleted_files_ms
 from gateway.delta.row_ids import DOMAIN, numbered
@@ -97,7 +98,7 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
     actions: list[commit.Action] = [
         commit.info_action("RESTORE", parameters, metrics, False, snapshot.version),
         commit.protocol_action(snapshot.protocol.merged(earlier.protocol)),
-        {"metaData": with_last_id(then.metadata, snapshot.properties)},
+        {"metaData": with_last_numbers(with_last_id(then.metadata, snapshot.properties), snapshot.columns)},
         *({"add": {**spec, "dataChange": True}} for spec in added),
         *({"remove": removal(spec, moment, True)} for spec in removed),
     ]

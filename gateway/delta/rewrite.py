@@ -59,11 +59,12 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a commit says of itself: `metrics` are told what became of the files."""
+    """What a commit says of itself: `metrics` are told what became of the files; `also` gives other actions of it."""
 
     operation: str
     parameters: dict[str, str]
     metrics: Callable[[Replaced], dict[str, int]]
+    also: Callable[[], Sequence[Action]] = tuple
 
     def info(self, snapshot: Snapshot, done: Replaced) -> Action:
         """The commit's action."""
@@ -96,7 +97,7 @@ def replace_files(
         size = int(snapshot.files.sizes[np.asarray(removed, dtype=np.int64)].sum())
         told = writer.told()
         done = Replaced(len(removed), size, writer.files, writer.bytes, writer.rows, change_files=len(told))
-        actions = [change.info(snapshot, done), *removes_of(snapshot, removed), *adds, *told]
+        actions = [change.info(snapshot, done), *change.also(), *removes_of(snapshot, removed), *adds, *told]
         version = publish_behind(snapshot, actions, lambda newer: check_read(snapshot, newer, reads))
     commit.checkpoint_if_due(root, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)

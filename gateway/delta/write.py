@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +48,7 @@ ATTEMPTS = 30
 STAGING = ".creating-"
 # Field metadata that asks something of a writer, whether or not the protocol names the feature, and who keeps it.
 _WRITER_KEYS = {
-    "delta.identity.": Kept.NEVER,
+    "delta.identity.": Kept.BY_STATEMENT,
     "delta.generationExpression": Kept.BY_STATEMENT,
     "delta.invariants": Kept.BY_STATEMENT,
     "CURRENT_DEFAULT": Kept.BY_STATEMENT,
@@ -170,11 +170,16 @@ def _make_table(
 
 
 def append(
-    path: str, batches: Iterable[pa.RecordBatch], seen: Snapshot | None = None, kept: Kept = Kept.BY_WRITER
+    path: str,
+    batches: Iterable[pa.RecordBatch],
+    seen: Snapshot | None = None,
+    kept: Kept = Kept.BY_WRITER,
+    also: Callable[[], Sequence[Action]] = tuple,
 ) -> WriteResult:
     """Add the rows of `batches` (all columns of the table by position) in one commit.
 
-    `kept` says what the rows keep of what the table asked of them when it was `seen`: by now it may ask for more.
+    `kept` says what the rows keep of what the table asked of them when it was `seen`: by now it may ask for more. `also`
+    gives other actions of the commit, once the rows are written.
     """
     check_own(path)
     snapshot = open_snapshot(path)
@@ -187,7 +192,7 @@ def append(
         adds = writer.finish()
         metrics = _metrics(writer)
         parameters = {"mode": "Append", "partitionBy": "[]"}  # as of an INSERT by Spark, whatever the table's are
-        actions = [commit.info_action("WRITE", parameters, metrics, True, snapshot.version), *adds]
+        actions = [commit.info_action("WRITE", parameters, metrics, True, snapshot.version), *also(), *adds]
         version = _publish_append(path, snapshot, actions)
     commit.checkpoint_if_due(path, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)

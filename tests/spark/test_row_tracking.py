@@ -37,3 +37,15 @@ def test_rows_keep_their_numbers_whoever_writes(sql: Sql, vectors: str) -> None:
         expected = sql.spark(_ROWS.format(t="theirs"))
         for name in ("ours", "mixed"):
             assert sql.spark(_ROWS.format(t=name)) == expected, (name, statement)
+
+
+def test_identity_columns_count_on_whoever_writes(sql: Sql) -> None:
+    sql.auto("DROP TABLE IF EXISTS counted")
+    sql.embedded(
+        "CREATE TABLE counted (id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY 5), s STRING)"
+    )
+    for at in range(6):
+        (sql.spark if at % 2 else sql.embedded)(f"INSERT INTO counted (s) VALUES ('{at}')")
+    expected = [(10 + 5 * at, str(at)) for at in range(6)]
+    for read in (sql.spark, sql.embedded):
+        assert read("SELECT * FROM counted ORDER BY id") == expected

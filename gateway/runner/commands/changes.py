@@ -35,6 +35,7 @@ from gateway.planner import Plan, plan
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.constraints import checked, guarded
 from gateway.runner.commands.generated import check_no_default, recomputed
+from gateway.runner.commands.identities import check_updated
 from gateway.runner.commands.targets import announced_rows, batches_of, quoted, written_table
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import WRITES
@@ -354,6 +355,7 @@ def _updated(command: c.Update, alone: bool = False) -> Build:
     def build(changes: ChangeBinder, target: Target) -> b.Rel:
         schema = target.scan.table.schema
         given = changes.assignments(command.assignments, target.scope, schema)
+        check_updated(target.scan.table.snapshot, given, command.table.span)
         unset = [name for name, one in given.items() if one.value is None]
         check_no_default(target.scan.table.snapshot, unset, "DEFAULT for", command.table.span)
         condition = changes.condition(command.condition, target.scope)

@@ -10,10 +10,11 @@ from gateway.catalog.bound import DeltaBoundTable
 from gateway.delta.creation import Definition
 from gateway.delta.expressions import CONSTRAINT, DEFAULT, GENERATED
 from gateway.delta.features import Kept
+from gateway.delta.identity import EXPLICIT, START, STEP, is_identity
 from gateway.delta.log import IN_COMMIT_SINCE
 from gateway.delta.properties import FEATURE, MOST_ID
 from gateway.delta.write import check_snapshot_writable
-from gateway.errors import UnsupportedError
+from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.runner.commands.constraints import check_condition
 from gateway.runner.environment import Environment
 from gateway.sql.bind.kept import check_default, check_generated
@@ -66,6 +67,10 @@ def _defined(
         name = check.name or f"{command.name.parts[-1]}_chk_{uuid.uuid4().hex[:7]}"
         check_condition(name, check.text, schema, command.name.parts[-1], env, check.span)
         properties[CONSTRAINT + name.lower()] = check.text
+    for name, of in metadata.items():
+        if START in of and name.lower() in (one.lower() for one in command.partitioned_by):
+            text = f"PARTITIONED BY IDENTITY column {name} is not supported."
+            raise UserError("DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED", text, span=command.name.span)
     clusters = tuple(name.parts for name in command.clustered_by)
     return Definition(schema, command.partitioned_by, clusters, properties, comment, metadata)
 
@@ -74,6 +79,8 @@ def like(table: DeltaBoundTable, properties: Mapping[str, str]) -> Definition:
     """An empty table like another, with more properties; as in Spark it is not clustered."""
     snapshot = table.snapshot
     check_snapshot_writable(snapshot, kept=Kept.BY_STATEMENT)
+    if any(is_identity(column) for column in snapshot.columns):
+        raise unsupported("CREATE TABLE … LIKE a table with an identity column")
     features = {f"{FEATURE}{name}": "supported" for name in snapshot.protocol.features if name not in _NOT_LIKE}
     own = {
         key: value
@@ -111,6 +118,9 @@ def column_metadata(
             tree = parse_expression(one.default)
             check_default(tree, one.default, one.field, command, _binder(env), env.context, one.span)
             found[one.field.name] = {DEFAULT: one.default}
+        if one.identity is not None:
+            start, step = one.identity.start, one.identity.step
+            found[one.field.name] = {STEP: step, EXPLICIT: one.identity.explicit, START: start}
         if one.generated is not None:
             others = [name for name in generated if name != one.field.name]
             tree = parse_expression(one.generated)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from gateway.delta.feed import BEFORE, COPIED, DELETE, INSERTED, UPDATED, Places
 from gateway.delta.held import HeldTable
+from gateway.delta.identity import Numbering
 from gateway.delta.marking import mark_rows, marks_rows
 from gateway.delta.rewrite import Change, Replaced, replace_files
 from gateway.engine.base import Emit, Planned, Statement
@@ -23,6 +24,7 @@ from gateway.planner import Plan, plan
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.changes import Changing, Clock, by_file, changing, projection
 from gateway.runner.commands.generated import check_no_default, given_by_all
+from gateway.runner.commands.identities import check_updated, numbering
 from gateway.runner.commands.targets import batches_of
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import WRITES
@@ -46,6 +48,7 @@ class Merging:
     held: HeldTable = field(init=False)
     like: Source = field(init=False)
     reads_target: bool = False
+    numbers: Numbering | None = None  # of new rows, once it is known which columns they are given
 
     def clauses(self, kind: str) -> list[c.MergeClause]:
         return [clause for clause in self.command.clauses if clause.kind == kind]
@@ -157,6 +160,8 @@ class Merging:
             chosen(column, *((_is(taken, n), values[n][f.name]) for n, _ in updates if f.name in values[n]))
             for column, f in zip(target.columns, self._schema(target).fields, strict=True)
         ]
+        for n, clause in updates:
+            check_updated(self.change.snapshot, values[n], clause.span)
         given = given_by_all(self.change.snapshot, [values[n] for n, _ in updates], self.change.span)
         became = chosen(b.lit(COPIED, INT), *((_is(taken, n), b.lit(UPDATED, INT)) for n, _ in updates))
         return projection(changes, rel, target, exprs, given, became)
@@ -184,6 +189,7 @@ class Merging:
         clauses = [of for _, of in values]
         missing = {f.name for f in self._schema(target).fields if any(f.name not in of for of in clauses)}
         check_no_default(self.change.snapshot, missing, "MERGE that leaves out", self.change.span)
+        self.numbers = numbering(self.change.snapshot, clauses, self.change.span)
         told = given_by_all(self.change.snapshot, clauses, self.change.span)
         return projection(changes, rel, target, exprs, told, b.lit(INSERTED, INT), True)
 
@@ -321,12 +327,14 @@ def _merged(one: Merging, started: float, emit: Emit) -> Answer:
     counts = _Counts(one, found)
     rows = [change.written(one.rewritten, emit, touched)] if touched else []
     if one.clauses(c.NOT_MATCHED):
-        rows.append(counts.counted(change.written(one.inserted, emit)))
+        new = change.written(one.inserted, emit)
+        rows.append(counts.counted(new if one.numbers is None else one.numbers.filled(new)))
     batches = chain.from_iterable(rows)
     head = next(batches, None)
     if head is None and not touched:
         return counts.answer({})
-    told = Change("MERGE", _parameters(one), counts.metrics(clock, one.held.num_rows))
+    also = tuple if one.numbers is None else one.numbers.told
+    told = Change("MERGE", _parameters(one), counts.metrics(clock, one.held.num_rows), also)
     new = chain([head] if head is not None else [], batches)
     feed = change.feed(_gone(one, found)) if touched else None
     if one.marks:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.delta.feed import DELETE
+from gateway.delta.identity import Numbering
 from gateway.delta.rewrite import Change, Replaced, check_changeable, replace_files
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import Span, UserError, unsupported
@@ -67,6 +68,7 @@ def overwrite(
     env: Environment,
     runner: Queries,
     emit: Emit,
+    numbers: Numbering | None = None,
 ) -> Answer:
     """Put the rows of a query in the place of all rows, of those of a partition, or of those that a condition takes."""
     one = Changing("INSERT", table, None, command.table.span, env, runner)
@@ -97,9 +99,10 @@ def overwrite(
     if condition is not None:
         parameters["predicate"] = shown(condition, one)
     deleted = sum(found.values()) if condition is not None else None
-    change = Change("WRITE", parameters, lambda done: _metrics(done, copied.rows, deleted))
+    also = tuple if numbers is None else numbers.told
+    change = Change("WRITE", parameters, lambda done: _metrics(done, copied.rows, deleted), also)
     feed = one.feed({DELETE: one.places(condition, emit, found)}) if partly else None
-    inserted = Counted(one.new(written))
+    inserted = Counted(one.new(written if numbers is None else numbers.filled(written)))
     result = replace_files(one.snapshot, sorted(found), chain(inserted, copied), change, one.reads, feed)
     count = inserted.rows + copied.rows  # Delta counts as written what is written anew
     return written_rows("INSERT", replace(result, rows=count), [count])

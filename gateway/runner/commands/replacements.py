@@ -13,11 +13,12 @@ from gateway.delta.feed import DELETE
 from gateway.delta.marking import mark_rows
 from gateway.delta.rewrite import Change, Replaced, check_changeable, replace_files
 from gateway.engine.base import Emit, Planned, Statement
-from gateway.errors import UserError
+from gateway.errors import UserError, unsupported
 from gateway.planner import Plan, plan
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.changes import Changing, by_file
 from gateway.runner.commands.constraints import checked, guarded_query
+from gateway.runner.commands.identities import numbering
 from gateway.runner.commands.merges import Found, Merging
 from gateway.runner.commands.overwrites import Counted
 from gateway.runner.commands.tables import aligned
@@ -53,7 +54,9 @@ class Replacing:
         insert = c.Insert(
             self.command.table, c.Query(self.command.source, self.command.span, ""), by_name=self.command.by_name
         )
-        found, casts = aligned(insert, table, given, binder, {})
+        found, casts, names = aligned(insert, table, given, binder, {})
+        if numbering(table.snapshot, [names], self.command.span) is not None:
+            raise unsupported("INSERT … REPLACE ON without the identity column", self.command.span)
         guarded = guarded_query(found, table.snapshot, binder)
         return plan(compile_query(guarded, self.change.env.context)), casts
 

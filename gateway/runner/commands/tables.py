@@ -9,6 +9,7 @@ from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.objects import StoredTable
 from gateway.delta import write
 from gateway.delta.features import Kept
+from gateway.delta.identity import is_identity
 from gateway.engine.base import Emit, Planned, SessionChange, Statement
 from gateway.errors import Span, UserError, unsupported
 from gateway.planner import plan
@@ -17,6 +18,7 @@ from gateway.runner.answer import RESULT, Answer, done
 from gateway.runner.commands.constraints import checked, guarded_query
 from gateway.runner.commands.definitions import definition_of, like, selected, unreserved
 from gateway.runner.commands.generated import left_out
+from gateway.runner.commands.identities import numbering
 from gateway.runner.commands.overwrites import Static, overwrite, static_partition
 from gateway.runner.commands.targets import announced_rows, quoted, written_rows, written_table
 from gateway.runner.commands.views import is_view
@@ -125,18 +127,19 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
             raise unsupported("DEFAULT as a value", error.span) from None
         raise
     partition = static_partition(command, table, env)
-    rows, casts = aligned(command, table, query, binder, partition)
+    rows, casts, given = aligned(command, table, query, binder, partition)
+    numbers = numbering(table.snapshot, [given], command.table.span)
     try:
         if command.overwrite or command.replaced is not None:
-            return overwrite(command, table, rows, binder, env, runner, emit)
+            return overwrite(command, table, rows, binder, env, runner, emit, numbers)
         write.check_appendable(table.location)
         guarded = guarded_query(rows, table.snapshot, binder)
         decision = plan(compile_query(guarded, env.context))
         runner.check_size(decision, env, command.table.span)
         batches = announced_rows("INSERT", decision, INSERTED, runner, emit)
-        result = write.append(
-            table.location, checked(batches, table.snapshot, command.table.span), table.snapshot, Kept.BY_STATEMENT
-        )
+        found = checked(batches, table.snapshot, command.table.span)
+        found, also = (found, tuple) if numbers is None else (numbers.filled(found), numbers.told)
+        result = write.append(table.location, found, table.snapshot, Kept.BY_STATEMENT, also)
     except UserError as error:
         raise overflown(error, casts) from None
     return written_rows("INSERT", result, [result.rows])
@@ -144,8 +147,11 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
 
 def aligned(
     command: c.Insert, target: DeltaBoundTable, query: BoundQuery, binder: Binder, partition: Static
-) -> tuple[BoundQuery, list[Assigned]]:
-    """The query's columns as the table's: by position, by the given list, or by name; missing ones as it says, or NULL."""
+) -> tuple[BoundQuery, list[Assigned], set[str]]:
+    """The query's columns as the table's: by position, by the given list, or by name; missing ones as it says, or NULL.
+
+    And the names of those that it gives.
+    """
     span, schema, table = command.table.span, target.schema, quoted(target)
     others = struct(*(f for f in schema.fields if f.name not in partition))
     given, extra = _by_name(command, others, query.rel.columns, table)
@@ -160,14 +166,15 @@ def aligned(
             exprs.append(coerced(found, f.type))
         elif (computed := left_out(f, target.snapshot, given, binder, span)) is not None:
             exprs.append(computed)
-        elif f.nullable:
+        elif f.nullable or is_identity(target.snapshot.by_name[f.name]):
             exprs.append(b.null(f.type))
         else:
             text = f"Column {f.name} is not specified in INSERT."
             raise UserError("DELTA_INSERT_COLUMN_MISMATCH", text, span=span)
     if extra:
         raise too_many(table, extra, span)
-    return projected(query, binder, exprs, schema), casts
+    names = {f.name for f in schema.fields if f.name.lower() in given or f.name in partition}
+    return projected(query, binder, exprs, schema), casts, names
 
 
 def _by_name(

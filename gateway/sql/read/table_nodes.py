@@ -120,13 +120,23 @@ class AlterTable:
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """GENERATED ALWAYS | BY DEFAULT AS IDENTITY [(START WITH start INCREMENT BY step)]."""
+
+    explicit: bool
+    start: int = 1
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """name type [NOT NULL] [COMMENT 'c'] [DEFAULT text] [GENERATED ALWAYS AS (text)]."""
+    """name type [NOT NULL] [COMMENT 'c'] [DEFAULT text] [GENERATED ALWAYS AS (text) | GENERATED … AS IDENTITY]."""
 
     field: StructField
     span: Span
     default: str | None = None
     generated: str | None = None
+    identity: Identity | None = None
 
 
 @dataclass(frozen=True, slots=True)

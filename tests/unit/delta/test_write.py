@@ -270,12 +270,12 @@ def test_overwrite_behind_an_append_is_a_conflict(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"configuration": {"delta.rowTrackingSuspended": "true"}},
+        {"configuration": {"delta.enableIcebergCompatV2": "true"}},
         {"configuration": {"delta.constraints.c": "id > 0"}},
         {"metadata": {"EXISTS_DEFAULT": "1"}},
         {"metadata": {"delta.identity.start": 1}},
         {"metadata": {"__COLLATIONS": {}}},
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["identityColumns"]}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["materializePartitionColumns"]}},
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["teleport"]}},
     ],
 )
@@ -293,7 +293,10 @@ def test_special_tables_are_not_written(tmp_path: Path, change: dict[str, Any]) 
         if "protocol" in action and "protocol" in change:
             action["protocol"] = change["protocol"]
     log.write_text("\n".join(map(json.dumps, actions)))
-    by_statements = "delta.constraints.c" in change.get("configuration", {})  # which look at the rows that change
+    kept = {**change.get("configuration", {}), **change.get("metadata", {})}
+    by_statements = bool(
+        kept.keys() & {"delta.constraints.c", "delta.identity.start"}
+    )  # which look at the rows that change
     for write in (append,) if by_statements else (append, overwrite):
         with pytest.raises(UnsupportedError) as caught:
             write(str(root), [batch_of(SIMPLE, [1, "a"])])
