@@ -18,6 +18,7 @@ from gateway.planner import plan
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.columns import added
 from gateway.runner.commands.constraints import checked, guarded_query
+from gateway.runner.commands.identities import numbering
 from gateway.runner.commands.tables import aligned
 from gateway.runner.commands.targets import announced_rows, written_table
 from gateway.runner.environment import Environment, Queries
@@ -52,7 +53,9 @@ def copy_into(command: c.CopyInto, job: Statement, env: Environment, runner: Que
     files = PathTable(TableName("parquet", "", command.path), open_files(folder, env.tables.paths.roots, paths))
     target, metadata = _with_more(files, table, merge, command.span)
     binder = binder_of(env.context, env.tables, {}, {})
-    rows, casts = aligned(_by_name(command), target, _typed(files, target, binder), binder, {})
+    rows, casts, names = aligned(_by_name(command), target, _typed(files, target, binder), binder, {})
+    if numbering(target.snapshot, [names], command.table.span) is not None:
+        raise unsupported("COPY INTO without the identity column", command.table.span)
     decision = plan(compile_query(guarded_query(rows, target.snapshot, binder), env.context))
     runner.check_size(decision, env, command.table.span)
     batches = announced_rows("COPY_INTO", decision, COPIED, runner, emit)

@@ -186,3 +186,10 @@ def test_two_that_load_the_same_file(session: Session, source: Path) -> None:
 def test_patterns_of_names(pattern: str, taken: list[str], left: list[str]) -> None:
     assert [name for name in taken if not matches(pattern, name)] == []
     assert [name for name in left if matches(pattern, name)] == []
+
+
+def test_identity_columns_are_not_left_empty(session: Session, source: Path) -> None:
+    session.run("CREATE TABLE t (nr BIGINT GENERATED ALWAYS AS IDENTITY, id INT, name STRING)")
+    error = refused(session, f"COPY INTO t FROM '{source}' FILEFORMAT = PARQUET")
+    assert isinstance(error, UnsupportedError) and "identity" in error.message
+    assert session.rows("SELECT * FROM t") == []
