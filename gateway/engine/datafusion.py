@@ -139,7 +139,6 @@ class DataFusionEngine:
         known = self._registered[id(ctx)]
         if name in known:
             return
-        known.add(name)
         factory = IMPLEMENTATIONS.get(spec.impl)
         if factory is None:
             raise ServerError("INTERNAL_ERROR", f"There is no implementation of {spec.impl}.")
@@ -148,6 +147,7 @@ class DataFusionEngine:
         returns = spec.returns.arrow()
         volatility = "volatile" if spec.volatile else "immutable"
         ctx.register_udf(datafusion.udf(guarded(_exact(kernel, returns), spec.impl), args, returns, volatility, name))
+        known.add(name)
 
 
 def _exact(kernel: Kernel, returns: pa.DataType) -> Kernel:
@@ -424,6 +424,10 @@ def engine_error(error: BaseException) -> GatewayError:
         return UnsupportedError(
             "UNSUPPORTED_FEATURE",
             "Fields of a date or timestamp before the year -262142 or after 262141 are not supported here.",
+        )
+    if "not allowed in name" in text:
+        return UnsupportedError(
+            "UNSUPPORTED_FEATURE", "A field whose name has the character U+0000 is not supported here."
         )
     if "Resources exhausted" in text:
         return ResourceError(

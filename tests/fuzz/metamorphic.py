@@ -23,7 +23,7 @@ from typing import Any
 from gateway.delta.scan import DATASET, MIXED, NATIVE, ScanPlan
 from gateway.engine.base import Query
 from gateway.engine.datafusion import DataFusionEngine
-from gateway.errors import GatewayError, ResourceError
+from gateway.errors import GatewayError, ResourceError, ServerError
 from gateway.planner import plan
 from gateway.runner.handler import Runner
 from gateway.sql.compile import Compiled, compile_query
@@ -353,6 +353,8 @@ def _ways(checks: Checks, text: str, random: Random) -> Disagreement | None:
             other = Result(*_run(checks.session, text, WAYS[name])).rows()
         except ResourceError:
             continue  # too little memory is told, which is right
+        except ServerError as error:
+            return Disagreement("", (text, f"{text} -- {name}"), f"{_shown(rows)}\n  other than {error}")
         found = checks.same((text, rows), (f"{text} -- {name}", other))
         if found is not None:
             return found

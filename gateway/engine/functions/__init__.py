@@ -85,6 +85,8 @@ def guarded(kernel: Kernel, name: str) -> Kernel:
             return kernel(*arrays)
         except RowError:
             raise
+        except GatewayError as error:
+            raise RowError(error.condition, error.message) from None
         except (MemoryError, pa.ArrowCapacityError) as error:
             traceback.print_exception(error)
             raise RowError("RESOURCE_EXHAUSTED", f"The values of {name} need more memory than there is.") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, localcontext
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -303,13 +303,17 @@ def saturated(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     return np.where(inside, np.where(inside, values, 0.0).astype(np.int64), ends)
 
 
+#: How Scala multiplies: to 34 digits.
+_DECIMAL128 = Context(prec=34, rounding=ROUND_HALF_EVEN)
+
+
 def number_to_timestamp(array: pa.Array, source: DataType) -> Converted:
     """Seconds since 1970 to an instant, the fraction beyond microseconds cut off."""
     void, error = nulls(array), overflow(source, TIMESTAMP)
     if isinstance(source, DecimalType):
 
         def scaled(value: Decimal) -> int:
-            with localcontext(EXACT):
+            with localcontext(_DECIMAL128):
                 whole = int(value * MICROS_PER_SECOND)
             # as java.math.BigDecimal.longValue, which Spark calls: the low 64 bits
             return (whole + 2**63) % 2**64 - 2**63

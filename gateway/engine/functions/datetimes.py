@@ -453,11 +453,11 @@ def timestamp_diff(spec: UdfSpec) -> Kernel:
         size = _MONTH_UNITS.get(unit)
         if size is None:
             return with_nulls(_units_between(left, right, _TIME_UNITS[unit], void), void, pa.int64())
-        months = months_of(right // MICROS_PER_DAY) - months_of(left // MICROS_PER_DAY)
-        # place within the month: java.time.LocalDateTime.until compares day and time
-        within = [_within(v) for v in (left, right)]
-        months = months - ((months > 0) & (within[1] < within[0])) + ((months < 0) & (within[1] > within[0]))
-        return with_nulls(np.sign(months) * (np.abs(months) // size), void, pa.int64())
+        (begin, begun), (last, ended) = (np.divmod(v, MICROS_PER_DAY) for v in (left, right))
+        # as java.time.LocalDateTime.until: an unfinished day is taken off first, then months are counted between dates
+        last = last - ((last > begin) & (ended < begun)) + ((last < begin) & (ended > begun))
+        days = _packed(last) - _packed(begin)
+        return with_nulls(np.sign(days) * (np.abs(days) // _PACKED // size), void, pa.int64())
 
     return kernel
 
@@ -472,6 +472,10 @@ def _units_between(left: Ints, right: Ints, size: int, void: Bools) -> Ints:
     return np.where(behind, -1, 1) * count.astype(np.int64)
 
 
-def _within(local: Ints) -> Ints:
-    days = local // MICROS_PER_DAY
-    return (days - month_starts(months_of(days))) * MICROS_PER_DAY + local % MICROS_PER_DAY
+_PACKED = 32  # days of a month, as java.time.LocalDate counts months
+
+
+def _packed(days: Ints) -> Ints:
+    """Months since 1970 times 32, and the day of the month."""
+    months = months_of(days)
+    return months * _PACKED + days - month_starts(months)

@@ -407,8 +407,8 @@ def ts_add_micros(spec: UdfSpec) -> Kernel:
         return RowError("DATETIME_OVERFLOW", "Datetime operation overflow: add an interval to a timestamp.")
 
     def kernel(stamps: pa.Array, micros: pa.Array) -> pa.Array:
-        values, void = ints(stamps), _both(stamps, micros)
-        count = ints(micros)
+        void = _both(stamps, micros)
+        values, count = (np.where(void, 0, ints(a)) for a in (stamps, micros))
         if zone is not None and zone.region is not None:
             rest = np.fmod(count, MICROS_PER_DAY)
             local = to_local(values, zone)

@@ -213,9 +213,7 @@ def _bind_parsed(function: Function, site: Site) -> Expr:
             span=site.span,
         )
     if not parse and t != target:
-        # a decimal of many digits may be beyond all timestamps, which Spark forgets
-        nullable = is_try and isinstance(t, DecimalType) and t.precision - t.scale > 12
-        args[0] = Cast(target, nullable or coerced(args[0], target).nullable, args[0], implicit=True, is_try=is_try)
+        args[0] = Cast(target, coerced(args[0], target).nullable, args[0], implicit=True, is_try=is_try)
     nullable = (is_try and parse) or any(a.nullable for a in args)
     return make(function, site, tuple(args), target, nullable, ("parse" if parse else "cast",))
 

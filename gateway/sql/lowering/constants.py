@@ -19,7 +19,7 @@ from gateway.sqltypes import VOID
 # What Spark rewrites as CASE or COALESCE, or evaluates lazily in another way: an operand may never be needed.
 _CONDITIONAL = frozenset((
     "if", "coalesce", "nvl", "nvl2", "nullif", "zeroifnull", "nullifzero", "nanvl", "decode", "right", "regexp_substr",
-    "count_if", "typeof",
+    "count_if", "typeof", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy",
 ))
 # A NULL among their operands does not make them NULL.
 _TOLERANT = frozenset((

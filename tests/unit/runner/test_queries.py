@@ -117,6 +117,21 @@ def test_instants_with_a_pattern_are_refused_outside_of_utc(asked: Session) -> N
     )
 
 
+NO_FORM = {
+    "a wall clock beyond all": "SELECT try_cast(timestamp_micros(c) AS TIMESTAMP_NTZ) FROM VALUES (9223372036854775807) t(c)",
+    "a map that has no key": "SELECT CAST(NULL AS MAP<VOID,VOID>) FROM range(1)",
+    "a name that Arrow ends early": r"SELECT named_struct('a\0b', 1)",
+}
+
+
+@pytest.mark.parametrize("sql", NO_FORM.values(), ids=NO_FORM)
+def test_what_the_engine_has_no_form_for_is_refused_each_time(asked: Session, sql: str) -> None:
+    zoned = in_its_zone(asked, {"zone": "Asia/Kathmandu"})
+    for _ in range(2):
+        with pytest.raises(UnsupportedError):
+            zoned.run(sql)
+
+
 def test_order_and_first_rows(asked: Session) -> None:
     ordered = [
         p
