@@ -16,6 +16,7 @@ LINK_BYTES = 8 << 20
 LINKS_OF_PAGE = 64
 _PAGE_WAIT_SECONDS = 0.02
 _LINK_WAIT_SECONDS = 0.5
+_LINKS_AHEAD = 8  # clients download those of a page at the same time, and ask for the next page behind them
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Cursor:
     def _links(self, metadata: ResultMetadata, spool: Spool, start: int, end: int | None) -> Page:
         """A page of links from row `start` on; clients that take links take any number of rows with them."""
         spool.wait_for(start)
-        spool.wait_for(start + spool.rows_of(LINK_BYTES) - 1, _LINK_WAIT_SECONDS)
+        spool.wait_for(start + spool.rows_of(_LINKS_AHEAD * LINK_BYTES) - 1, _LINK_WAIT_SECONDS)
         if self._page is not None and self._page[:3] == (start, 0, 0):
             end = start + self._page[3]  # asked again: the same rows
         pieces = spool.pieces(start, end, LINK_BYTES, LINKS_OF_PAGE)
