@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gateway.catalog.information import SCHEMA as INFORMATION_SCHEMA
+from gateway.catalog.information import SYSTEM
 from gateway.config.session import ENGINE
 from gateway.engine.base import Handover, Query, Source
 from gateway.errors import UnsupportedError, UserError
@@ -198,9 +200,12 @@ def may_be_brief(statement: Statement) -> bool:
     return words[0] == "CREATE" and _QUERYING.isdisjoint(words) and ("AS", "TABLE") not in itertools.pairwise(words)
 
 
-def asked_for(statement: Statement, engine: str) -> Handover | None:
-    """Spark, if the session's `gateway.engine` says so and the statement is one that reads or writes tables."""
-    if engine != SPARK or not _fits_spark(statement):
+def asked_for(statement: Statement, engine: str, place: tuple[str, str] = ("", "")) -> Handover | None:
+    """Spark, if the session's `gateway.engine` says so and the statement is one that reads or writes tables.
+
+    None for one that names relations which only the gateway has; `place`: the session's catalog and schema.
+    """
+    if engine != SPARK or not _fits_spark(statement) or _names_own(statement, place):
         return None
     return Handover(SPARK, "gateway.engine is spark")
 
@@ -212,11 +217,13 @@ def uses_definitions(statement: Statement, names: Sequence[str]) -> Handover | N
     return Handover(SPARK, f"it uses {', '.join(names)} of the session")
 
 
-def honoured_there(statement: Statement, settings: Mapping[str, str], engine: str) -> Handover | None:
-    """Spark, for a statement of a session with settings that only Spark honours (`settings`).
+def honoured_there(
+    statement: Statement, settings: Mapping[str, str], engine: str, place: tuple[str, str] = ("", "")
+) -> Handover | None:
+    """Spark, for a statement of a session with settings that only Spark honours (`settings`); for `place` see `asked_for`.
 
-    Raises UnsupportedError where Spark must not run it, and for a temporary function that would be made under them: it is used
-    under others, too.
+    Raises UnsupportedError where Spark must not or could not run it, and for a temporary function that would be made under
+    them: it is used under others, too.
     """
     if not settings or not _fits_spark(statement):
         return None
@@ -227,6 +234,9 @@ def honoured_there(statement: Statement, settings: Mapping[str, str], engine: st
         raise UnsupportedError("UNSUPPORTED_FEATURE.SET_VALUE", text)
     if engine == EMBEDDED:
         text = f"The session has {shown}, which only Spark honours, but its {ENGINE} is {EMBEDDED}: RESET one of them."
+        raise UnsupportedError("UNSUPPORTED_FEATURE.SET_VALUE", text)
+    if _names_own(statement, place):
+        text = f"The session has {shown}, which only Spark honours, and Spark knows no information schema: RESET it before."
         raise UnsupportedError("UNSUPPORTED_FEATURE.SET_VALUE", text)
     return Handover(SPARK, f"the session has {shown}, which only Spark honours")
 
@@ -260,6 +270,17 @@ def too_large(plan: Plan, limit: int, engine: str) -> Handover | None:
     if not limit or size <= limit or engine == EMBEDDED:
         return None
     return Handover(SPARK, f"it reads {size} bytes, more than spark-above = {limit}")
+
+
+def _names_own(statement: Statement, place: tuple[str, str]) -> bool:
+    """Whether a statement names a relation of the information schema or of the catalog `system`, or stands in one of them."""
+    if place[0].lower() == SYSTEM or place[1].lower() == INFORMATION_SCHEMA:
+        return True
+    names = [token.text.lower() for token in statement.tokens]
+    return any(
+        after == "." and (name == INFORMATION_SCHEMA or (name == SYSTEM and names[i + 3 : i + 4] == ["."]))
+        for i, (name, after) in enumerate(itertools.pairwise(names))
+    )
 
 
 def _fits_spark(statement: Statement) -> bool:

@@ -99,7 +99,9 @@ def _routed(statement: Read, session: SessionState, runner: Runner) -> Routed:
     env.parameters = bound_parameters(statement.markers, (), env.context)
     meant = explained(statement) or statement
     asked = env.setting(ENGINE)
-    wanted = honoured_there(meant, honoured_by_spark(session.settings), asked) or asked_for(meant, asked)
+    place = (session.catalog, session.schema)
+    honoured = honoured_by_spark(session.settings)
+    wanted = honoured_there(meant, honoured, asked, place) or asked_for(meant, asked, place)
     uses = uses_definitions(meant, [d.key for d in needed(statement, session)])
     try:
         if uses is not None:  # only Spark knows of what type they are

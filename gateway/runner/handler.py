@@ -122,9 +122,10 @@ class Runner(Handler):
         meant = explained(statement) or statement
         try:
             used = [d.key for d in needed(statement, job.session)]
+            place = (job.session.catalog, job.session.schema)
             wanted = (
-                honoured_there(meant, honoured_by_spark(job.session.settings), env.setting(ENGINE))
-                or asked_for(meant, env.setting(ENGINE))
+                honoured_there(meant, honoured_by_spark(job.session.settings), env.setting(ENGINE), place)
+                or asked_for(meant, env.setting(ENGINE), place)
                 or uses_definitions(meant, used)
             )
             if wanted is not None:

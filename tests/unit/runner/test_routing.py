@@ -101,6 +101,32 @@ def test_the_engine_that_is_asked_for(routed: Session, text: str) -> None:
     assert engine_of(asking(routed, "spark"), text) == ("spark", "gateway.engine is spark")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT count(*) FROM main.information_schema.tables",
+        "SELECT count(*) FROM t JOIN `information_schema`.columns ON true",
+        "EXPLAIN SELECT * FROM system.information_schema.schemata",
+        "CREATE TABLE told AS SELECT table_name FROM information_schema.tables",
+    ],
+)
+def test_the_information_schema_is_answered_here_whatever_engine_is_asked_for(routed: Session, text: str) -> None:
+    session = asking(routed, "spark")
+    assert engine_of(session, text)[0] in ("datafusion", "gateway")
+    session.run("DROP TABLE IF EXISTS told")
+    assert engine_of(session, "SELECT 1 AS information_schema")[0] == "spark"
+    session.state = replace(session.state, schema="information_schema")
+    assert engine_of(session, "SELECT count(*) FROM tables") == ("datafusion", PROVED)
+
+
+def test_the_information_schema_is_not_read_under_settings_that_only_spark_honours(routed: Session) -> None:
+    session = asking(routed, "auto")
+    session.state = replace(session.state, settings={"spark.sql.ansi.enabled": "false"})
+    assert engine_of(session, "SELECT 1")[0] == "spark"
+    with pytest.raises(UnsupportedError, match="Spark knows no information schema"):
+        session.run("SELECT count(*) FROM main.information_schema.tables")
+
+
 def test_nothing_is_handed_over_if_the_embedded_engine_is_asked_for(routed: Session) -> None:
     session = asking(routed, "datafusion")
     assert engine_of(session, "SELECT sum(l_quantity) FROM samples.tpch.lineitem") == ("datafusion", PROVED)
