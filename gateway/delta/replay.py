@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +31,14 @@ Key = tuple[str, str | None]
 _COLUMNS = ("protocol", "metaData", "add", "remove", "txn", "domainMetadata", "sidecar")
 # Columns of checkpoints that say again, for readers, what others say.
 _AGAIN = ("stats_parsed", "partitionValues_parsed")
+_TYPES = {
+    "path": str,
+    "size": int,
+    "deletionTimestamp": int,
+    "partitionValues": dict,
+    "deletionVector": dict,
+    "stats": str,
+}
 _MAPS = ("partitionValues", "tags", "configuration", "options")
 
 
@@ -50,6 +59,7 @@ class State:
         for kind, spec in action.items():
             match kind:
                 case "add" | "remove":
+                    check_file(root, spec)
                     key = key_of(root, spec)
                     there, gone = (self.files, self.removed) if kind == "add" else (self.removed, self.files)
                     gone.pop(key, None)
@@ -64,18 +74,27 @@ class State:
                     self.domains[spec["domain"]] = spec
 
 
+def check_file(root: str, spec: Fields) -> None:
+    """Raise ServerError DELTA_LOG_CORRUPT for an action of a file whose fields are of other types than the protocol's."""
+    wrong = [name for name, kind in _TYPES.items() if spec.get(name) is not None and type(spec[name]) is not kind]
+    path = spec.get("path")
+    if wrong or path is None or "\0" in unquote(path):
+        text = f"The log of the Delta table {root} has an action whose {', '.join(wrong) or 'path'} is none: {str(path)[:200]}."
+        raise ServerError("DELTA_LOG_CORRUPT", text)
+
+
 def key_of(root: str, spec: Fields) -> Key:
     """The key of an ``add`` or ``remove``."""
     path = local_path(root, spec["path"])
     return (os.path.normpath(path) if path is not None else spec["path"], vector_id(spec.get("deletionVector")))
 
 
-def specs_of(snapshot: Snapshot) -> list[Fields]:
-    """What the log says of each file of a snapshot."""
+def specs_of(snapshot: Snapshot, paths: Sequence[str] | None = None) -> list[Fields]:
+    """What the log says of each file of a snapshot, or of those of some places. Raises ServerError DELTA_LOG_CORRUPT."""
     state = replayed(snapshot.root, snapshot.version, snapshot.within)
     by_path = {path: spec for (path, _), spec in state.files.items()}
     try:
-        return [by_path[os.path.normpath(path)] for path in snapshot.files.paths]
+        return [by_path[os.path.normpath(path)] for path in (snapshot.files.paths if paths is None else paths)]
     except KeyError as error:
         text = f"The log of the Delta table {snapshot.root} does not list the file {error}."
         raise ServerError("DELTA_LOG_CORRUPT", text) from error
@@ -190,4 +209,15 @@ def _fields(spec: Fields) -> Fields:
     return out
 
 
-__all__ = ["Fields", "Key", "State", "damage_told", "key_of", "removal", "replayed", "specs_of", "vector_id"]
+__all__ = [
+    "Fields",
+    "Key",
+    "State",
+    "check_file",
+    "damage_told",
+    "key_of",
+    "removal",
+    "replayed",
+    "specs_of",
+    "vector_id",
+]

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gateway.delta import commit, log
-from gateway.delta.containment import check_still_there, held_folder, local_path, opened
+from gateway.delta.containment import check_still_there, held_folder, is_under, local_path, opened
 from gateway.delta.features import Kept
-from gateway.delta.replay import Fields, replayed
+from gateway.delta.replay import Fields, check_file, replayed
 from gateway.delta.retention import deleted_files_ms
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.delta.vectors import file_of
@@ -62,7 +62,7 @@ def sweep(snapshot: Snapshot, hours: float | None, lite: bool) -> Swept:
         raise _too_short(retention)
     before = now - (retention if specified is None else specified)
     state = replayed(root, snapshot.version, snapshot.within)
-    live = [*state.files.values(), *(r for r in state.removed.values() if r.get("deletionTimestamp", 0) >= before)]
+    live = [*state.files.values(), *(r for r in state.removed.values() if (r.get("deletionTimestamp") or 0) >= before)]
     kept: set[str] = set()
     for spec in live:
         for path in _paths(root, spec):
@@ -171,11 +171,10 @@ def _folders(root: str, path: str) -> Iterator[str]:
 
 def _listed(snapshot: Snapshot, folder: str) -> Iterator[_File]:
     check_still_there(folder)
-    columns = [snapshot.by_name[name] for name in snapshot.partition_columns]
-    shown = (*_NOT_HIDDEN, *(f"{column.name}=" for column in columns), *(f"{column.physical}=" for column in columns))
+    shown = _shown(snapshot)
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda e: e.name):
-            if (entry.name[:1] in "._" and not entry.name.startswith(shown)) or entry.is_symlink():
+            if _is_hidden(entry.name, shown) or entry.is_symlink():
                 continue
             if entry.is_dir(follow_symlinks=False):
                 yield _File(entry.path, 0, 0, True)
@@ -183,6 +182,16 @@ def _listed(snapshot: Snapshot, folder: str) -> Iterator[_File]:
             elif entry.is_file(follow_symlinks=False):
                 found = entry.stat(follow_symlinks=False)
                 yield _File(entry.path, found.st_size, found.st_mtime_ns // 1_000_000)
+
+
+def _shown(snapshot: Snapshot) -> tuple[str, ...]:
+    """What names begin with that are not hidden whatever their first character is."""
+    columns = [snapshot.by_name[name] for name in snapshot.partition_columns]
+    return (*_NOT_HIDDEN, *(f"{column.name}=" for column in columns), *(f"{column.physical}=" for column in columns))
+
+
+def _is_hidden(name: str, shown: tuple[str, ...]) -> bool:
+    return name[:1] in "._" and not name.startswith(shown)
 
 
 # ---- LITE: what commits have removed
@@ -196,7 +205,7 @@ def _commit_before(snapshot: Snapshot, moment_ms: int) -> int | None:
 
 def _logged(snapshot: Snapshot, until: int | None) -> Iterator[_File]:
     """The files that commits up to one have taken out of the table, as far as no VACUUM has looked at them."""
-    root = snapshot.root
+    root, shown = snapshot.root, _shown(snapshot)
     if until is None:
         return
     first, last = log.commit_versions(root)[0], _noted(root)
@@ -211,9 +220,12 @@ def _logged(snapshot: Snapshot, until: int | None) -> Iterator[_File]:
             spec = action.get("remove") or action.get("cdc")
             if spec is None:
                 continue
-            moment = spec.get("deletionTimestamp", 0)
+            check_file(root, spec)
+            moment = spec.get("deletionTimestamp") or 0
             for path in _paths(root, spec):
-                if path.startswith(f"{root}/"):
+                parts = path.removeprefix(f"{root}/").split("/")
+                # The log, and whatever else is no part of tables, goes by no log's word.
+                if is_under(path, root) and path != root and not any(_is_hidden(part, shown) for part in parts):
                     yield _File(path, int(spec.get("size") or 0), moment)
 
 

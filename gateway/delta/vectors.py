@@ -18,7 +18,7 @@ from gateway.errors import ServerError
 # Z85, in which logs spell the UUIDs of files.
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _DIGIT = {character: value for value, character in enumerate(_Z85)}
-_UUID = 20  # characters
+_UUID, _UUID_BYTES = 20, 16  # characters, and what they stand for
 
 
 def file_of(root: str, vector: Mapping[str, Any]) -> str | None:
@@ -31,7 +31,9 @@ def file_of(root: str, vector: Mapping[str, Any]) -> str | None:
             return local_path(root, name)
         case "u":
             folder, encoded = name[:-_UUID], name[-_UUID:]
-            return os.path.join(root, folder, f"deletion_vector_{uuid.UUID(bytes=_decoded(encoded))}.bin")
+            data = _decoded(encoded)
+            if len(data) == _UUID_BYTES:
+                return os.path.join(root, folder, f"deletion_vector_{uuid.UUID(bytes=data)}.bin")
     raise ServerError("DELTA_LOG_CORRUPT", f"The log of {root} has a deletion vector of an unknown kind.")
 
 

@@ -38,7 +38,7 @@ from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.features import Kept, check_writable, refused
 from gateway.delta.fields import check_clustering, check_schema, nested_not_null, nullable, partition_columns
 from gateway.delta.properties import FEED, ROW_TRACKING, WIDENING, asked, check_feed_columns
-from gateway.delta.replay import removal, replayed
+from gateway.delta.replay import removal, specs_of
 from gateway.delta.row_ids import numbered, with_numbers
 from gateway.delta.schema import Column, UnreadableType, holds_char, parse_schema
 from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot
@@ -379,9 +379,7 @@ def removes_of(snapshot: Snapshot, rows: Sequence[int] | None = None, *, changes
     now = commit.now_ms()
     files = snapshot.files if rows is None else snapshot.files.only(rows)
     if files.deleted or snapshot.protocol.has("rowTracking"):  # whose vectors and numbers must be as in the log
-        state = replayed(snapshot.root, snapshot.version, snapshot.within)
-        by_path = {path: spec for (path, _), spec in state.files.items()}
-        specs = (by_path[os.path.normpath(path)] for path in files.paths)
+        specs = specs_of(snapshot, files.paths)
         return [{"remove": removal(spec, now, changes_data)} for spec in specs]
     texts: dict[str, list[str | None]] = {
         snapshot.by_name[name].physical: [partitions.value_text(v, snapshot.by_name[name].type) for v in values]
