@@ -70,8 +70,11 @@ class History:
         *,
         before: tuple[int, int] | None = None,
         limit: int | None = None,
+        at_once: int = _ROWS,
     ) -> Iterator[list[tuple[Any, ...]]]:
-        """Rows that `user` may see, in pieces; with a `limit` the newest first, those from `before` (`started_ms`, `id`) on.
+        """Rows that `user` may see, in pieces of `at_once`.
+
+        With a `limit` the newest first, those from `before` (`started_ms`, `id`) on.
 
         Without a file there are none. Raises ServerError HISTORY_UNREADABLE.
         """
@@ -87,9 +90,9 @@ class History:
         names = ", ".join(f'"{name}"' for name in columns)
         where = f" WHERE {' AND '.join(texts)}" if texts else ""
         order = f" ORDER BY started_ms DESC, id DESC LIMIT {limit:d}" if limit is not None else ""
-        yield from self._read(f"SELECT {names} FROM {self.table.name}{where}{order}", values)
+        yield from self._read(f"SELECT {names} FROM {self.table.name}{where}{order}", values, at_once)
 
-    def _read(self, text: str, values: Sequence[Any]) -> Iterator[list[tuple[Any, ...]]]:
+    def _read(self, text: str, values: Sequence[Any], at_once: int) -> Iterator[list[tuple[Any, ...]]]:
         path = Path(self.path)
         if not path.exists():
             return
@@ -99,7 +102,7 @@ class History:
                 if connection.execute("PRAGMA schema_version").fetchone() == (0,):
                     return  # it is being made
                 found = connection.execute(text, values)
-                while rows := found.fetchmany(_ROWS):
+                while rows := found.fetchmany(at_once):
                     yield rows
         except (sqlite3.Error, OverflowError, UnicodeError) as error:
             text = f"The history cannot be read: {error}."

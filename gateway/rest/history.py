@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.history.recorder import Recorder
@@ -14,11 +15,16 @@ from gateway.history.records import STATEMENTS, Record
 from gateway.history.search import MOST_VALUES, Condition, History
 from gateway.history.told import STATUSES, error_of, kind_of, status_of
 from gateway.protocol.handler import Caller
+from gateway.protocol.turns import Turns
 from gateway.rest import fields
 from gateway.rest.call import Asked, Path
 from gateway.worker_jobs import Runtime
 
 _PAGE, _LARGEST_PAGE = 100, 1000
+_PAGE_CHARACTERS = 4 << 20  # of texts, after which a page ends early
+_READ_AT_ONCE = 32  # rows, each with a text of up to 64 Ki characters
+_TEXTS = ("text", "message", "client", "reason")
+Row = tuple[Any, ...]
 _FLUSH_SECONDS = 0.5  # what has just ended is told, where the file keeps up
 _WAREHOUSE = "gateway"
 _TOKEN = re.compile(r"(-?\d{1,18})\.(\d{1,18})", re.ASCII)
@@ -53,6 +59,7 @@ class HistoryApi:
     history: History
     recorder: Recorder[Record] | None = None
     picture: Callable[[str], Runtime] = lambda user: Runtime((), ())
+    turns: Turns = field(default_factory=Turns)
 
     def list_queries(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
         """List statements, what runs first: the caller's own, or all for who may see them."""
@@ -65,17 +72,35 @@ class HistoryApi:
             self.recorder.flush(_FLUSH_SECONDS)
         left = size - len(running)
         columns = (*STATEMENTS.columns, "id")
-        pieces = self.history.rows(user, columns, conditions, before=before, limit=left + 1)
-        rows = [row for piece in pieces for row in piece]
-        ended = [_told(Record(*row[:-1]), metrics=bool(asked["include_metrics"])) for row in rows[:left]]
+        with self.turns.turn(user), closing(self._rows(user, columns, conditions, before, left + 1)) as found_rows:
+            rows, has_more = _page(found_rows, left, columns)
+            ended = [_told(Record(*row[:-1]), metrics=bool(asked["include_metrics"])) for row in rows]
         meanwhile = {query["query_id"] for query in ended}
         told = [query for query in running if query["query_id"] not in meanwhile] + ended
-        found: dict[str, Any] = {"res": told, "has_next_page": len(rows) > left}
-        if len(rows) > left:
-            last = rows[left - 1] if left else None
-            place = _START if last is None else (last[columns.index("started_ms")], last[-1])
+        found: dict[str, Any] = {"res": told, "has_next_page": has_more}
+        if has_more:
+            place = (rows[-1][columns.index("started_ms")], rows[-1][-1]) if rows else _START
             found["next_page_token"] = _token(*place)
         return found
+
+    def _rows(
+        self, user: str, columns: Sequence[str], conditions: list[Condition], before: tuple[int, int] | None, limit: int
+    ) -> Generator[Row]:
+        for piece in self.history.rows(user, columns, conditions, before=before, limit=limit, at_once=_READ_AT_ONCE):
+            yield from piece
+
+
+def _page(found: Iterator[Row], most: int, columns: Sequence[str]) -> tuple[list[Row], bool]:
+    """As many rows as a page holds, by their number and their texts, at least one; whether there are more."""
+    texts = [columns.index(name) for name in _TEXTS]
+    rows: list[Row] = []
+    weight = 0
+    for row in found:
+        if len(rows) == most or weight > _PAGE_CHARACTERS:
+            return rows, True
+        rows.append(row)
+        weight += sum(len(row[at] or "") for at in texts)
+    return rows, False
 
 
 def _conditions(asked: Mapping[str, Any]) -> list[Condition]:

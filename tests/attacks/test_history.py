@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import pytest
 
 from gateway.auth.authenticators import token_line
 from gateway.protocol.client import Client
-from tests.attacks.attacker import answer, outcome
+from tests.attacks.attacker import answer, outcome, resident_mib
 from tests.clients.test_rest import Api
 from tests.live.gateway import Server, start_server
 
@@ -168,6 +169,30 @@ def test_large_queries_are_refused_or_answered(guarded: Server) -> None:
         assert status == 400
     assert api.call("GET", HISTORY, b"{" * 10_000)[0] == 400
     assert api.call("GET", f"{HISTORY}?max_results=1")[0] == 200
+
+
+def test_a_page_of_large_statements_ends_early(guarded: Server) -> None:
+    """A thousand of the largest would be 64 MiB, for each of as many calls as a caller sends."""
+    with _client(guarded, "bob") as client:
+        for number in range(100):
+            outcome(client, f"SELECT {number} AS `{'z' * 65_000}`")
+    api = Api(guarded, "bob-token")
+    whole = _eventually(lambda: f if len(f := _listed(api, max_results=1000)) >= 100 else [])
+    assert len({q["query_id"] for q in whole}) == len(whole) >= 100
+    page = api.call("GET", f"{HISTORY}?max_results=1000")[1]
+    assert page["has_next_page"]
+    assert 0 < sum(len(q["query_text"]) for q in page["res"]) < 5 << 20
+    found: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(api.call("GET", f"{HISTORY}?max_results=1000")[0]))
+        for _ in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == [200] * 20
+    assert resident_mib(guarded.process.pid) < 500
 
 
 def test_the_file_is_its_owners_alone(guarded: Server) -> None:

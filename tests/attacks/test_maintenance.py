@@ -73,7 +73,8 @@ def hostile(table: Path) -> list[str]:
 def test_vacuum_removes_what_is_the_tables_own(client: Client, table: Path, kind: str, number: int) -> None:
     (table / ".hidden").write_text("x")
     spec: dict[str, Any] = {"path": hostile(table)[number], "size": 1, "dataChange": kind == "remove"}
-    spec |= {"deletionTimestamp": 1} if kind == "remove" else {"partitionValues": {}}
+    more: dict[str, Any] = {"deletionTimestamp": 1} if kind == "remove" else {"partitionValues": {}}
+    spec |= more
     log_action(table, 1, commitInfo={"timestamp": 0, "operation": "WRITE"}, **{kind: spec})
     age(table)
     before = contents(table)
