@@ -15,11 +15,12 @@ from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.char_padding import compared
 from gateway.sql.bind.inline_tables import check_cell
 from gateway.sql.bind.names import Names
+from gateway.sql.bind.pivots import pivoted, unpivoted
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sites import called
 from gateway.sql.bind.view_columns import cast_columns, kept_columns
 from gateway.sql.functions.fold import fold
-from gateway.sql.read.tree import span_of
+from gateway.sql.read.tree import Pivot, Unpivot, span_of
 from gateway.sql.typed.catalogue import Catalogue, Context, is_generator
 from gateway.sql.typed.coerce import coerced, written_of
 from gateway.sql.typed.nodes import (
@@ -126,6 +127,10 @@ class Relations:
         if isinstance(node, exp.Values):
             rel = self.values(node)
             return rel, self.aliased(rel, alias, (), "INVALID_INLINE_TABLE.NUM_COLUMNS_MISMATCH")
+        if isinstance(node, Pivot):
+            return pivoted(self, node, parent)
+        if isinstance(node, Unpivot):
+            return unpivoted(self, node, parent)
         if isinstance(node, exp.Lateral):
             inner = node.this
             if alias is not None:
@@ -561,7 +566,7 @@ class MergedColumn:
 
 
 def _is_relation(node: Node) -> bool:
-    return isinstance(node, (exp.Table, exp.Lateral)) or (
+    return isinstance(node, (exp.Table, exp.Lateral, Pivot, Unpivot)) or (
         isinstance(node, exp.Subquery) and (bool(node.args.get("joins")) or node.args.get("alias") is not None)
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from gateway.errors import unsupported
-from gateway.sql.read.tree import IntervalLiteral, Positive, TypedLiteral, UnsignedRightShift, span_of
+from gateway.sql.read.tree import IntervalLiteral, Pivot, Positive, TypedLiteral, Unpivot, UnsignedRightShift, span_of
 
 _BINARY = frozenset({"this", "expression"})
 _UNARY = frozenset({"this"})
@@ -95,6 +95,8 @@ ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Version: frozenset({"this", "kind", "expression"}),
     exp.Lateral: frozenset({"this", "view", "outer", "alias"}),
     exp.Join: frozenset({"this", "side", "kind", "method", "on", "using"}),
+    Pivot: frozenset({"this", "expressions", "columns", "values", "alias"}),
+    Unpivot: frozenset({"this", "values", "name", "columns", "nulls", "alias"}),
 }
 
 # Nodes without nodes below them.

@@ -8,7 +8,9 @@ from gateway.errors import unsupported
 from gateway.sql.read.calls import CallParser
 from gateway.sql.read.cursor import STRICT, user_error
 from gateway.sql.read.expressions import AFTER_QUERY, Node
+from gateway.sql.read.primaries import KEYS
 from gateway.sql.read.tokens import END, NUMBER, QUOTED
+from gateway.sql.read.tree import Pivot, Unpivot
 
 _JOIN_TYPES = frozenset({"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL"})
 _STOPS = frozenset({")", ",", END, ".", "AS", "JOIN"})
@@ -22,14 +24,15 @@ class RelationParser(CallParser):
         start = self.index
         self.expect("FROM")
         joins: list[Node] = []
-        first = self._lateral_or_primary()
+        at = self.index
+        first = self._extensions(self._lateral_or_primary(), joins, at)
         select.set("from_", self.place(exp.From(this=first), start))
-        self._extensions(joins)
         while self.word == ",":
             at = self.index
             self.advance()
-            joins.append(self.place(exp.Join(this=self._lateral_or_primary(), kind="CROSS"), at))
-            self._extensions(joins)
+            more: list[Node] = []
+            one = self._extensions(self._lateral_or_primary(), more, at + 1)
+            joins += [self.place(exp.Join(this=one, kind="CROSS"), at), *more]
         if joins:
             select.set("joins", joins)
         self.lateral_views(select)
@@ -56,7 +59,8 @@ class RelationParser(CallParser):
             alias = self.place(exp.TableAlias(this=table, columns=columns), at)
             views.append(self.place(exp.Lateral(this=function, view=True, outer=outer, alias=alias), start))
         if self.word in ("PIVOT", "UNPIVOT"):
-            raise unsupported(self.word, self.span(self.index))
+            message = f"Not allowed in the FROM clause: LATERAL together with {self.word}."
+            raise user_error(f"NOT_ALLOWED_IN_FROM.LATERAL_WITH_{self.word}", message, self.span(self.index))
         if views:
             select.set("laterals", views)
 
@@ -71,18 +75,87 @@ class RelationParser(CallParser):
             return self.place(exp.Lateral(this=inner, alias=alias), start)
         return self.primary_relation()
 
-    def _extensions(self, joins: list[Node]) -> None:
+    def _extensions(self, first: Node, joins: list[Node], start: int) -> Node:
+        """What follows a relation: joins, into `joins`, and PIVOT and UNPIVOT, which take in the relation so far."""
         run = 0
         while True:
-            if self.word in ("PIVOT", "UNPIVOT"):
-                raise unsupported(self.word, self.span(self.index))
-            join = self._join()
-            if join is None:
-                return
-            joins.append(join)
+            if self._turned():
+                if joins:
+                    first = self.place(exp.Subquery(this=first, joins=joins[:]), start)
+                    joins.clear()
+                first = self._pivot(first, start) if self.word == "PIVOT" else self._unpivot(first, start)
+                join: Node | None = first
+            else:
+                join = self._join()
+                if join is None:
+                    return first
+                joins.append(join)
             run += 1
             if run > self.limits.chain:
                 self.too_complex("joins in a row", self.limits.chain)
+
+    def _pivot(self, relation: Node, start: int) -> Node:
+        """``PIVOT (aggregates FOR columns IN (values)) [alias]``."""
+        self.advance()
+        self.expect("(")
+        items: list[Node] = []
+        while not items or self.match(","):
+            at = self.index
+            item = self.expression()
+            if self.match("AS") or (self.is_name() and (self.word != "FOR" or self.peek() == "FOR")):
+                item = self.place(exp.Alias(this=item, alias=self.identifier()), at)
+            items.append(item)
+        self.expect("FOR")
+        columns = self.names() if self.word == "(" else [self.identifier()]
+        self.expect("IN")
+        self.expect("(")
+        values: list[Node] = []
+        while not values or self.match(","):
+            values.append(self.named_expression())
+        self.expect(")")
+        self.expect(")")
+        node = Pivot(this=relation, expressions=items, columns=columns, values=values)
+        return self._alias(self.place(node, start), start, listed=False)
+
+    def _unpivot(self, relation: Node, start: int) -> Node:
+        """``UNPIVOT [INCLUDE | EXCLUDE NULLS] (values FOR name IN (columns)) [alias]``."""
+        self.advance()
+        nulls = self.word == "INCLUDE"
+        if self.word in ("INCLUDE", "EXCLUDE"):
+            self.advance()
+            self.expect("NULLS")
+        self.expect("(")
+        several = self.word == "("
+        values = self.names() if several else [self.identifier()]
+        self.expect("FOR")
+        name = self.identifier()
+        self.expect("IN")
+        self.expect("(")
+        columns: list[Node] = []
+        while not columns or self.match(","):
+            at = self.index
+            if several:
+                self.expect("(")
+            inside = [self._unpivoted()]
+            while several and self.match(","):
+                inside.append(self._unpivoted())
+            if several:
+                self.expect(")")
+            column: Node = self.place(exp.Tuple(expressions=inside), at)
+            if self.match("AS") or self.is_name():
+                column = self.place(exp.Alias(this=column, alias=self.identifier()), at)
+            columns.append(column)
+        self.expect(")")
+        self.expect(")")
+        node = Unpivot(this=relation, values=values, name=name, columns=columns, nulls=nulls or None)
+        return self._alias(self.place(node, start), start, listed=False)
+
+    def _unpivoted(self) -> Node:
+        at = self.index
+        parts = self.dotted()
+        if len(parts) > len(KEYS):
+            raise unsupported("a column of so many parts in UNPIVOT", self.span(at))
+        return self.place(exp.Column(**dict(zip(KEYS[-len(parts) :], parts, strict=True))), at)
 
     def _join(self) -> Node | None:
         word = self.word
@@ -266,11 +339,17 @@ class RelationParser(CallParser):
     def _joined(self, first: Node, start: int) -> Node:
         """The rest of a parenthesised relation: its joins go to key `joins` of the Subquery around it."""
         joins: list[Node] = []
-        self._extensions(joins)
+        first = self._extensions(first, joins, start + 1)
         self.expect(")")
         return self._alias(self.place(exp.Subquery(this=first, joins=joins or None), start), start)
 
-    def _alias(self, node: Node, start: int) -> Node:
+    def _turned(self) -> bool:
+        """Whether PIVOT or UNPIVOT follows, as a clause and not as an alias."""
+        if self.word == "UNPIVOT" and self.peek(2) == "NULLS":
+            return True
+        return self.word in ("PIVOT", "UNPIVOT") and self.peek() == "(" and self.peek(3) not in (")", ",")
+
+    def _alias(self, node: Node, start: int, listed: bool = True) -> Node:
         """TABLESAMPLE (refused) and ``[AS] name [(columns)]`` behind a relation."""
         if self.word == "TABLESAMPLE" and self.peek() == "(":
             raise unsupported("TABLESAMPLE", self.span(self.index))
@@ -282,12 +361,12 @@ class RelationParser(CallParser):
             named = False
         word = self.word
         if word == QUOTED or (self.is_name() and word not in STRICT and not self.clause_ahead()):
-            if not named and word in ("PIVOT", "UNPIVOT") and (self.peek() == "(" or self.peek(2) == "NULLS"):
+            if not named and self._turned():
                 return node
             if word == "WATERMARK" and self.peek() not in _STOPS:
                 raise unsupported("WATERMARK", self.span(at))
             name = self.identifier()
-            columns = self.names() if self.word == "(" else []
+            columns = self.names() if listed and self.word == "(" else []
             node.set("alias", self.place(exp.TableAlias(this=name, columns=columns), at))
             return self.place(node, start)
         if named:

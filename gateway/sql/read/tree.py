@@ -44,6 +44,34 @@ class UnsignedRightShift(exp.Expression, exp.Binary):
     """``a >>> b``."""
 
 
+class Pivot(exp.Expression):
+    """``this PIVOT (expressions FOR columns IN (values)) alias``; `columns` are identifiers, values may be Aliases."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "expressions": True,
+        "columns": True,
+        "values": True,
+        "alias": False,
+    }
+
+
+class Unpivot(exp.Expression):
+    """``this UNPIVOT [INCLUDE NULLS] (values FOR name IN (columns)) alias``.
+
+    `values` and `name` are identifiers, `columns` Tuples of Columns, or Aliases of such.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "values": True,
+        "name": True,
+        "columns": True,
+        "nulls": False,
+        "alias": False,
+    }
+
+
 def mark(node: N, start: int, end: int) -> N:
     """`node` with the offsets of its first and last character."""
     node._meta = {"start": start, "end": end}  # noqa: SLF001 (the property `meta` would build the dict in two steps)

@@ -321,8 +321,6 @@ def test_syntax_errors_have_a_place(text: str) -> None:
     ("text", "words"),
     [
         ("SELECT * FROM t TABLESAMPLE (10 ROWS)", "TABLESAMPLE"),
-        ("SELECT * FROM t PIVOT (sum(a) FOR b IN (1))", "PIVOT"),
-        ("SELECT * FROM t UNPIVOT (a FOR b IN (c))", "UNPIVOT"),
         ("FROM t |> SELECT a", "|>"),  # 17
         ("SELECT v:a.b", "':'"),
         ("SELECT a COLLATE UTF8_LCASE", "COLLATE"),
