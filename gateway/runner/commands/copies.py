@@ -30,7 +30,7 @@ from gateway.sql.read.commands import parse_statement
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.assignment import overflown
 from gateway.sql.typed.coerce import can_upcast, coerced, nullable_inside, plain
-from gateway.sqltypes import StructField
+from gateway.sqltypes import StructField, StructType, struct
 
 _OPTIONS = ("force", "mergeschema")
 
@@ -51,9 +51,11 @@ def copy_into(command: c.CopyInto, job: Statement, env: Environment, runner: Que
         emit(Planned("COPY_INTO", "gateway", "all files are loaded", COPIED, writes=True, is_query=True))
         return rows_of("COPY_INTO", COPIED, [[0], [0], [0]], modified_rows=0, announced=True)
     files = PathTable(TableName("parquet", "", command.path), open_files(folder, env.tables.paths.roots, paths))
-    target, metadata = _with_more(files, table, merge, command.span)
-    binder = binder_of(env.context, env.tables, {}, {})
-    rows, casts, names = aligned(_by_name(command), target, _typed(files, target, binder), binder, {})
+    for column in files.snapshot.columns:
+        column.check_readable()
+    given, binder = _given(command, files, env, runner)
+    target, metadata = _with_more(given.schema, table, merge, command.span)
+    rows, casts, names = aligned(_by_name(command), target, _typed(given, target, binder), binder, {})
     if numbering(target.snapshot, [names], command.table.span) is not None:
         raise unsupported("COPY INTO without the identity column", command.table.span)
     decision = plan(compile_query(guarded_query(rows, target.snapshot, binder), env.context))
@@ -69,14 +71,25 @@ def copy_into(command: c.CopyInto, job: Statement, env: Environment, runner: Que
     return rows_of("COPY_INTO", COPIED, counts, modified_rows=result.rows, announced=True, facts=facts)
 
 
-def _typed(files: PathTable, table: DeltaBoundTable, binder: Binder) -> BoundQuery:
-    """The rows of files in the types that the table's columns have."""
-    scan = binder.scan(files, "files")
+def _given(command: c.CopyInto, files: PathTable, env: Environment, runner: Queries) -> tuple[BoundQuery, Binder]:
+    """The rows of files, or what the statement's query makes of them."""
+    if command.query is None:
+        binder = binder_of(env.context, env.tables, {}, {})
+        return queried(binder.scan(files, "files"), binder), binder
+    env.tables.pinned["parquet", command.path, None] = files  # where the query finds them, and no others
+    return runner.bind(command.query.tree, env)
+
+
+def _typed(given: BoundQuery, table: DeltaBoundTable, binder: Binder) -> BoundQuery:
+    """Rows in the types that the table's columns have."""
     types = {f.name.lower(): plain(f.type) for f in table.schema.fields}
-    exprs = tuple(coerced(x, types[x.name.lower()]) for x in scan.columns)
-    pairs = zip(exprs, scan.columns, strict=True)
-    columns = tuple(b.Col(e.type, e.nullable, binder.ids.take(), x.name) for e, x in pairs)
-    return queried(b.Project(columns, scan, exprs), binder)
+    named = list(zip(given.rel.columns, given.schema.fields, strict=True))
+    exprs = tuple(coerced(x, types[f.name.lower()]) for x, f in named)
+    columns = tuple(
+        b.Col(e.type, e.nullable, binder.ids.take(), f.name) for e, (_, f) in zip(exprs, named, strict=True)
+    )
+    shape = struct(*(StructField(x.name, x.type, x.nullable) for x in columns))
+    return BoundQuery(b.Project(columns, given.rel, exprs), shape, given.ids)
 
 
 def _by_name(command: c.CopyInto) -> c.Insert:
@@ -98,20 +111,19 @@ def _option(command: c.CopyInto, name: str) -> bool:
 
 
 def _with_more(
-    files: PathTable, table: DeltaBoundTable, merge: bool, span: Span
+    given: StructType, table: DeltaBoundTable, merge: bool, span: Span
 ) -> tuple[DeltaBoundTable, dict[str, object] | None]:
-    """The table with the columns that only the files have, and its metadata then, None where it stays as it is.
+    """The table with the columns that only the given rows have, and its metadata then, None where it stays as it is.
 
     Raises UserError COPY_INTO_SCHEMA_MISMATCH_WITH_TARGET_TABLE for columns that it is not to be given; UnsupportedError for
     types that do not become the table's by what Spark calls an upcast.
     """
     by_name = {f.name.lower(): f for f in table.schema.fields}
-    for f in files.schema.fields:
-        files.snapshot.by_name[f.name].check_readable()
+    for f in given.fields:
         own = by_name.get(f.name.lower())
         if own is not None and f.type != plain(own.type) and not can_upcast(f.type, nullable_inside(plain(own.type))):
             raise unsupported(f"COPY INTO of {f.type.sql} into the column {own.name} {own.type.sql}", span)
-    more = [f for f in files.schema.fields if f.name.lower() not in by_name]
+    more = [f for f in given.fields if f.name.lower() not in by_name]
     if not more:
         return table, None
     if not merge:

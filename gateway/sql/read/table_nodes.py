@@ -167,7 +167,10 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class CopyInto:
-    """COPY INTO table FROM 'path' FILEFORMAT = PARQUET [FILES | PATTERN] [FORMAT_OPTIONS] [COPY_OPTIONS]; its path's `span`."""
+    """COPY INTO table FROM 'path' | (query) FILEFORMAT = PARQUET [FILES | PATTERN] [FORMAT_OPTIONS] [COPY_OPTIONS].
+
+    `span` is the path's, which `query` reads as Parquet files.
+    """
 
     table: Name
     path: str
@@ -176,6 +179,7 @@ class CopyInto:
     pattern: str | None = None
     format_options: tuple[tuple[str, str], ...] = ()
     copy_options: tuple[tuple[str, str], ...] = ()
+    query: Query | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,21 @@ def test_columns_are_added_where_that_is_asked_for(session: Session, source: Pat
     assert _copy(session, source, "COPY_OPTIONS ('mergeSchema' = 'true', 'force' = 'false')") == 4
 
 
+def test_what_a_query_makes_of_files(session: Session, source: Path) -> None:
+    session.run("CREATE TABLE t (id BIGINT, name STRING)")
+    made = f"COPY INTO t FROM (SELECT {{}} FROM '{source}') FILEFORMAT = PARQUET"
+    session.run(made.format("upper(name) AS NAME, id + 100 AS id") + " FILES = ('in0.parquet')")
+    session.run(made.format("*") + " PATTERN = '*1*'")
+    error = refused(session, made.format("id, 5 AS extra"))
+    assert error.condition == "COPY_INTO_SCHEMA_MISMATCH_WITH_TARGET_TABLE"
+    result = session.run(made.format("id, 5 AS extra") + " COPY_OPTIONS ('mergeSchema' = 'true')")
+    assert result.rows == [(2, 2, 0)]
+    assert session.rows("SELECT * FROM t ORDER BY id") == [
+        *((1, "n1", None), (2, None, 5), (11, None, None), (12, None, 5), (100, "N0", None), (110, None, None))
+    ]
+    assert session.rows(made.format("id")) == [(0, 0, 0)]
+
+
 @pytest.mark.parametrize(
     ("rest", "condition"),
     [
@@ -133,7 +148,16 @@ def test_what_is_refused(session: Session, source: Path, tmp_path: Path) -> None
     for text, condition in (
         (f"COPY INTO t FROM '{source}' FILEFORMAT = PARQUET", "UNSUPPORTED_FEATURE"),  # whose ids may not fit
         (f"COPY INTO t FROM '{source}' FILEFORMAT = CSV", "UNSUPPORTED_FEATURE"),
-        (f"COPY INTO t FROM (SELECT * FROM '{source}') FILEFORMAT = PARQUET", "UNSUPPORTED_FEATURE"),
+        (f"COPY INTO t FROM (SELECT id FROM '{source}' WHERE id > 1) FILEFORMAT = PARQUET", "UNSUPPORTED_FEATURE"),
+        ("COPY INTO t FROM (SELECT id FROM t) FILEFORMAT = PARQUET", "UNSUPPORTED_FEATURE"),
+        (f"COPY INTO t FROM (SELECT nope FROM '{source}') FILEFORMAT = PARQUET", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        (f"COPY INTO t FROM (SELECT 'x' AS id FROM '{source}') FILEFORMAT = PARQUET", "UNSUPPORTED_FEATURE"),
+        (
+            f"COPY INTO t FROM (SELECT name, name FROM '{source}') FILEFORMAT = PARQUET",
+            "DELTA_DUPLICATE_COLUMNS_FOUND.READ_SCHEMA",
+        ),
+        (f"COPY INTO t FROM (SELECT name FROM '{tmp_path}') FILEFORMAT = PARQUET", "PATH_NOT_ALLOWED"),
+        (f"COPY INTO t FROM (SELECT id id id FROM '{source}') FILEFORMAT = PARQUET", "PARSE_SYNTAX_ERROR"),
         (f"COPY INTO t BY POSITION FROM '{source}' FILEFORMAT = PARQUET", "UNSUPPORTED_FEATURE"),
         (f"COPY INTO t FROM '{tmp_path}' FILEFORMAT = PARQUET", "PATH_NOT_ALLOWED"),
         (f"COPY INTO t FROM '{source}/../..' FILEFORMAT = PARQUET", "PATH_NOT_ALLOWED"),
