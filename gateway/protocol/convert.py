@@ -6,6 +6,7 @@ and Go clients validate them on read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +39,8 @@ NO_RESULT: StructType = struct(StructField("Result", STRING))
 _SETTING_PREFIXES = ("set:hiveconf:", "set:hivevar:", "set:")
 _DEFAULT_CATALOG_ALIAS = "spark"
 _HANDLE_BYTES = 16
+_MISSING_TABLE = re.compile(r"The table or view ((?:`(?:[^`]|``)+`\.?)+)")
+_NAME_PART = re.compile(r"`((?:[^`]|``)+)`")
 _MAX_ARGUMENT_DEPTH = 32
 
 
@@ -65,6 +68,16 @@ def failure(error: GatewayError) -> Any:
     )
 
 
+def hive_failure(error: GatewayError) -> Any:
+    """TStatus of an error for Hive's V6, so PyHive: its dialect of SQLAlchemy knows a missing table by Hive's own words."""
+    status = failure(error)
+    missing = _MISSING_TABLE.match(error.message) if error.condition == "TABLE_OR_VIEW_NOT_FOUND" else None
+    if missing is not None:
+        name = ".".join(part.replace("``", "`") for part in _NAME_PART.findall(missing[1]))
+        status.infoMessages = [f"SemanticException Table not found {name}"]
+    return status
+
+
 def operation_status(status: OperationStatus, *, with_progress: bool = False) -> Any:
     """TGetOperationStatusResp; its texts are set only for an error (C# takes any displayMessage for one)."""
     text = status.error.text() if status.error is not None else None
@@ -77,7 +90,8 @@ def operation_status(status: OperationStatus, *, with_progress: bool = False) ->
         displayMessage=text,
         operationStarted=status.started_ms,
         operationCompleted=status.completed_ms,
-        hasResultSet=True,
+        # impyla's executemany takes no statement with a result; it looks here, other clients at the handle.
+        hasResultSet=status.modified_rows is None or status.protocol != versions.HIVE_V6,
         numModifiedRows=status.modified_rows,
         progressUpdateResponse=_progress(status) if with_progress else None,
     )

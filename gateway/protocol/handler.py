@@ -240,7 +240,11 @@ class ThriftHandler:
                 status = self._service.operation_status(caller.principal, status.handle, self._options.poll_seconds)
             if status.error is not None:
                 self._service.close_operation(caller.principal, status.handle)
-                raise status.error
+                if status.protocol != versions.HIVE_V6:
+                    raise status.error
+                refused = _refusal(answer.__name__.removeprefix("T").removesuffix("Resp"), status.error)
+                refused.status = convert.hive_failure(status.error)
+                return refused
         return answer(status=convert.success(), operationHandle=convert.operation_handle(status), directResults=direct)
 
     def _direct_results(self, caller: Caller, status: OperationStatus, limits: Any) -> Any:

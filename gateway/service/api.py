@@ -176,6 +176,7 @@ class OperationStatus:
     completed_ms: int | None = None
     progress_text: str = ""
     progress_fraction: float | None = None
+    protocol: int = 0  # of its session
 
 
 @dataclass(frozen=True, slots=True)

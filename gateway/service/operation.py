@@ -249,6 +249,7 @@ class Operation:
                 completed_ms=self.times.completed_ms,
                 progress_text="Waiting for a slot" if waits else self.progress.text,
                 progress_fraction=1.0 if self._shown is State.FINISHED else self.progress.fraction,
+                protocol=self.session.protocol,
             )
 
     def _move(self, state: State, error: GatewayError | None = None) -> bool:

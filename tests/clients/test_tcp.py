@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,29 @@ def test_pyhive(tcp_server: Server, how: dict[str, str], user: str) -> None:
         cursor.execute("SELECT nothing")
     cursor.execute("SELECT 'é' AS t, NULL AS n")
     assert cursor.fetchall() == [("é", None)]
+    connection.close()
+
+
+def test_the_dialect_of_pyhive_knows_a_missing_table(tcp_server: Server) -> None:
+    """Its has_table looks for these words; without them a DataFrame's to_sql raises where the table is new."""
+    connection = pyhive(tcp_server, username="me")
+    for name, shown in (("not_there", "not_there"), ("default.`not there`", "default.not there")):
+        with pytest.raises(Exception, match="42P01") as raised:
+            connection.cursor().execute(f"DESCRIBE {name}")
+        assert re.search(
+            rf"TExecuteStatementResp.*SemanticException.*Table not found {re.escape(shown)}", str(raised.value)
+        )
+    connection.close()
+
+
+def test_executemany_of_impyla(tcp_server: Server) -> None:
+    connection = impyla(tcp_server, auth_mechanism="NOSASL")
+    cursor = connection.cursor()
+    cursor.execute("CREATE OR REPLACE TABLE many_of_impyla (id INT, name STRING)")
+    cursor.executemany("INSERT INTO many_of_impyla VALUES (%s, %s)", [(1, "one"), (2, "o'two")])
+    cursor.execute("SELECT id, name FROM many_of_impyla ORDER BY id")
+    assert cursor.fetchall() == [(1, "one"), (2, "o'two")]
+    cursor.execute("DROP TABLE many_of_impyla")
     connection.close()
 
 
