@@ -72,7 +72,7 @@ function follow(statement) {
 
 export function editorView(place) {
   const given = taken();
-  const area = el("textarea", { id: "sql", spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "soft", "aria-label": "SQL", "aria-describedby": "editor-keys", role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": "completions" });
+  const area = el("textarea", { id: "sql", spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "soft", "aria-label": "SQL", "aria-describedby": "editor-keys", "aria-autocomplete": "list", "aria-haspopup": "listbox", "aria-controls": "completions" });
   area.value = given ?? kept ?? remembered()[0] ?? EXAMPLE;
   const colours = el("pre", { class: "colours", "aria-hidden": "true" });
   const list = el("ul", { id: "completions", role: "listbox", hidden: true, "aria-label": "Completions" });
@@ -120,7 +120,6 @@ export function editorView(place) {
   function close() {
     asking += 1;
     list.hidden = true;
-    area.setAttribute("aria-expanded", "false");
     area.removeAttribute("aria-activedescendant");
   }
 
@@ -141,7 +140,6 @@ export function editorView(place) {
     list.style.left = `${Math.max(0, Math.min(x, box.clientWidth - 280))}px`;
     list.style.top = `${y}px`;
     list.hidden = false;
-    area.setAttribute("aria-expanded", "true");
     mark();
   }
 
@@ -271,10 +269,18 @@ export function editorView(place) {
     }
     const body = el("div", { class: "answer-body" });
     const tabs = [["Table", () => resultTable(result)], ["Chart", () => chartView(result)]];
+    let turn = 0;
     const buttons = tabs.map(([name, make]) => button(name, async () => {
+      const mine = ++turn;
       buttons.forEach((one) => one.setAttribute("aria-pressed", String(one.textContent === name)));
-      fill(body, await make());
-      result.changed();
+      try {
+        const made = await make();
+        if (mine !== turn) return; // the other one was asked for meanwhile
+        fill(body, made);
+        result.changed();
+      } catch (error) {
+        if (mine === turn) fill(body, el("p", { class: "notice bad" }, error.message));
+      }
     }));
     fill(answer, el("div", { class: "answer-bar" },
       el("div", { class: "buttons", role: "group", "aria-label": "Show as" }, buttons),

@@ -3,7 +3,7 @@
 import { el, svg } from "./dom.js";
 import { count, oneLine, seen } from "./format.js";
 
-const BOX = 220, TALL = 78, GAP_X = 18, GAP_Y = 34, MOST = 300;
+const BOX = 220, TALL = 70, GAP_X = 18, GAP_Y = 24, MOST = 300;
 const LINE = /^(\s*)(\w+)(?::\s?(.*?))?(?:\s\[((?:rows \d+, )?time [^[\]]*)\])?$/;
 
 // The operators of a text that tells them indented, the first over all others; null if it tells none.
@@ -80,8 +80,8 @@ export function planView(text) {
       svg("rect", { width: BOX, height: TALL, rx: 6, class: "box" }),
       svg("rect", { width: (BOX * (node.ms || 0)) / slowest, height: 5, y: TALL - 6, class: "heat" }),
       svg("text", { x: 10, y: 20, class: "name" }, oneLine(node.name.replace(/Exec$/, ""), 28)),
-      svg("text", { x: 10, y: 39, class: "detail" }, oneLine(node.detail, 29)),
-      svg("text", { x: 10, y: 60 }, oneLine(told + pruned, 34)));
+      svg("text", { x: 10, y: 37, class: "detail" }, oneLine(node.detail, 29)),
+      svg("text", { x: 10, y: 55 }, oneLine(told + pruned, 34)));
   });
   return el("div", { class: "plan" },
     el("div", { class: "plan-scroll", tabindex: 0, role: "group", "aria-label": `Plan of ${all.length} operators` }, svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}` }, edges, boxes)),

@@ -5,6 +5,8 @@ import { button, copied, el, facts, fill } from "./dom.js";
 import { count, duration, seen, size, stateOf, wholeMoment } from "./format.js";
 import { highlighted } from "./highlight.js";
 import { watch } from "./live.js";
+import { planView } from "./plan.js";
+import { small } from "./session.js";
 import { bars, kill, stateMark } from "./statements.js";
 import { toEditor } from "./tabs.js";
 
@@ -20,6 +22,25 @@ function textBox(text) {
   return el("section", null, el("h2", null, "Text"),
     el("pre", { class: "sql", dir: "ltr", tabindex: 0, "aria-label": "Text of the statement" }, highlighted(cut), cut !== text && " …"),
     el("p", { class: "buttons" }, button("Copy", () => copied(text)), button("Open in the editor", () => toEditor(text))));
+}
+
+// The plan is asked for, not kept: a statement that reads is planned again, and for its figures run again.
+function planBox(told) {
+  if (told.statement_type !== "SELECT") return null;
+  if (told.text.includes("?")) {
+    return el("section", null, el("h2", null, "Plan"), el("p", { class: "hint" }, "The history keeps no literals (without --log-sql): open the text in the editor, put them in, and choose Analyze."));
+  }
+  const place = el("div");
+  async function ask(prefix) {
+    fill(place, el("p", null, "…"));
+    try {
+      fill(place, planView((await small(prefix + told.text, 1)).rows[0][0]));
+    } catch (error) {
+      fill(place, el("pre", { class: "notice bad" }, seen(error.message)));
+    }
+  }
+  return el("section", null, el("h2", null, "Plan"), el("p", { class: "buttons" },
+    button("Explain", () => ask("EXPLAIN "), { title: "How it would be run now" }), button("Analyze", () => ask("EXPLAIN ANALYZE "), { title: "Runs it again and measures each operator" })), place);
 }
 
 function ended(told) {
@@ -40,6 +61,7 @@ function ended(told) {
       ["Files read", told.files_kept === null ? null : count(told.files_kept)], ["Files pruned", pruned === null ? null : `${count(pruned)} of ${count(told.files_total)}`],
       ["Spilled", told.spilled_bytes === null ? null : size(told.spilled_bytes)], ["From a kept answer", told.cached ? "yes" : null],
     ])),
+    planBox(told),
     who(told),
   ];
 }
