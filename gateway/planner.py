@@ -12,6 +12,7 @@ from gateway.config.session import ENGINE
 from gateway.engine.base import Handover, Query, Source
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql.compile import Compiled
+from gateway.sql.lowering.late_columns import LateColumns
 from gateway.sql.read.statement import Kind, Statement
 
 EMBEDDED = "datafusion"
@@ -148,10 +149,15 @@ def plan(compiled: Compiled) -> Plan:
     sources: dict[str, Source] = dict(compiled.generated.arrays)
     facts = []
     floats = False
+    late: LateColumns | None = None
     compares_floats = compiled.compares_floats
     for name, use in compiled.generated.scans.items():
         table = use.scan.table
         scan = table.scan(use.sources, compiled.predicates(use), floats_compared=compares_floats)
+        if scan.bytes > _SMALL_BYTES:
+            late = late or compiled.late_columns()
+            if not late.reads_late(use.scan, len(use.sources)):
+                scan = scan.at_once()
         sources[name] = scan
         floats = floats or (scan.reads_floats and compares_floats)
         facts.append(

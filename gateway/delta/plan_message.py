@@ -26,7 +26,7 @@ _LENGTH_DELIMITED = 2
 _MAX_SCHEMAS = 256
 # ListingTableScanNode.parquet.options.global, and fields in it.
 _OPTIONS = (11, 2, 1)
-_ENABLE_PAGE_INDEX, _PRUNING, _COERCE_INT96 = 1, 2, 32
+_ENABLE_PAGE_INDEX, _PRUNING, _PUSHDOWN_FILTERS, _COERCE_INT96 = 1, 2, 5, 32
 
 
 def _varint(value: int) -> bytes:
@@ -82,6 +82,7 @@ def _options(payload: bytes) -> bytes:
 _INT96_AS_MICROSECONDS = _options(_field(_COERCE_INT96, b"us"))
 # Statistics of row groups and of pages both skip NaN.
 _NO_PRUNING = _options(bytes([_ENABLE_PAGE_INDEX << 3, 0, _PRUNING << 3, 0]))
+_LATE = _options(bytes([_PUSHDOWN_FILTERS << 3, 1]))
 
 
 def around_paths(plan: bytes) -> tuple[bytes, bytes]:
@@ -97,14 +98,14 @@ def around_paths(plan: bytes) -> tuple[bytes, bytes]:
     return inner[:start], inner[stop:]
 
 
-def with_paths(around: tuple[bytes, bytes], urls: Sequence[str], pruning: bool = True) -> bytes:
+def with_paths(around: tuple[bytes, bytes], urls: Sequence[str], pruning: bool = True, late: bool = False) -> bytes:
     """The plan message that reads `urls`, and INT96 as microseconds, from what stands `around_paths`.
 
     INT96 read as nanoseconds, the default, wraps around outside of the years 1678 to 2262. With `pruning` False neither row
-    groups nor pages are left out by their statistics.
+    groups nor pages are left out by their statistics; with `late` filters are evaluated while rows are read.
     """
     paths = (_field(_PATHS, url.encode()) for url in urls)
-    options = _INT96_AS_MICROSECONDS if pruning else _INT96_AS_MICROSECONDS + _NO_PRUNING
+    options = _INT96_AS_MICROSECONDS + (b"" if pruning else _NO_PRUNING) + (_LATE if late else b"")
     return _field(_LISTING_SCAN, b"".join((around[0], *paths, around[1], options)))
 
 
@@ -120,15 +121,16 @@ def _check_version() -> None:
 
 
 def read_files(
-    ctx: datafusion.SessionContext, paths: Sequence[str], schema: pa.Schema, pruning: bool
+    ctx: datafusion.SessionContext, paths: Sequence[str], schema: pa.Schema, pruning: bool, *, late: bool = False
 ) -> datafusion.DataFrame:
     """A Parquet scan of exactly the files `paths` (absolute, at least one) as `schema`, in the names of the files.
 
-    With `pruning` False neither row groups nor pages are left out by their statistics.
+    With `pruning` False neither row groups nor pages are left out by their statistics; with `late` filters are evaluated on
+    their own columns first, and others read of what is left.
     """
     _check_version()
     urls = [file_url(p) for p in paths]
-    plan = with_paths(_around(ctx, urls[0], schema), urls, pruning)
+    plan = with_paths(_around(ctx, urls[0], schema), urls, pruning, late)
     return ctx.create_dataframe_from_logical_plan(LogicalPlan.from_bytes(ctx, plan))
 
 

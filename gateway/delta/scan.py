@@ -65,6 +65,7 @@ class ScanPlan:
     _within: Within = ()
     _pruning: bool = True
     _views: bool = True  # texts as views
+    _late: bool = True  # columns are read only of rows that conditions leave
     _watches: list[Watch] = field(default_factory=list, repr=False, compare=False)  # of the last registration
 
     @cached_property
@@ -78,6 +79,10 @@ class ScanPlan:
     def plain(self) -> ScanPlan:
         """See `engine.base.Source`."""
         return replace(self, _views=False)
+
+    def at_once(self) -> ScanPlan:
+        """The same with all columns read before a condition is looked at."""
+        return replace(self, _late=False)
 
     def verify(self) -> bool:
         """See `engine.base.Source`.
@@ -150,7 +155,7 @@ class ScanPlan:
     def _native_group(self, ctx: Any, group: _Group) -> datafusion.DataFrame:
         stored = [c for c in self._columns if c.name not in group.constants]
         schema = pa.schema([pa.field(c.physical, self._read(c)) for c in stored])
-        frame = plan_message.read_files(ctx, [f.path for f in group.files], schema, self._pruning)
+        frame = plan_message.read_files(ctx, [f.path for f in group.files], schema, self._pruning, late=self._late)
         if not group.constants and all(c.name == c.physical and not _is_char(c.type) for c in stored):
             return frame
         out = []

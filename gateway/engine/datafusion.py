@@ -41,7 +41,6 @@ _SETTINGS = {
     "datafusion.sql_parser.default_null_ordering": "nulls_min",
     "datafusion.sql_parser.recursion_limit": "4000",
     "datafusion.execution.enable_ansi_mode": "true",
-    "datafusion.execution.parquet.pushdown_filters": "true",
     "datafusion.execution.parquet.schema_force_view_types": "false",
     "datafusion.execution.batch_size": str(BATCH_ROWS),
     "datafusion.execution.time_zone": "UTC",

@@ -16,6 +16,7 @@ from gateway.sql.lowering.constants import computed_first
 from gateway.sql.lowering.existence import rewritten
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.lowering.generate import Generator
+from gateway.sql.lowering.late_columns import LateColumns
 from gateway.sql.lowering.lateral import decorrelated
 from gateway.sql.lowering.pushdown import Hints
 from gateway.sql.lowering.reads import hands_on, needed_columns
@@ -29,12 +30,13 @@ from gateway.worker_jobs import TempView
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A query ready for planning: result schema, engine text, hints for its scans, whether a row can make it fail.
+    """A query ready for planning: result schema, relation, engine text, hints for its scans, whether a row can make it fail.
 
     `hands_on`: it gives the rows of its tables as they are or sorted, so that reading texts as views is not worth its while.
     """
 
     schema: StructType
+    rel: Rel
     generated: Generated
     hints: Hints
     may_raise: bool = True
@@ -44,6 +46,10 @@ class Compiled:
     def compares_floats(self) -> bool:
         """Whether Parquet's statistics of float columns, which skip NaN, could change the answer."""
         return self.hints.compares_floats
+
+    def late_columns(self) -> LateColumns:
+        """Which scans read columns only of the rows that conditions leave."""
+        return LateColumns(self.rel, self.hints)
 
     def predicates(self, use: ScanUse) -> list[Predicate]:
         """What the scan's files may be chosen by."""
@@ -82,7 +88,7 @@ def compile_query(query: BoundQuery, context: Context) -> Compiled:
     generated = generator.statement(rel)
     generated.first = generator.first(constants)
     hints = Hints(rel, context, has_subqueries)
-    return Compiled(query.schema, generated, hints, lowering.may_raise, not has_subqueries and hands_on(rel))
+    return Compiled(query.schema, rel, generated, hints, lowering.may_raise, not has_subqueries and hands_on(rel))
 
 
 def projected(query: BoundQuery, binder: Binder, exprs: list[Expr], schema: StructType) -> BoundQuery:

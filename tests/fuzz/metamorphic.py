@@ -139,8 +139,14 @@ class _Unpruned(Compiled):
 
 
 def _unpruned(runner: Runner, compiled: Compiled) -> Iterator[Any]:
-    query = plan(_Unpruned(compiled.schema, compiled.generated, compiled.hints)).query
+    query = plan(_Unpruned(compiled.schema, compiled.rel, compiled.generated, compiled.hints)).query
     sources = {n: replace(s, _pruning=False) if isinstance(s, ScanPlan) else s for n, s in query.sources.items()}
+    yield from _batches(runner.engine, replace(query, sources=sources))
+
+
+def _at_once(runner: Runner, compiled: Compiled) -> Iterator[Any]:
+    query = plan(compiled).query
+    sources = {n: s.at_once() if isinstance(s, ScanPlan) else s for n, s in query.sources.items()}
     yield from _batches(runner.engine, replace(query, sources=sources))
 
 
@@ -178,6 +184,7 @@ def _batches(engine: DataFusionEngine, query: Query) -> Iterator[Any]:
 #: Other ways to run a compiled query than the one that the planner chooses.
 WAYS: dict[str, Callable[[Runner, Compiled], Iterator[Any]]] = {
     "without pruning": _unpruned,
+    "with all columns read at once": _at_once,
     "by the dataset reader": _by_dataset,
     "on one partition": _with_engine(1 << 30, 1),
     "on seven partitions": _with_engine(1 << 30, 7),

@@ -29,8 +29,9 @@ class Hints:
 
     def __init__(self, rel: Rel, context: Context, has_subqueries: bool) -> None:
         self.context = context
-        self._has_subqueries = has_subqueries
+        self.has_subqueries = has_subqueries
         self.found: dict[int, list[Predicate]] = {}
+        self.conditions: dict[int, int] = {}  # how many columns of a scan conditions on it alone speak of
         self.compares_floats = False
         self._ctes: set[int] = set()
         self._walk(rel, [])
@@ -40,7 +41,7 @@ class Hints:
         return self.found.get(id(scan), [])
 
     def _walk(self, rel: Rel, conjuncts: Sequence[Conjunct]) -> None:
-        if self._has_subqueries:
+        if self.has_subqueries:
             for expr in expressions_of(rel):
                 for e in nodes(expr):
                     if isinstance(e, b.Subquery):
@@ -95,8 +96,12 @@ class Hints:
         if not conjuncts:
             return
         names = {c.id: (n, c.type) for c, n in zip(scan.columns, scan.sources, strict=True)}
-        own = [c for c, ids in conjuncts if ids <= names.keys()]
-        predicates = [p for c in own for p in self._predicates(c, names)]
+        own = [(c, ids) for c, ids in conjuncts if ids <= names.keys()]
+        if own:
+            self.conditions[id(scan)] = len({i for _, ids in own for i in ids})
+        predicates = [p for c, _ in own for p in self._predicates(c, names)]
+        shared = (c for c, ids in conjuncts if not ids <= names.keys() and not ids.isdisjoint(names))
+        predicates += [p for c in shared if isinstance(c, Call) and c.fn == "or" for p in self._either(c, names)]
         if predicates:
             self.found[id(scan)] = predicates
 

@@ -31,7 +31,6 @@ def context() -> datafusion.SessionContext:
     """As the engine makes it when floats are read."""
     settings = {
         "datafusion.execution.collect_statistics": "false",
-        "datafusion.execution.parquet.pushdown_filters": "true",
         "datafusion.execution.parquet.schema_force_view_types": "false",
     }
     return datafusion.SessionContext(datafusion.SessionConfig(settings))
@@ -472,3 +471,14 @@ def test_deletion_vectors(shared: Path, tmp_path: Path) -> None:
     assert open_snapshot(str(root)).num_rows == len(wanted) == plan.num_rows
     assert run(plan, "select count(*) as n from t") == [{"n": len(wanted)}]
     assert {r["id"] for r in run(plan, "select id from t where id < 20 limit 30")} == {i for i in wanted if i < 20}
+
+
+def test_conditions_are_looked_at_while_rows_are_read_or_once_they_are(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"a": range(100), "b": range(100)}))
+    plan = scan(tmp_path / "t", ["a", "b"])
+    for each, kept in ((plan, False), (plan.at_once(), True)):
+        ctx = context()
+        each.register(ctx, "t")
+        frame = ctx.sql("select b from t where a = 7")
+        assert ("FilterExec" in frame.execution_plan().display_indent()) is kept
+        assert frame.to_arrow_table().to_pylist() == [{"b": 7}]
