@@ -16,7 +16,7 @@ from gateway.delta.held import HeldScan
 from gateway.delta.predicates import Comparison, OneOf, Predicate
 from gateway.errors import ResourceError
 from gateway.history.records import Table
-from gateway.history.search import MOST_VALUES, Condition, History
+from gateway.history.search import MOST_VALUES, Condition, History, values_checked
 from gateway.sqltypes import STRING, DataType, StructField, StructType, struct
 
 _MOST_BYTES = 256 << 20  # of rows in memory
@@ -112,13 +112,14 @@ def _batches(
     history = seen.history.of(told.table)
     for rows in history.rows(seen.user, sources, list(told.conditions(predicates))):
         values = dict(zip(sources, zip(*rows, strict=True), strict=True))
-        arrays = [
-            pa.array(
-                map(column.made, *(values[s] for s in column.sources)) if column.sources else [None] * len(rows),
-                column.type.arrow(),
-            )
-            for column in wanted.values()
-        ]
+        with values_checked():
+            arrays = [
+                pa.array(
+                    map(column.made, *(values[s] for s in column.sources)) if column.sources else [None] * len(rows),
+                    column.type.arrow(),
+                )
+                for column in wanted.values()
+            ]
         yield pa.record_batch(arrays, names=list(wanted))
 
 

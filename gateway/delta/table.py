@@ -40,6 +40,7 @@ from gateway.worker_jobs import Witness, marker_of
 MAPPING = "delta.columnMapping.mode"
 _UNSCANNABLE = frozenset({"typeWidening", "typeWidening-preview", "vacuumProtocolCheck"})
 _LAST_DAY = 2_932_896  # 9999-12-31
+_MOST_ROWS = 1 << 48  # of a file: sums of them stay whole numbers of 64 bits
 _ATTEMPTS = 5  # to open a table beside which others come and go
 _CACHED_TABLES, _CACHED_VERSIONS = 512, 64
 
@@ -450,6 +451,10 @@ def _files(
         raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} lists the file {twice} twice.")
     sizes = column("size_bytes")
     records = column("num_records")
+    if records is not None and (pc.max(records).as_py() or 0) > _MOST_ROWS:
+        raise ServerError(
+            "DELTA_LOG_CORRUPT", f"The log of the Delta table {root} counts more rows than a file can hold."
+        )
     return Files(
         paths=paths,
         logged=spelt,

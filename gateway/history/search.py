@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -105,5 +105,18 @@ class History:
                 while rows := found.fetchmany(at_once):
                     yield rows
         except (sqlite3.Error, OverflowError, UnicodeError) as error:
-            text = f"The history cannot be read: {error}."
-            raise ServerError("HISTORY_UNREADABLE", text, retryable=True) from error
+            raise unreadable(error) from error
+
+
+def unreadable(error: Exception) -> ServerError:
+    """HISTORY_UNREADABLE."""
+    return ServerError("HISTORY_UNREADABLE", f"The history cannot be read: {error}.", retryable=True)
+
+
+@contextmanager
+def values_checked() -> Iterator[None]:
+    """What values of other types than a record's raise in the block, as HISTORY_UNREADABLE: whoever has put them there."""
+    try:
+        yield
+    except (TypeError, ValueError, ArithmeticError, AttributeError, AssertionError) as error:
+        raise unreadable(error) from error

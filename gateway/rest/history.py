@@ -12,7 +12,7 @@ from typing import Any
 
 from gateway.history.recorder import Recorder
 from gateway.history.records import STATEMENTS, Record
-from gateway.history.search import MOST_VALUES, Condition, History
+from gateway.history.search import MOST_VALUES, Condition, History, values_checked
 from gateway.history.told import STATUSES, error_of, kind_of, status_of
 from gateway.protocol.handler import Caller
 from gateway.protocol.turns import Turns
@@ -74,6 +74,7 @@ class HistoryApi:
         columns = (*STATEMENTS.columns, "id")
         with self.turns.turn(user), closing(self._rows(user, columns, conditions, before, left + 1)) as found_rows:
             rows, has_more = _page(found_rows, left, columns)
+        with values_checked():
             ended = [_told(Record(*row[:-1]), metrics=bool(asked["include_metrics"])) for row in rows]
         meanwhile = {query["query_id"] for query in ended}
         told = [query for query in running if query["query_id"] not in meanwhile] + ended

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +195,29 @@ def test_a_page_of_large_statements_ends_early(guarded: Server) -> None:
         thread.join(60)
     assert found == [200] * 20
     assert resident_mib(guarded.process.pid) < 500
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("started_ms", "x"), ("started_ms", 2**63 - 1), ("total_ms", "x"), ("total_ms", float("inf")), ("rows", 1e300)],
+)
+def test_values_of_other_types_are_told(guarded: Server, column: str, value: Any) -> None:
+    """Put into the file by somebody else than the gateway."""
+    with _client(guarded, "root") as client:
+        answer(client, "SELECT 1 AS of_root")
+        api = Api(guarded, "root-token")
+        found = _eventually(lambda: [q for q in _listed(api) if q["query_text"] == "SELECT ? AS of_root"])
+        path = guarded.warehouse.parent / "state" / "history.db"
+        with closing(sqlite3.connect(path, isolation_level=None)) as database:
+            one = {"value": value, "id": found[0]["query_id"]}
+            database.execute(f'UPDATE statements SET "{column}" = :value WHERE statement_id = :id', one)
+            try:
+                for table in ("query.history", "runtime.statements"):
+                    told = outcome(client, f"SELECT * FROM system.{table}")
+                    assert isinstance(told, list) or "[HISTORY_UNREADABLE]" in str(told)
+                assert api.call("GET", f"{HISTORY}?include_metrics=true")[0] in (200, 503)
+            finally:
+                database.execute("DELETE FROM statements WHERE statement_id = :id", one)
 
 
 def test_the_file_is_its_owners_alone(guarded: Server) -> None:

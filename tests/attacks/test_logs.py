@@ -73,6 +73,7 @@ DAMAGES: dict[str, Callable[[Actions], Actions]] = {
     "a size beyond 64 bits": changed("add", size=2**64),
     "a size that is negative": changed("add", size=-1),
     "a path with NUL": changed("add", path="a\0b"),
+    "more rows than there are numbers": changed("add", stats='{"numRecords":9223372036854775807}'),
     "partition values as list": changed("add", partitionValues=[1]),
     "an unknown partition column": changed("metaData", partitionColumns=["nope"]),
 }
