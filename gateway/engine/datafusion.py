@@ -60,8 +60,10 @@ class Economy(Enum):
     PLAIN = "plain"
     SORTED_JOINS = "sorted joins"  # hash joins cannot spill, sort-merge joins can
     RESERVED_SORTS = "reserved sorts"
+    ONE_PARTITION = "one partition"  # where the engine loses count of them (DataFusion 55)
 
 
+_LOST_PARTITION = "partition not used yet"
 _ECONOMIES = {"HashJoin": Economy.SORTED_JOINS, "ExternalSorter": Economy.RESERVED_SORTS}
 
 
@@ -116,7 +118,9 @@ class DataFusionEngine:
         ctx = self._contexts.get(key)
         if ctx is None:
             settings = dict(_SETTINGS)
-            settings["datafusion.execution.target_partitions"] = "1" if small else str(self.partitions)
+            settings["datafusion.execution.target_partitions"] = (
+                "1" if small or economy is Economy.ONE_PARTITION else str(self.partitions)
+            )
             settings["datafusion.execution.collect_statistics"] = str(trust_statistics).lower()
             settings["datafusion.optimizer.prefer_hash_join"] = str(economy is not Economy.SORTED_JOINS).lower()
             if economy is Economy.RESERVED_SORTS:
@@ -251,6 +255,8 @@ class DataFusionExecution:
 
     def _after(self, economy: Economy, message: str) -> Economy | None:
         """How to run again what has failed with `message`, or not at all."""
+        if _LOST_PARTITION in message and economy is not Economy.ONE_PARTITION:
+            return Economy.ONE_PARTITION
         if "Resources exhausted" not in message:
             return None
         if economy is Economy.NONE and self.query.views:

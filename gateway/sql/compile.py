@@ -12,7 +12,7 @@ from gateway.sql.bind.resolve import Binder, BoundQuery, Node
 from gateway.sql.functions import CATALOGUE
 from gateway.sql.lowering.blocks import Generated, ScanUse
 from gateway.sql.lowering.bounds import Bounds
-from gateway.sql.lowering.constants import computed_first
+from gateway.sql.lowering.constants import computed_first, local_columns
 from gateway.sql.lowering.existence import rewritten
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.lowering.generate import Generator
@@ -78,12 +78,12 @@ def binder_of(
 def compile_query(query: BoundQuery, context: Context) -> Compiled:
     """Engine text of a bound query; raises UNSUPPORTED_… for what has no proved form."""
     rel = counted(query.rel)
-    constants = computed_first(rel, CATALOGUE)
+    constants, local = computed_first(rel, CATALOGUE), local_columns(rel)
     if query.ids is not None:
         rel = rewritten(decorrelated(rel, query.ids, CATALOGUE) if query.ids.laterals else rel, query.ids)
     needed = needed_columns(rel)
     has_subqueries = query.ids is not None
-    lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries))
+    lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries), local)
     generator = Generator(lowering, needed)
     generated = generator.statement(rel)
     generated.first = generator.first(constants)

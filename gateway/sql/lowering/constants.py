@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gateway.sql.lowering.evaluation import certain
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue
 from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Lit, Rel, Subquery, Window
-from gateway.sql.typed.walk import children, conjuncts_of, expressions_of, inputs_of, nodes, rebuilt
+from gateway.sql.typed.walk import all_relations, children, conjuncts_of, expressions_of, inputs_of, nodes, rebuilt
 from gateway.sqltypes import VOID
 
 # fmt: off
@@ -150,7 +151,9 @@ class _Found:
     def _is_plain(self, rel: Rel) -> bool:
         """Whether it projects what is evaluated as it is written, from left to right."""
         return isinstance(rel, b.Project) and not any(
-            isinstance(part, Call) and part.fn in ("and", "or") and any(map(self._is_constant, part.args[1:]))
+            isinstance(part, Call)
+            and part.fn in ("and", "or")
+            and (any(map(self._is_constant, part.args[1:])) or any(certain(a) is not None for a in part.args))
             for expr in rel.exprs
             for part in nodes(expr)
         )
@@ -283,6 +286,11 @@ def _is_known(expr: Call | Agg) -> bool:
 
 def _has_null(expr: Expr) -> bool:
     return any(part.type == VOID or (isinstance(part, Lit) and part.value is None) for part in nodes(expr))
+
+
+def local_columns(rel: Rel) -> frozenset[int]:
+    """Columns of relations that Spark computes while it plans, before it simplifies what is asked of them."""
+    return frozenset(c.id for below in all_relations(rel) if _is_local(below) for c in below.columns)
 
 
 def _is_local(rel: Rel) -> bool:

@@ -56,6 +56,24 @@ _ONCE = frozenset((
 # fmt: on
 
 
+_NULL_TESTS = {"is null": False, "isnull": False, "is not null": True, "isnotnull": True}
+
+
+def certain(expr: Expr) -> bool | None:
+    """What Spark knows a condition for without evaluating it: a test for NULL of what never is, a column beside itself."""
+    if not isinstance(expr, Call):
+        return None
+    if expr.fn == "not":
+        inner = certain(expr.args[0])
+        return None if inner is None else not inner
+    if any(a.nullable for a in expr.args):
+        return None
+    if expr.fn in ("=", "<=>"):
+        left, right = expr.args
+        return True if isinstance(left, Col) and isinstance(right, Col) and left.id == right.id else None
+    return _NULL_TESTS.get(expr.fn)
+
+
 def operands(call: Call, raising: Sequence[int]) -> Sequence[int]:
     """The operands in Spark's order, each evaluated only where none before it is NULL; empty if all are evaluated anyway.
 

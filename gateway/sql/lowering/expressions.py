@@ -18,7 +18,7 @@ from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
 from gateway.sql.functions.statistics import MERGED, tested
 from gateway.sql.lowering.bounds import Bounds
-from gateway.sql.lowering.evaluation import filtered_first, is_shallow, null_by, operands
+from gateway.sql.lowering.evaluation import certain, filtered_first, is_shallow, null_by, operands
 from gateway.sql.typed.catalogue import BOUNDED, WINDOWED, Catalogue, Context, Function, is_steady
 from gateway.sql.typed.nodes import (
     Agg,
@@ -80,6 +80,7 @@ class Lowering:
     catalogue: Catalogue
     context: Context
     bounds: Bounds | None = None
+    local: frozenset[int] = frozenset()  # columns of rows that Spark computes while it plans
     may_raise: bool = False  # whether something that was lowered can fail for some row
     _raises: dict[int, bool] = field(default_factory=dict)
     _keep: list[Expr] = field(default_factory=list)  # so that ids in `_raises` stay unique
@@ -182,6 +183,8 @@ class Lowering:
             if call.fn == "between":
                 return self.connective("and", [self.lower(a) for a in call.args])
             args = tuple(self.lower(a) for a in call.args)
+            if any(map(self.raises, args)) and self._is_settled(call):
+                return Lit(BOOLEAN, False, call.fn == "or")
             if _is_decided(call) and self.raises(args[0]) and not any(map(_is_told, nodes(args[0]))):
                 # Spark evaluates constants from left to right
                 return udf("last", BOOLEAN, *args, nullable=args[1].nullable, raises=True)
@@ -351,6 +354,11 @@ class Lowering:
             )
             return Op(BOOLEAN, True, "=", (integer, _ONE))
         return Case(case.type, case.nullable, whens, otherwise)
+
+    def _is_settled(self, call: Call) -> bool:
+        """Whether Spark knows the AND or OR without its operands; it computes written rows before it looks for that."""
+        known = any(certain(a) is (call.fn == "or") for a in call.args)
+        return known and has_columns(call) and not any(isinstance(p, Col) and p.id in self.local for p in nodes(call))
 
     def connective(self, symbol: str, args: list[Expr]) -> Expr:
         """AND / OR of lowered operands, lazy where a later one raises."""

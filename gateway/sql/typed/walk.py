@@ -201,22 +201,26 @@ def expressions_of(rel: Rel) -> Sequence[Expr]:
     return rule(rel) if rule is not None else ()
 
 
-def all_expressions(rel: Rel) -> list[Expr]:
-    """The expressions of `rel` and of all relations below it, those of common table expressions and subqueries included."""
-    found: list[Expr] = []
+def all_relations(rel: Rel) -> list[Rel]:
+    """`rel` and all relations below it, those of common table expressions and subqueries included."""
+    found: list[Rel] = []
     stack, seen = [rel], set()
     while stack:
         below = stack.pop()
         if id(below) in seen:
             continue
         seen.add(id(below))
-        own = expressions_of(below)
-        found += own
+        found.append(below)
         stack += inputs_of(below)
-        stack += [part.plan for e in own for part in nodes(e) if isinstance(part, Subquery)]
+        stack += [part.plan for e in expressions_of(below) for part in nodes(e) if isinstance(part, Subquery)]
         if isinstance(below, b.CteRef):
             stack.append(below.cte.plan)
     return found
+
+
+def all_expressions(rel: Rel) -> list[Expr]:
+    """The expressions of `rel` and of all relations below it."""
+    return [e for below in all_relations(rel) for e in expressions_of(below)]
 
 
 _EXPRESSIONS: dict[type, Callable[[Any], Sequence[Expr]]] = {
