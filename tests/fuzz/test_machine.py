@@ -93,6 +93,16 @@ PLANTED: dict[str, tuple[Outcome, Outcome, str | None]] = {
     "nothing": (ANSWER, replace(ANSWER), None),
     "rows in another order": (ANSWER, replace(ANSWER, rows=ANSWER.rows[::-1]), None),
     "last bits of a float": (ANSWER, replace(ANSWER, rows=[[1, 0.0], [2, None]]), None),
+    "last bits of a double as text": (
+        replace(ANSWER, rows=[["1.543080634815244", 0.0]]),
+        replace(ANSWER, rows=[["1.5430806348152437", 0.0]]),
+        None,
+    ),
+    "digits of a text": (
+        replace(ANSWER, rows=[["1.5430806348152440", 0.0]]),
+        replace(ANSWER, rows=[["1.5430806358152437", 0.0]]),
+        "rows",
+    ),
     "a value": (ANSWER, replace(ANSWER, rows=[[1, 0.0], [3, None]]), "rows"),
     "a row too many": (ANSWER, replace(ANSWER, rows=[*ANSWER.rows, [2, None]]), "rows"),
     "the sign of zero": (ANSWER, replace(ANSWER, rows=[[1, -0.0], [2, None]]), "rows"),
