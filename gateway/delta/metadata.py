@@ -16,6 +16,7 @@ from gateway.delta import commit, log
 from gateway.delta.containment import opened
 from gateway.delta.creation import with_features
 from gateway.delta.features import Kept
+from gateway.delta.properties import check_feed_columns
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
@@ -48,6 +49,7 @@ def edited(snapshot: Snapshot, alteration: Alteration) -> dict[str, Any]:
     action = copy.deepcopy(logged_metadata(snapshot))
     action["schema"] = json.loads(action["schemaString"])
     alteration.edit(action)
+    check_feed_columns([f["name"] for f in action["schema"]["fields"]], action.get("configuration", {}))
     text = json.dumps(action.pop("schema"), separators=(",", ":"), ensure_ascii=False)
     return {**action, "schemaString": text}
 

@@ -20,6 +20,7 @@ from gateway.delta.creation import (
 )
 from gateway.delta.expressions import CONSTRAINT, DEFAULT, GENERATED, INVARIANTS
 from gateway.delta.fields import check_clustering, check_fields
+from gateway.delta.identity import START
 from gateway.delta.metadata import Alteration, logged_metadata
 from gateway.delta.properties import MOST_ID
 from gateway.delta.schema import CHAR_VARCHAR
@@ -336,6 +337,10 @@ def changed(changes: Sequence[c.ColumnChange], table: DeltaBoundTable, env: Envi
             found = find(action["schema"], change.column, change.column.parts)
             if found.siblings is None and change.type is None:
                 raise unsupported(f"altering the {found.inside[-1]} of a column but for its type", change.column.span)
+            retyped = change.type is not None and change.type != _type_at(table.schema, found.spelt)
+            if START in found.owner["metadata"] and (retyped or change.default is not None):
+                text = "ALTER TABLE ALTER COLUMN is not supported for IDENTITY columns."
+                raise UserError("DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED", text, span=change.column.span)
             for one in (_retyped, _with_default):
                 one(change, found, action, table, env)
             f = found.owner

@@ -12,6 +12,7 @@ from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta.creation import clustering_of
 from gateway.delta.expressions import DEFAULT, GENERATED, INVARIANTS
 from gateway.delta.features import Kept
+from gateway.delta.identity import EXPLICIT, START, STEP
 from gateway.delta.log import IN_COMMIT_SINCE
 from gateway.delta.properties import FEATURE, MOST_ID
 from gateway.delta.write import check_snapshot_writable
@@ -158,6 +159,9 @@ def _computed(metadata: Mapping[str, Any]) -> str:
         raise unsupported("SHOW CREATE TABLE of a table with invariants")
     if GENERATED in metadata:
         return f" GENERATED ALWAYS AS ({metadata[GENERATED]})"
+    if START in metadata:
+        kind = "BY DEFAULT" if metadata.get(EXPLICIT) else "ALWAYS"
+        return f" GENERATED {kind} AS IDENTITY (START WITH {metadata[START]} INCREMENT BY {metadata[STEP]})"
     return f" DEFAULT {metadata[DEFAULT]}" if DEFAULT in metadata else ""
 
 
