@@ -1,11 +1,13 @@
 """OPTIMIZE: many small files of a partition into few, in one commit that changes no row.
 
 Which files go together is Delta's way: of each partition those below the largest size, small ones first, as many into one file
-as fit. What another writer has added meanwhile stays beside; what it has taken away is a conflict.
+as fit; all of it where rows are put in an order; of a clustered table all that is not in one order yet. What another writer has
+added meanwhile stays beside; what it has taken away is a conflict.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +20,9 @@ from gateway.delta.creation import clustering_of
 from gateway.delta.dataset import POSITION, DataFile, read_file
 from gateway.delta.features import Kept
 from gateway.delta.feed import CHANGE, COPIED
+from gateway.delta.ordering import MOST_BYTES, check_ordered, ordered
 from gateway.delta.partitions import value_text
+from gateway.delta.replay import Fields, specs_of
 from gateway.delta.rewrite import RowWriter, check_still_live, publish_behind, trail
 from gateway.delta.scan import verify_files
 from gateway.delta.schema import Column
@@ -31,6 +35,8 @@ from gateway.sqltypes import BIGINT, VOID
 FILE_BYTES = 1 << 30
 # A file with more deleted rows is written anew although it is large.
 _DELETED = 0.05
+# How files tell of the order that they are in.
+_CUBE, _CUBE_BY = "ZCUBE_ID", "ZCUBE_ZORDER_BY"
 _INDEXED = "delta.dataSkippingNumIndexedCols"
 
 
@@ -46,59 +52,113 @@ class Compacted:
     partitions: int
     vectors: int = 0
     deleted_rows: int = 0
+    cubes: Cubes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cubes:
+    """Of a clustered table: bytes of the files that are in an order, of the others, and how many orders there are."""
+
+    inside: list[int]
+    outside: list[int]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns, by their paths, in whose order rows are put: those that a table is clustered by, or ones for once."""
+
+    paths: tuple[tuple[str, ...], ...]
+    clusters: bool = False
+
+    @property
+    def names(self) -> str:
+        """The columns as the log tells them."""
+        return _list([".".join(path) for path in self.paths])
+
+
+def layout_of(snapshot: Snapshot) -> Layout | None:
+    """The order that a table is kept in; None for one that is not clustered."""
+    found = clustering_of(snapshot)
+    return Layout(tuple(tuple(path) for path in found), True) if found else None
 
 
 def compact(
-    snapshot: Snapshot, candidates: Sequence[int], predicate: Sequence[str], alive: Callable[[], None]
+    snapshot: Snapshot,
+    candidates: Sequence[int],
+    predicate: Sequence[str],
+    alive: Callable[[], None],
+    layout: Layout | None = None,
 ) -> Compacted:
     """Put the small ones of some files of a snapshot together; `alive` raises once nobody wants that any more.
 
-    Raises what `rewrite.publish_behind` does.
+    With `layout` rows are put in order. Raises what `rewrite.publish_behind` does.
     """
-    check_compactable(snapshot)
-    bins = _bins(snapshot, candidates)
+    check_compactable(snapshot, layout)
+    cubes, bins = None, _bins(snapshot, candidates, layout)
+    if layout is not None and layout.clusters:
+        cubes, bins = _unclustered(snapshot, layout)
     removed = [i for one in bins for i in one]
     partitions = len({_partition(snapshot, one[0]) for one in bins})
     vectors = [~snapshot.files.deleted[i] for i in removed if i in snapshot.files.deleted]
     gone = int(sum(np.count_nonzero(mask) for mask in vectors))
     sizes = snapshot.files.sizes[np.asarray(removed, dtype=np.int64)].tolist()
     if not bins:
-        return Compacted(None, [], [], len(candidates), 0, 0)
+        return Compacted(None, [], [], len(candidates), 0, 0, cubes=cubes)
     root = snapshot.root
     with (
         storage_errors(root),
         RowWriter(snapshot, None, FILE_BYTES) as writer,
     ):
+        cube = _cube(layout)
         for one in bins:
-            for batch in _rows(snapshot, one):
+            for batch in _in_order(snapshot, _rows(snapshot, one), layout, alive):
                 alive()
                 writer.take([batch])
             writer.finish()
-        adds = [_without_change(action) for action in writer.finish()]
+        adds = [_without_change(action, cube) for action in writer.finish()]
         added = sorted(action["add"]["size"] for action in adds)
-        parameters: commit.Parameters = {
-            "predicate": _list(predicate),
-            "zOrderBy": "[]",
-            "clusterBy": "[]",
-            "auto": False,
-        }
+        parameters = _parameters(predicate, layout)
         metrics = _metrics(added, sizes, len(vectors))
         info = commit.info_action("OPTIMIZE", parameters, metrics, False, snapshot.version, commit.SNAPSHOT_ISOLATION)
         info = {"commitInfo": {**info["commitInfo"], **row_ids.told("OPTIMIZE", snapshot)}}
         actions = [info, *removes_of(snapshot, removed, changes_data=False), *adds]
         version = publish_behind(snapshot, actions, lambda newer: check_still_live(snapshot, newer, removed))
     commit.checkpoint_if_due(root, version, snapshot.properties)
-    return Compacted(version, added, sizes, len(candidates), len(bins), partitions, len(vectors), gone)
+    return Compacted(version, added, sizes, len(candidates), len(bins), partitions, len(vectors), gone, cubes)
 
 
-def check_compactable(snapshot: Snapshot) -> None:
-    """Raise what keeps a table's files from being written anew."""
+def _parameters(predicate: Sequence[str], layout: Layout | None) -> commit.Parameters:
+    parameters = {"predicate": _list(predicate), "zOrderBy": "[]", "clusterBy": "[]"}
+    if layout is None:
+        return {**parameters, "auto": False}
+    if layout.clusters:
+        return {**parameters, "clusterBy": layout.names, "auto": False, "isFull": False}
+    return {**parameters, "zOrderBy": layout.names, "auto": False}
+
+
+def _in_order(
+    snapshot: Snapshot, batches: Iterator[pa.RecordBatch], layout: Layout | None, alive: Callable[[], None]
+) -> Iterator[pa.RecordBatch]:
+    if layout is None:
+        yield from batches
+        return
+    held = []
+    for batch in batches:
+        alive()
+        held.append(batch)
+    if held:
+        yield from ordered(pa.Table.from_batches(held), snapshot.columns, layout.paths)
+
+
+def check_compactable(snapshot: Snapshot, layout: Layout | None = None) -> None:
+    """Raise what keeps a table's files from being written anew, in an order if there is one."""
     check_own(snapshot.root)
     check_snapshot_writable(snapshot, kept=Kept.BY_STATEMENT)  # the rows are those that were checked before
     if any(column.type == VOID for column in snapshot.columns):
         raise unsupported("OPTIMIZE of a table with a VOID column")
-    if clustering_of(snapshot):
-        raise unsupported("OPTIMIZE of a clustered table")
+    for path in layout.paths if layout is not None else ():
+        check_ordered(snapshot.columns, path)
 
 
 def indexed_columns(snapshot: Snapshot) -> int:
@@ -113,8 +173,36 @@ def _partition(snapshot: Snapshot, file: int) -> tuple[str | None, ...]:
     return tuple(value_text(values[n][file], snapshot.by_name[n].type) for n in snapshot.partition_columns)
 
 
-def _bins(snapshot: Snapshot, candidates: Sequence[int]) -> list[list[int]]:
+def _unclustered(snapshot: Snapshot, layout: Layout) -> tuple[Cubes, list[list[int]]]:
+    """What is in the table's order and what is not; and the files that are put in one, if there is more than one order."""
+    sizes = snapshot.files.sizes.tolist()
+    tags = [spec.get("tags") or {} for spec in specs_of(snapshot)]
+    ids = [of.get(_CUBE) if of.get(_CUBE_BY) == layout.names else None for of in tags]
+    inside = [i for i, one in enumerate(ids) if one is not None]
+    outside = [i for i, one in enumerate(ids) if one is None]
+    cubes = {one for one in ids if one is not None}
+    found = Cubes([sizes[i] for i in inside], [sizes[i] for i in outside], len(cubes))
+    if not outside and len(cubes) < 2:
+        return found, []
+    files = sorted((*inside, *outside))
+    _check_size(snapshot, files)
+    return found, [files]
+
+
+def _check_size(snapshot: Snapshot, files: Sequence[int]) -> None:
+    if int(snapshot.files.sizes[np.asarray(files, dtype=np.int64)].sum()) > MOST_BYTES:
+        raise unsupported(f"putting rows of more than {MOST_BYTES >> 20} MiB in order")
+
+
+def _bins(snapshot: Snapshot, candidates: Sequence[int], layout: Layout | None) -> list[list[int]]:
     """Files that become one."""
+    if layout is not None:
+        together: dict[tuple[str | None, ...], list[int]] = {}
+        for file in candidates:
+            together.setdefault(_partition(snapshot, file), []).append(file)
+        for files in together.values() if not layout.clusters else ():
+            _check_size(snapshot, files)
+        return list(together.values())
     sizes = snapshot.files.sizes
     by_partition: dict[tuple[str | None, ...], list[int]] = {}
     for file in candidates:
@@ -166,8 +254,15 @@ def _rows(snapshot: Snapshot, one: Sequence[int]) -> Iterator[pa.RecordBatch]:
             yield rows
 
 
-def _without_change(action: Action) -> Action:
-    return {"add": {**action["add"], "dataChange": False}}
+def _without_change(action: Action, cube: Fields) -> Action:
+    return {"add": {**action["add"], "dataChange": False, **cube}}
+
+
+def _cube(layout: Layout | None) -> Fields:
+    """What files of a clustered table say of their order."""
+    if layout is None or not layout.clusters:
+        return {}
+    return {"tags": {_CUBE: str(uuid.uuid4()), _CUBE_BY: layout.names}, "clusteringProvider": "liquid"}
 
 
 def _metrics(added: Sequence[int], removed: Sequence[int], vectors: int) -> dict[str, int]:

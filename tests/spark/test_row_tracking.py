@@ -49,3 +49,17 @@ def test_identity_columns_count_on_whoever_writes(sql: Sql) -> None:
     expected = [(10 + 5 * at, str(at)) for at in range(6)]
     for read in (sql.spark, sql.embedded):
         assert read("SELECT * FROM counted ORDER BY id") == expected
+
+
+def test_spark_reads_and_clusters_on_what_was_put_in_order(sql: Sql) -> None:
+    sql.auto("DROP TABLE IF EXISTS placed")
+    sql.embedded("CREATE TABLE placed (id INT, s STRING) CLUSTER BY (id, s)")
+    for at, run in enumerate((sql.embedded, sql.spark, sql.embedded)):
+        sql.embedded(
+            f"INSERT INTO placed SELECT CAST(id AS INT), CAST(id % 7 AS STRING) FROM range({at * 100}, {at * 100 + 100})"
+        )
+        run("OPTIMIZE placed")
+        ((path, metrics),) = sql.spark("OPTIMIZE placed")
+        assert path and "numFilesRemoved" in str(metrics)
+    for read in (sql.spark, sql.embedded):
+        assert read("SELECT count(*), count(DISTINCT id), sum(id) FROM placed") == [(300, 300, 44850)]

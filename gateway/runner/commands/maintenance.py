@@ -10,10 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from gateway.catalog.bound import DeltaBoundTable
-from gateway.delta.compaction import Compacted, check_compactable, compact, indexed_columns
+from gateway.delta.compaction import Compacted, Layout, check_compactable, compact, indexed_columns, layout_of
 from gateway.delta.held import HeldTable
 from gateway.delta.log import commit_times, commit_versions
 from gateway.delta.restore import check_restorable, no_version, restore_files
+from gateway.delta.schema import Column
+from gateway.delta.table import Snapshot
 from gateway.delta.vacuum import remove, sweep
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import CanceledError, UserError
@@ -80,7 +82,8 @@ def optimize(command: c.Optimize, job: Statement, env: Environment, runner: Quer
     """OPTIMIZE."""
     table = written_table(command.table, env, "OPTIMIZE", "no files can be put together")
     snapshot = table.snapshot
-    check_compactable(snapshot)
+    layout = _layout(command, snapshot, table)
+    check_compactable(snapshot, layout)
     started = round(time.time() * 1000)
     files: Sequence[int] = range(len(snapshot.files))
     predicate = []
@@ -88,10 +91,70 @@ def optimize(command: c.Optimize, job: Statement, env: Environment, runner: Quer
         files, shown = _taken(command, table, env, runner, emit)
         predicate.append(shown)
     emit(Planned("OPTIMIZE", "gateway", "small files are put together by the gateway itself", _OPTIMIZED, writes=True))
-    done = compact(snapshot, files, predicate, partial(_stop_if_cancelled, emit))
+    done = compact(snapshot, files, predicate, partial(_stop_if_cancelled, emit), layout)
     told = _told(done, started, len(snapshot.columns), indexed_columns(snapshot))
+    told |= _ordered(done, layout)
     facts = {} if done.version is None else {"version": done.version, "files_written": len(done.added)}
     return rows_of("OPTIMIZE", _OPTIMIZED, [[f"file:{snapshot.root}"], [told]], announced=True, facts=facts)
+
+
+def _layout(command: c.Optimize, snapshot: Snapshot, table: DeltaBoundTable) -> Layout | None:
+    """The order that rows are put in. Raises what Delta raises for columns that are not there, or that files are told by."""
+    layout, span = layout_of(snapshot), command.table.span
+    shown = ", ".join(str(name) for name in command.order)
+    if layout is not None and command.order:
+        text = f"OPTIMIZE command for Delta table with clustering cannot specify ZORDER BY. Please remove ZORDER BY ({shown})."
+        raise UserError("DELTA_CLUSTERING_WITH_ZORDER_BY", text, span=span)
+    if layout is not None and command.condition is not None:
+        text = (
+            "OPTIMIZE command for Delta table with clustering doesn't support partition predicates. Please remove them."
+        )
+        raise UserError("DELTA_CLUSTERING_WITH_PARTITION_PREDICATE", text, span=span)
+    if layout is not None or not command.order:
+        return layout
+    partitions = {name.lower() for name in table.partition_columns}
+    for name in command.order:
+        if name.parts[0].lower() in partitions:
+            text = f"{name} is a partition column. Z-Ordering can only be performed on data columns"
+            raise UserError("DELTA_ZORDERING_ON_PARTITION_COLUMN", text, span=name.span)
+        if not _is_there(snapshot.columns, name.parts):
+            text = f"Z-Ordering column {name} does not exist in data schema."
+            raise UserError("DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST", text, span=name.span)
+    return Layout(tuple(tuple(name.parts) for name in command.order))
+
+
+def _is_there(columns: Sequence[Column], path: Sequence[str]) -> bool:
+    found = next((column for column in columns if column.name.lower() == path[0].lower()), None)
+    if found is None or len(path) == 1:
+        return found is not None
+    return isinstance(found.type, StructType) and _is_there(found.children, path[1:])
+
+
+def _ordered(done: Compacted, layout: Layout | None) -> dict[str, Any]:
+    """What is told of the order of rows."""
+    merged = {"num": len(done.removed), "size": sum(done.removed)}
+    if done.cubes is not None:
+        inside, outside = done.cubes.inside, done.cubes.outside
+        stats = {
+            "inputZCubeFiles": {"numFiles": len(inside), "size": sum(inside)},
+            "inputOtherFiles": {"numFiles": len(outside), "size": sum(outside)},
+            "inputNumZCubes": done.cubes.count,
+            "mergedFiles": {"numFiles": merged["num"], "size": merged["size"]},
+            "numOutputZCubes": done.bins,
+        }
+        return {"clusteringStats": stats}
+    if layout is None:
+        return {}
+    stats = {
+        "strategyName": "all",
+        "inputCubeFiles": {"num": 0, "size": 0},
+        "inputOtherFiles": merged,
+        "inputNumCubes": 0,
+        "mergedFiles": merged,
+        "numOutputCubes": done.bins,
+        "mergedNumCubes": None,
+    }
+    return {"zOrderStats": stats}
 
 
 def _stop_if_cancelled(emit: Emit) -> None:

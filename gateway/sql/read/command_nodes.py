@@ -393,10 +393,11 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class Optimize:
-    """OPTIMIZE name [WHERE condition]."""
+    """OPTIMIZE name [WHERE condition] [ZORDER BY (columns)]."""
 
     table: Name
     condition: exp.Expr | None = field(default=None, compare=False)
+    order: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

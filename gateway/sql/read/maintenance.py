@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.errors import unsupported
 from gateway.sql.read import allowed
-from gateway.sql.read.command_nodes import Optimize, Restore, Vacuum
+from gateway.sql.read.command_nodes import Name, Optimize, Restore, Vacuum
 from gateway.sql.read.command_rules import CommandRules
 from gateway.sql.read.tokens import END, NUMBER, STRING
 from gateway.sql.read.tree import number_suffix
@@ -23,10 +23,15 @@ class MaintenanceParser(CommandRules):
         if self.match("WHERE"):
             condition = self.expression()
             allowed.check(condition)
-        if self.word == "ZORDER":
-            raise unsupported("OPTIMIZE … ZORDER BY", self.span(self.index))
+        order: list[Name] = []
+        if self.match("ZORDER", "BY"):
+            bracketed = self.match("(")
+            while not order or self.match(","):
+                order.append(self._name(64))
+            if bracketed:
+                self.expect(")")
         self._end()
-        return Optimize(table, condition)
+        return Optimize(table, condition, tuple(order))
 
     def _vacuum(self) -> Vacuum:
         self.advance()

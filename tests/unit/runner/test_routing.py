@@ -74,7 +74,7 @@ def asking(session: Session, engine: str) -> Session:
         ("UPDATE t SET id = 2", "datafusion", PROVED),
         ("UPDATE t SET id = (SELECT 2)", "spark", "UPDATE"),
         ("OPTIMIZE t", "gateway", "small files"),
-        ("OPTIMIZE t ZORDER BY (id)", "spark", "OPTIMIZE … ZORDER BY"),
+        ("OPTIMIZE t FULL", "spark", "OPTIMIZE … FULL"),
         ("CREATE FUNCTION f() RETURNS INT RETURN 1", "spark", "CREATE FUNCTION"),
         ("BEGIN SELECT 1; END", "spark", "BEGIN"),
         ("CREATE TABLE p (a INT) USING parquet", "spark", "parquet"),
