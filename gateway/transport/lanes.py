@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
+
+from gateway.transport.threads import Threads
 
 R = TypeVar("R")
 
@@ -26,7 +27,7 @@ class Lane:
     """A pool of threads of which one caller holds at most a share; more of its calls wait for their turn."""
 
     def __init__(self, name: str, threads: int, share: int) -> None:
-        self._executor = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=name)
+        self._threads = Threads(name, threads)
         self._share = share
         self._callers: dict[str, _Share] = {}
 
@@ -38,7 +39,7 @@ class Lane:
         share.calls += 1
         try:
             async with share.turns:
-                return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+                return await asyncio.wrap_future(self._threads.submit(call))
         finally:
             share.calls -= 1
             if not share.calls:
@@ -46,4 +47,4 @@ class Lane:
 
     def close(self) -> None:
         """Let calls in flight finish, start no more."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()

@@ -45,6 +45,9 @@ def begin(client: Client, text: str = ENDLESS, **fields: Any) -> Any:
 
 
 def test_statements_that_are_waited_for_hold_up_no_other_call(own: Server) -> None:
+    """And the threads that waited for them, 256 for one caller, have ended half a minute later."""
+    tasks = Path(f"/proc/{own.process.pid}/task")
+    before = len([*tasks.iterdir()])
     flood = [Client(own.thrift_url, user="mallory", timeout=120).open() for _ in range(270)]
 
     def wait(client: Client) -> None:
@@ -70,9 +73,15 @@ def test_statements_that_are_waited_for_hold_up_no_other_call(own: Server) -> No
         for client in flood:
             closer.call("CloseSession", ttypes.TCloseSessionReq(client._session))
             client._session = None
+        crowd = len([*tasks.iterdir()])
         for thread in threads:
             thread.join(60)
         assert answer(ann, "SELECT 1 AS x") == [{"x": 1}]
+        end = time.monotonic() + 30
+        while len([*tasks.iterdir()]) > before + 40 and time.monotonic() < end:
+            time.sleep(0.5)
+        assert crowd > before + 100
+        assert len([*tasks.iterdir()]) <= before + 40
 
 
 def test_5000_silent_connections(own: Server) -> None:
