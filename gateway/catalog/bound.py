@@ -84,16 +84,10 @@ class ReadTable(DeltaBoundTable):
         return plan_scan(self.snapshot, columns, predicates, floats_compared=floats_compared)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangesTable:
-    """The changes of a Delta table between versions, as a table."""
+class _Unversioned:
+    """What tables have in common that are no version of a Delta table."""
 
-    name: TableName
-    changes: Changes
-
-    @property
-    def schema(self) -> StructType:
-        return struct_of(self.changes.columns)
+    __slots__ = ()
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -104,16 +98,28 @@ class ChangesTable:
         return None
 
     @property
-    def num_rows(self) -> int | None:
-        return None
-
-    @property
     def comment(self) -> str | None:
         return None
 
     @property
     def properties(self) -> dict[str, str]:
         return {}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesTable(_Unversioned):
+    """The changes of a Delta table between versions, as a table."""
+
+    name: TableName
+    changes: Changes
+
+    @property
+    def schema(self) -> StructType:
+        return struct_of(self.changes.columns)
+
+    @property
+    def num_rows(self) -> int | None:
+        return None
 
     @property
     def location(self) -> str:
@@ -128,7 +134,7 @@ class ChangesTable:
 
 
 @dataclass(frozen=True, slots=True)
-class PathTable:
+class PathTable(_Unversioned):
     """Plain Parquet files under a path."""
 
     name: TableName
@@ -139,24 +145,8 @@ class PathTable:
         return self.snapshot.schema
 
     @property
-    def partition_columns(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def version(self) -> int | None:
-        return None
-
-    @property
     def num_rows(self) -> int | None:
         return self.snapshot.num_rows
-
-    @property
-    def comment(self) -> str | None:
-        return None
-
-    @property
-    def properties(self) -> dict[str, str]:
-        return {}
 
     @property
     def location(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from gateway import sqltypes as t
 from gateway.delta.schema import UnreadableType, holds_char
@@ -99,19 +98,6 @@ def nested_not_null(data_type: t.DataType) -> bool:
         case t.MapType():
             return not data_type.value_contains_null or any(nested_not_null(c) for c in data_type.children())
     return False
-
-
-def nullable(data_type: Any) -> Any:
-    """The type with every field, element and value nullable."""
-    match data_type:
-        case t.StructType():
-            fields = data_type.fields
-            return t.struct(*(t.StructField(f.name, nullable(f.type), True, f.comment) for f in fields))
-        case t.ArrayType():
-            return t.array(nullable(data_type.element))
-        case t.MapType():
-            return t.map_of(nullable(data_type.key), nullable(data_type.value))
-    return data_type
 
 
 # ---- clustering
