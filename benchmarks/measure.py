@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -99,6 +101,37 @@ def resident_bytes(pid: int) -> int:
     """Resident memory of one process."""
     with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def held_bytes(pid: int) -> int:
+    """Memory of `pid` and its descendants, of what they share each its part."""
+    total = 0
+    for one in tree(pid):
+        with contextlib.suppress(OSError), open(f"/proc/{one}/smaps_rollup") as file:
+            total += sum(int(line.split()[1]) for line in file if line.startswith("Pss:")) * 1024
+    return total
+
+
+class Peak:
+    """The most that a server and its descendants hold while the block runs: `bytes`, looked at all the time."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.bytes = 0
+
+    def __enter__(self) -> Peak:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.02):
+            self.bytes = max(self.bytes, held_bytes(self._pid))
 
 
 @dataclass

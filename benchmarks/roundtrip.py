@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.measure import Row, rounds, show
+from benchmarks.measure import Row, cpu_seconds, rounds, show
 from benchmarks.systems import ANEW, Connector, Floor, Ours, gateway_process, sail_process
 from gateway.protocol.client import Client
 
@@ -22,6 +22,15 @@ def run() -> list[Row]:
         with Client(url).open(ANEW) as client:
             ours = Ours(client, pid)
             raw = rounds(lambda: ours.query("SELECT 1"), STATEMENTS, 50, server=pid)
+            before = cpu_seconds(pid)
+            rounds(lambda: ours.query("SELECT 1"), STATEMENTS, 0)
+            cpu = (cpu_seconds(pid) - before) / STATEMENTS
+
+        def anew() -> None:
+            with Client(url).open(ANEW) as other:
+                assert other.execute("SELECT 1").table().num_rows == 1
+
+        connected = rounds(anew, STATEMENTS // 4, 10)
         connector = Connector(url, pid)
         through = rounds(lambda: connector.query("SELECT 1"), STATEMENTS // 2, 20, server=pid)
         connector.close()
@@ -32,5 +41,7 @@ def run() -> list[Row]:
             "<= 3 / 8 ms",
             raw.median <= 0.003 and raw.quantile(0.99) <= 0.008,
         ),
+        Row("SELECT 1, raw, CPU each", {"ours": show(cpu)}, "<= 1.4 ms", cpu <= 0.0014),
+        Row("connect and first row, raw, p50", {"ours": show(connected.median)}, "<= 3 ms", connected.median <= 0.003),
         Row("SELECT 1, connector, p50", {"ours": show(through.median)}, "<= 8 ms", through.median <= 0.008),
     ]

@@ -26,6 +26,7 @@ CACHE = Path(__file__).resolve().parents[1] / ".bench"
 WAREHOUSE = CACHE / "warehouse"
 LOOKUP_ROWS, LOOKUP_FILES = 10_000_000, 100
 TRANSFER_ROWS = 1_000_000
+WIDTH = 324  # bytes of a long text
 HITS_ROWS = 2_000_000
 KINDS_ROWS = 60_000
 _FILE_BATCHES = 8  # of 1M rows: one file a table at scale 1
@@ -153,6 +154,13 @@ def _mixed() -> Iterator[pa.Table]:
     yield pa.table({n: pc.if_else(odd, pa.scalar(None, c.type), c) if n != "big" else c for n, c in _items(table)})
 
 
+def _wide() -> Iterator[pa.Table]:
+    letters = np.random.default_rng(1).integers(97, 123, TRANSFER_ROWS * WIDTH, dtype=np.uint8)
+    offsets = np.arange(TRANSFER_ROWS + 1, dtype=np.int32) * WIDTH
+    texts = pa.StringArray.from_buffers(TRANSFER_ROWS, pa.py_buffer(offsets), pa.py_buffer(letters))
+    yield pa.table({"id": np.arange(TRANSFER_ROWS), "text": texts})
+
+
 def _items(table: pa.Table) -> list[tuple[str, Any]]:
     return [(name, table.column(name)) for name in table.column_names]
 
@@ -269,6 +277,7 @@ _MAKERS: dict[str, Callable[[], Iterator[pa.Table]]] = {
     "ints": _ints,
     "mixed": _mixed,
     "nested": _nested,
+    "wide": _wide,
     "hits": _hits,
     "topics": _topics,
     "kinds": _kinds,

@@ -71,8 +71,15 @@ def _summary(results: Results, reference: Results) -> tuple[str, int, float]:
     return f"{show(mean)}, {len(right)} right", len(right), mean
 
 
+def _slowest(results: Results, reference: Results) -> tuple[float, str]:
+    """The statement that takes longest beside the floor, and how many times as long."""
+    ratios = {name: seconds / reference[name][0] for name, (seconds, _) in results.items() if name in reference}
+    name = max(ratios, key=lambda n: ratios[n])
+    return ratios[name], f"{ratios[name]:.2f} ({name})"
+
+
 def run() -> list[Row]:
-    """One row: geometric means."""
+    """Geometric means, and the statement that is slowest beside the floor."""
     texts = statements()
     if texts is None:
         return [Row("TPC-H SF1", {"ours": "left out: the corpus is not here"})]
@@ -83,6 +90,11 @@ def run() -> list[Row]:
         if sail is not None:
             figures["Sail"], _, sail_mean = _summary(_measure(sail, texts), floor)
     with gateway_process() as (url, pid, _), Client(url).open(ANEW) as client:
-        shown, right, mean = _summary(_measure(Ours(client, pid), texts), floor)
+        ours = _measure(Ours(client, pid), texts)
+    shown, right, mean = _summary(ours, floor)
+    worst, slowest = _slowest(ours, floor)
     met = False if right < len(texts) else None if sail_mean is None else mean <= 1.1 * sail_mean
-    return [Row("TPC-H SF1, 22 statements, geomean", {**figures, "ours": shown}, "22 right, <= 1.1 x Sail", met)]
+    return [
+        Row("TPC-H SF1, 22 statements, geomean", {**figures, "ours": shown}, "22 right, <= 1.1 x Sail", met),
+        Row("TPC-H SF1, slowest beside the floor", {"ours": slowest}, "<= 1.2", worst <= 1.2),
+    ]
