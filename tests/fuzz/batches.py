@@ -18,7 +18,7 @@ from tests.fuzz.tree import Case, Tree, case, listed, query
 from tests.fuzz.values import ZONES
 
 SIZE = 256  # a SELECT costs Spark much more than a column of it
-_GENERATORS = 5  # in a batch: Spark takes one of them in a SELECT
+_GENERATORS = 24  # in a batch: Spark takes one of them in a SELECT
 _DEPTHS = (1, 1, 1, 2, 2, 3)
 _TOGETHER = 6  # are put to the embedded engine in one SELECT, as long as they seldom raise
 _RISK = 0.15  # of calls of a function raise: what uses it is asked alone

@@ -53,6 +53,7 @@ class RowError(Exception):
 
     def __init__(self, condition: str, message: str) -> None:
         super().__init__(_MARK + dumps([condition, message]).encode().hex() + _MARK)
+        self.condition = condition
 
 
 def row_error_in(text: str) -> GatewayError | None:

@@ -78,7 +78,12 @@ def parse_datetime(spec: UdfSpec) -> Kernel:
             encoded = texts.take(pa.array(index)).dictionary_encode()
             values: list[int | None] = []
             for text in encoded.dictionary.to_pylist():
-                value = patterns.read(text, pattern, target)
+                try:
+                    value = patterns.read(text, pattern, target)
+                except RowError as error:
+                    if target is None and error.condition.startswith(patterns.OLD_PATTERNS):
+                        raise patterns.unknown(pattern) from None
+                    raise
                 if value is None and not is_try:
                     raise _unparsable(text, function)
                 values.append(value)

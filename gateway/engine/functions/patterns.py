@@ -50,6 +50,7 @@ def _refused(letter: str) -> RowError:
     return RowError("UNSUPPORTED_FEATURE", f"The datetime pattern letter '{letter}' is not supported.")
 
 
+OLD_PATTERNS = "INCONSISTENT_BEHAVIOR_CROSS_VERSION.DATETIME_"
 _GUIDE = (
     "You can form a valid datetime pattern with the guide from "
     "'https://spark.apache.org/docs/latest/sql-ref-datetime-pattern.html'."
@@ -58,6 +59,11 @@ _GUIDE = (
 
 def _invalid(pattern: str, sub: str, text: str) -> RowError:
     return RowError(f"INVALID_DATETIME_PATTERN.{sub}", f"Unrecognized datetime pattern: {pattern}. {text}")
+
+
+def unknown(pattern: str) -> RowError:
+    """The error of a pattern of TIMESTAMP_NTZ, of which Spark never says that it was one before Spark 3."""
+    return _invalid(pattern, "WITH_SUGGESTION", _GUIDE)
 
 
 def _unrecognized(pattern: str) -> RowError:

@@ -14,6 +14,7 @@ from gateway.sql.functions.collections import written_elements
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.coerce import coerced, implicit_type, plain
 from gateway.sql.typed.nodes import Call, Cast, Col, Expr, Lit
+from gateway.sql.typed.walk import has_columns
 from gateway.sqltypes import BIGINT, INT, STRING, VOID, ArrayType, MapType, StructType, is_integral
 
 Node = exp.Expr
@@ -163,7 +164,9 @@ def _item_nullable(base: Expr, t: ArrayType, index: Expr) -> bool:
 
     One outside of such an array raises, which is no NULL.
     """
-    if not isinstance(index, Lit) or index.value is None:
+    if index.nullable or has_columns(index):
         return base.nullable or t.contains_null or index.nullable
     elements = written_elements(base)
+    if not isinstance(index, Lit):  # a constant, too
+        return elements is None or any(elements)
     return elements is None or (0 <= index.value < len(elements) and elements[index.value])

@@ -20,7 +20,7 @@ from gateway.sqltypes import VOID
 # What Spark rewrites as CASE or COALESCE, or evaluates lazily in another way: an operand may never be needed.
 _CONDITIONAL = frozenset((
     "if", "coalesce", "nvl", "nvl2", "nullif", "zeroifnull", "nullifzero", "nanvl", "decode", "right", "regexp_substr",
-    "count_if", "typeof", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy",
+    "count_if", "typeof",
 ))
 # A NULL among their operands does not make them NULL.
 _TOLERANT = frozenset((
@@ -30,7 +30,9 @@ _FEW = 20  # written rows whose values are looked at one by one
 _LARGE = 200  # parts of an expression over such a row
 # What Spark does not compute before, whatever it is made of.
 _UNFOLDED = frozenset(("raise_error", "assert_true", "elt", "map_concat"))
-_NULL_TESTS = frozenset(("isnull", "isnotnull", "is null", "is not null", "count"))
+_NULL_TESTS = frozenset((
+    "isnull", "isnotnull", "is null", "is not null", "count", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy",
+))
 # fmt: on
 
 

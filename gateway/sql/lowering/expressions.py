@@ -56,6 +56,7 @@ from gateway.sqltypes import (
     decimal,
     is_integral,
     is_nested,
+    is_numeric,
 )
 
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
@@ -203,6 +204,9 @@ class Lowering:
             return self._applied(row, call, args)
         if call.fn == "in":
             return self._in(row, call, args)
+        if call.fn in ("try_divide", "try_mod") and self.raises(args[0]) and is_numeric(args[1].type):
+            zero = EngineCast(args[1].type, False, _ZERO)  # spares what is divided as NULL does
+            args = (lazy_case(args[0].type, (Op(BOOLEAN, True, "<>", (args[1], zero)), args[0])), args[1])
         result = self._applied(row, call, args)
         if call.fn == "typeof":
             return result
