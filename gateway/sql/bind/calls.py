@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from gateway.errors import Span, UserError, unsupported
+from gateway.errors import Span, UserError
+from gateway.sql.bind.arguments import positional
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.casts import CAST_FUNCTIONS, cast_to
 from gateway.sql.bind.columns import expanded, has_except, is_star
@@ -54,7 +55,7 @@ def bound_call(
         type_ = TINYINT if lower == "grouping" else BIGINT
         return Call(type_, False, lower, args, lower, (), span)
     if any(isinstance(i, exp.Kwarg) for i in items):
-        items = _named_arguments(binder, lower, items, span)
+        items = positional(binder, name, items, span)
     outputs = scope.outputs if not windowed else None
     row = binder.catalogue.get(lower) if outputs is not None else None
     aggregated = row is not None and row.kind == "aggregate"
@@ -78,23 +79,6 @@ def bound_call(
         ignore_nulls=ignore_nulls,
         windowed=windowed,
     )
-
-
-def _named_arguments(binder: Expressions, name: str, items: list[Node], span: Span | None) -> list[Node]:
-    row = binder.catalogue.get(name)
-    positions = {p.name: i for i, p in enumerate(row.params)} if row is not None else {}
-    placed: dict[int, Node] = {}
-    for index, item in enumerate(items):
-        if not isinstance(item, exp.Kwarg):
-            placed[index] = item
-            continue
-        key = item.this.name.lower()
-        if key not in positions:
-            raise unsupported(f"the named argument {item.this.name} of {name}", span_of(item))
-        placed[positions[key]] = item.expression
-    if sorted(placed) != list(range(len(placed))) or len(placed) != len(items):
-        raise unsupported(f"these named arguments of {name}", span)
-    return [placed[i] for i in range(len(placed))]
 
 
 def _argument(binder: Expressions, node: Node, scope: Scope) -> Expr:

@@ -14,7 +14,7 @@ from gateway.sql.typed.catalogue import Catalogue, OpenLambda, Site, bind_call
 from gateway.sql.typed.nodes import Agg, Call, Expr
 from gateway.sql.typed.walk import children
 
-_HIGHER_ORDER = frozenset({row.name for row in LAMBDAS} | {"array_sort"})
+HIGHER_ORDER = frozenset({row.name for row in LAMBDAS} | {"array_sort"})
 
 _COMPARING = {"equal_null": char_padding.pair, "decode": char_padding.decoded}
 
@@ -51,9 +51,9 @@ def called(
             f'Window function "{name.lower()}" requires an OVER clause.',
             span=span,
         )
-    if any(isinstance(a, OpenLambda) for a in args) and row.name not in _HIGHER_ORDER:
+    if any(isinstance(a, OpenLambda) for a in args) and row.name not in HIGHER_ORDER:
         raise UserError(
-            "INVALID_LAMBDA_FUNCTION_CALL.NON_HIGHER_ORDER_FUNCTION",
+            "INVALID_LAMBDA_FUNCTION_CALL.NONHIGHER_ORDER_FUNCTION",
             f"Invalid lambda function call. A lambda function should only be used in a higher order function. "
             f"However, its class is {name.lower()}, which is not a higher order function.",
             span=span,

@@ -9,7 +9,7 @@ from gateway.sql.read.calls import CallParser
 from gateway.sql.read.cursor import STRICT, user_error
 from gateway.sql.read.expressions import AFTER_QUERY, Node
 from gateway.sql.read.primaries import KEYS
-from gateway.sql.read.tokens import END, NUMBER, QUOTED
+from gateway.sql.read.tokens import END, NUMBER, QUOTED, syntax_error
 from gateway.sql.read.tree import Pivot, Unpivot
 
 _JOIN_TYPES = frozenset({"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL"})
@@ -49,6 +49,9 @@ class RelationParser(CallParser):
             if self.word != "(":
                 self.fail()
             function = self.call(name, at)
+            named = next((a for a in function.args.get("expressions") or () if isinstance(a, exp.Kwarg)), None)
+            if named is not None:
+                raise syntax_error("=>", self.span(at))
             at = self.index
             table = self.identifier()
             columns: list[Node] = []

@@ -153,14 +153,13 @@ Lower = Callable[[Any, tuple[Expr, ...], Context], Expr]
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """What one parameter accepts: types or classes of `coerce.CLASSES`, tried in order; `name` for f(name => x).
+    """What one parameter accepts: types or classes of `coerce.CLASSES`, tried in order.
 
     `like` 'common' marks the parameters that are cast to their least common type after acceptance.
     """
 
     accepts: tuple[Accepts, ...]
     common: bool = False
-    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +196,9 @@ class Function:
     aliases: tuple[str, ...] = field(default=())
 
 
-def param(*accepts: Accepts, common: bool = False, name: str = "") -> Param:
+def param(*accepts: Accepts, common: bool = False) -> Param:
     """A `Param`."""
-    return Param(accepts, common, name)
+    return Param(accepts, common)
 
 
 def nullable_of(function: Function, args: tuple[Expr, ...]) -> bool:
