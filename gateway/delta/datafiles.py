@@ -237,7 +237,9 @@ class DataFileWriter:
             self._close(state)
 
     def _new_file(self, state: _Open, dictionaries: list[str]) -> _File:
-        folder = os.path.join(self._root, self._folder, partitions.folder(state.values)).rstrip("/")
+        types = {f.physical: f.type for f in self._fields}
+        named = {name: partitions.folder_text(text, types[name]) for name, text in state.values.items()}
+        folder = os.path.join(self._root, self._folder, partitions.folder(named)).rstrip("/")
         name = f"{self._prefix}-{len(self._made):05d}-{uuid.uuid4()}-c000.snappy.parquet"
         # Never the table's own folder is made, which somebody may have moved away.
         with held_folder(folder, self._root, self._folders) as held:

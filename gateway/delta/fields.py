@@ -52,7 +52,7 @@ def check_schema(schema: t.StructType, partition_by: Sequence[str], *, mapped: b
         raise UnsupportedError("UNSUPPORTED_FEATURE", "A Delta table without columns is not supported.")
     check_fields(schema.fields, mapped=mapped)
     for f in schema.fields:
-        if f.name in partition_by and (t.is_nested(f.type) or f.type == t.BINARY):
+        if f.name in partition_by and t.is_nested(f.type):
             raise UserError("INVALID_PARTITION_COLUMN_DATA_TYPE", f"Cannot use {f.type.sql} for partition column.")
 
 

@@ -62,7 +62,19 @@ def _moment(value: pa.Scalar, data_type: t.DataType) -> str:
         raise UnsupportedError("UNSUPPORTED_FEATURE", "A partition value outside of the years 1 to 9999.")
     if data_type == t.TIMESTAMP:
         return text + "Z"
-    return text.replace("T", " ")
+    return text if data_type == t.DATE else _shown(text)
+
+
+def _shown(text: str) -> str:
+    """A moment as Spark shows it: without zeros at the end of a fraction."""
+    whole, _, fraction = text.replace("T", " ").partition(".")
+    fraction = fraction.rstrip("0")
+    return f"{whole}.{fraction}" if fraction else whole
+
+
+def folder_text(text: str | None, data_type: t.DataType) -> str | None:
+    """The text of a value in the name of its folder: that of a TIMESTAMP by the clock, here always UTC's."""
+    return _shown(text.removesuffix("Z")) if text is not None and data_type == t.TIMESTAMP else text
 
 
 def iso_text(value: int, unit: Literal["D", "us"]) -> str | None:
