@@ -81,8 +81,11 @@ def hive_failure(error: GatewayError) -> Any:
 def operation_status(status: OperationStatus, *, with_progress: bool = False) -> Any:
     """TGetOperationStatusResp; its texts are set only for an error (C# takes any displayMessage for one)."""
     text = status.error.text() if status.error is not None else None
+    answered = success()
+    if versions.is_spark(status.protocol):
+        answered.errorMessage = text  # databricks-jdbc 3 looks for it here, although the call has succeeded
     return ttypes.TGetOperationStatusResp(
-        status=success(),
+        status=answered,
         operationState=STATES[status.state],
         sqlState=status.error.sqlstate if status.error is not None else None,
         errorCode=0 if status.error is not None else None,

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from databricks.sql import exc
 
+from gateway.protocol.client import Client
+from gateway.thrift_gen.TCLIService import ttypes
 from tests.live.gateway import Server, connect_to, start_server
 
 CASES: tuple[tuple[str, str, str], ...] = (
@@ -69,6 +71,21 @@ def test_position_of_what_is_wrong_in_the_text(
     *_, text, carets = shown.splitlines()
     start = carets.index("^")
     assert text[start : start + carets.count("^")] == marked
+
+
+def test_the_text_is_where_databricks_jdbc_looks_for_it(server: Server) -> None:
+    """It shows `status.errorMessage` of a state of ERROR, and "no error details from server" where that is empty."""
+    with Client(server.thrift_url).open() as client:
+        request = ttypes.TExecuteStatementReq(
+            client._session, "SELECT nope", runAsync=True, getDirectResults=ttypes.TSparkGetDirectResults(maxRows=10)
+        )
+        ended = client.call("ExecuteStatement", request).directResults.operationStatus
+        assert ended.operationState == ttypes.TOperationState.ERROR_STATE
+        assert ended.status.statusCode == ttypes.TStatusCode.SUCCESS_STATUS
+        assert "UNRESOLVED_COLUMN" in ended.status.errorMessage == ended.errorMessage
+        request.statement = "SELECT 1"
+        fine = client.call("ExecuteStatement", request).directResults.operationStatus
+        assert fine.status.errorMessage is None
 
 
 def test_near_names_are_offered(cursor: Any) -> None:

@@ -58,7 +58,10 @@ def _types(seen: Any) -> str:
 
 
 def _error(seen: Any) -> str:
-    right = "TABLE_OR_VIEW_NOT_FOUND" in seen["text"] and "42P01" in (seen.get("state") or seen["text"])
+    text = seen["text"]
+    if "no error details" in text:
+        return f"the client shows no reason: {text}"
+    right = "TABLE_OR_VIEW_NOT_FOUND" in text and "42P01" in (seen.get("state") or text)
     return "" if right else f"the error is {seen}"
 
 
