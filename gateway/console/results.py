@@ -50,7 +50,10 @@ class Results:
             raise invalid("part is not a number")
         with self.turns.turn(caller.principal.name):
             if kind == "parquet":
-                return "application/vnd.apache.parquet", self._parquet(caller, identifier)
+                try:
+                    return "application/vnd.apache.parquet", self._parquet(caller, identifier)
+                except pa.ArrowException as error:
+                    raise invalid(f"The result cannot be a Parquet file: {error}") from error
             handle = self.service.named_operation(caller.principal, identifier)
             pieces = self.service.outcome(caller.principal, handle).pieces
             if int(number) >= max(1, len(pieces)):

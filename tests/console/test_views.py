@@ -196,3 +196,12 @@ def test_the_first_view_is_there_at_once_and_little_is_asked_for(
         )
     assert painted < 5_000  # on a machine that does other things; a tenth of it else
     assert sum(sizes) < 600_000
+
+
+def test_what_comes_late_fills_no_other_view(page: Page) -> None:
+    page.shows("Statements")
+    page.evaluate("location.hash = '#/settings'; setTimeout(() => { location.hash = '#/sessions' }, 1)")
+    page.until("document.querySelector('main h1')?.innerText === 'Sessions'")
+    page.evaluate("new Promise(done => setTimeout(done, 500))")
+    assert page.evaluate("document.querySelectorAll('main h1').length") == 1
+    assert page.evaluate("document.querySelector('main h1').innerText") == "Sessions"

@@ -49,16 +49,17 @@ async function show() {
   document.title = `${view[1]} · Delta SQL Gateway`;
   content.className = `view-${view[0]}`;
   content.scrollTop = 0;
-  fill(content);
+  const place = el("div", { class: "view" }); // its own: what comes late fills nothing that is seen any more
+  fill(content, place);
   const path = location.hash;
   shownPath = path;
   try {
-    const end = await view[3](content, me, rest);
+    const end = await view[3](place, me, rest);
     if (shownPath === path) leave = end || null;
     else if (end) end();
   } catch (error) {
     if (!(error instanceof CallError)) throw error;
-    fill(content, el("p", { class: "notice bad" }, error.message));
+    fill(place, el("p", { class: "notice bad" }, error.message));
   }
 }
 

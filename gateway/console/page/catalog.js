@@ -71,6 +71,7 @@ async function tableView(place, path) {
     },
     Preview: async () => answerTable(await small(`SELECT * FROM ${full} LIMIT 100`, 100), "The first rows"),
     History: async () => answerTable(await small(`DESCRIBE HISTORY ${full} LIMIT 100`, 100), "History"),
+    Partitions: async () => answerTable(await small(`SHOW PARTITIONS ${full}`, 500), "Partitions"),
     Detail: async () => {
       const found = await small(`DESCRIBE DETAIL ${full}`, 1);
       return facts(found.columns.map((name, i) => [name, found.rows[0]?.[i] === null || found.rows[0] === undefined ? null : seen(found.rows[0][i])]));
