@@ -111,6 +111,11 @@ def test_the_tree_goes_by_keys(page: Page) -> None:
     page.evaluate("document.querySelector('[role=treeitem] a').focus()")
     page.key("ArrowDown")
     assert page.evaluate("document.activeElement.innerText") == "samples"
+    page.evaluate("location.hash = '#/catalog/system/query/history'")
+    page.shows("statement_text")
+    page.evaluate("location.hash = '#/catalog'")
+    page.until("[...document.querySelectorAll('[role=treeitem] a')].some(a => a.innerText === 'samples')")
+    page.evaluate("[...document.querySelectorAll('[role=treeitem] a')].find(a => a.innerText === 'samples').focus()")
     page.call(
         "Input.dispatchKeyEvent", type="rawKeyDown", key="ArrowRight", code="ArrowRight", windowsVirtualKeyCode=39
     )

@@ -2,7 +2,7 @@
 
 import { button, el, facts, fill } from "./dom.js";
 import { oneLine, quoted, seen } from "./format.js";
-import { below, forgetNames } from "./names.js";
+import { below, catalogs, forgetNames } from "./names.js";
 import { small } from "./session.js";
 import { toEditor } from "./tabs.js";
 
@@ -96,7 +96,7 @@ async function tableView(place, path) {
 }
 
 async function listView(place, path) {
-  const found = await below(...path);
+  const found = await (path.length ? below(...path) : catalogs());
   const names = { catalogs: "Catalogs", schemas: "Schemas", tables: "Tables and views" };
   fill(place, el("h1", null, path.length ? el("bdi", null, oneLine(path.join("."), 300)) : "Catalogs"), el("h2", null, names[found.kind] || ""),
     found.items.length ? el("ul", { class: "names" }, found.items.slice(0, MOST).map((one) => el("li", null, el("a", { href: address([...path, one.name]) }, el("bdi", null, oneLine(one.name, 120))), one.comment && el("small", null, " ", el("bdi", null, oneLine(one.comment, 200)))))) : el("p", { class: "hint" }, "There is nothing here."));
@@ -110,7 +110,7 @@ export async function catalogView(place, me, path) {
   fill(place, el("div", { class: "catalog" }, side, detail));
   const trouble = (error) => fill(detail, el("p", { class: "notice bad" }, error.message));
   await Promise.all([
-    below().then((found) => fill(tree, found.items.map((one) => branch([one.name], path[0] === one.name, path))), trouble),
+    catalogs().then((found) => fill(tree, found.items.map((one) => branch([one.name], path[0] === one.name, path))), trouble),
     (path.length === 3 ? tableView(detail, path) : listView(detail, path)).catch(trouble),
   ]);
 }

@@ -2,7 +2,7 @@
 
 import { quoted } from "./format.js";
 import { KEYWORDS } from "./keywords.js";
-import { below } from "./names.js";
+import { below, catalogs } from "./names.js";
 
 const MOST = 200, PART = "(?:`(?:[^`]|``)*`|[\\p{L}_][\\p{L}\\p{N}_]*)";
 const AT = new RegExp(`((?:${PART}\\.)*)(\`[^\`]*|[\\p{L}_][\\p{L}\\p{N}_]*)?$`, "u");
@@ -24,7 +24,7 @@ function written(name) {
 
 async function names(...path) {
   try {
-    return (await below(...path)).items;
+    return (await (path.length ? below(...path) : catalogs())).items;
   } catch {
     return []; // completion is a help: without an answer there is none
   }
