@@ -67,11 +67,12 @@ class HistoryApi:
         conditions = _conditions(wanted)
         before = None if not asked["page_token"] else _place(asked["page_token"])
         size = asked["max_results"] or _PAGE
-        running = [] if before is not None else _running(self.picture(user), wanted)[:size]
+        columns = (*STATEMENTS.columns, "id")
+        with self.turns.turn(user):
+            running = [] if before is not None else _running(self.picture(user), wanted)[:size]
         if self.recorder is not None:
             self.recorder.flush(_FLUSH_SECONDS)
         left = size - len(running)
-        columns = (*STATEMENTS.columns, "id")
         with self.turns.turn(user), closing(self._rows(user, columns, conditions, before, left + 1)) as found_rows:
             rows, has_more = _page(found_rows, left, columns)
         with values_checked():

@@ -6,6 +6,7 @@ Nothing is locked for it: operations and sessions are read as they are at some m
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from gateway.history.redaction import redacted
 from gateway.observability import mask
@@ -13,7 +14,9 @@ from gateway.service.operation import Operation
 from gateway.service.session import Session
 from gateway.worker_jobs import OpenSession, RunningOperation, Runtime
 
-_LONGEST_TEXT = 4_096  # a thousand statements may be queued, and a picture is not to take long
+# A thousand statements may be queued, and a picture is not to take long: texts are cut, and redacted once.
+_LONGEST_TEXT = 4_096
+_shown = lru_cache(1_000)(redacted)
 
 
 def picture(sessions: Iterable[Session], operations: Iterable[Operation], user: str | None, now: float) -> Runtime:
@@ -52,7 +55,7 @@ def _operation(operation: Operation, now: float) -> RunningOperation:
         user=operation.session.owner.name,
         operation_type=purpose.operation_type,
         state=operation.state.value,
-        statement_text=redacted(purpose.text[:_LONGEST_TEXT]),
+        statement_text=_shown(purpose.text[:_LONGEST_TEXT]),
         statement_type=planned.statement_type if planned is not None else None,
         engine=ran.engine if ran is not None else None,
         reason=ran.reason if ran is not None else None,

@@ -61,3 +61,12 @@ def test_texts_are_cut_and_without_literals() -> None:
     assert told.statement_text.startswith("SELECT ?, xxx") and len(told.statement_text) < 5000
     assert (told.state, told.duration_ms, told.waiting_at_capacity_duration_ms) == ("INITIALIZED", 1500, 1500)
     assert picture([session], [operation], "bob", 3.5) == Runtime((), ())
+
+
+def test_pictures_that_many_ask_for_read_a_text_once() -> None:
+    session = _session("ann")
+    purpose = statement(session, ExecuteRequest("SELECT 'once', " + "y" * 100_000), {}, lambda: Runtime((), ()))
+    operation = Operation(session, purpose, cast(Listener, None), lambda: 2.0, None, Path("/"))
+    first = picture([session], [operation], "ann", 3.5).operations[0]
+    again = picture([session], [operation], "ann", 4.5).operations[0]
+    assert again.statement_text is first.statement_text
