@@ -186,11 +186,22 @@ class ExpressionParser(Cursor):
         self.place(node, start)
         return self.place(exp.Not(this=node), start) if negated else node
 
+    def _lists_literals(self) -> bool:
+        """Whether a word and a text follow, and until the bracket nothing but more literals."""
+        if self.peek() != STRING:
+            return False
+        at = 2
+        while self.peek(at) == "," and self.peek(at + 1) in (STRING, NUMBER):
+            at += 2
+        return self.peek(at) == ")"
+
     def _in(self, left: Node) -> exp.Expression:
         self.expect("(")
         if self.word == ")":
             message = "Invalid SQL syntax: IN predicate requires at least one value."
             raise user_error("INVALID_SQL_SYNTAX.EMPTY_IN_PREDICATE", message, self.span(self.index))
+        if self.word in ("SELECT", "VALUES") and self._lists_literals():
+            self._typed_literal()  # Spark's grammar tries expressions first
         if self.word != "(" and self.query_at(0):
             return exp.In(this=left, query=self.query_and_paren())
         items = [self.expression()]
