@@ -137,7 +137,10 @@ def _from_checkpoint(snapshot: Snapshot, names: list[str]) -> Any:
     for name in names:
         path = f"{snapshot.root}/{log.LOG}/{name}"
         with os.fdopen(opened(path, snapshot.within), "rb") as file:
-            rows = pq.read_table(io.BytesIO(file.read()), columns=["metaData"]).column("metaData").drop_null()
+            parquet = pq.ParquetFile(io.BytesIO(file.read()))
+        if "metaData" not in parquet.schema_arrow.names:  # of several files each may hold actions of its own kinds
+            continue
+        rows = parquet.read(columns=["metaData"]).column("metaData").drop_null()
         if len(rows):
             return _plain(rows[0].as_py(maps_as_pydicts="strict"))
     return None

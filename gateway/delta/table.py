@@ -515,11 +515,13 @@ def _partitions(
 def _deletion_vectors(
     root: str, table: DeltaTable, protocol: Protocol, paths: list[str], within: Within
 ) -> dict[int, npt.NDArray[np.bool_]]:
-    if protocol.has("deletionVectors"):
+    unscannable = bool(_UNSCANNABLE & protocol.reader_features)
+    if unscannable or protocol.has("deletionVectors"):
         check_logged(root, within)  # deltalake opens the files of vectors by the log alone
-    if _UNSCANNABLE & protocol.reader_features:
+    if unscannable:
         # deltalake does not scan these tables, and its deletion vectors come from its scan.
-        return _own_vectors(root, table.version(), paths, within) if protocol.has("deletionVectors") else {}
+        some = deleted_rows(root, within, table.version())  # whatever the protocol says
+        return _own_vectors(root, table.version(), paths, within) if some else {}
     vectors = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all()
     if not vectors.num_rows:
         return {}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from gateway.delta.metadata import Alteration, alter
 from gateway.delta.table import open_snapshot
@@ -49,3 +51,17 @@ def test_another_change_of_metadata_does(root: str) -> None:
     assert raised.value.condition == "DELTA_METADATA_CHANGED"
     assert raised.value.retryable
     assert open_snapshot(root).comment == "other"
+
+
+def test_a_checkpoint_of_parts_that_hold_different_actions(root: str) -> None:
+    append(root, [])
+    DeltaTable(root).create_checkpoint()
+    log = Path(root, "_delta_log")
+    whole = log / "00000000000000000001.checkpoint.parquet"
+    actions = pq.read_table(whole)
+    for part, names in ((1, ["txn"]), (2, actions.column_names)):
+        pq.write_table(actions.select(names), log / f"{1:020}.checkpoint.{part:010}.{2:010}.parquet")
+    for gone in (whole, log / "_last_checkpoint", *log.glob("*.json")):
+        gone.unlink(missing_ok=True)
+    assert alter(open_snapshot(root), _comment("one")) == 2
+    assert open_snapshot(root).comment == "one"

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from gateway.errors import UnsupportedError
+from tests.live.tables import alter
 from tests.unit.runner.session import Session, refused
-from tests.unit.runner.written import newest_commit, newest_info
+from tests.unit.runner.written import folder_of, newest_commit, newest_info
 
 MAPPED = "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
 TABLE = (
@@ -265,6 +266,19 @@ def test_rows_are_deleted_by_vectors_beside_widened_types(session: Session) -> N
     assert session.rows("SELECT count(*) FROM t VERSION AS OF 1") == [(1000,)]
     session.run("OPTIMIZE t")
     assert session.rows("SELECT count(*), sum(k) FROM t WHERE k < 5000") == [(len(left), sum(left))]
+
+
+def test_rows_that_are_deleted_stay_so_whatever_the_protocol_says(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (k INT) TBLPROPERTIES ('delta.enableTypeWidening' = 'true', 'delta.enableDeletionVectors' = 'true')"
+    )
+    session.run("INSERT INTO t VALUES (1), (2)")
+    session.run("DELETE FROM t WHERE k = 1")
+    features = ["typeWidening", "appendOnly", "invariants"]
+    versions = {"minReaderVersion": 3, "minWriterVersion": 7}
+    protocol = {**versions, "readerFeatures": features[:1], "writerFeatures": features}
+    alter(str(folder_of(session)), {"delta.enableDeletionVectors": "false"}, protocol)
+    assert session.rows("SELECT * FROM t") == [(2,)]
 
 
 def test_defaults_are_set_and_dropped(session: Session) -> None:
