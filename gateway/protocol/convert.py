@@ -39,6 +39,7 @@ NO_RESULT: StructType = struct(StructField("Result", STRING))
 _SETTING_PREFIXES = ("set:hiveconf:", "set:hivevar:", "set:")
 _DEFAULT_CATALOG_ALIAS = "spark"
 _HANDLE_BYTES = 16
+_PROGRESS_HEADERS = ["VERTICES", "MODE", "STATUS", "TOTAL", "COMPLETED", "RUNNING", "PENDING", "FAILED", "KILLED"]
 _MISSING_TABLE = re.compile(r"The table or view ((?:`(?:[^`]|``)+`\.?)+)")
 _NAME_PART = re.compile(r"`((?:[^`]|``)+)`")
 _MAX_ARGUMENT_DEPTH = 32
@@ -101,14 +102,17 @@ def operation_status(status: OperationStatus, *, with_progress: bool = False) ->
 
 
 def _progress(status: OperationStatus) -> Any:
-    """What beeline draws its bar from."""
+    """What beeline draws its bar and a table from, which it takes to have Hive's columns: it fails on any other number."""
     job = ttypes.TJobExecutionStatus
     under_way = job.NOT_AVAILABLE if status.progress_fraction is None else job.IN_PROGRESS
     code = job.COMPLETE if status.state in ENDS else under_way
+    done = 1.0 if code == job.COMPLETE else status.progress_fraction or 0.0
+    percent = int(100 * done)
+    counts = (100, percent, 100 - percent, 0, 0, 0)
     return ttypes.TProgressUpdateResp(
-        headerNames=[],
-        rows=[],
-        progressedPercentage=1.0 if code == job.COMPLETE else status.progress_fraction or 0.0,
+        headerNames=list(_PROGRESS_HEADERS),
+        rows=[["statement", "percent", status.state.name, *map(str, counts)]],
+        progressedPercentage=done,
         status=code,
         footerSummary=status.progress_text,
         startTime=status.started_ms or 0,

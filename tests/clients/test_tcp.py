@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
+import shutil
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -123,6 +126,37 @@ def test_the_log_of_an_operation(tcp_server: Server) -> None:
         time.sleep(0.05)
     assert [line for line in cursor.fetch_logs() if line.startswith("ERROR : [USER_RAISED_EXCEPTION]")]
     connection.close()
+
+
+def test_beeline(tcp_server: Server) -> None:
+    """The one in pyspark's jars: rows, lines of the log, its table of progress, counts of rows, errors."""
+    if shutil.which("java") is None or importlib.util.find_spec("pyspark") is None:
+        pytest.skip("no Java or no pyspark here")
+    found = importlib.util.find_spec("pyspark")
+    assert found is not None and found.origin is not None
+    jars = Path(found.origin).parent / "jars"
+    host, port = tcp_server.tcp_address
+    line = ["java", "-cp", f"{jars}/*", "org.apache.hive.beeline.BeeLine", "-u", f"jdbc:hive2://{host}:{port}/default"]
+    script = [
+        "SELECT count(*) AS n FROM samples.tpch.lineitem",
+        "CREATE OR REPLACE TABLE of_beeline (id INT)",
+        "INSERT INTO of_beeline VALUES (1), (2)",
+        "SHOW TABLES LIKE 'of_beeline'",
+        "DROP TABLE of_beeline",
+        "SELECT nope",
+    ]
+    done = subprocess.run(
+        [*line, "-n", "me", "-p", "x", "-e", "; ".join(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert "FormatArgument" not in said
+    assert re.search(r"\|\s*n\s*\|", said) and "INFO  : SELECT on datafusion: " in said
+    assert re.search(r"\|\s*default\s*\|\s*of_beeline\s*\|\s*false\s*\|", said)
+    assert re.search(r"Error: \[UNRESOLVED_COLUMN.*state=42703", said, re.DOTALL)
 
 
 def test_kerberos_is_refused_in_words_that_the_client_shows(tcp_server: Server) -> None:
