@@ -225,3 +225,22 @@ def test_expressions_of_tables(sql: Sql, schema: Path, outside: Path, place: str
     named = "handed.kept (id) VALUES (2L)" if "constraints" not in place else "handed.kept VALUES (2L, 'b')"
     refused(sql, f"INSERT INTO {named}", "EXPRESSION_NOT_ALLOWED", "UNSUPPORTED_FEATURE")
     assert sql.embedded("SELECT * FROM handed.kept") == [(1, "a")]
+
+
+def test_tables_behind_views_that_are_changed(sql: Sql, schema: Path) -> None:
+    """Delta changes a table through a temporary view of it: what holds for targets holds for such a table."""
+    sql.embedded("CREATE TABLE handed.kept AS SELECT 1L AS id, 'a' AS s")
+    sql.embedded("CREATE OR REPLACE TEMP VIEW plain AS SELECT * FROM handed.t")
+    sql.embedded("CREATE OR REPLACE TEMP VIEW through AS SELECT * FROM handed.kept")
+    sql.embedded("CREATE OR REPLACE TEMP VIEW sample AS SELECT * FROM samples.tpch.region")
+    for view in ("plain", "through", "sample"):
+        sql.spark(f"SELECT hash(*) FROM {view}")  # by now Spark has it
+    sql.spark("UPDATE plain SET id = 2")
+    assert sql.embedded("SELECT * FROM handed.t") == [(2,)]
+    keep(schema / "kept", "delta.generationExpression", "reflect('java.lang.System', 'getProperty', 'user.dir')")
+    refused(sql, "UPDATE through SET id = 5L", "UNSUPPORTED_FEATURE")
+    assert sql.embedded("SELECT * FROM handed.kept") == [(1, "a")]
+    before = sql.embedded("SELECT * FROM samples.tpch.region ORDER BY 1")
+    refused(sql, "UPDATE sample SET r_name = 'x'", "PERMISSION_DENIED")
+    refused(sql, "DELETE FROM sample", "PERMISSION_DENIED")
+    assert sql.embedded("SELECT * FROM samples.tpch.region ORDER BY 1") == before

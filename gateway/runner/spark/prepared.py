@@ -71,6 +71,9 @@ class Preparation:
         for name in [n for n in slot.views if n not in state.views]:
             _drop_view(slot, name)
         temporaries.prepare(slot.spark, slot.definitions, state, self._definition_text)
+        targets = {m.table.lower() for m in respelt.mentions if m.is_target}
+        for name in sorted(targets & slot.views.keys() & state.views.keys()):  # Delta changes tables through views
+            self._check_changed(job, state.views[name], Registered(emit=emit, through=True))
         self._registrar.register(respelt, done)
         named = {m.table.lower() for m in respelt.mentions if not m.is_target}
         for _ in range(2):  # making one may drop another that it must not mean
@@ -80,6 +83,13 @@ class Preparation:
             slot.spark.sql(f"REFRESH TABLE {name}")
         self._problems[job.statement_id] = done.problems
         self._use(slot, state.catalog, state.schema, emit)
+
+    def _check_changed(self, job: Statement, view: TempView, done: Registered) -> None:
+        """Raise what keeps the tables behind a view from being written to."""
+        respelt = self._view_text(job, view)
+        self._registrar.register(respelt, done)
+        for inner in _views_in(job, view, respelt):
+            self._check_changed(job, inner, done)
 
     def _definition_text(self, definition: Definition) -> str:
         respelt = self.names.respelt(read_statement(definition.text), definition.catalog, definition.schema)

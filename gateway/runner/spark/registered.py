@@ -21,6 +21,7 @@ from gateway.engine.base import Emit, TempView
 from gateway.engine.spark.errors import as_gateway_error
 from gateway.engine.spark.mirror import Mirror, MirroredObject, MirroredTable
 from gateway.errors import CanceledError, GatewayError, unsupported
+from gateway.runner.objects import check_writable
 from gateway.runner.spark.names import spark_name
 from gateway.runner.spark.sent import sent
 from gateway.runner.spark.settings import SPARK_SETTINGS
@@ -49,12 +50,14 @@ class Registered:
         files: Spark's names of tables of other formats, whose lists of files a session keeps until told otherwise.
         problems: why something that the statement may mean is not there.
         emit: the statement's, whose cancel ends waiting for a turn.
+        through: whether what is named may be written to, though none of it is a target: the tables of a view that is one.
     """
 
     files: list[str] = field(default_factory=list)
     problems: list[GatewayError] = field(default_factory=list)
     seen: set[tuple[str, ...]] = field(default_factory=set)
     emit: Emit | None = None
+    through: bool = False
 
 
 class Registrar:
@@ -93,7 +96,9 @@ class Registrar:
             done.seen.add(key)
             name = TableName(catalog.name, mention.schema, mention.table)
             folder = catalog.table_folder(mention.schema, mention.table)
-            writes = key[1:] in written
+            writes = done.through or key[1:] in written
+            if done.through:
+                check_writable(catalog, "nothing can be changed", None)
             if folder is None and self._other(catalog, name, done, writes):
                 continue
             if mention.is_target and folder is None:  # Spark would look for it only when all is written
