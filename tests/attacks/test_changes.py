@@ -38,7 +38,16 @@ CHANGES = {
 OLD = (ROWS, SUM, SUM)
 # Statements about files, which change no row.
 CARE = ("VACUUM {}", "OPTIMIZE {}")
+# The same, which write many files; RESTORE takes back an UPDATE that was made before.
+PLACED, RESTORED = "OPTIMIZE {} ZORDER BY (id, v)", "RESTORE TABLE {} TO VERSION AS OF 0"
+RAISED = "UPDATE {} SET v = v + 1 WHERE id >= 0"
 VECTORS = MADE.replace("PARTITIONED", "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true') PARTITIONED")
+# A table of which a commit tells most: vectors, its changes, and the numbers of its rows.
+TELLING = MADE.replace(
+    "PARTITIONED",
+    "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'delta.enableChangeDataFeed' = 'true', "
+    "'delta.enableRowTracking' = 'true') PARTITIONED",
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +69,16 @@ def total(client: Client, table: str) -> tuple[Any, ...]:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_change_whose_process_is_killed_is_there_or_not(own: Server, client: Client, change: str) -> None:
+@pytest.mark.parametrize("made", [MADE, TELLING], ids=["plain", "telling"])
+@pytest.mark.parametrize("change", [*CHANGES, *CARE, PLACED, RESTORED])
+def test_a_change_whose_process_is_killed_is_there_or_not(own: Server, client: Client, change: str, made: str) -> None:
     rng = random.Random(change)
-    for turn in (0, 2, 5):
-        answer(client, MADE.format("killed", ROWS))
+    for turn in (0, 1, 2, 5):
+        answer(client, made.format("killed", ROWS))
+        old, new = OLD, CHANGES.get(change, OLD)
+        if change == RESTORED:
+            answer(client, RAISED.format("killed"))
+            old = CHANGES[RAISED]
         found: list[Any] = []
         with Client(own.thrift_url).open() as other:
             thread = threading.Thread(
@@ -79,20 +93,28 @@ def test_a_change_whose_process_is_killed_is_there_or_not(own: Server, client: C
                     continue
             thread.join(60)
         ended = total(client, "killed")
-        assert ended in (OLD, CHANGES[change])
+        assert ended in (old, new)
         if not isinstance(found[0], RemoteError):
-            assert ended == CHANGES[change]
+            assert ended == new
+        if made is TELLING:  # what is told of changes adds up to the rows
+            (told,) = answer(
+                client,
+                "SELECT sum(CASE WHEN _change_type IN ('insert', 'update_postimage') THEN v ELSE -v END) AS v "
+                "FROM table_changes('killed', 0)",
+            )
+            assert (told["v"] or 0) == (ended[2] or 0)
         answer(client, change.format("killed"))  # what was left behind is in nobody's way
         answer(client, "DROP TABLE killed")
 
 
-@pytest.mark.parametrize("change", [c for c in CHANGES if "TRUNCATE" not in c])
-def test_a_full_disk_leaves_the_table_as_it_was(tmp_path: Path, small_disk: Disk, change: str) -> None:
+@pytest.mark.parametrize("made", [MADE, TELLING], ids=["plain", "telling"])
+@pytest.mark.parametrize("change", [*(c for c in CHANGES if "TRUNCATE" not in c), PLACED])
+def test_a_full_disk_leaves_the_table_as_it_was(tmp_path: Path, small_disk: Disk, change: str, made: str) -> None:
     small = small_disk(tmp_path / "warehouse" / "small", 8)
     server = start_server(tmp_path, "--slots", "2")
     try:
         with Client(server.thrift_url).open() as client:
-            answer(client, MADE.format("small.t", ROWS))
+            answer(client, made.format("small.t", ROWS))
             for leave in (0, 4096, 20_000):
                 small.fill(leave)
                 found = outcome(client, change.format("small.t"))
@@ -104,7 +126,7 @@ def test_a_full_disk_leaves_the_table_as_it_was(tmp_path: Path, small_disk: Disk
                 assert total(client, "small.t") == OLD
             else:
                 answer(client, change.format("small.t"))
-            assert total(client, "small.t") == CHANGES[change]
+            assert total(client, "small.t") == CHANGES.get(change, OLD)
     finally:
         assert server.stop() == 0
 
