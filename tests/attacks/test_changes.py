@@ -75,7 +75,8 @@ def test_a_change_whose_process_is_killed_is_there_or_not(own: Server, client: C
     rng = random.Random(change)
     for turn in (0, 1, 2, 5):
         answer(client, made.format("killed", ROWS))
-        old, new = OLD, CHANGES.get(change, OLD)
+        old: tuple[Any, ...] = OLD
+        new: tuple[Any, ...] = CHANGES.get(change, OLD)
         if change == RESTORED:
             answer(client, RAISED.format("killed"))
             old = CHANGES[RAISED]
