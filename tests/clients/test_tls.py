@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from gateway.auth import certificates as authority
 from gateway.cli import main
 from gateway.protocol.client import Client
 from tests.live.doors import Certificates, make_certificates, tcp_client
@@ -72,6 +73,27 @@ def test_both_versions_of_tls(tls_server: Server, certificates: Certificates) ->
 def test_who_does_not_trust_the_authority_is_not_served(tls_server: Server) -> None:
     with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
         page(tls_server, ssl.create_default_context())
+
+
+@pytest.mark.parametrize(
+    ("name", "days", "why"),
+    [("elsewhere.example", 9, "Hostname mismatch"), ("localhost", 0, "certificate has expired")],
+    ids=["another name", "expired"],
+)
+def test_a_certificate_that_clients_cannot_take(tmp_path: Path, name: str, days: int, why: str) -> None:
+    """They say why, the server says that it was refused, and whoever comes without TLS is served throughout."""
+    certificates = make_certificates(tmp_path / "tls")
+    authority.make_server(certificates.folder, [name], days)
+    server = start_server(tmp_path, "--tls-port", "0", *certificates.flags)
+    try:
+        for _ in range(3):
+            with pytest.raises(urllib.error.URLError, match=f"CERTIFICATE_VERIFY_FAILED.*{why}"):
+                page(server, certificates.trust())
+            with Client(server.url).open() as client:
+                assert client.execute("SELECT 1 AS n").table().to_pydict() == {"n": [1]}
+        assert "connection refused" in server.log.read_text()
+    finally:
+        assert server.stop() == 0
 
 
 def test_gateway_query_over_https(tls_server: Server, certificates: Certificates) -> None:
