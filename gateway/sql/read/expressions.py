@@ -77,6 +77,10 @@ class ExpressionParser(Cursor):
         """An operand without operators; given by the subclass."""
         raise NotImplementedError
 
+    def _typed_literal(self) -> Node:
+        """A word and the text behind it; given by the subclass."""
+        raise NotImplementedError
+
     # ------------------------------------------------------------------ boolean levels
 
     def expression(self) -> Node:
