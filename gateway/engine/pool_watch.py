@@ -8,6 +8,8 @@ from gateway.engine.runs import PoolRun
 from gateway.engine.seats import Seat, Seats
 from gateway.errors import ResourceError
 
+_BUSY = 0.1  # of a processor: what idles uses next to nothing, and a busy machine gives little
+
 
 @dataclass(frozen=True, slots=True)
 class PoolLimits:
@@ -21,6 +23,7 @@ class PoolLimits:
         idle: a surplus process that had nothing to do for this long is ended.
         start: a process that is not warm after this long is given up.
         watch: period of the memory watch.
+        settle: how long a process without a job may compute.
     """
 
     spool_limit: int = 20 << 30
@@ -31,6 +34,7 @@ class PoolLimits:
     idle: float = 300.0
     start: float = 60.0
     watch: float = 0.25
+    settle: float = 2.0
 
 
 class PoolWatch:
@@ -51,6 +55,7 @@ class PoolWatch:
         self._kill_unplanned(now - self._limits.plan)
         if self._limits.memory_limit is not None:
             self._kill_large(self._limits.memory_limit)
+        self._end_busy(now)
         self._end_surplus(now)
 
     def pause(self, now: float) -> float:
@@ -101,6 +106,17 @@ class PoolWatch:
         for seat in list(self._seats.idle):
             if seat.process.resident_bytes() > limit // 2:
                 self._retire(seat, "kept too much memory")
+
+    def _end_busy(self, now: float) -> None:
+        """What has no job and computes goes on with one that was cancelled, in a loop of the engine that nothing ends."""
+        for seat in list(self._seats.idle):
+            since, when, before = seat.seen
+            if since == seat.since and now - when < self._limits.settle:
+                continue
+            used = seat.process.cpu_seconds()
+            if since == seat.since and used - before > _BUSY * (now - when):
+                self._retire(seat, "goes on with a job that has ended")
+            seat.seen = (seat.since, now, used)
 
     def _end_surplus(self, now: float) -> None:
         while len(self._seats.idle) > 1 and now - self._seats.idle[0].since > self._limits.idle:

@@ -12,6 +12,7 @@ from gateway.engine.channel import Channel, Start
 from gateway.engine.launch import Launched
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class WorkerProcess:
@@ -70,6 +71,15 @@ class WorkerProcess:
                 return int(file.read().split()[1]) * _PAGE_BYTES
         except (OSError, IndexError):
             return 0
+
+    def cpu_seconds(self) -> float:
+        """Time on processors so far, 0 if the process is gone."""
+        try:
+            with open(f"/proc/{self.pid}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / _TICKS
+        except (OSError, IndexError):
+            return 0.0
 
     def _kill(self) -> None:
         if self._process.returncode is None:  # not waited for: the id is still ours

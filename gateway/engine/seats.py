@@ -23,7 +23,7 @@ class PoolStats:
 class Seat:
     """A process and the job that it runs."""
 
-    __slots__ = ("dead", "process", "ready", "reason", "run", "since")
+    __slots__ = ("dead", "process", "ready", "reason", "run", "seen", "since")
 
     def __init__(self, process: WorkerProcess) -> None:
         self.process = process
@@ -31,6 +31,7 @@ class Seat:
         self.dead = False
         self.reason: str | None = None  # why it could not start, or was ended
         self.since = 0.0  # idle since
+        self.seen = (0.0, 0.0, 0.0)  # `since`, when it was looked at, the time on processors by then
         self.run: PoolRun | None = None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -111,6 +112,17 @@ def _allocate(run: _Run, mebibytes: str) -> None:
     del held
 
 
+def _haunt(run: _Run, seconds: str) -> None:
+    """A thread that goes on computing when the job has ended."""
+
+    def work() -> None:
+        end = time.monotonic() + float(seconds)
+        while time.monotonic() < end:
+            pass
+
+    threading.Thread(target=work, daemon=True).start()
+
+
 def _fail(run: _Run, condition: str = "DIVIDE_BY_ZERO") -> None:
     raise UserError(condition, "Division by zero.")
 
@@ -148,6 +160,7 @@ STEPS: dict[str, Callable[..., None]] = {
     "rows": _rows,  # count, rows per batch, width of the text
     "sleep": _sleep,  # seconds; stops when asked
     "busy": _busy,  # seconds; never asks
+    "haunt": _haunt,  # seconds
     "die": _die,
     "exit": _exit,  # exit code
     "die_once": _die_once,  # path of a mark

@@ -260,6 +260,30 @@ def test_a_process_over_its_memory_is_killed_with_a_resource_error() -> None:
         small.stop()
 
 
+def test_a_process_that_computes_without_a_job_is_ended() -> None:
+    small = make(1, limits=PoolLimits(memory_limit=4 << 30, watch=0.02, settle=0.3))
+    try:
+        assert isinstance(run(small, "haunt 60; rows 1").last(), Finished)
+        here = small.process_ids()
+        eventually(lambda: not all(map(alive, here)))
+        assert isinstance(run(small, "rows 1").last(), Finished)
+    finally:
+        small.stop()
+
+
+def test_a_process_that_idles_stays() -> None:
+    small = make(1, limits=PoolLimits(memory_limit=4 << 30, watch=0.02, settle=0.3))
+    try:
+        run(small, "rows 1")
+        small.wait_ready(WAIT)
+        eventually(lambda: small.stats().starting == 0)
+        here = small.process_ids()
+        time.sleep(1.5)
+        assert small.process_ids() == here
+    finally:
+        small.stop()
+
+
 # ------------------------------------------------------------------------------------------------------ death of a worker
 
 
