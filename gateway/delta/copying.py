@@ -25,6 +25,7 @@ from gateway.errors import UserError, unsupported
 
 _ID = "copy into: "
 _SPECIAL = frozenset("\\^")
+_LONGEST, _MOST = 4096, 2048  # characters of a pattern, and what it may stand for
 
 
 def identifier(path: str) -> str:
@@ -66,9 +67,28 @@ def matches(pattern: str, name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _alternatives(pattern: str) -> tuple[str, ...]:
+    """The patterns without braces that one stands for, few: their number grows with each pair of braces."""
+    if len(pattern) > _LONGEST:
+        raise unsupported(f"a pattern of more than {_LONGEST} characters")
+    found: list[str] = []
+    open_ones, looked_at = [pattern], 0
+    while open_ones:
+        one = open_ones.pop()
+        looked_at += 1
+        several = _opened(one)
+        if looked_at + len(open_ones) + len(several) > _MOST:
+            raise unsupported(f"a pattern that stands for more than {_MOST} others")
+        open_ones += several
+        if not several:
+            found.append(one)
+    return tuple(found)
+
+
+def _opened(pattern: str) -> list[str]:
+    """A pattern once for each alternative of its first braces; nothing without braces."""
     start = pattern.find("{")
     if start < 0:
-        return (pattern,)
+        return []
     depth, parts, at = 0, [start + 1], start
     for at in range(start, len(pattern)):
         depth += {"{": 1, "}": -1}.get(pattern[at], 0)
@@ -79,8 +99,7 @@ def _alternatives(pattern: str) -> tuple[str, ...]:
     if depth:
         raise unsupported(f"the pattern {pattern!r}")
     ends = [*(p - 1 for p in parts[1:]), at]
-    inner = (pattern[a:b] for a, b in zip(parts, ends, strict=True))
-    return tuple(found for one in inner for found in _alternatives(pattern[:start] + one + pattern[at + 1 :]))
+    return [pattern[:start] + pattern[a:b] + pattern[at + 1 :] for a, b in zip(parts, ends, strict=True)]
 
 
 def _matches(pattern: str, name: str) -> bool:
