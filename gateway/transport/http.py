@@ -40,7 +40,7 @@ from gateway.transport.bodies import SMALL_BODY, Bodies, Room
 from gateway.transport.files import RESULTS, Download, file_answer
 from gateway.transport.lanes import Lane
 from gateway.transport.sign_ins import LOGIN, TOKEN_GRANTED, TOKEN_LOGIN, SignIns
-from gateway.transport.web import HEADERS, Console, Reply, check_site
+from gateway.transport.web import HEADERS, Console, Reply, check_name, check_site
 
 # Method, path, body, name of the caller, User-Agent, origin, query -> HTTP status and JSON, for paths below `_API`.
 Rest = Callable[[str, str, bytes, str, str, str, str], tuple[int, bytes]]
@@ -190,6 +190,7 @@ class HttpApp:
                 route = name[1:]
                 if scope["method"] not in ("GET", "HEAD"):
                     raise RefusalError(405, "METHOD_NOT_ALLOWED", "Only GET is served here.", (b"allow", b"GET, HEAD"))
+                self._check_name({name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]})
                 status, kind, body = page(self)
         except RefusalError as refusal:
             status, kind = refusal.status, _JSON
@@ -277,6 +278,7 @@ class HttpApp:
         if "origin" in headers:
             # Only browsers send it: a web page must not reach a server that trusts everyone on this machine.
             raise RefusalError(403, "PERMISSION_DENIED", "Nothing is served to web pages.", close=True)
+        self._check_name(headers)
         try:
             identity = self._authenticator.authenticate(headers)
         except AuthenticationError as error:
@@ -297,6 +299,10 @@ class HttpApp:
             agent = headers.get("user-agent", "")
             self._sign_ins.let_in(identity.name, address_of(scope), agent, scheme_of(headers) or "none")
         return headers, identity.name
+
+    def _check_name(self, headers: Mapping[str, str]) -> None:
+        if self._console is not None and self._console.everybody:
+            check_name(headers, self._public_url)
 
     def _failed_login(self, scope: Scope, error: AuthenticationError, action: str = TOKEN_LOGIN) -> None:
         self._sign_ins.refused(error, address_of(scope), agent_of(scope), error.mechanism, action)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -24,6 +25,8 @@ HEADERS: tuple[Header, ...] = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 _READS = ("GET", "HEAD")
+# What browsers send with each request and no page can have them leave out; JDBC, ODBC, Python, Go and curl send none of it.
+_MARKS = ("accept-language", "sec-fetch-site", "sec-fetch-mode", "referer")
 
 
 class Console(Protocol):
@@ -74,6 +77,28 @@ def check_site(method: str, headers: Mapping[str, str], public_url: str | None, 
     if method not in _READS and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         # what other sites' pages send without being asked about it first is never called that
         raise RefusalError(415, "UNSUPPORTED_MEDIA_TYPE", "Calls are sent as application/json.", close=True)
+
+
+def check_name(headers: Mapping[str, str], public_url: str | None) -> None:
+    """Raise RefusalError for a request that a page elsewhere may have made, having its own name lead to this machine.
+
+    Where nobody signs in. Programs may call the server what they like, browsers by an address, localhost or `public_url`.
+    """
+    host = headers.get("host", "")
+    if (
+        any(mark in headers for mark in _MARKS)
+        and host != urlsplit(public_url or "").netloc
+        and not _is_own(_hostname(host))
+    ):
+        raise RefusalError(421, "PERMISSION_DENIED", f"This server is not called {host[:100]!r}.", close=True)
+
+
+def _is_own(name: str) -> bool:
+    """Whether no stranger can have a name lead here: localhost, and addresses."""
+    try:
+        return is_loopback(name) or bool(ip_address(name))
+    except ValueError:
+        return False
 
 
 def _hostname(host: str) -> str:

@@ -1,4 +1,4 @@
-"""COPY INTO with patterns that stand for millions, and from what is no file of the folder: refused at once, nothing is loaded."""
+"""COPY INTO with patterns that stand for millions, and from what is no file of the folder: refused, nothing is loaded."""
 
 from __future__ import annotations
 
