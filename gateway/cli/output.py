@@ -13,7 +13,10 @@ import datetime as dt
 import io
 import json
 import math
+import os
+import secrets
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -29,6 +32,7 @@ from gateway.results.display import wire_text
 from gateway.sqltypes import DataType
 
 Target = TextIO | io.TextIOBase
+_NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY
 FOR_EYES = ("table", "vertical")  # formats that show some of the rows; the others write them all
 FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".txt": "table"}
 
@@ -83,14 +87,23 @@ def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], format: 
 
 @contextlib.contextmanager
 def _draft(output: Path) -> Iterator[Path]:
-    draft = output.with_name(f".{output.name}.part")
+    draft: Path | None = None
     try:
+        if output.exists() and not output.is_file():  # the draft would take the place of a device or a pipe
+            raise ConfigError("output", f"{output} is no file")
+        # Nobody knows its name before, so that no link waits there.
+        handle = os.open(made := output.with_name(f".{output.name[:200]}.{secrets.token_hex(8)}.part"), _NEW, 0o666)
+        draft = made
+        os.close(handle)
         yield draft
         draft.replace(output)
+    except ValueError as error:
+        raise ConfigError("output", f"{output} cannot be written: {error}") from error
     except OSError as error:
         raise ConfigError("output", f"{output} cannot be written: {error.strerror or error}") from error
     finally:
-        draft.unlink(missing_ok=True)
+        if draft is not None:
+            draft.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -124,7 +137,10 @@ def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: Tar
     return rows
 
 
-def _write_json(_: pa.Schema, batches: Iterable[pa.RecordBatch], target: Target) -> int:
+def _write_json(schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: Target) -> int:
+    twice = sorted(name for name, times in Counter(schema.names).items() if times > 1)
+    if twice:
+        raise ConfigError("format", f"json has room for one column called {twice[0]}: name them apart, or take csv")
     rows = 0
     for batch in batches:
         columns = [_json_values(column) for column in batch.columns]

@@ -53,6 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
         except RemoteError as error:
             print(printable(str(error), keep="\n"), file=sys.stderr)
             return 1
+        except UnicodeEncodeError:
+            print("The statement is not UTF-8.", file=sys.stderr)
+            return 1
         except OSError as error:
             print(printable(f"gateway: {url}: {error}"), file=sys.stderr)
             return 1

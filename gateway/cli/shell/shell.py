@@ -98,7 +98,7 @@ class Shell:
         """The statements of a file. Raises ConfigError where it cannot be read."""
         try:
             text = Path(name).expanduser().read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             raise ConfigError("file", f"{name or 'it'} cannot be read: {error}") from error
         self.run_text(text)
 
@@ -113,7 +113,10 @@ class Shell:
         """Rows of the next statement go to the file; no name: to the screen after all."""
         if name:
             choose_format(None, name)
-        self._file = str(Path(name).expanduser()) if name else None
+        try:
+            self._file = str(Path(name).expanduser()) if name else None
+        except RuntimeError as error:
+            raise ConfigError("output", f"{name} cannot be written: {error}") from error
 
     def connect(self) -> None:
         """A new session; that of before is left to the gateway if it cannot be reached any more."""
@@ -145,6 +148,10 @@ class Shell:
             progress.end()
             lost = "" if isinstance(error, RemoteError) else " (\\c connects anew)"
             self._fail(f"{error}{lost}")
+            return
+        except UnicodeEncodeError:
+            progress.end()
+            self._fail("The statement is not UTF-8.")
             return
         except BaseException:
             progress.end()
@@ -193,7 +200,12 @@ class Shell:
             return
         asked = os.environ.get("PAGER")
         for command in (asked,) if asked else _PAGERS:
-            words = shlex.split(command)
+            try:
+                words = shlex.split(command)
+            except ValueError as error:
+                raise ConfigError(
+                    "pager", f"$PAGER cannot be read: {error}; \\pager off shows rows without it"
+                ) from error
             if words and shutil.which(words[0]):
                 subprocess.run(words, input=text, text=True, check=False, env={**os.environ, "LESSSECURE": "1"})
                 return

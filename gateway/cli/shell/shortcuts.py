@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gateway.cli.shell.shell import Shell
 
 Action = Callable[["Shell", str], None]
+_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ def _chart(shell: Shell, argument: str) -> None:
 
 
 def _rows(shell: Shell, argument: str) -> None:
-    if not argument.isdecimal():
-        raise ConfigError("rows", f"takes a number, not {argument or 'nothing'}; 0 shows all")
+    if not argument.isdecimal() or len(argument) > _DIGITS:
+        raise ConfigError("rows", f"takes a number, not {argument[:40] or 'nothing'}; 0 shows all")
     shell.view.max_rows = int(argument)
     shell.say(f"at most {argument} rows are shown" if int(argument) else "all rows are shown")
 
