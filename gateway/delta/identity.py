@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from gateway.delta.commit import Action
 from gateway.delta.schema import Column
-from gateway.errors import UserError
+from gateway.errors import ServerError, UserError
 
 START, STEP, EXPLICIT, MARK = (f"delta.identity.{x}" for x in ("start", "step", "allowExplicitInsert", "highWaterMark"))
 _LOW, _HIGH = -(2**63), 2**63 - 1
@@ -51,9 +51,9 @@ class Numbering:
             yield batch
 
     def _taken(self, column: Column, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        step = int(column.metadata[STEP])
-        last = self._last.get(column.name, column.metadata.get(MARK))
-        first = int(column.metadata[START]) if last is None else int(last) + step
+        step = _whole(column, STEP)
+        last = self._last.get(column.name, _whole(column, MARK) if MARK in column.metadata else None)
+        first = _whole(column, START) if last is None else last + step
         end = first + (count - 1) * step
         if not (_LOW <= first <= _HIGH and _LOW <= end <= _HIGH):
             raise UserError("ARITHMETIC_OVERFLOW", f"The identity column {column.name} has no number left.")
@@ -69,6 +69,19 @@ class Numbering:
             if one["name"] in self._last:
                 one["metadata"] = {**one["metadata"], MARK: self._last[one["name"]]}
         return [{"metaData": {**self.metadata, "schemaString": json.dumps(schema, ensure_ascii=False)}}]
+
+
+def _whole(column: Column, key: str) -> int:
+    """A number of an identity column's metadata. Raises ServerError DELTA_LOG_CORRUPT for what numbers no row by itself."""
+    value = column.metadata.get(key)
+    try:
+        found = int(value) if isinstance(value, str) or type(value) is int else None
+    except ValueError:
+        found = None
+    if found is None or not _LOW <= found <= _HIGH or (key == STEP and not found):
+        text = f"The identity column {column.name} has {str(value)[:40]!r} as {key}."
+        raise ServerError("DELTA_LOG_CORRUPT", text)
+    return found
 
 
 def with_last_numbers(metadata: dict[str, Any], columns: Sequence[Column]) -> dict[str, Any]:
