@@ -14,7 +14,7 @@ from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import answer
 from tests.live.gateway import Server
 
-NO_NUMBERS = (0, None, "x", 1.5, True, 2**63, -(2**63) - 1, [], {})
+NO_NUMBERS: tuple[Any, ...] = (0, None, "x", 1.5, True, 2**63, -(2**63) - 1, [], {})
 
 
 @pytest.fixture(scope="module")
