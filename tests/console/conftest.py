@@ -67,6 +67,7 @@ def token_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def page(browser: Browser, open_server: Server) -> Iterator[Page]:
     """The console of the gateway that asks nobody; at the end nothing was complained of, and nothing asked for elsewhere."""
     with browser.page(open_server.url) as found:
+        found.until("document.querySelector('main')?.childElementCount > 0")  # until then it knows no keys
         yield found
         assert found.complaints() == []
         elsewhere = [url for url in found.requests() if not url.startswith((open_server.url, "data:", "blob:"))]

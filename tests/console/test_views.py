@@ -159,7 +159,7 @@ def test_it_fits_on_a_phone(browser: Browser, open_server: Server) -> None:
     with browser.page(open_server.url, width=390, height=800, phone=True) as page:
         for view in VIEWS:
             page.evaluate(f"location.hash = '#/{view}'")
-            page.until("document.querySelector('main').childElementCount > 0")
+            page.until("document.querySelector('main')?.childElementCount > 0")
             page.until("document.documentElement.scrollWidth <= innerWidth")
         assert page.complaints() == []
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,6 +65,8 @@ def prompt_session(shell: Shell, names: Names, history: Path, **io: Any) -> Prom
 
 def run_prompt(connected: Callable[[], Client], view: View, history: Path, **io: Any) -> int:
     """Read and run until one leaves; 0."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
     names = Names(connected)
     shell = Shell(connected, view, changed=names.changed)
     try:

@@ -207,7 +207,7 @@ def _insert(fields: list[Schema], one: c.AddedColumn, mapped: bool) -> dict[str,
 
 def renamed(change: c.RenameColumn, table: DeltaBoundTable) -> Alteration:
     """RENAME COLUMN: where files have names of their own."""
-    _check_mapped(table, "RENAME", "Column rename", change.span)
+    _check_mapped(table, "DELTA_UNSUPPORTED_RENAME_COLUMN", "Column rename", change.span)
     check_fields([replace(table.schema.fields[0], name=change.to, type=STRING)], mapped=True)
     parameters: dict[str, Any] = {}
 
@@ -232,7 +232,7 @@ def renamed(change: c.RenameColumn, table: DeltaBoundTable) -> Alteration:
 
 def dropped(change: c.DropColumns, table: DeltaBoundTable) -> Alteration | None:
     """DROP COLUMNS: where files have names of their own; None where there is nothing to drop."""
-    _check_mapped(table, "DROP", "DROP COLUMN", change.columns[0].span)
+    _check_mapped(table, "DELTA_UNSUPPORTED_DROP_COLUMN", "DROP COLUMN", change.columns[0].span)
     parameters: dict[str, Any] = {}
     clustered = clustering_of(table.snapshot)
     there = list(change.columns)
@@ -275,13 +275,13 @@ def _exists(table: DeltaBoundTable, column: c.Name) -> bool:
     return True
 
 
-def _check_mapped(table: DeltaBoundTable, verb: str, what: str, span: Any) -> None:
+def _check_mapped(table: DeltaBoundTable, condition: str, what: str, span: Any) -> None:
     if table.snapshot.mapping == "none":
         text = (
             f"{what} is not supported for your Delta table. Please enable Column Mapping on it: ALTER TABLE … SET "
             "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')."
         )
-        raise UserError(f"DELTA_UNSUPPORTED_{verb}_COLUMN", text, span=span)
+        raise UserError(condition, text, span=span)
     if _STATISTICS in table.properties:
         raise unsupported(f"{what} of a table with {_STATISTICS}", span)
 

@@ -159,7 +159,6 @@ def test_clustered_tables(session: Session) -> None:
     detail = session.run("DESCRIBE DETAIL t")
     at = [name for name, _, _ in detail.columns].index("clusteringColumns")
     assert detail.rows[0][at] == ["a b", "s.x"]
-    assert isinstance(refused(session, "OPTIMIZE t"), UnsupportedError)
     error = refused(session, "CREATE OR REPLACE TABLE t PARTITIONED BY (p) AS SELECT 1 AS a, 2 AS p")
     assert error.condition == "DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE"
     session.run("CREATE OR REPLACE TABLE t CLUSTER BY (a) AS SELECT 1 AS a, 2 AS p")
