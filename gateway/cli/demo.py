@@ -57,6 +57,7 @@ This command line:
 
     {program} query --url {url} "SELECT * FROM samples.nyctaxi.trips LIMIT 5"
 
+Console: {url} in a browser
 Health: curl {url}/readyz       Metrics: curl {url}/metrics
 Tables: {warehouse}/<schema>/<table>/ is main.<schema>.<table>"""
 

@@ -117,6 +117,13 @@ def test_shortcuts_completion_and_errors(terminal: Terminal) -> None:
     terminal.type(" WHERE r_regionkey = 0 \\G\n")
     shown = terminal.wait(r"\(1 row.*tpch>")
     assert "-[ 1 ]" in shown and re.search(r"r_name +AFRICA", shown)
+    terminal.type("SELECT * FROM region WHERE r_com")
+    for _ in range(60):  # columns are asked for by the first Tab
+        terminal.type("\t")
+        if "r_comment" in terminal.come(0.5):
+            break
+    terminal.type(" IS NULL;\n")
+    terminal.wait(r"\(0 rows.*tpch>")
     terminal.type("SELECT 1/0;\n")
     assert "[DIVIDE_BY_ZERO]" in terminal.wait("22012.*tpch>")
     terminal.type("\\nonsense\n")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from gateway.cli.shell.shortcuts import SHORTCUTS
 from gateway.protocol.client import Client, RemoteError
+from gateway.sqltypes import quote_if_needed
 
 _WORDS = (
     "ALL ALTER ANALYZE AND ANTI AS ASC BETWEEN BY CASE CAST CATALOGS COLUMNS COMMENT CREATE CROSS CUBE DELETE DESC DESCRIBE "
@@ -22,69 +25,78 @@ _BEFORE_TABLES = frozenset(
     "FROM JOIN INTO TABLE UPDATE DESCRIBE OPTIMIZE VACUUM HISTORY VIEW IN USE DETAIL EXTENDED".split(" ")  # noqa: SIM905
 )
 _WORD = re.compile(r"[\w.`\\?]+$")
+Table = tuple[str, str, str]
 _TABLES = "SELECT table_catalog, table_schema, table_name FROM system.information_schema.tables"
-_COLUMNS = "SELECT table_name, column_name FROM system.information_schema.columns"
-_PLAIN = re.compile(r"[A-Za-z_]\w*")
-
-
-def quoted(name: str) -> str:
-    """A name as it may stand in SQL."""
-    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+_COLUMNS = "SELECT column_name FROM system.information_schema.columns"
+_PATIENCE = 0.5  # seconds that Tab waits for columns that were not asked for yet
+_MOST_ASKED = 8  # tables whose columns are asked for at once
 
 
 class Names:
-    """What the gateway knows, read in the background over a session of its own; until then there are only words.
+    """What the gateway knows, read in the background over sessions of its own; until then there are only words.
+
+    Tables are known by catalog, schema and name; their columns are asked for once somebody is about to type one.
 
     Args:
         connected: opens a session.
     """
 
     def __init__(self, connected: Callable[[], Client]) -> None:
-        self.tables: frozenset[str] = frozenset()
-        self.columns: dict[str, tuple[str, ...]] = {}
+        self.tables: frozenset[Table] = frozenset()
+        self.columns: dict[Table, tuple[str, ...]] = {}
         self.functions: tuple[str, ...] = ()
         self._connected = connected
-        self._stale = threading.Event()
-        self._ended = False
+        self._lock = threading.Condition()
+        self._stale = self._ended = self._follows = False
+        self._wanted: list[Table] = []
 
     def start(self) -> None:
         """Read now, and again after each `changed`."""
-        self._stale.set()
+        self._stale = self._follows = True
         threading.Thread(target=self._follow, name="names", daemon=True).start()
 
     def changed(self) -> None:
         """What was read is out of date."""
-        self._stale.set()
+        with self._lock:
+            self._stale = True
+            self._lock.notify_all()
 
     def close(self) -> None:
         """Read no more."""
-        self._ended = True
-        self._stale.set()
-
-    def read(self) -> None:
-        """Ask the gateway. Raises RemoteError, OSError."""
-        with self._connected() as client:
-            rows = [tuple(row.values()) for row in client.execute(_TABLES).table().to_pylist()]
-            self.tables = frozenset(".".join(map(quoted, row)) for row in rows)
-            self.functions = tuple(
-                next(iter(row.values())) for row in client.execute("SHOW FUNCTIONS").table().to_pylist()
-            )
-            columns: dict[str, list[str]] = {}
-            for row in client.execute(_COLUMNS).table().to_pylist():
-                table, column = row.values()
-                columns.setdefault(table.lower(), []).append(column)
-            self.columns = {table: tuple(names) for table, names in columns.items()}
+        with self._lock:
+            self._ended = True
+            self._lock.notify_all()
 
     def _follow(self) -> None:
         while True:
-            self._stale.wait()
-            self._stale.clear()
-            if self._ended:
-                return
-            try:
-                self.read()
-            except (RemoteError, OSError):
-                continue  # what is not known is not offered; statements tell of a gateway that is gone
+            with self._lock:
+                self._lock.wait_for(lambda: self._stale or self._wanted or self._ended)
+                if self._ended:
+                    return
+                stale, self._stale = self._stale, False
+                wanted, self._wanted = self._wanted, []
+            found = dict.fromkeys(
+                wanted, ()
+            )  # what is not known is not offered; statements tell of a gateway that is gone
+            with contextlib.suppress(RemoteError, OSError), self._connected() as client:
+                if stale:
+                    self.tables = frozenset(_rows(client, _TABLES))
+                    self.functions = tuple(name for (name,) in _rows(client, "SHOW FUNCTIONS"))
+                    self.columns = {}
+                found |= {table: _columns(client, table) for table in wanted}
+            with self._lock:
+                self.columns.update(found)
+                self._lock.notify_all()
+
+    def _columns_of(self, tables: Sequence[Table]) -> Iterator[str]:
+        """The columns of some tables, as far as they are known soon."""
+        with self._lock:
+            missing = [table for table in tables if table not in self.columns]
+            if missing and self._follows:
+                self._wanted = missing
+                self._lock.notify_all()
+                self._lock.wait_for(lambda: all(table in self.columns for table in missing), _PATIENCE)
+            return iter([column for table in tables for column in self.columns.get(table, ())])
 
     def offered(self, before: str, place: str) -> Iterator[tuple[str, int]]:
         """What may stand at the end of `before`, and how many characters of it that replaces (none: less than nothing)."""
@@ -108,19 +120,32 @@ class Names:
             yield from sorted(n for n in self._relations(place, start) if n.lower().startswith(start))
         if tables or not word:
             return
-        mentioned = {part.lower() for part in re.findall(r"\w+", text)}
+        words = {part.lower() for part in re.findall(r"\w+", text)}
+        mentioned = sorted(table for table in self.tables if table[2].lower() in words)[:_MOST_ASKED]
         column = start.rpartition(".")[2]
         before = word[: len(word) - len(column)]
-        for table in sorted(mentioned & self.columns.keys()):
-            yield from (before + quoted(c) for c in self.columns[table] if c.lower().startswith(column))
+        yield from (before + quote_if_needed(c) for c in self._columns_of(mentioned) if c.lower().startswith(column))
         if not before:
             yield from (name for name in self.functions if name.lower().startswith(start))
             yield from (word for word in KEYWORDS if word.lower().startswith(start))
 
     def _relations(self, place: str, start: str) -> set[str]:
         """Names of tables as they may be written here, up to the next dot: catalogs, schemas, tables."""
-        dots = start.count(".")
-        catalog = place.partition(".")[0] + "."
-        short = {name.removeprefix(place + ".") for name in self.tables if name.startswith(place + ".")}
-        ways = self.tables | short | {name.removeprefix(catalog) for name in self.tables if name.startswith(catalog)}
-        return {".".join(name.split(".")[: dots + 1]) for name in ways}
+        here = tuple(place.split("."))
+        found = set()
+        for table in self.tables:
+            for left_out in range(3):
+                if table[:left_out] == here[:left_out]:
+                    parts = table[left_out:][: start.count(".") + 1]
+                    found.add(".".join(map(quote_if_needed, parts)))
+        return found
+
+
+def _rows(client: Client, statement: str) -> list[Any]:
+    return [tuple(row.values()) for row in client.execute(statement).table().to_pylist()]
+
+
+def _columns(client: Client, table: Table) -> tuple[str, ...]:
+    catalog, schema, name = ("'" + part.replace("\\", "\\\\").replace("'", "\\'") + "'" for part in table)
+    where = f"table_catalog = {catalog} AND table_schema = {schema} AND table_name = {name}"
+    return tuple(name for (name,) in _rows(client, f"{_COLUMNS} WHERE {where} ORDER BY ordinal_position"))

@@ -138,24 +138,17 @@ class Shell:
     def execute(self, text: str, vertical: bool = False) -> None:
         """One statement; what goes wrong is said and leaves `failed`."""
         start = time.monotonic()
-        progress = Progress(self.view.progress)
         try:
-            result = self._client.execute(text, lz4=True, direct=not progress.shown, progress=progress)
-            progress.end()
-            remark = self._show(result, vertical)
-            result.close()
-        except (RemoteError, OSError) as error:
-            progress.end()
-            lost = "" if isinstance(error, RemoteError) else " (\\c connects anew)"
-            self._fail(f"{error}{lost}")
+            remark = self._ran(text, vertical)
+        except RemoteError as error:
+            self._fail(str(error))
+            return
+        except OSError as error:
+            self._fail(f"{error} (\\c connects anew)")
             return
         except UnicodeEncodeError:
-            progress.end()
             self._fail("The statement is not UTF-8.")
             return
-        except BaseException:
-            progress.end()
-            raise
         word = text.split(None, 1)[0].upper() if text.strip() else ""
         if self.view.timing or self._out.isatty():
             took = f", {time.monotonic() - start:.2f} s" if self.view.timing else ""
@@ -164,6 +157,18 @@ class Shell:
             self._look_where()
         if word in _CHANGING:
             self._changed()
+
+    def _ran(self, text: str, vertical: bool) -> str:
+        """Run a statement and show its rows; what is said of them."""
+        progress = Progress(self.view.progress)
+        try:
+            result = self._client.execute(text, lz4=True, direct=not progress.shown, progress=progress)
+        finally:
+            progress.end()
+        try:
+            return self._show(result, vertical)
+        finally:
+            result.cancel()  # wherever reading has ended
 
     def _show(self, result: Result, vertical: bool) -> str:
         """Rows to where they belong; what is said of them."""

@@ -16,9 +16,14 @@ def never() -> Client:
 def names() -> Names:
     known = Names(never)
     known.tables = frozenset(
-        {"main.default.trips", "main.sales.orders", "samples.tpch.region", "main.default.`odd name`"}
+        {
+            ("main", "default", "trips"),
+            ("main", "sales", "orders"),
+            ("samples", "tpch", "region"),
+            ("main", "default", "odd name"),
+        }
     )
-    known.columns = {"trips": ("fare", "from place"), "orders": ("total",)}
+    known.columns = {("main", "default", "trips"): ("fare", "from place"), ("main", "sales", "orders"): ("total",)}
     known.functions = ("concat", "count", "to_date")
     return known
 
