@@ -47,9 +47,14 @@ def address_of(scope: Scope) -> str:
     return str((scope.get("client") or ("",))[0])
 
 
+def headers_of(scope: Scope) -> dict[str, str]:
+    """The headers of a request by their names, which are in lower case; of those that are there twice the last."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
 def agent_of(scope: Scope) -> str:
     """What the client calls itself."""
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"user-agent"), "")
+    return headers_of(scope).get("user-agent", "")
 
 
 def is_gone(scope: Scope) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
+from urllib.parse import urlsplit
 
 from gateway.auth.authenticators import scheme_of
 from gateway.auth.base import AuthenticationError, Authenticator
@@ -32,6 +33,7 @@ from gateway.transport.asgi import (
     address_of,
     agent_of,
     drain,
+    headers_of,
     is_gone,
     let_in,
     respond,
@@ -73,6 +75,14 @@ def is_thrift_path(path: str) -> bool:
         case ["cliservice"] | ["sql", "1.0", "warehouses" | "endpoints", _] | ["sql", "protocolv1", "o", _, _]:
             return True
     return False
+
+
+def _is_place(host: str) -> bool:
+    """Whether links can begin with what a client calls the server."""
+    try:
+        return _HOST.fullmatch(host) is not None and urlsplit(f"//{host}").port != 0
+    except ValueError:  # no address between brackets, or no port
+        return False
 
 
 def _check_single(scope: Scope) -> None:
@@ -190,7 +200,7 @@ class HttpApp:
                 route = name[1:]
                 if scope["method"] not in ("GET", "HEAD"):
                     raise RefusalError(405, "METHOD_NOT_ALLOWED", "Only GET is served here.", (b"allow", b"GET, HEAD"))
-                self._check_name({name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]})
+                self._check_name(headers_of(scope))
                 status, kind, body = page(self)
         except RefusalError as refusal:
             status, kind = refusal.status, _JSON
@@ -246,7 +256,7 @@ class HttpApp:
 
     async def _page(self, console: Console, scope: Scope, receive: Receive) -> Reply:
         """A file of the page, or the answer to one of its calls."""
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = headers_of(scope)
         method, path = scope["method"], scope["path"]
         file = console.file(path, headers)
         if file is not None:
@@ -274,7 +284,7 @@ class HttpApp:
 
     def _identify(self, scope: Scope) -> tuple[dict[str, str], str]:
         """The headers of a request, and the name of who calls. Raises RefusalError."""
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = headers_of(scope)
         if "origin" in headers:
             # Only browsers send it: a web page must not reach a server that trusts everyone on this machine.
             raise RefusalError(403, "PERMISSION_DENIED", "Nothing is served to web pages.", close=True)
@@ -296,8 +306,7 @@ class HttpApp:
                 415, "UNSUPPORTED_MEDIA_TYPE", f"Content-Encoding {encoding[:40]!r} is not accepted.", close=True
             )
         if let_in(scope, identity.name):
-            agent = headers.get("user-agent", "")
-            self._sign_ins.let_in(identity.name, address_of(scope), agent, scheme_of(headers) or "none")
+            self._sign_ins.let_in(identity.name, address_of(scope), agent_of(scope), scheme_of(headers) or "none")
         return headers, identity.name
 
     def _check_name(self, headers: Mapping[str, str]) -> None:
@@ -309,7 +318,7 @@ class HttpApp:
 
     async def _oidc(self, issuer: IssuedTokens, scope: Scope, receive: Receive) -> tuple[int, bytes]:
         """Status and body of a page of OAuth."""
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = headers_of(scope)
         origin = self._origin(scope, headers)
         if scope["path"] == oidc.DISCOVERY:
             return 200, oidc.discovery(origin)
@@ -345,7 +354,7 @@ class HttpApp:
     def _origin(self, scope: Scope, headers: Mapping[str, str]) -> str:
         """How this client reaches the server; "" where it does not say so."""
         host = headers.get("host", "")
-        return self._public_url or (f"{scope['scheme']}://{host}" if _HOST.fullmatch(host) else "")
+        return self._public_url or (f"{scope['scheme']}://{host}" if _is_place(host) else "")
 
     async def _enter(self, rooms: AsyncExitStack, caller: str, size: int) -> Room:
         """Room for a body, for as long as `rooms` lasts."""

@@ -42,7 +42,7 @@ class SignIns:
         """Somebody has shown who they are on a new connection."""
         if self._keep is None or self._is_recent((user, address, client, mechanism, action)):
             return
-        self._keep(_record(user, address, client, action, mechanism, 200, None, 0))
+        self._keep(SignIn(*_now(), user, address, client, action, mechanism, 200, None, 0))
 
     def refused(
         self, error: AuthenticationError, address: str, client: str, mechanism: str, action: str = TOKEN_LOGIN
@@ -54,7 +54,7 @@ class SignIns:
             return
         log("login failed", "warning", address=address, mech=mechanism, reason=error.message, unlogged=held)
         if self._keep is not None:
-            self._keep(_record(None, address, client, action, mechanism, 401, error.message, held))
+            self._keep(SignIn(*_now(), None, address, client, action, mechanism, 401, error.message, held))
 
     def _is_recent(self, key: tuple[str, ...]) -> bool:
         now = self._clock()
@@ -69,25 +69,6 @@ class SignIns:
         return False
 
 
-def _record(
-    user: str | None,
-    address: str,
-    client: str,
-    action: str,
-    mechanism: str,
-    status: int,
-    message: str | None,
-    unlogged: int,
-) -> SignIn:
-    return SignIn(
-        event_id=str(uuid.uuid4()),
-        started_ms=time.time_ns() // 1_000_000,
-        user=user,
-        address=address,
-        client=client,
-        action=action,
-        mechanism=mechanism,
-        status=status,
-        message=message,
-        unlogged=unlogged,
-    )
+def _now() -> tuple[str, int]:
+    """A name of its own for an event, and when it was (milliseconds of Unix time)."""
+    return str(uuid.uuid4()), time.time_ns() // 1_000_000

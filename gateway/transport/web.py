@@ -65,12 +65,11 @@ def check_site(method: str, headers: Mapping[str, str], public_url: str | None, 
 
     Where `everybody` may call, a page elsewhere could have its own name lead to this machine: only names of it are taken.
     """
-    host = headers.get("host", "")
-    known = {host, urlsplit(public_url or "").netloc} - {""}
-    if everybody and not is_loopback(_hostname(host)) and host != urlsplit(public_url or "").netloc:
+    host, public = headers.get("host", ""), _place(public_url or "")
+    if everybody and not is_loopback(_hostname(host)) and host != public:
         raise RefusalError(421, "PERMISSION_DENIED", f"This server is not called {host[:100]!r}.", close=True)
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-    own = origin is None or urlsplit(origin).netloc in known
+    own = origin is None or _place(origin) in {host, public} - {""}
     allowed = ("same-origin", "none") if method in _READS else ("same-origin",)
     if not own or (site is not None and site not in allowed):
         raise RefusalError(403, "PERMISSION_DENIED", "Other sites' pages are not served.", close=True)
@@ -85,11 +84,7 @@ def check_name(headers: Mapping[str, str], public_url: str | None) -> None:
     Where nobody signs in. Programs may call the server what they like, browsers by an address, localhost or `public_url`.
     """
     host = headers.get("host", "")
-    if (
-        any(mark in headers for mark in _MARKS)
-        and host != urlsplit(public_url or "").netloc
-        and not _is_own(_hostname(host))
-    ):
+    if any(mark in headers for mark in _MARKS) and host != _place(public_url or "") and not _is_own(_hostname(host)):
         raise RefusalError(421, "PERMISSION_DENIED", f"This server is not called {host[:100]!r}.", close=True)
 
 
@@ -99,6 +94,14 @@ def _is_own(name: str) -> bool:
         return is_loopback(name) or bool(ip_address(name))
     except ValueError:
         return False
+
+
+def _place(url: str) -> str:
+    """Name and port of a URL, "" if it is none."""
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""
 
 
 def _hostname(host: str) -> str:

@@ -36,10 +36,10 @@ class Api:
         self.url = server.url
         self.token = token
 
-    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Status and JSON."""
         data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {self.token}"}
+        headers = {"Authorization": f"Bearer {self.token}", **headers}
         request = urllib.request.Request(f"{self.url}/api/2.0{path}", data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=90) as answer:
@@ -316,6 +316,12 @@ def test_what_sdks_ask_beside_it(api: Api) -> None:
     assert warehouse["state"] == "RUNNING" and warehouse["odbc_params"]["protocol"] == "http"
     assert api.call("GET", "/sql/warehouses/abc")[1]["odbc_params"]["path"] == "/sql/1.0/warehouses/abc"
     assert api.call("GET", "/connector-service/feature-flags/PYTHON/4.9.0")[1] == {"flags": [], "ttl_seconds": 900}
+
+
+@pytest.mark.parametrize("host", ["x:99999", "[:::::]", "[1]:5", "x y"])
+def test_no_link_begins_with_a_name_that_is_none(api: Api, host: str) -> None:
+    status, told = api.call("GET", "/sql/warehouses/abc", Host=host)
+    assert (status, told["odbc_params"]["hostname"]) == (200, "localhost")
 
 
 @pytest.fixture(scope="module")

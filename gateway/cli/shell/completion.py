@@ -75,9 +75,8 @@ class Names:
                     return
                 stale, self._stale = self._stale, False
                 wanted, self._wanted = self._wanted, []
-            found = dict.fromkeys(
-                wanted, ()
-            )  # what is not known is not offered; statements tell of a gateway that is gone
+            # What is not known is not offered; statements tell of a gateway that is gone.
+            found: dict[Table, tuple[str, ...]] = dict.fromkeys(wanted, ())
             with contextlib.suppress(RemoteError, OSError), self._connected() as client:
                 if stale:
                     self.tables = frozenset(_rows(client, _TABLES))

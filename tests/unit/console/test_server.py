@@ -190,6 +190,8 @@ def test_other_sites_pages_are_refused(closed: Door) -> None:
         {"origin": "https://evil.example"},
         {"origin": "null"},
         {"origin": f"http://{closed.host}.evil.example"},
+        {"origin": "http://["},
+        {"origin": ""},
         {"sec_fetch_site": "cross-site"},
         {"sec_fetch_site": "same-site"},
         {"sec_fetch_site": "none"},
