@@ -42,9 +42,14 @@ public final class Oracle {
         StringBuilder out = new StringBuilder("[");
         for (int i = 0; i < texts.size(); i++) {
             int before = out.append(i == 0 ? "" : ",").length();
+            Watch watch = new Watch(session, Thread.currentThread());
             try {
+                TIMER.schedule(watch, LONGEST_MILLISECONDS, LONGEST_MILLISECONDS);
                 answer(session, (String) texts.get(i), i == texts.size() - 1 ? arguments : null, out);
+                watch.over();
             } catch (Throwable error) {
+                watch.over();
+                Thread.interrupted();
                 out.setLength(before);
                 failure(error, out);
                 if (related) {
@@ -78,23 +83,43 @@ public final class Oracle {
         out.append("]}");
     }
 
+    /** Ends what takes too long: its jobs first, then the thread, which no folding of constants looks up from. */
+    private static final class Watch extends TimerTask {
+        private final SparkSession session;
+        private final Thread asking;
+        private boolean over;
+        private boolean cancelled;
+
+        Watch(SparkSession session, Thread asking) {
+            this.session = session;
+            this.asking = asking;
+        }
+
+        synchronized void over() {
+            over = true;
+            cancel();
+        }
+
+        public synchronized void run() {
+            if (over) {
+                return;
+            }
+            if (cancelled) {
+                asking.stop();
+                over();
+            }
+            cancelled = true;
+            session.sparkContext().cancelAllJobs();
+        }
+    }
+
     /** Tasks read the session's settings from properties, which are set around what starts them. */
     private static InternalRow[] collected(final SparkSession session, final QueryExecution execution) {
-        TimerTask watch = new TimerTask() {
-            public void run() {
-                session.sparkContext().cancelAllJobs();
+        return (InternalRow[]) SQLExecution.withSQLConfPropagated(session, new scala.runtime.AbstractFunction0() {
+            public Object apply() {
+                return execution.executedPlan().executeCollect();
             }
-        };
-        TIMER.schedule(watch, LONGEST_MILLISECONDS);
-        try {
-            return (InternalRow[]) SQLExecution.withSQLConfPropagated(session, new scala.runtime.AbstractFunction0() {
-                public Object apply() {
-                    return execution.executedPlan().executeCollect();
-                }
-            });
-        } finally {
-            watch.cancel();
-        }
+        });
     }
 
     private static void failure(Throwable error, StringBuilder out) {
@@ -113,7 +138,7 @@ public final class Oracle {
                 message = String.valueOf(cause.getMessage()).trim();
             }
         }
-        if (condition == null && message.contains("cancelled")) {
+        if (error instanceof ThreadDeath || condition == null && message.contains("cancelled")) {
             condition = "OPERATION_CANCELED";
         }
         out.append("{\"condition\":");

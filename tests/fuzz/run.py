@@ -30,6 +30,7 @@ from tests.live.spark import missing
 _KEPT = ROOT / ".bench" / "fuzz"
 _SAVED_SECONDS = 30.0
 _AHEAD = 4
+_LONG_SECONDS = 1200.0
 
 Step = Callable[[Machine, int, int], Judgement]
 #: One step of each kind: a batch of expressions, else one case. It asks the embedded engine, and leaves Spark to what it gives.
@@ -114,6 +115,7 @@ def main(arguments: list[str] | None = None) -> int:
     kinds = tuple(given.kind or STEPS)
     tally = Tally.load(kept) if kept is not None and kept.exists() else Tally(seed=given.seed)
     turns, statements, seconds = endless(kinds), given.statements, given.seconds
+    long = seconds >= _LONG_SECONDS
     if given.slice:
         os.environ["GATEWAY_SHARED"] = os.devnull
         kept, kinds, tally = None, tuple(SLICE), Tally(seed=SLICE_SEED)
@@ -122,7 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         stored = tables.unpacked(Path(folder)) if "sessions" in kinds else None
         embedded = Embedded(Path(folder) / "embedded", (stored,) if stored is not None else ())
-        with closing(embedded), Spark.opened(Path(folder) / "spark") as spark:
+        with closing(embedded), Spark.opened(Path(folder) / "spark", long=long) as spark:
             machine = Machine(embedded, spark, tally, given.found)
             if stored is not None:
                 machine.tables = tables.readable(stored, functools.partial(_asked, embedded), tally.seed)

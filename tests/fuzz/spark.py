@@ -27,11 +27,13 @@ QUICK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.ui.enabled": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
+# What takes long is worth the slower of the JVM's compilers: it halves the time of a plan, after some minutes.
+_JVM = {False: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", True: "-XX:+UseSerialGC"}
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 _ZONE = "spark.sql.session.timeZone"
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _ORACLE = Path(__file__).with_name("Oracle.java")
 #: The types that parameters have here, as Python values that Spark takes for them.
 _PYTHON: dict[str, Callable[[str], Any]] = {"INT": int, "STRING": str, "DATE": datetime.date.fromisoformat}
@@ -48,10 +50,12 @@ class Spark:
 
     @classmethod
     @contextlib.contextmanager
-    def opened(cls, folder: Path, memory: int = 1 << 30) -> Iterator[Spark]:
-        """A Spark with a JVM of its own for the block; what it logs goes to a file below `folder`."""
+    def opened(cls, folder: Path, memory: int = 1 << 30, *, long: bool = False) -> Iterator[Spark]:
+        """A Spark with a JVM of its own for the block, a `long` one or not; what it logs goes to a file below `folder`."""
         folder.mkdir(parents=True, exist_ok=True)
-        settings = spark_session.settings(setup.check(jars()), folder, memory=memory, extra=QUICK)
+        settings = spark_session.settings(
+            setup.check(jars()), folder, memory=memory, extra=QUICK | {_JVM_OPTIONS: _JVM[long]}
+        )
         with warnings.catch_warnings():  # pyspark speaks of pandas, which it only imports
             warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
             warnings.filterwarnings("ignore", category=DeprecationWarning, module="pyspark")
