@@ -25,7 +25,7 @@ import org.apache.spark.unsafe.types.VariantVal;
  */
 public final class Oracle {
     private static final int LONGEST_CHAIN = 8;
-    private static final long LONGEST_MILLISECONDS = 20000;
+    private static final long LONGEST_MILLISECONDS = 10000;
     private static final Timer TIMER = new Timer("longest", true);
 
     /** Statements that depend on each other, none after the first that fails; the last one has the arguments. */
