@@ -33,6 +33,7 @@ from gateway.transport.tls import HttpsDoor
 from gateway.transport.unsent import Answer, Unsent
 
 MAX_HEAD_BYTES = 128 * 1024
+_MOST_HEADERS = 1024  # short ones take many times as much as objects
 MAX_CONNECTIONS = 4096
 HEAD_SECONDS = 60.0
 KEEP_ALIVE_SECONDS = 180  # databricks-jdbc does not retry a poll on a connection that was dropped
@@ -99,7 +100,8 @@ class BoundedProtocol(HttpToolsProtocol):
     """
 
     _head_bytes: int | None = None  # of the head that is being read, as far as its lines are whole; None within a body
-    _half_head_bytes = 0  # that have come since it began
+    _still_bytes = 0  # that have come since a head or body last began, ended or went on with a byte of the body
+    _moved = False  # one of that has happened
     _head_timer: asyncio.TimerHandle | None = None
     _unanswered: tuple[RequestResponseCycle, ...] = ()  # requests before the last one
     _looked = False  # at the first byte, which tells a client of another port
@@ -123,7 +125,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
-        self._head_bytes = 0
+        self._head_bytes, self._moved = 0, True
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -131,11 +133,23 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._head_bytes is None:
+            return  # behind a body: whoever looked at the head, a proxy too, has not seen it
+        if len(self.headers) >= _MOST_HEADERS:
+            raise _TooMuchError("the head of the request has too many lines")
         self._charge(len(name) + len(value))
         super().on_header(name, value)
 
+    def on_body(self, body: bytes) -> None:
+        self._moved = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._moved = True
+        super().on_message_complete()
+
     def on_headers_complete(self) -> None:
-        self._head_bytes = None
+        self._head_bytes, self._moved = None, True
         self._stop_timer()
         upgrades = self.parser.should_upgrade()
         if upgrades and (self.parser.get_method() == b"CONNECT" or any(name in _BODY for name, _ in self.headers)):
@@ -156,14 +170,14 @@ class BoundedProtocol(HttpToolsProtocol):
             if tongue not in (Tongue.HTTP, Tongue.UNKNOWN):
                 self._refuse(tongue)
                 return
-        begun = self._head_bytes is not None
+        self._moved = False
         super().data_received(data)
         if self.transport.is_closing():
             return
-        # The parser keeps half a line to itself, however long it is.
-        self._half_head_bytes = self._half_head_bytes + len(data) if begun and self._head_bytes is not None else 0
-        if self._half_head_bytes > MAX_HEAD_BYTES:
-            self.send_400_response("The head of the request is too large.")
+        # The parser keeps half a line to itself, however long it is: of a head, or of what follows a body in chunks.
+        self._still_bytes = 0 if self._moved else self._still_bytes + len(data)
+        if self._still_bytes > MAX_HEAD_BYTES:
+            self._refuse_head()
             return
         if self._head_bytes is not None or self.cycle is None or self.cycle.response_complete:
             self._expect_head()
@@ -207,6 +221,13 @@ class BoundedProtocol(HttpToolsProtocol):
             )
         self.transport.write(strangers.answer(tongue, f"This port speaks HTTP, and the client speaks {tongue}."))
         self.transport.close()
+
+    def _refuse_head(self) -> None:
+        """Say that a head is too large, unless an answer is on its way already."""
+        if self._head_bytes is None and self.cycle is not None and self.cycle.response_started:
+            self.cut("too much came behind a body")
+        else:
+            self.send_400_response("The head of the request is too large.")
 
     def _hang_up(self) -> None:
         """Requests that are still being answered have nobody to write to; of those in a row the parser knows the last."""

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from gateway.auth.base import AuthenticationError
-from gateway.history.records import SignIn
+from gateway.history.records import LONGEST_NAME, SignIn
 from gateway.observability import Throttle, counter, log
 
 # Databricks' names (docs: system.access.audit, service `accounts`).
@@ -40,6 +40,7 @@ class SignIns:
 
     def let_in(self, user: str, address: str, client: str, mechanism: str, action: str = TOKEN_LOGIN) -> None:
         """Somebody has shown who they are on a new connection."""
+        user, client = user[:LONGEST_NAME], client[:LONGEST_NAME]  # they are remembered, and clients say what they like
         if self._keep is None or self._is_recent((user, address, client, mechanism, action)):
             return
         self._keep(SignIn(*_now(), user, address, client, action, mechanism, 200, None, 0))
@@ -54,7 +55,9 @@ class SignIns:
             return
         log("login failed", "warning", address=address, mech=mechanism, reason=error.message, unlogged=held)
         if self._keep is not None:
-            self._keep(SignIn(*_now(), None, address, client, action, mechanism, 401, error.message, held))
+            self._keep(
+                SignIn(*_now(), None, address, client[:LONGEST_NAME], action, mechanism, 401, error.message, held)
+            )
 
     def _is_recent(self, key: tuple[str, ...]) -> bool:
         now = self._clock()

@@ -130,6 +130,57 @@ def test_an_endless_head_is_cut(server: Server) -> None:
     assert resident_mib(server.process.pid) - before < 32
 
 
+@pytest.mark.parametrize("piece", [b"a:\r\n" * 16384, b"a" * 65536], ids=["lines", "half a line"])
+@pytest.mark.parametrize("path", ["/console/api/sign-in", "/nothing"])
+def test_what_follows_a_body_without_end_is_cut(server: Server, path: str, piece: bytes) -> None:
+    """Lines behind the last chunk, before anybody has said who they are."""
+    before = resident_mib(server.process.pid)
+    sent = 0
+    with socket.create_connection(address(server), 20) as peer:
+        peer.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n".encode())
+        peer.sendall(b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + piece[:3])
+        with pytest.raises(OSError):
+            while sent < 512 << 20:
+                peer.sendall(piece)
+                sent += len(piece)
+    assert resident_mib(server.process.pid) - before < 64
+
+
+def test_what_follows_a_body_is_no_header(server: Server) -> None:
+    """It would be one that a proxy has not looked at."""
+    body = b"%x\r\n%b\r\n0\r\n" % (len(OPEN), OPEN)
+    for line in (
+        b"Authorization: Basic eDp5",
+        b"Host: elsewhere",
+        b"Origin: http://elsewhere",
+        b"Content-Encoding: gzip",
+    ):
+        told = send(
+            server,
+            f"{POST}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + body + line + b"\r\n\r\n",
+        )
+        assert told.startswith(b"HTTP/1.1 200"), line
+
+
+def test_a_head_of_many_short_lines_is_cut(server: Server) -> None:
+    """As objects they would take thirty times what they are as bytes."""
+    peers = [socket.create_connection(address(server), 20) for _ in range(40)]
+    before = resident_mib(server.process.pid)
+    for peer in peers:
+        try:
+            peer.sendall(POST.encode() + b"a:\r\n" * 30_000)
+        except OSError:  # cut already
+            continue
+    assert all(peer.recv(65536).startswith(b"HTTP/1.1 400") for peer in peers)
+    assert resident_mib(server.process.pid) - before < 64
+    for peer in peers:
+        peer.close()
+    assert send(
+        server,
+        f"{POST}Connection: close\r\nContent-Length: {len(OPEN)}\r\n".encode() + b"a:\r\n" * 500 + b"\r\n" + OPEN,
+    ).startswith(b"HTTP/1.1 200")
+
+
 def test_a_compressed_bomb_is_not_unpacked(server: Server) -> None:
     status, _ = post(server, gzip.compress(b"\0" * 50_000_000), Content_Encoding="gzip")
     assert status == 415

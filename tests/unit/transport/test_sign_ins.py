@@ -46,6 +46,10 @@ def test_what_is_remembered_of_clients_is_bounded() -> None:
     for number in range(10_000):
         sign_ins.let_in("ann", "10.0.0.1", f"client {number}", "bearer")
     assert len(sign_ins._recent) <= 4096
+    sign_ins = SignIns(lambda record: None)
+    for number in range(10):
+        sign_ins.let_in("ann" * 1000, "10.0.0.1", f"{number}{'x' * 100_000}", "bearer")
+    assert sum(len(part) for key in sign_ins._recent for part in key) < 12_000
 
 
 def test_without_a_history_nothing_is_remembered() -> None:
