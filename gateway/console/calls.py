@@ -12,12 +12,13 @@ from gateway.console.tree import PLACE, Tree
 from gateway.errors import GatewayError
 from gateway.history.recorder import Recorder
 from gateway.history.records import STATEMENTS, Record
-from gateway.history.search import Condition, History
+from gateway.history.search import Condition, History, values_checked
 from gateway.history.told import STATUSES
 from gateway.protocol.handler import Caller
 from gateway.rest import fields
 from gateway.rest.call import Asked, Path, Route
 from gateway.rest.fields import RestError
+from gateway.rest.history import page
 from gateway.rest.statements import SESSION, STATEMENT, StatementApi
 from gateway.service.api import Disposition, Form, WholeResults
 from gateway.worker_jobs import Runtime
@@ -26,6 +27,7 @@ _PAGE, _LARGEST_PAGE = 200, 1000
 _FLUSH_SECONDS = 0.5
 _RUN_SECONDS = 2.0  # most statements have ended then
 _SHOWN = 400  # characters of a text in a list
+_LONGEST_SOUGHT = 1000  # for each of its characters the texts are gone through once
 _LISTED = tuple(c for c in STATEMENTS.columns if c not in ("message", "parse_ms"))
 
 LIST: fields.Fields = {
@@ -112,12 +114,13 @@ class ConsoleCalls:
 
     def now(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
         """Tell what is open and runs, and how many statements have been recorded since the start."""
-        found = self.service.picture(caller.principal.name)
-        return {
-            "operations": [{**o._asdict(), "start_time": o.start_time // 1000} for o in found.operations],
-            "sessions": [{**s._asdict(), "settings": dict(s.settings)} for s in found.sessions],
-            "recorded": 0 if self.recorder is None else self.recorder.added,
-        }
+        with self.results.turns.turn(caller.principal.name):
+            found = self.service.picture(caller.principal.name)
+            return {
+                "operations": [{**o._asdict(), "start_time": o.start_time // 1000} for o in found.operations],
+                "sessions": [{**s._asdict(), "settings": dict(s.settings)} for s in found.sessions],
+                "recorded": 0 if self.recorder is None else self.recorder.added,
+            }
 
     def statements(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
         """List statements that have ended, the newest first: the caller's own, or all for administrators."""
@@ -126,15 +129,12 @@ class ConsoleCalls:
             before = asked["before_ms"], asked["before_id"]
         elif self.recorder is not None:
             self.recorder.flush(_FLUSH_SECONDS)
-        size = asked["max_results"] or _PAGE
-        columns = (*_LISTED, "id")
-        pieces = self.history.rows(
-            caller.principal.name, columns, list(_conditions(asked)), before=before, limit=size + 1
-        )
-        rows = [dict(zip(columns, row, strict=True)) for piece in pieces for row in piece]
-        for row in rows:
-            row["text"] = row["text"][:_SHOWN]
-        return {"statements": rows[:size], "more": len(rows) > size}
+        size, name = asked["max_results"] or _PAGE, caller.principal.name
+        conditions, columns = _conditions(asked), (*_LISTED, "id")
+        with self.results.turns.turn(name), values_checked():
+            found, more = page(self.history, name, columns, conditions, before, size)
+            rows = [dict(zip(columns, row, strict=True)) for row in found]
+            return {"statements": [row | {"text": row["text"][:_SHOWN]} for row in rows], "more": more}
 
     def statement(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
         """Tell all that is known of a statement. Raises RestError 404 for one of others, or of nobody."""
@@ -204,6 +204,8 @@ def _conditions(asked: Asked) -> list[Condition]:
     if asked["user"]:
         found.append(Condition("user", "=", asked["user"]))
     if asked["text"]:
+        if len(asked["text"]) > _LONGEST_SOUGHT:
+            raise fields.invalid(f"text is longer than {_LONGEST_SOUGHT} characters")
         found.append(Condition("text", "CONTAINS", asked["text"]))
     if asked["since_ms"] is not None:
         found.append(Condition("started_ms", ">=", asked["since_ms"]))

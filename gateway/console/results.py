@@ -20,6 +20,7 @@ from gateway.rest.manifest import Verbatim
 from gateway.service.api import Files, Form, Page, WholeResults
 
 MOST_ROWS = 2_000
+_MOST_BYTES = 4 << 20  # of rows as text: an answer ends early
 _MOST_PARQUET = 256 << 20  # bytes of rows, which are all in memory meanwhile
 _PART = re.compile(r"results/([0-9a-f-]{36})/(csv|arrow|parquet)", re.ASCII)
 _FORMS = {"csv": Form.CSV, "arrow": Form.ARROW}
@@ -34,9 +35,10 @@ class Results:
     turns: Turns
 
     def some(self, caller: Caller, identifier: str, start: int, count: int) -> dict[str, Any]:
-        """Rows from `start` on, each a list of texts. Raises GatewayError."""
-        page = self._page(caller, identifier, start, min(count, MOST_ROWS))
-        data = b"".join(pages.file(_formed(page, Form.JSON)).parts) if page is not None else b"[]"
+        """Rows from `start` on, each a list of texts; fewer than asked for where they are large. Raises GatewayError."""
+        with self.turns.turn(caller.principal.name):
+            page = self._page(caller, identifier, start, min(count, MOST_ROWS), _MOST_BYTES)
+            data = b"".join(pages.file(_formed(page, Form.JSON)).parts) if page is not None else b"[]"
         return {"start": start, "rows": Verbatim(data)}
 
     def part(self, caller: Caller, path: str, query: str) -> tuple[str, bytes] | None:
@@ -84,14 +86,14 @@ class Results:
         writer.close()
         return out.getvalue()
 
-    def _page(self, caller: Caller, identifier: str, start: int, count: int) -> Page | None:
+    def _page(self, caller: Caller, identifier: str, start: int, count: int, size: int | None = None) -> Page | None:
         """Rows of one's own statement, None if there are none. Raises GatewayError."""
         handle = self.service.named_operation(caller.principal, identifier)
         outcome = self.service.outcome(caller.principal, handle)
         if not outcome.metadata.is_query:
             return None
         count = min(count, outcome.rows - start)
-        return self.service.piece(handle.guid, start, count) if count > 0 else None
+        return self.service.piece(handle.guid, start, count, size) if count > 0 else None
 
 
 def _formed(page: Page, form: Form) -> Page:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from gateway.history.records import STATEMENTS, Table
 
 _OPERATORS = frozenset({"=", "<", "<=", ">", ">=", "IN", "CONTAINS"})
 _BUSY_SECONDS = 2.0
+_LOOKED_AFTER = 10_000  # steps of SQLite, about a millisecond
 _ROWS = 1000
 MOST_VALUES = 1000  # of an IN
 
@@ -71,12 +73,13 @@ class History:
         before: tuple[int, int] | None = None,
         limit: int | None = None,
         at_once: int = _ROWS,
-    ) -> Iterator[list[tuple[Any, ...]]]:
+        seconds: float | None = None,
+    ) -> Generator[list[tuple[Any, ...]]]:
         """Rows that `user` may see, in pieces of `at_once`.
 
         With a `limit` the newest first, those from `before` (`started_ms`, `id`) on.
 
-        Without a file there are none. Raises ServerError HISTORY_UNREADABLE.
+        Without a file there are none. Raises ServerError HISTORY_UNREADABLE, also where it takes longer than `seconds`.
         """
         if not self.sees_all(user):
             conditions = (*conditions, Condition("user", "=", user))
@@ -90,9 +93,11 @@ class History:
         names = ", ".join(f'"{name}"' for name in columns)
         where = f" WHERE {' AND '.join(texts)}" if texts else ""
         order = f" ORDER BY started_ms DESC, id DESC LIMIT {limit:d}" if limit is not None else ""
-        yield from self._read(f"SELECT {names} FROM {self.table.name}{where}{order}", values, at_once)
+        yield from self._read(f"SELECT {names} FROM {self.table.name}{where}{order}", values, at_once, seconds)
 
-    def _read(self, text: str, values: Sequence[Any], at_once: int) -> Iterator[list[tuple[Any, ...]]]:
+    def _read(
+        self, text: str, values: Sequence[Any], at_once: int, seconds: float | None
+    ) -> Generator[list[tuple[Any, ...]]]:
         path = Path(self.path)
         if not path.exists():
             return
@@ -101,10 +106,16 @@ class History:
             with closing(sqlite3.connect(where, uri=True, timeout=_BUSY_SECONDS)) as connection:
                 if connection.execute("PRAGMA schema_version").fetchone() == (0,):
                     return  # it is being made
+                if seconds is not None:
+                    end = time.monotonic() + seconds
+                    connection.set_progress_handler(lambda: time.monotonic() > end, _LOOKED_AFTER)
                 found = connection.execute(text, values)
                 while rows := found.fetchmany(at_once):
                     yield rows
         except (sqlite3.Error, OverflowError, UnicodeError) as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+                late = TimeoutError(f"it takes longer than {seconds:g} seconds; ask for less of it")
+                raise unreadable(late) from error
             raise unreadable(error) from error
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from gateway.history.recorder import Recorder
@@ -22,6 +23,7 @@ from gateway.worker_jobs import Runtime
 
 _PAGE, _LARGEST_PAGE = 100, 1000
 _PAGE_CHARACTERS = 4 << 20  # of texts, after which a page ends early
+SEARCH_SECONDS = 10.0  # many may search, and the front process has other things to do
 _READ_AT_ONCE = 32  # rows, each with a text of up to 64 Ki characters
 _TEXTS = ("text", "message", "client", "reason")
 Row = tuple[Any, ...]
@@ -73,8 +75,8 @@ class HistoryApi:
         if self.recorder is not None:
             self.recorder.flush(_FLUSH_SECONDS)
         left = size - len(running)
-        with self.turns.turn(user), closing(self._rows(user, columns, conditions, before, left + 1)) as found_rows:
-            rows, has_more = _page(found_rows, left, columns)
+        with self.turns.turn(user):
+            rows, has_more = page(self.history, user, columns, conditions, before, left)
         with values_checked():
             ended = [_told(Record(*row[:-1]), metrics=bool(asked["include_metrics"])) for row in rows]
         meanwhile = {query["query_id"] for query in ended}
@@ -85,23 +87,31 @@ class HistoryApi:
             found["next_page_token"] = _token(*place)
         return found
 
-    def _rows(
-        self, user: str, columns: Sequence[str], conditions: list[Condition], before: tuple[int, int] | None, limit: int
-    ) -> Generator[Row]:
-        for piece in self.history.rows(user, columns, conditions, before=before, limit=limit, at_once=_READ_AT_ONCE):
-            yield from piece
 
+def page(
+    history: History,
+    user: str,
+    columns: Sequence[str],
+    conditions: Sequence[Condition],
+    before: tuple[int, int] | None,
+    most: int,
+) -> tuple[list[Row], bool]:
+    """As many rows as a page holds, by their number and their texts, at least one; whether there are more.
 
-def _page(found: Iterator[Row], most: int, columns: Sequence[str]) -> tuple[list[Row], bool]:
-    """As many rows as a page holds, by their number and their texts, at least one; whether there are more."""
-    texts = [columns.index(name) for name in _TEXTS]
+    Raises ServerError HISTORY_UNREADABLE.
+    """
+    texts = [columns.index(name) for name in _TEXTS if name in columns]
     rows: list[Row] = []
     weight = 0
-    for row in found:
-        if len(rows) == most or weight > _PAGE_CHARACTERS:
-            return rows, True
-        rows.append(row)
-        weight += sum(len(row[at] or "") for at in texts)
+    found = history.rows(
+        user, columns, conditions, before=before, limit=most + 1, at_once=_READ_AT_ONCE, seconds=SEARCH_SECONDS
+    )
+    with closing(found):
+        for row in chain.from_iterable(found):
+            if len(rows) == most or weight > _PAGE_CHARACTERS:
+                return rows, True
+            rows.append(row)
+            weight += sum(len(row[at] or "") for at in texts)
     return rows, False
 
 

@@ -282,5 +282,8 @@ class WholeResults(Service, Protocol):
     def owner_of(self, operation: bytes) -> str:
         """The name of whom the operation of a link belongs to; never waits. Raises ProtocolError."""
 
-    def piece(self, operation: bytes, start_row: int, rows: int) -> Page:
-        """The rows of a link: whoever has one was told it by the operation's owner. Raises ProtocolError once they are gone."""
+    def piece(self, operation: bytes, start_row: int, rows: int, size: int | None = None) -> Page:
+        """The rows of a link: whoever has one was told it by the operation's owner. Raises ProtocolError once they are gone.
+
+        With `size` they end early where they are larger as text, after one row at least.
+        """

@@ -478,13 +478,13 @@ class Operation:
         self._linked = True  # whoever is told where the pieces are may come for them
         return Outcome(metadata, spool.pieces(0, None, LINK_BYTES, sys.maxsize), spool.truncated)
 
-    def piece(self, start: int, count: int) -> Page:
-        """The rows of a link. Raises the operation's error."""
+    def piece(self, start: int, count: int, size: int = sys.maxsize) -> Page:
+        """The rows of a link, as far as they fit into `size` bytes. Raises the operation's error."""
         metadata = self.metadata()
         spool = self._spool
         assert spool is not None
         try:
-            parts = spool.read(start, count, sys.maxsize)
+            parts = spool.read(start, count, size)
         except ServerError:
             self._check_readable()  # the reason why the spool is gone
             raise

@@ -12,6 +12,7 @@ Locks: the service's own one guards its tables and is never held while an operat
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import Counter
@@ -296,11 +297,11 @@ class GatewayService:
         """See `api.Service`."""
         return self._operation(principal, operation).outcome()
 
-    def piece(self, operation: bytes, start_row: int, rows: int) -> Page:
+    def piece(self, operation: bytes, start_row: int, rows: int, size: int | None = None) -> Page:
         """See `api.Service`."""
         found = self._operations.of(operation)
         self._touch(found)
-        page = found.piece(start_row, rows)
+        page = found.piece(start_row, rows, sys.maxsize if size is None else size)
         self._touch(found)
         return page
 

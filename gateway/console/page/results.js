@@ -5,7 +5,7 @@ import { button, copied, el, facts, fill, notice, save } from "./dom.js";
 import { oneLine, seen } from "./format.js";
 import { Windowed } from "./windowed.js";
 
-const BLOCK = 500, KEPT = 60, ROW = 27;
+const BLOCK = 500, MOST = 2000, KEPT = 60, ROW = 27;
 const NUMERIC = /^(TINYINT|SMALLINT|INT|BIGINT|FLOAT|DOUBLE|DECIMAL)/;
 
 export class Result {
@@ -38,8 +38,8 @@ export class Result {
   load(block) {
     if (this.blocks.has(block)) return null;
     if (!this.asked.has(block)) {
-      this.asked.set(block, get(`results/${segment(this.identifier)}/rows`, { start: block * BLOCK, count: BLOCK }).then((found) => {
-        this.blocks.set(block, found.rows);
+      this.asked.set(block, this.fetch(block * BLOCK, Math.min(BLOCK, this.total - block * BLOCK)).then((rows) => {
+        this.blocks.set(block, rows);
         for (const old of this.blocks.keys()) {
           if (this.blocks.size <= KEPT) break;
           if (old !== block) this.blocks.delete(old);
@@ -50,12 +50,19 @@ export class Result {
     return this.asked.get(block);
   }
 
-  async first(count) {
+  // Rows from `start` on; where they are large, an answer has fewer than it is asked for.
+  async fetch(start, count) {
     const found = [];
-    for (let start = 0; start < Math.min(count, this.total); start += 2000) {
-      found.push(...(await get(`results/${segment(this.identifier)}/rows`, { start, count: Math.min(2000, count - start) })).rows);
+    while (found.length < count) {
+      const { rows } = await get(`results/${segment(this.identifier)}/rows`, { start: start + found.length, count: Math.min(MOST, count - found.length) });
+      if (!rows.length) break;
+      for (const row of rows) found.push(row);
     }
     return found;
+  }
+
+  first(count) {
+    return this.fetch(0, Math.min(count, this.total));
   }
 }
 

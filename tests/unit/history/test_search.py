@@ -68,6 +68,13 @@ def test_conditions(path: str) -> None:
     assert set(STATEMENTS.columns) >= {"user", "text"}
 
 
+def test_a_search_that_takes_long_is_given_up(path: str) -> None:
+    with pytest.raises(ServerError) as raised:
+        _found(History(path, open_to_all=True), "", Condition("text", "CONTAINS", "x"), seconds=-1.0)
+    assert raised.value.condition == "HISTORY_UNREADABLE" and "longer than" in str(raised.value)
+    assert len(_found(History(path, open_to_all=True), "", seconds=60.0)) == 2500
+
+
 def test_without_a_file_there_is_nothing(tmp_path: Path) -> None:
     assert _found(History(str(tmp_path / "history.db")), "ann") == []
     assert not (tmp_path / "history.db").exists()
