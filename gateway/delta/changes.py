@@ -14,19 +14,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gateway.delta import log
 from gateway.delta.containment import source
-from gateway.delta.dataset import DataFile
-from gateway.delta.feed import CHANGE, COLUMNS, DELETE, INSERT, TIME, VERSION
+from gateway.delta.dataset import DataFile, read_file
+from gateway.delta.feed import AFTER, BEFORE, CHANGE, COLUMNS, DELETE, INSERT, TIME, VERSION
 from gateway.delta.partitions import typed_value
 from gateway.delta.properties import FEED
-from gateway.delta.replay import Fields, damage_told, key_of
+from gateway.delta.replay import Fields, check_file, damage_told, key_of
 from gateway.delta.scan import DATASET, EMPTY, ScanPlan, has_float, one_group, verify_files
 from gateway.delta.schema import Column, parse_schema
 from gateway.delta.table import Snapshot, disk_path, open_snapshot
-from gateway.delta.vectors import deleted_by
+from gateway.delta.vectors import deleted_by, live_mask
 from gateway.errors import ServerError, UserError, unsupported
 
 #: A version, or a moment in epoch microseconds.
@@ -55,7 +56,10 @@ class Changes:
             column.check_readable()
         with damage_told(self.snapshot.root):
             files = list(self._files())
-        verify_files(self.snapshot.root, files, self.snapshot.within)
+            verify_files(self.snapshot.root, files, self.snapshot.within)
+            for file in files:
+                if CHANGE not in file.constants:
+                    _check_fed(file, self.snapshot)
         return ScanPlan(
             reader=DATASET if files else EMPTY,
             reason="changes of several versions" if files else "no version has changed a row",
@@ -79,9 +83,7 @@ class Changes:
         times = dict(zip(versions, log.commit_times(one.root, versions, one.properties), strict=True))
         for version in range(self.first, self.last + 1):
             if version not in times:
-                raise ServerError(
-                    "DELTA_LOG_CORRUPT", f"The log of the Delta table {one.root} lacks version {version}."
-                )
+                raise _corrupt(f"The log of the Delta table {one.root} lacks version {version}.")
             yield from _of_version(one, version, times[version])
 
 
@@ -163,15 +165,12 @@ def _of_version(snapshot: Snapshot, version: int, time_ms: int) -> Iterator[Data
         TIME: pa.scalar(time_ms * 1000, COLUMNS[2].type.arrow()),
     }
     actions = log.actions(snapshot.root, version)
-    fed = [a["cdc"] for a in actions if "cdc" in a]
+    fed = _by_path(snapshot, "cdc", actions)
     if fed:
-        for spec in fed:
+        for spec in fed.values():
             yield _file(snapshot, spec, told, None)
         return
-    adds, removes = (
-        {key_of(snapshot.root, a[kind])[0]: a[kind] for a in actions if kind in a and a[kind].get("dataChange", True)}
-        for kind in ("add", "remove")
-    )
+    adds, removes = (_by_path(snapshot, kind, actions) for kind in ("add", "remove"))
     for word, specs, others in ((INSERT, adds, removes), (DELETE, removes, adds)):
         for path, spec in specs.items():
             live = _differing(snapshot, spec, others.get(path))
@@ -179,18 +178,28 @@ def _of_version(snapshot: Snapshot, version: int, time_ms: int) -> Iterator[Data
                 yield _file(snapshot, spec, {**told, CHANGE: pa.scalar(word)}, live)
 
 
+def _by_path(snapshot: Snapshot, kind: str, actions: Sequence[Fields]) -> dict[str, Fields]:
+    """What one commit adds, removes or has for files of its changes, by its place on disk; each file once."""
+    found: dict[str, Fields] = {}
+    for spec in (a[kind] for a in actions if kind in a and (kind == "cdc" or a[kind].get("dataChange", True))):
+        check_file(snapshot.root, spec)
+        path, _ = key_of(snapshot.root, spec)
+        if path in found:
+            raise _corrupt(f"A commit of the Delta table {snapshot.root} lists the file {path} twice.")
+        found[path] = spec
+    return found
+
+
 def _differing(snapshot: Snapshot, spec: Fields, other: Fields | None) -> npt.NDArray[np.bool_] | None:
     """The rows of a file that are live under its vector and, if there is another of the same file, not under that."""
     gone = _deleted(snapshot, spec)
     if other is None:
-        if not len(gone):
-            return None
-        live = np.ones(int(gone[-1]) + 1, dtype=bool)
-        live[gone] = False
-        return live
+        return live_mask(snapshot.root, gone) if len(gone) else None
     rows = np.setdiff1d(_deleted(snapshot, other), gone)
     path = disk_path(snapshot.root, spec["path"], snapshot.within)
     mask = np.zeros(_records(path, snapshot), dtype=bool)
+    if len(rows) and int(rows[-1]) >= len(mask):
+        raise _corrupt(f"A deletion vector of the Delta table {snapshot.root} is longer than its file {path}.")
     mask[rows] = True
     return mask
 
@@ -212,6 +221,23 @@ def _file(
         column = snapshot.by_name[name]
         constants[name] = typed_value(values.get(column.physical), column.type)
     return DataFile(path, _size(spec, path), constants, live)
+
+
+_KINDS = frozenset({INSERT, DELETE, BEFORE, AFTER})
+
+
+def _check_fed(file: DataFile, snapshot: Snapshot) -> None:
+    """Raise ServerError DELTA_LOG_CORRUPT for a file of the feed, say a data file, whose rows do not tell their kind."""
+    kind = COLUMNS[0]
+    schema = pa.schema([pa.field(kind.name, kind.type.arrow())])
+    for batch in read_file(file, [kind], schema, snapshot.within):
+        if not _KINDS.issuperset(pc.unique(batch.column(0)).to_pylist()):
+            text = f"The log of the Delta table {snapshot.root} has {file.path} for a file of changes, whose rows do not all "
+            raise _corrupt(f"{text}tell in {CHANGE} which change they are of.")
+
+
+def _corrupt(text: str) -> ServerError:
+    return ServerError("DELTA_LOG_CORRUPT", text)
 
 
 def _size(spec: Fields, path: str) -> int:

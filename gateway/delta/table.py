@@ -31,7 +31,7 @@ from gateway.delta.features import Protocol, check_readable
 from gateway.delta.log_paths import check_log, check_logged, deleted_rows
 from gateway.delta.replay import replayed
 from gateway.delta.schema import Column, parse_schema, struct_of
-from gateway.delta.vectors import deleted_by
+from gateway.delta.vectors import deleted_by, live_mask
 from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
 from gateway.sqltypes import StructType
@@ -551,8 +551,5 @@ def _own_vectors(root: str, version: int, paths: list[str], within: Within) -> d
         vector = spec.get("deletionVector")
         if vector is None:
             continue
-        deleted = deleted_by(root, vector, within)
-        mask = np.ones(int(deleted.max(initial=-1)) + 1, dtype=bool)
-        mask[deleted] = False
-        out[row_of[path]] = mask
+        out[row_of[path]] = live_mask(root, deleted_by(root, vector, within))
     return out

@@ -18,6 +18,7 @@ from gateway.errors import ServerError
 # Z85, in which logs spell the UUIDs of files.
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _DIGIT = {character: value for value, character in enumerate(_Z85)}
+_MOST_ROWS = 1 << 31  # of a file with a deletion vector: a byte of memory each
 _UUID, _UUID_BYTES = 20, 16  # characters, and what they stand for
 
 
@@ -89,6 +90,16 @@ def deleted_by(root: str, vector: Mapping[str, Any], within: Within) -> npt.NDAr
     except FileNotFoundError as error:
         raise ServerError("DELTA_FILE_NOT_FOUND", f"The deletion vector {path} of {root} is missing.") from error
     return rows
+
+
+def live_mask(root: str, deleted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """The rows up to the last one that a deletion vector has, True for those that it has not. Raises DELTA_LOG_CORRUPT."""
+    last = int(deleted.max(initial=-1))
+    if last >= _MOST_ROWS:
+        raise ServerError("DELTA_LOG_CORRUPT", f"A deletion vector of {root} has the row {last}, which no file holds.")
+    mask = np.ones(last + 1, dtype=bool)
+    mask[deleted] = False
+    return mask
 
 
 def deserialized(data: bytes) -> npt.NDArray[np.int64]:
