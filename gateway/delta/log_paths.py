@@ -187,7 +187,7 @@ def _read(root: str, path: str, within: Within, identity: tuple[int, ...]) -> _R
     outside: list[str] = []
     deleted: dict[str, object] = {}
     expressions: list[str] = []
-    for action in _actions(root, path, within):
+    for action in _actions(path, within):
         with _damage_told(path):
             outside += _outside(root, action, within)
             if action.get("metaData") is not None:
@@ -222,7 +222,7 @@ def _elsewhere(root: str, logged: str) -> UserError:
     return not_allowed(f"The Delta table {root} lists a file outside of its folder ({logged}), which")
 
 
-def _actions(root: str, path: str, within: Within) -> Iterator[dict[str, Any]]:
+def _actions(path: str, within: Within) -> Iterator[dict[str, Any]]:
     """The actions of a file of the log, as far as they may name files."""
     with _damage_told(path):
         if path.endswith(".parquet"):

@@ -215,7 +215,7 @@ class DataFusionExecution:
             self.engine.ensure(ctx, name, spec)
         frame = ctx.sql_with_options(self.query.text, _READ_ONLY)
         schema = frame.schema()
-        check_schema(schema, self.query.schema, self.query.text)
+        check_schema(schema, self.query.schema)
         return _without_views(frame, schema)
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
@@ -317,7 +317,7 @@ class _OnceMore(Exception):  # noqa: N818 - a signal, not an error
 _READ_ONLY = datafusion.SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 
-def check_schema(found: pa.Schema, wanted: StructType, text: str) -> None:
+def check_schema(found: pa.Schema, wanted: StructType) -> None:
     """INTERNAL_ERROR unless the engine's types are exactly the expected ones; a mismatch is never a result."""
     types = [f.type.arrow() for f in wanted.fields]
     if len(found) != len(types) or not all(same_type(f.type, t) for f, t in zip(found, types, strict=True)):

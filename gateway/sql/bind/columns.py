@@ -105,7 +105,7 @@ def expanded(binder: Expressions, items: Sequence[Node], scope: Scope) -> list[E
             qualifier = [p.name for p in item.parts[:-1]]
             if item.this.args.get("except_") and scope.qualified(qualifier) is None:
                 raise unsupported("EXCEPT of a struct's fields", span_of(item))
-            args += _without(binder, star_columns(binder, item, scope), item.this, scope.of(qualifier))
+            args += _without(binder, star_columns(item, scope), item.this, scope.of(qualifier))
         else:
             args.append(binder.bind(item.this if isinstance(item, exp.Alias) else item, scope))
     return args
@@ -130,7 +130,7 @@ def overlapping(column: Col, node: Node) -> UserError:
     return UserError("EXCEPT_OVERLAPPING_COLUMNS", message, span=span_of(node))
 
 
-def star_columns(binder: Expressions, node: exp.Column, scope: Scope) -> list[Expr]:
+def star_columns(node: exp.Column, scope: Scope) -> list[Expr]:
     """What ``t.*`` or ``struct_column.*`` stands for."""
     parts = [node.args[k].name for k in ("catalog", "db", "table") if node.args.get(k) is not None]
     columns: Sequence[Expr] | None = scope.qualified(parts)

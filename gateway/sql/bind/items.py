@@ -100,7 +100,7 @@ class SelectItems:
             qualifier = [p.name for p in tree.parts[:-1]]
             if tree.this.args.get("except_") and scope.qualified(qualifier) is None:
                 raise unsupported("EXCEPT of a struct's fields", span_of(tree))
-            return self._star(star_columns(self.expressions, tree, scope), tree.this, scope.of(qualifier))
+            return self._star(star_columns(tree, scope), tree.this, scope.of(qualifier))
         if isinstance(tree, exp.Alias):
             expr = self.expressions.bind(tree.this, scope)
             lateral = self._lateral(tree.this, scope)

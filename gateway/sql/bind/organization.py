@@ -27,7 +27,7 @@ def ordered(binder: Expressions, order: Node, rel: Rel) -> Sort:
         for expr, _ in order_keys(binder, item, rel.columns, outputs, scope):
             if outputs.aggregates:
                 raise unsupported_in_sort(span_of(item))
-            keys.append(sort_key(binder, item, expr))
+            keys.append(sort_key(item, expr))
     return Sort(rel.columns, rel, tuple(keys))
 
 

@@ -93,7 +93,7 @@ class Binder(Relations):
             if isinstance(node, exp.Select):
                 return SelectBinder(self, node, parent).bind()
             rel, scope = self._body(node, parent)
-            return self._organized(node, rel, scope), scope
+            return self._organized(node, rel), scope
         finally:
             self.ctes, self.expressions.windows = ctes, windows
 
@@ -128,7 +128,7 @@ class Binder(Relations):
                 names = renamed(names, [c.name for c in columns], name, span_of(cte.args["alias"]))
             self.ctes[name.lower()] = (Cte(self.ids.take(), plan), tuple(names))
 
-    def _organized(self, node: Node, rel: Rel, scope: Scope) -> Rel:
+    def _organized(self, node: Node, rel: Rel) -> Rel:
         """ORDER BY, LIMIT and OFFSET of a query that is not a SELECT: only its output columns are known."""
         order = node.args.get("order")
         if order is not None:

@@ -376,7 +376,7 @@ class SelectBinder:
                         raise outputs.missing([lost.name], span_of(item))
                 if outputs.aggregates and (grouping is None or apart):
                     raise unsupported_in_sort(span_of(item))
-                keys.append((sort_key(self.expressions, item, expr), place))
+                keys.append((sort_key(item, expr), place))
         self.expressions.windows = windows
         return keys
 

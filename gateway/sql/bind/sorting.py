@@ -18,10 +18,10 @@ Node = exp.Expr
 
 def sort_keys(binder: Expressions, items: Sequence[Node], scope: Scope) -> list[SortKey]:
     """ORDER BY items with Spark's defaults: NULLs first ascending, last descending."""
-    return [sort_key(binder, item, binder.bind(item.this, scope)) for item in items]
+    return [sort_key(item, binder.bind(item.this, scope)) for item in items]
 
 
-def sort_key(binder: Expressions, item: Node, expr: Expr) -> SortKey:
+def sort_key(item: Node, expr: Expr) -> SortKey:
     """The key of one ``Ordered`` node."""
     if has_map(expr.type):
         raise UserError(

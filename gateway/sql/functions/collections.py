@@ -283,12 +283,12 @@ def _lower_size(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.udf("list_size", INT, args[0], nullable=call.nullable)
 
 
-def lower_concat_arrays(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+def lower_concat_arrays(call: Call, args: tuple[Expr, ...]) -> Expr:
     """concat of arrays of one type."""
     return bound.udf("arrays_joined", call.type, *args, nullable=call.nullable)
 
 
-def lower_reverse_array(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+def lower_reverse_array(call: Call, args: tuple[Expr, ...]) -> Expr:
     """reverse of an array."""
     return bound.udf("array_reversed", call.type, *args, nullable=call.nullable)
 

@@ -168,7 +168,7 @@ def _bind_concat(function: Function, site: Site) -> Expr:
 
 def _concat(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if isinstance(call.type, ArrayType):
-        return lower_concat_arrays(call, args, context)
+        return lower_concat_arrays(call, args)
     if not args:
         return text("")
     result = args[0]
@@ -193,7 +193,7 @@ def _bind_reverse(function: Function, site: Site) -> Expr:
 
 def _reverse(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if isinstance(call.type, ArrayType):
-        return lower_reverse_array(call, args, context)
+        return lower_reverse_array(call, args)
     return bound.fn("reverse", STRING, args[0])
 
 

@@ -113,29 +113,27 @@ class QueryParser(RelationParser):
 
     def _terms(self, first: Node | None = None) -> Node:
         """Set operations: INTERSECT binds tighter than UNION and EXCEPT, each from left to right."""
-        start = self.index
         left = self._intersections(first)
         run = 0
         while self.word in SET_OPERATORS:
             kind = exp.Union if self.word == "UNION" else exp.Except
-            left = self._set_operation(kind, left, start)
+            left = self._set_operation(kind, left)
             run += 1
             if run > self.limits.chain:
                 self.too_complex("set operations in a row", self.limits.chain)
         return left
 
     def _intersections(self, first: Node | None) -> Node:
-        start = self.index
         left = first if first is not None else self._operand()
         run = 0
         while self.word == "INTERSECT":
-            left = self._set_operation(exp.Intersect, left, start)
+            left = self._set_operation(exp.Intersect, left)
             run += 1
             if run > self.limits.chain:
                 self.too_complex("set operations in a row", self.limits.chain)
         return left
 
-    def _set_operation(self, kind: type[exp.SetOperation], left: Node, start: int) -> Node:
+    def _set_operation(self, kind: type[exp.SetOperation], left: Node) -> Node:
         self.advance()
         every = self.word == "ALL"
         if every or self.word == "DISTINCT":
