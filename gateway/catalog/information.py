@@ -285,8 +285,13 @@ def _tables(asked: Asked) -> Iterator[Row]:
         yield row
     for catalog, relation in _own(asked):
         yield {
-            **{"table_catalog": catalog.lower(), "table_schema": SCHEMA, "table_name": relation},
-            **{"table_type": "VIEW", "is_insertable_into": "NO", "commit_action": "PRESERVE", "table_owner": _OWNER},
+            "table_catalog": catalog.lower(),
+            "table_schema": SCHEMA,
+            "table_name": relation,
+            "table_type": "VIEW",
+            "is_insertable_into": "NO",
+            "commit_action": "PRESERVE",
+            "table_owner": _OWNER,
             "data_source_format": "UNKNOWN_DATA_SOURCE_FORMAT",
         }
 

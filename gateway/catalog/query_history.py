@@ -117,7 +117,7 @@ _OWN: Mapping[str, Column] = {
     "from_result_cache": _COLUMNS["from_result_cache"],
 }
 # Columns whose filters are followed: those of the file that say the same.
-_TEXTS = {name: "user" for name in ("user", "executed_by", "executed_by_user_id", "executed_as", "executed_as_user_id")}
+_TEXTS = dict.fromkeys(("user", "executed_by", "executed_by_user_id", "executed_as", "executed_as_user_id"), "user")
 _TEXTS |= {"statement_id": "statement_id", "session_id": "session_id"}
 _TIMES = {"start_time": "started_ms", "end_time": "ended_ms", "update_time": "ended_ms"}
 HISTORY = Told(STATEMENTS, _COLUMNS, _TEXTS, _TIMES)

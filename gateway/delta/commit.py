@@ -94,8 +94,7 @@ def publish(root: str, version: int, actions: Iterable[Action]) -> None:
         try:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
             with open(descriptor, "w", encoding="utf-8") as file:
-                for action in actions:
-                    file.write(compact_json(action) + "\n")
+                file.writelines(compact_json(action) + "\n" for action in actions)
                 file.flush()
                 os.fsync(file.fileno())
             # A hard link fails if the name is taken: the same put-if-absent as delta-rs and Spark use on local disks.

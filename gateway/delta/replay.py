@@ -163,7 +163,7 @@ def _checkpoint(names: list[str], version: int) -> tuple[int, list[str]]:
             continue
         # of several parts, whose number is told, or of one
         parts = kind[3] if len(kind) == 5 else ""
-        found.setdefault(int(of), {}).setdefault(parts if parts else name, []).append(name)
+        found.setdefault(int(of), {}).setdefault(parts or name, []).append(name)
     for number in sorted(found, reverse=True):
         for parts, files in sorted(found[number].items()):
             if not parts.isdecimal() or len(files) == int(parts):

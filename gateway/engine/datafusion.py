@@ -196,7 +196,8 @@ class DataFusionExecution:
         if self.query.first and self._ctx is not None:
             self._ctx.sql_with_options(self.query.first, _READ_ONLY).collect()
         stream = self._frame.execute_stream()
-        if not all([source.verify() for source in self.query.sources.values()]):
+        verified = [source.verify() for source in self.query.sources.values()]  # each of them, whatever the others say
+        if not all(verified):
             sources = {name: source.one_by_one() for name, source in self.query.sources.items()}
             self._frame = self.plan(economy, sources)
             stream = self._frame.execute_stream()

@@ -84,7 +84,7 @@ _FAMILIES: dict[str, Callable[[pa.DataType], bool]] = {
     "SMALLINT": types.is_integer,
     "INT": types.is_integer,
     "BIGINT": types.is_integer,
-    "FLOAT": lambda t: types.is_float32(t),
+    "FLOAT": types.is_float32,
     "DOUBLE": lambda t: types.is_float32(t) or types.is_float64(t),
     "DECIMAL": lambda t: types.is_decimal128(t) or types.is_decimal256(t),
     "STRING": _is_text,

@@ -63,6 +63,8 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class OpenSessionRequest:
+    """What a client opens a session with."""
+
     principal: Principal
     protocol: int  # negotiated version, a TProtocolVersion number
     settings: Mapping[str, str] = field(default_factory=dict)  # as sent by the client
@@ -74,6 +76,8 @@ class OpenSessionRequest:
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
+    """A session that was opened, as its client is told of it."""
+
     handle: Handle
     protocol: int
     catalog: str
@@ -123,6 +127,8 @@ class ResultOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExecuteRequest:
+    """A statement to run in a session."""
+
     statement: str
     conf_overlay: Mapping[str, str] = field(default_factory=dict)
     parameters: Sequence[Parameter] = ()

@@ -509,7 +509,7 @@ class GatewayService:
     def _timeout(self, session: Session, overlay: Mapping[str, str], asked: int) -> float | None:
         """Seconds: the request's, else the session's, else the server's; None for no limit."""
         own = overlay.get(STATEMENT_TIMEOUT) or session.settings().get(STATEMENT_TIMEOUT) or "0"
-        seconds = (asked if asked > 0 else 0) or int(own) or self._config.statement_timeout
+        seconds = max(0, asked) or int(own) or self._config.statement_timeout
         return seconds or None
 
     def _check_accepting(self) -> None:

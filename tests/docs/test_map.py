@@ -83,7 +83,7 @@ def test_links_in_the_documents_lead_somewhere() -> None:
 def test_places_in_the_rules_are_there() -> None:
     homes = (PACKAGE, PACKAGE / "sql", PACKAGE / "runner", ROOT)
     text = (ROOT / "docs" / "architecture.md").read_text()
-    named = {word for word in re.findall(r"`(\w+(?:/\w+)+)(?:\.\w+)?`", text)}
+    named = set(re.findall(r"`(\w+(?:/\w+)+)(?:\.\w+)?`", text))
     assert len(named) > 20
     gone = sorted(n for n in named if not any((h / n).is_dir() or [*h.glob(f"{n}.*")] for h in homes))
     assert not gone, f"docs/architecture.md names {gone}"

@@ -414,6 +414,11 @@ def try_arithmetic(spec: UdfSpec) -> Kernel:
     return kernel
 
 
+def _java_remainder(a: int, b: int) -> int:
+    rest = abs(a) % abs(b)
+    return -rest if a < 0 else rest
+
+
 _FLOAT_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -425,7 +430,7 @@ _INTEGER_OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "%": lambda a, b: _java_remainder(a, b),
+    "%": _java_remainder,
 }
 
 
@@ -445,11 +450,6 @@ def _plain_try(symbol: str, returns: pa.DataType) -> Callable[[Any, Any], Any]:
         return result if -half <= result < half else None
 
     return compute_float if pa.types.is_floating(returns) else compute_integer
-
-
-def _java_remainder(a: int, b: int) -> int:
-    rest = abs(a) % abs(b)
-    return -rest if a < 0 else rest
 
 
 def _decimal_try(spec: UdfSpec) -> Callable[[Any, Any], Any]:

@@ -169,7 +169,6 @@ def _joined_list(part: pa.Array, separator: pa.Array) -> pa.Array:
     items = pc.list_flatten(part)
     kept = items.is_valid()
     rows, items = rows.filter(kept), items.filter(kept)
-    counts = pa.array([0] * len(part), pa.int64())
     grouped = pa.table({"r": rows}).group_by("r").aggregate([([], "count_all")])
     by_row = dict(zip(grouped["r"].to_pylist(), grouped["count_all"].to_pylist(), strict=True))
     counts = [by_row.get(i, 0) for i in range(len(part))]

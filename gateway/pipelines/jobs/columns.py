@@ -72,7 +72,7 @@ def merged(table: Any, found: Any, path: str = "") -> tuple[Any, list[str]]:
 
     known = by_name(table)
     news: list[str] = []
-    fields = {name: field for name, field in known.items()}
+    fields = dict(known)
     for field in found.fields:
         name = field.name.lower()
         if name not in known:

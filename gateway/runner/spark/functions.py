@@ -37,7 +37,8 @@ def make_function(
     if read_statement(job.text).markers:
         raise unsupported("parameter markers in a function", function.span)
     if not objects.may_make_function(place, function.replaces, function.if_not_exists, function.span):
-        return finish(job, "CREATE_FUNCTION", emit, writes=False)
+        finish(job, "CREATE_FUNCTION", emit, writes=False)
+        return
     prepared.prepare(job, slot, respelt, emit)
     try:
         slot.spark.sql(sent(slot.spark, respelt))

@@ -87,7 +87,8 @@ def make_view(
     schema = objects.view_columns(place.quoted, _named(prepared, view, own), own, view.span)
     collation, mode = _clauses(place, view)
     if not objects.may_make_view(place, view.replaces, view.if_not_exists, view.span):
-        return finish(job, "CREATE_VIEW", emit, writes=False)
+        finish(job, "CREATE_VIEW", emit, writes=False)
+        return
     try:
         slot.spark.conf.set(*UNNAMED_COLUMNS)
         slot.spark.sql(respelt.text)  # which finds temporary objects and cycles

@@ -103,7 +103,7 @@ def _decimal(digits: str, span: Span | None) -> Lit:
         value = Decimal(digits)
     except InvalidOperation:
         raise UserError("PARSE_SYNTAX_ERROR", f"Syntax error at or near '{digits}'.", span=span) from None
-    value = value if value else abs(value)  # Spark has no negative zero here
+    value = value or abs(value)  # Spark has no negative zero here
     _, mantissa, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     count = len(str(int("".join(map(str, mantissa)))))
@@ -351,5 +351,5 @@ def shown(literal: Lit, time_zone: str) -> str:
 
 def _decimal_text(value: Decimal) -> str:
     """Java's BigDecimal.toString: scientific below 1E-6, no negative zero."""
-    value = value if value else abs(value)
+    value = value or abs(value)
     return str(value) if value.adjusted() < -6 else f"{value:f}"

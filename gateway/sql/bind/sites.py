@@ -43,7 +43,7 @@ def called(
     if row.name in _COMPARING:
         args = _COMPARING[row.name](binder, args, span)
     site = Site(name, args, binder.context, span, spans, **more)
-    if more.get("distinct") and row.kind not in ("aggregate",):
+    if more.get("distinct") and row.kind != "aggregate":
         raise unsupported_syntax(name.lower(), "DISTINCT", span)
     if row.kind == "window" and not site.windowed:
         raise UserError(

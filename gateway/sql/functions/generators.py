@@ -98,8 +98,7 @@ def _bind_stack(function: Function, site: Site) -> Expr:
     padded = [*values, *(Lit(VOID, True, None) for _ in range(rows * width - len(values)))]
     args = tuple(coerced(v, types[i % width]) for i, v in enumerate(padded[: rows * width]))
     columns = (StructField(f"col{i}", t, True) for i, t in enumerate(types))
-    shown = make(function, site, (count, *args), struct(*columns), False, (rows,))
-    return shown
+    return make(function, site, (count, *args), struct(*columns), False, (rows,))
 
 
 def _lower_stack(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

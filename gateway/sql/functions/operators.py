@@ -155,8 +155,7 @@ def _plus(left: Expr, right: Expr, lt: DataType, rt: DataType, span: Span | None
             return _interval_sum(
                 "+", *((unknown, known) if lt == VOID else (known, unknown)), known.type, known.type, span
             )
-        moved = add_to_datetime("+", known, coerced(unknown, DAY_SECOND), span)
-        return moved
+        return add_to_datetime("+", known, coerced(unknown, DAY_SECOND), span)
     if is_datetime(lt):
         if is_interval(rt) or (lt == DATE and rt in (TINYINT, SMALLINT, INT)):
             return add_to_datetime("+", left, right, span)

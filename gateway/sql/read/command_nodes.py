@@ -81,6 +81,8 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class ShowCatalogs:
+    """SHOW CATALOGS [[LIKE] 'pattern']."""
+
     pattern: str | None = None
 
 
@@ -209,6 +211,8 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class ViewColumn:
+    """A column that CREATE VIEW names."""
+
     name: str
     comment: str | None = None
 
@@ -264,12 +268,16 @@ class CommentOn:
 
 @dataclass(frozen=True, slots=True)
 class DropView:
+    """DROP VIEW [IF EXISTS] name."""
+
     name: Name
     if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DropFunction:
+    """DROP FUNCTION [IF EXISTS] name."""
+
     name: Name
     if_exists: bool = False
 
@@ -285,6 +293,8 @@ class CreateVolume:
 
 @dataclass(frozen=True, slots=True)
 class DropVolume:
+    """DROP VOLUME [IF EXISTS] name."""
+
     name: Name
     if_exists: bool = False
 
@@ -306,6 +316,8 @@ class ShowCreateTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateSchema:
+    """CREATE SCHEMA [IF NOT EXISTS] name [COMMENT 'c']."""
+
     name: Name
     if_not_exists: bool = False
     comment: str | None = None
@@ -313,6 +325,8 @@ class CreateSchema:
 
 @dataclass(frozen=True, slots=True)
 class DropSchema:
+    """DROP SCHEMA [IF EXISTS] name [RESTRICT | CASCADE]."""
+
     name: Name
     if_exists: bool = False
     cascade: bool = False
@@ -320,6 +334,8 @@ class DropSchema:
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
+    """DROP TABLE [IF EXISTS] name."""
+
     name: Name
     if_exists: bool = False
 

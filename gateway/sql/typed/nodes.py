@@ -267,6 +267,8 @@ class Project(Rel):
 
 @dataclass(slots=True, eq=False)
 class Filter(Rel):
+    """The rows of `input` for which `condition` is true."""
+
     input: Rel
     condition: Expr
 
@@ -305,12 +307,16 @@ class WindowRel(Rel):
 
 @dataclass(slots=True, eq=False)
 class Sort(Rel):
+    """The rows of `input` in the order of `keys`."""
+
     input: Rel
     keys: tuple[SortKey, ...]
 
 
 @dataclass(slots=True, eq=False)
 class Limit(Rel):
+    """The rows of `input` after the first `offset`, at most `limit` of them."""
+
     input: Rel
     limit: int | None
     offset: int
@@ -318,6 +324,8 @@ class Limit(Rel):
 
 @dataclass(slots=True, eq=False)
 class Distinct(Rel):
+    """The rows of `input`, each once."""
+
     input: Rel
 
 

@@ -306,7 +306,7 @@ def test_mutants_of_recordings_are_answered(shared: Path) -> None:
 
 def test_random_bytes_are_refused() -> None:
     source = random.Random(7)
-    for size in range(0, 300):
+    for size in range(300):
         refused(source.randbytes(size))
         refused(message(b"ExecuteStatement", b"")[:30] + source.randbytes(size))
 
