@@ -29,7 +29,7 @@ QUICK = {
     "spark.ui.enabled": "false",
 }
 # What takes long is worth the slower of the JVM's compilers: it halves the time of a plan, after some minutes.
-_JVM = {False: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", True: "-XX:+UseSerialGC"}
+_JVM = {False: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", True: "-XX:+UseSerialGC -XX:MetaspaceSize=512m"}
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 _ZONE = "spark.sql.session.timeZone"
