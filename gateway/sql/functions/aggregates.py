@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gateway.errors import UnsupportedError, UserError
-from gateway.sql.functions.constants import constant, folded
+from gateway.sql.functions.constants import folded
 from gateway.sql.functions.lowerings import both, engine_cast, equals, not_null, refused, text
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import (
@@ -298,9 +298,11 @@ def _bind_first(function: Function, site: Site) -> Expr:
         raise site.wrong_count("[1, 2]")
     ignore = site.ignore_nulls
     if len(site.args) == 2:
-        if site.args[1].type != BOOLEAN:
-            raise site.mismatch(1, "BOOLEAN")
-        ignore = bool(constant(site, 1))
+        told = site.args[1]
+        if not isinstance(told, Lit) or not isinstance(told.value, bool):
+            message = f"The second argument in {function.name} should be a boolean literal."
+            raise UserError("_LEGACY_ERROR_TEMP_1210", message, span=site.span_of(1))
+        ignore = told.value
     value = site.args[0]
     return make(function, site, (value,), value.type, True, (ignore, site.windowed))
 
@@ -391,6 +393,8 @@ def _bind_listagg(function: Function, site: Site) -> Expr:
     binary = site.args[0].type == BINARY
     kind = param(BINARY) if binary else param("string")
     args = coerce_args(Function("listagg", (kind, kind), optional=1), site)
+    if len(args) == 2 and site.args[1].type != VOID and (site.args[1].type == BINARY) != binary:
+        raise site.diff_types()
     if site.distinct and site.order and [_uncast(k.expr) for k in site.order] != [_uncast(args[0])]:
         raise UserError(
             "INVALID_WITHIN_GROUP_EXPRESSION.MISMATCH_WITH_DISTINCT_INPUT",
@@ -400,10 +404,10 @@ def _bind_listagg(function: Function, site: Site) -> Expr:
         )
     if len(args) == 1:
         args = (*args, bound.null(BINARY if binary else STRING))
-    args = (args[0], folded(args[1]))
-    if not isinstance(args[1], Lit):
+    separator = folded(args[1], site.context)
+    if not isinstance(separator, Lit):
         raise site.not_constant(1, "delimiter", f' of type "{args[1].type.sql}"')
-    return make(function, site, args, args[0].type, True)
+    return make(function, site, args, args[0].type, True, (separator.value,))
 
 
 def _uncast(e: Expr) -> Any:
@@ -412,16 +416,15 @@ def _uncast(e: Expr) -> Any:
 
 
 def _listagg(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-    value, separator = args
+    value, (separator,) = args[0], agg.data
     if agg.type == BINARY:
         raise refused(agg, f"{agg.shown} of BINARY")
-    assert isinstance(separator, Lit)
     if agg.distinct:  # the engine's DISTINCT loses the order
         lists = bound.agg_fn(
             "array_agg", array(STRING), value, of=agg, where=filtered(agg, not_null(value)), distinct=False
         )
-        return bound.udf("list_join_distinct", STRING, lists, params=(separator.value or "",))
-    joined = bound.agg_fn("string_agg", STRING, value, text(separator.value or ""), of=agg)
+        return bound.udf("list_join_distinct", STRING, lists, params=(separator or "",))
+    joined = bound.agg_fn("string_agg", STRING, value, text(separator or ""), of=agg)
     return engine_cast(joined, STRING)
 
 

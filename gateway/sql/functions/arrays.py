@@ -15,8 +15,8 @@ from gateway.sql.typed.coerce import (
     plain,
     shared_type,
 )
+from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit
-from gateway.sql.typed.walk import has_columns
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -168,7 +168,7 @@ def _bind_sort_array(function: Function, site: Site) -> Expr:
     if flag.type not in (BOOLEAN, VOID):
         raise site.mismatch(1, "BOOLEAN")
     flag = coerced(flag, BOOLEAN)
-    if has_columns(flag) or (isinstance(flag, Call) and flag.shown == "equal_null"):
+    if not is_foldable(flag):
         raise UserError(
             "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
             f'Cannot resolve "{site.shown}" due to data type mismatch: the input `ascendingOrder` should be a foldable '

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.errors import UserError
+from gateway.sql.functions.constants import constant, folded
 from gateway.sql.functions.lowerings import literal, refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, bind_call, coerce_args, make, param
 from gateway.sql.typed.coerce import coerced, least_common_of, plain, shared_type
-from gateway.sql.typed.nodes import Call, Case, Cast, Expr, Lit
-from gateway.sql.typed.walk import nodes
+from gateway.sql.typed.foldable import is_foldable
+from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -108,28 +109,32 @@ def _lower_map(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 def _bind_named_struct(function: Function, site: Site) -> Expr:
     if len(site.args) % 2:
         raise site.wrong_count("2n (n > 0)")
-    fields = []
-    for label, value in zip(site.args[::2], site.args[1::2], strict=True):
-        inner = label.arg if isinstance(label, Cast) else label
-        if isinstance(inner, Lit) and inner.value is None:
-            raise UserError("DATATYPE_MISMATCH.UNEXPECTED_NULL", "The field name must not be null.", span=site.span)
-        if not (isinstance(label, Lit) and label.type == STRING):
+    for index in range(0, len(site.args), 2):
+        if site.args[index].type != STRING or not is_foldable(site.args[index]):
             raise UserError(
                 "DATATYPE_MISMATCH.CREATE_NAMED_STRUCT_WITHOUT_FOLDABLE_STRING",
                 "Only foldable `STRING` expressions are allowed to appear at odd position.",
                 span=site.span,
             )
-        fields.append(StructField(label.value, value.type, value.nullable))
+    if any(constant(site, index) is None for index in range(0, len(site.args), 2)):
+        raise UserError("DATATYPE_MISMATCH.UNEXPECTED_NULL", "The field name must not be null.", span=site.span)
+    fields = []
+    for label, value in zip(site.args[::2], site.args[1::2], strict=True):
+        name = folded(label, site.context)
+        assert isinstance(name, Lit)
+        fields.append(StructField(name.value, value.type, value.nullable))
     return make(function, site, site.args, struct(*fields), False)
 
 
 def _lower_struct(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if not args:
         raise refused(call, "A struct without fields")
-    names = [a.value for a in args[::2] if isinstance(a, Lit)]
+    assert isinstance(call.type, StructType)
+    names = [f.name for f in call.type.fields]
     if len(set(names)) != len(names) or "" in names:
         raise refused(call, "A struct with two fields of one name, or one without a name,")
-    return bound.fn("named_struct", call.type, *args, nullable=False)
+    parts = (part for name, value in zip(names, args[1::2], strict=True) for part in (bound.lit(name, STRING), value))
+    return bound.fn("named_struct", call.type, *parts, nullable=False)
 
 
 # ------------------------------------------------------------------------------------------------------ element access
@@ -181,20 +186,9 @@ def item_nullable(base: Expr, index: Expr, *, raises: bool, first: int = 0) -> b
             return True
         place = len(elements) + inner.value if first and inner.value < 0 else inner.value - first
         return elements[place] if 0 <= place < len(elements) else not raises
-    if not index.nullable and written_elements(base) is None and _is_foldable(index):
+    if not index.nullable and written_elements(base) is None and is_foldable(index):
         return True
     return base.nullable or index.nullable or t.contains_null if raises else True
-
-
-# What Spark replaces by other expressions later: it does not know of its value before.
-_REPLACED = frozenset(("nvl", "nvl2", "nullif", "equal_null", "left", "right", "extract", "zeroifnull", "nullifzero"))
-
-
-def _is_foldable(expr: Expr) -> bool:
-    parts = nodes(expr)
-    return all(isinstance(p, (Lit, Call, Cast, Case)) for p in parts) and not any(
-        isinstance(p, Call) and p.fn in _REPLACED for p in parts
-    )
 
 
 def written_elements(base: Expr) -> list[bool] | None:

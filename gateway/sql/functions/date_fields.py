@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from gateway import instants
 from gateway.errors import UserError
+from gateway.sql.functions.constants import folded
 from gateway.sql.functions.datetimes import wall_clock
 from gateway.sql.functions.fold import from_civil
 from gateway.sql.functions.lowerings import at_most, both, engine_cast
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make, param
 from gateway.sql.typed.coerce import coerced, plain
-from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
-from gateway.sql.typed.walk import has_columns
+from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,
     DATE,
@@ -21,6 +21,7 @@ from gateway.sqltypes import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    VOID,
     DataType,
     IntervalType,
     decimal,
@@ -99,19 +100,10 @@ _INTERVAL_UNITS = {True: ("year", "month"), False: ("day", "hour", "minute", "se
 def _bind_extract(function: Function, site: Site) -> Expr:
     if len(site.args) != 2:
         raise site.wrong_count("2")
-    first = site.args[0]
-    if first.type.name not in ("STRING", "VOID"):
-        raise site.mismatch(0, "STRING")
-    if has_columns(first) and function.name != "extract":
-        raise UserError(
-            "NON_FOLDABLE_ARGUMENT",
-            f'The function `{site.shown}` requires the parameter `field` to be a foldable expression of the type "STRING", '
-            "but the actual argument is a non-foldable.",
-            span=site.span_of(0),
-        )
-    name = (
-        None if isinstance(first, Cast) and isinstance(first.arg, Lit) and first.arg.value is None else site.constant(0)
-    )
+    first = folded(site.args[0], site.context)
+    if not isinstance(first, Lit) or first.type not in (STRING, VOID):
+        raise site.not_foldable(0, "field", STRING.sql)
+    name = first.value
     source = site.args[1]
     if name is None:
         return make(function, site, site.args, DOUBLE, True, ("null",))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gateway.errors import UnsupportedError, UserError
+from gateway.errors import UserError
 from gateway.sql.functions.constants import folded
 from gateway.sql.functions.lowerings import kernel
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
-from gateway.sql.typed.coerce import coerced, least_common_of
+from gateway.sql.typed.coerce import coerced, implicit_type, least_common_of
 from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import BINARY, BOOLEAN, STRING, VOID
 
@@ -64,25 +64,27 @@ _BINARY_FORMATS = ("hex", "base64", "utf-8", "utf8")
 
 def _bind_to_binary(function: Function, site: Site) -> Expr:
     row = Function(function.name, (param("string"), param("string")), optional=1)
+    if len(site.args) == 2 and implicit_type(site.args[1].type, ["string"]) is None:
+        raise _unknown_format(site, site.args[1].type.sql)
     args = coerce_args(row, site)
     data: tuple[str | None, ...] = ("hex",)
     if len(args) == 2:
-        form = folded(args[1])
+        form = folded(args[1], site.context)
         if not isinstance(form, Lit):
-            if function.name == "try_to_binary":
-                raise UnsupportedError(
-                    "UNSUPPORTED_FEATURE", "try_to_binary with a format that is not constant is not supported."
-                )
-            site.constant(1)
-        elif form.value is not None and form.value.lower() not in _BINARY_FORMATS and function.name == "to_binary":
-            raise UserError(
-                "DATATYPE_MISMATCH.INVALID_ARG_VALUE",
-                f'Cannot resolve "{site.shown}" due to data type mismatch: the `fmt` value must be case-insensitive '
-                f"'hex', 'utf-8', 'utf8' or 'base64', but got '{form.value}'.",
-                span=site.span_of(1),
-            )
-        data = (form.value,) if isinstance(form, Lit) else data
+            raise site.not_constant(1, "`fmt`", ' of type "STRING"')
+        if form.value is not None and form.value.lower() not in _BINARY_FORMATS and function.name == "to_binary":
+            raise _unknown_format(site, form.value)
+        data = (form.value,)
     return make(function, site, args, BINARY, True, data)
+
+
+def _unknown_format(site: Site, given: str) -> UserError:
+    return UserError(
+        "DATATYPE_MISMATCH.INVALID_ARG_VALUE",
+        f'Cannot resolve "{site.shown}" due to data type mismatch: the `fmt` value must be case-insensitive '
+        f"'hex', 'utf-8', 'utf8' or 'base64', but got '{given}'.",
+        span=site.span_of(1),
+    )
 
 
 def _to_binary(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from gateway.errors import UserError
 from gateway.sql.functions import datetimes, encodings, maths, strings
-from gateway.sql.functions.constants import folded
+from gateway.sql.functions.constants import constant, folded
 from gateway.sql.functions.lowerings import text
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, bind_call, coerce_args, make, param
@@ -160,15 +160,10 @@ def _shape(tokens: tuple[Token, ...]) -> tuple[int, int]:
 
 def _format(site: Site) -> str | None:
     """The constant format; None for NULL."""
-    form = folded(site.args[1])
-    if not isinstance(form, Lit):
-        site.constant(1)
-        return None
-    if form.value is None:
-        return None
-    if not isinstance(form.value, str):
+    if implicit_type(site.args[1].type, ["string"]) is None:
         raise site.mismatch(1, "STRING")
-    return form.value
+    found: str | None = constant(site, 1, coerced(site.args[1], STRING))
+    return found
 
 
 def _bind_to_number(function: Function, site: Site) -> Expr:
@@ -208,9 +203,9 @@ def _bind_to_char(function: Function, site: Site) -> Expr:
     given = site.args[0].type
     if is_datetime(given):
         return bind_call(_ROWS["date_format"], replace(site, name="date_format"))
-    pattern = _format(site)
     if given == BINARY:
-        return _bytes(site, pattern)
+        return _bytes(site)
+    pattern = _format(site)
     source = _decimal_of(given)
     if source is None:
         raise site.mismatch(0, "NUMERIC or DATE or TIMESTAMP or BINARY")
@@ -231,10 +226,18 @@ def _decimal_of(given: DataType) -> DataType | None:
     return implicit_type(given, ["decimal"])
 
 
-def _bytes(site: Site, pattern: str | None) -> Expr:
-    form = (pattern or "").lower()
+def _bytes(site: Site) -> Expr:
+    given = folded(site.args[1], site.context)
+    if not isinstance(given, Lit) or given.type != STRING:
+        raise site.not_foldable(1, "format", STRING.sql)
+    pattern = given.value
     if pattern is None:
-        return bound.null(STRING)
+        raise UserError(
+            "INVALID_PARAMETER_VALUE.NULL",
+            f"The value of parameter(s) `format` in `{site.shown}` is invalid: expects a non-NULL value.",
+            span=site.span_of(1),
+        )
+    form = pattern.lower().strip("".join(map(chr, range(33))))
     first = replace(site, args=site.args[:1])
     kept = "to_varchar" if site.shown == "to_varchar" else form  # only to_char shows what it stands for
     if form == "base64":

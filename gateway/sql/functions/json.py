@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gateway.errors import UnsupportedError, UserError
+from gateway.sql.functions.constants import folded
 from gateway.sql.functions.lowerings import kernel
 from gateway.sql.read.datatypes import parse_type
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
 from gateway.sql.typed.coerce import plain
+from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     INT,
@@ -47,9 +49,9 @@ def _no_options(site: Site, index: int) -> None:
 
 def _schema(site: Site) -> DataType:
     """The type that the constant second argument describes: columns as in CREATE TABLE, or a type."""
-    arg = site.args[1]
+    arg = folded(site.args[1], site.context)
     if not isinstance(arg, Lit) or not isinstance(arg.value, str):
-        if isinstance(arg, Call):
+        if arg.type == STRING and is_foldable(arg) and not isinstance(arg, Lit):
             raise UnsupportedError(
                 "UNSUPPORTED_FEATURE", f"{site.shown} with a computed schema is not supported.", span=site.span_of(1)
             )

@@ -12,8 +12,8 @@ from gateway.sql.functions.operators import LOWER_NEGATIVE, LOWER_POSITIVE, bind
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Param, Site, coerce_args, make, param
 from gateway.sql.typed.coerce import accepts, coerced, decimal_for, implicit_type, least_common_of
+from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
-from gateway.sql.typed.walk import has_columns
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -182,7 +182,7 @@ def _bind_ceil(function: Function, site: Site) -> Expr:
             type_ = rounded_decimal(source, 0) if source.scale else source
             return make(function, site, (value,), type_, True, (0,))
         return make(function, site, (value,), BIGINT, True, (0,))
-    digits = _scale(site, 1) if site.args[1].type == INT and not has_columns(site.args[1]) else None
+    digits = _scale(site, 1) if site.args[1].type == INT and is_foldable(site.args[1]) else None
     if digits is None:
         raise UserError(
             "NON_FOLDABLE_ARGUMENT",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.errors import UserError
+from gateway.sql.functions.constants import constant
 from gateway.sql.functions.lowerings import integer, kernel
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
@@ -49,14 +50,12 @@ def _split(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 def _bind_replace(function: Function, site: Site) -> Expr:
     row = Function("regexp_replace", (*_TEXT, param("string"), param(INT)), optional=1, defaults=(integer(1),))
     args = coerce_args(row, site)
-    position = args[3]
-    if not isinstance(position, Lit):
-        site.constant(3)
-    elif position.value is not None and position.value <= 0:
+    position = 1 if len(site.args) == 3 else constant(site, 3, args[3])
+    if position is not None and position <= 0:
         raise UserError(
             "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
             f'Cannot resolve "{site.shown}" due to data type mismatch: the position must be between (0, 2147483647] '
-            f"(current value = {position.value}).",
+            f"(current value = {position}).",
             span=site.span_of(3),
         )
     return make(function, site, args, STRING, any(a.nullable for a in args))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 from gateway.errors import UnsupportedError, UserError, unsupported
@@ -21,8 +20,8 @@ from gateway.sql.functions.lowerings import engine_cast, equals, lazy_case, not_
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import WINDOWED, Context, Function, Lower, Site, make, param
 from gateway.sql.typed.coerce import coerced, implicit_type, plain
+from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import Agg, AggFn, Call, Cast, Expr, Lit
-from gateway.sql.typed.walk import has_columns
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -31,11 +30,14 @@ from gateway.sqltypes import (
     MAX_PRECISION,
     STRING,
     VOID,
+    ArrayType,
     DataType,
     DecimalType,
     array,
     decimal,
     has_map,
+    is_datetime,
+    is_integral,
     is_interval,
     is_nested,
 )
@@ -205,32 +207,40 @@ def _regr_mean(side: int) -> Lower:
 
 def _shares(site: Site, index: int) -> tuple[tuple[float, ...], bool]:
     """The constant percentages and whether they are an array."""
+    given = site.args[index].type
+    if not isinstance(given, ArrayType):
+        if implicit_type(given, [DOUBLE]) is None or is_datetime(given):
+            raise site.mismatch(index, "DOUBLE or ARRAY<DOUBLE>")
+        return (_share(site, index, constant(site, index, coerced(site.args[index], DOUBLE))),), False
     arg = folded(site.args[index])
     while isinstance(arg, Cast):
         arg = arg.arg
-    is_array = isinstance(arg, Call) and arg.fn == "array"
-    items = arg.args if isinstance(arg, Call) and is_array else (arg,)
+    if not isinstance(arg, Call) or arg.fn != "array":
+        raise site.not_constant(index, "percentage")
     shares = []
-    for item in items:
-        item = folded(item)
+    for item in map(folded, arg.args):
         if not isinstance(item, Lit):
             raise site.not_constant(index, "percentage")
-        if not isinstance(item.value, (int, float, Decimal)) or isinstance(item.value, bool):
-            if item.value is None:
-                raise UserError(
-                    "DATATYPE_MISMATCH.UNEXPECTED_NULL", "The percentage must not be NULL.", span=site.span_of(index)
-                )
+        if isinstance(item.value, (str, bool)) or item.value is None:
             raise site.mismatch(index, "DOUBLE or ARRAY<DOUBLE>")
-        share = float(item.value)
-        if not 0.0 <= share <= 1.0:
-            raise UserError(
-                "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
-                f'Cannot resolve "{site.shown}" due to data type mismatch: the percentage must be between [0.0, 1.0] '
-                f"(current value = {share}).",
-                span=site.span_of(index),
-            )
-        shares.append(share)
-    return tuple(shares), is_array
+        shares.append(_share(site, index, item.value))
+    return tuple(shares), True
+
+
+def _share(site: Site, index: int, value: Any) -> float:
+    if value is None:
+        raise UserError(
+            "DATATYPE_MISMATCH.UNEXPECTED_NULL", "The percentage must not be NULL.", span=site.span_of(index)
+        )
+    share = float(value)
+    if not 0.0 <= share <= 1.0:
+        raise UserError(
+            "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
+            f'Cannot resolve "{site.shown}" due to data type mismatch: the percentage must be between [0.0, 1.0] '
+            f"(current value = {share}).",
+            span=site.span_of(index),
+        )
+    return share
 
 
 def _unordered(agg: Expr) -> Expr:
@@ -278,6 +288,8 @@ def _bind_percentile(function: Function, site: Site) -> Expr:
         if not 2 <= len(site.args) <= 3:
             raise site.wrong_count("[2, 3]")
         _check_values(site, site.args[0].type)
+        if len(site.args) == 3 and not is_integral(site.args[2].type) and site.args[2].type != VOID:
+            raise site.mismatch(2, "INTEGRAL")
         if len(site.args) == 3 and not (isinstance(site.args[2], Lit) and site.args[2].value == 1):
             raise UnsupportedError(
                 "UNSUPPORTED_FEATURE", "percentile with frequencies is not supported.", span=site.span
@@ -316,12 +328,13 @@ def _bind_approx_percentile(function: Function, site: Site) -> Expr:
     accuracy: Expr = Lit(INT, False, 10000)
     shown: Expr = site.args[2] if len(site.args) == 3 else accuracy
     if len(site.args) == 3:
-        accuracy = folded(site.args[2])
-        if not isinstance(accuracy, Lit):
-            site.constant(2)
-        elif not isinstance(accuracy.value, int) or isinstance(accuracy.value, bool):
+        if not is_integral(shown.type) and shown.type != VOID:
             raise site.mismatch(2, "INTEGRAL")
-        elif not 0 < accuracy.value <= 2147483647:
+        accuracy = Lit(BIGINT, False, constant(site, 2))
+        if accuracy.value is None:
+            message = "The accuracy must not be NULL."
+            raise UserError("DATATYPE_MISMATCH.UNEXPECTED_NULL", message, span=site.span_of(2))
+        if not 0 < accuracy.value <= 2147483647:
             raise UserError(
                 "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
                 f'Cannot resolve "{site.shown}" due to data type mismatch: the accuracy must be between (0, 2147483647] '
@@ -341,10 +354,10 @@ def _approx_percentile(agg: Agg, args: tuple[Expr, ...], context: Context) -> Ex
 def _check_deterministic(site: Site, given: Expr) -> None:
     """What stands behind the value of mode(): a constant that is TRUE or FALSE."""
     span = site.span_of(1)
-    if has_columns(given):
+    if not is_foldable(given):
         message = "The function `mode` requires the parameter `deterministic` to be a foldable expression of the type "
         raise UserError("NON_FOLDABLE_ARGUMENT", f'{message}"BOOLEAN".', span=span)
-    if given.type == VOID:
+    if given.type == VOID or (given.type == BOOLEAN and constant(site, 1) is None):
         message = "The parameter `deterministic` of mode must not be null."
         raise UserError("DATATYPE_MISMATCH.UNEXPECTED_NULL", message, span=span)
     if given.type != BOOLEAN:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql.functions.collections import lower_concat_arrays, lower_reverse_array
-from gateway.sql.functions.constants import folded
+from gateway.sql.functions.constants import constant
 from gateway.sql.functions.lowerings import (
     at_most,
     by_type,
@@ -378,19 +378,22 @@ def _bind_mask(function: Function, site: Site) -> Expr:
     args = list(coerce_args(Function("mask", (param("text"),) * 5, optional=4), site))
     for i, default in list(enumerate(("X", "x", "n", None), 1))[len(args) - 1 :]:
         args.append(bound.lit(default, STRING) if i < 5 else args[0])
+    args = [bound.null(STRING) if a.type == VOID else args[i] for i, a in enumerate(site.args)] + args[len(site.args) :]
+    masks: list[str | None] = []
     for i, given in enumerate(args[1:], 1):
-        arg = folded(given)
-        if not isinstance(arg, Lit):
-            raise site.not_constant(i, f"of parameter {i + 1}")
-        if arg.value is not None and len(arg.value) != 1:
+        if i < len(site.args):
+            masks.append(constant(site, i, given))
+        else:
+            masks.append(given.value if isinstance(given, Lit) else None)
+        mask = masks[-1]
+        if mask is not None and len(mask) != 1:
             raise UserError(
                 "DATATYPE_MISMATCH.INPUT_SIZE_NOT_ONE",
                 f'Cannot resolve "{site.shown}" due to data type mismatch: length of the replacement of parameter '
                 f"{i + 1} should be 1.",
                 span=site.span_of(i),
             )
-    masks = tuple(a.value for a in map(folded, args[1:]) if isinstance(a, Lit))
-    return make(function, site, tuple(args), STRING, True, masks)
+    return make(function, site, tuple(args), STRING, True, tuple(masks))
 
 
 def _mask(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from gateway.errors import UserError
+from gateway.sql.functions.constants import constant
 from gateway.sql.functions.lowerings import engine_cast, integer, refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make
 from gateway.sql.typed.coerce import coerced, implicit_type
-from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
-from gateway.sqltypes import BIGINT, DOUBLE, INT, VOID, DataType, is_integral
+from gateway.sql.typed.foldable import is_foldable
+from gateway.sql.typed.nodes import Call, Expr, Lit
+from gateway.sqltypes import BIGINT, DOUBLE, INT, STRING, VOID, DataType, is_interval, is_numeric
 
 
 def _bind_rank(function: Function, site: Site) -> Expr:
@@ -28,16 +30,15 @@ def _rank(name: str) -> Lower:
 
 
 def _constant_int(site: Site, index: int, default: int) -> int | None:
-    """A constant integer argument; None for NULL."""
+    """A constant argument, of type INT and no other; None for NULL."""
     if index >= len(site.args):
         return default
-    arg = site.args[index]
-    if isinstance(arg, Cast) and isinstance(arg.arg, Lit) and is_integral(arg.arg.type):
-        arg = arg.arg
-    value = arg.value if isinstance(arg, Lit) else site.constant(index)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+    if not is_foldable(site.args[index]):
+        raise site.not_constant(index, f"of parameter {index + 1}")
+    if site.args[index].type != INT:
         raise site.mismatch(index, "INT")
-    return value
+    found: int | None = constant(site, index)
+    return found
 
 
 def _bind_ntile(function: Function, site: Site) -> Expr:
@@ -51,11 +52,11 @@ def _bind_ntile(function: Function, site: Site) -> Expr:
             f"(current value = {count}).",
             span=site.span_of(0),
         )
-    return make(function, site, (integer(count),), INT, False)
+    return make(function, site, site.args or (integer(1),), INT, False, (count,))
 
 
 def _ntile(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    return engine_cast(bound.agg_fn("ntile", INT, args[0]), INT)
+    return engine_cast(bound.agg_fn("ntile", INT, integer(call.data[0])), INT)
 
 
 def _bind_offset(function: Function, site: Site) -> Expr:
@@ -63,7 +64,7 @@ def _bind_offset(function: Function, site: Site) -> Expr:
     if not 1 <= len(site.args) <= 3:
         raise site.wrong_count("[1, 2, 3]")
     value = site.args[0]
-    offset = _constant_int(site, 1, 1)
+    offset = _distance(site)
     default: Expr = site.args[2] if len(site.args) == 3 else bound.null(VOID)
     type_: DataType = value.type
     if type_ == VOID:
@@ -74,6 +75,20 @@ def _bind_offset(function: Function, site: Site) -> Expr:
         default = coerced(default, type_)
     args = (coerced(value, type_), integer(offset if offset is not None else 0), default)
     return make(function, site, args, type_, value.nullable or default.nullable, (offset, site.ignore_nulls))
+
+
+def _distance(site: Site) -> int | None:
+    """The constant offset, which Spark has negated for lag() before it looks at its type."""
+    given = site.args[1].type if len(site.args) > 1 else INT
+    if site.shown == "lag" and given != VOID and not is_numeric(given) and not is_interval(given):
+        raise UserError("FAILED_FUNCTION_CALL", f"Preparing the function `{site.shown}` failed.", span=site.span)
+    if given in (STRING, VOID) or (is_numeric(given) and given != INT):
+        message = f"Cannot specify window frame for {site.shown} function."
+        raise UserError("_LEGACY_ERROR_TEMP_1035", message, span=site.span_of(1))
+    offset = _constant_int(site, 1, 1)
+    if len(site.args) > 1 and not isinstance(site.args[1], Lit):
+        raise site.not_constant(1, "offset")  # it is named in the frame, too
+    return offset
 
 
 def _offset(name: str) -> Lower:
@@ -98,8 +113,19 @@ def _offset(name: str) -> Lower:
 def _bind_nth(function: Function, site: Site) -> Expr:
     if not 2 <= len(site.args) <= 3:
         raise site.wrong_count("[2, 3]")
-    ignore = site.ignore_nulls or (len(site.args) == 3 and bool(site.constant(2)))
-    place = _constant_int(site, 1, 1)
+    ignore = site.ignore_nulls
+    if len(site.args) == 3:
+        told = site.args[2]
+        if not isinstance(told, Lit) or not isinstance(told.value, bool):
+            message = (
+                f"The value of parameter(s) `ignoreNulls` in `{site.shown}` is invalid: expects a boolean literal."
+            )
+            raise UserError("INVALID_PARAMETER_VALUE.BOOLEAN", message, span=site.span_of(2))
+        ignore = ignore or told.value
+    if implicit_type(site.args[1].type, [INT]) is None:
+        raise site.mismatch(1, "INT")
+    shown = coerced(site.args[1], INT)
+    place = constant(site, 1, shown)
     if place is None or place <= 0:
         raise UserError(
             "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
@@ -107,7 +133,7 @@ def _bind_nth(function: Function, site: Site) -> Expr:
             f"(current value = {place}).",
             span=site.span_of(1),
         )
-    return make(function, site, (site.args[0], integer(place)), site.args[0].type, True, (place, ignore))
+    return make(function, site, (site.args[0], shown), site.args[0].type, True, (place, ignore))
 
 
 def _nth(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

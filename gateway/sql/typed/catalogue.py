@@ -13,8 +13,9 @@ from typing import Any, TypeGuard
 
 from gateway.errors import GatewayError, Span, UnsupportedError, UserError
 from gateway.sql.typed.coerce import Accepts, coerced, implicit_type, least_common_of
+from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import Agg, Call, Expr, Lambda, Lit, SortKey
-from gateway.sql.typed.walk import has_columns, nodes
+from gateway.sql.typed.walk import nodes
 from gateway.sqltypes import VOID, DataType
 
 #: In `Agg.data`: statistics say that no sum of the group's values can overflow.
@@ -124,24 +125,38 @@ class Site:
         )
 
     def constant(self, index: int) -> Any:
-        """The value of a literal argument (through implicit casts of literals); NON_FOLDABLE_INPUT for what has columns."""
+        """The value of a literal argument; NON_FOLDABLE_INPUT for what Spark does not fold."""
         arg = self.args[index]
         if isinstance(arg, Lit):
             return arg.value
         raise self.not_constant(index, f"of parameter {index + 1}")
 
     def not_constant(self, index: int, what: str, of_type: str = "") -> GatewayError:
-        """NON_FOLDABLE_INPUT for an argument that has columns; what Spark would fold, and we cannot, is refused."""
-        if not has_columns(self.args[index]):
-            return UnsupportedError(
-                "UNSUPPORTED_FEATURE",
-                f"An expression as parameter {index + 1} of `{self.shown}`, which must be constant, is not supported.",
-                span=self.span_of(index),
-            )
+        """NON_FOLDABLE_INPUT for an argument that Spark does not fold; what it would fold, and we cannot, is refused."""
+        if is_foldable(self.args[index]):
+            return self._unfolded(index)
         return UserError(
             "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
             f'Cannot resolve "{self.shown}" due to data type mismatch: the input {what} should be a foldable '
             f"expression{of_type}.",
+            span=self.span_of(index),
+        )
+
+    def not_foldable(self, index: int, parameter: str, of_type: str) -> GatewayError:
+        """NON_FOLDABLE_ARGUMENT, which builders of expressions raise, for any argument but a constant of the type."""
+        if is_foldable(self.args[index]) and self.args[index].type.sql == of_type:
+            return self._unfolded(index)
+        return UserError(
+            "NON_FOLDABLE_ARGUMENT",
+            f"The function `{self.shown}` requires the parameter `{parameter}` to be a foldable expression of the type "
+            f'"{of_type}", but the actual argument is a non-foldable.',
+            span=self.span_of(index),
+        )
+
+    def _unfolded(self, index: int) -> UnsupportedError:
+        return UnsupportedError(
+            "UNSUPPORTED_FEATURE",
+            f"An expression as parameter {index + 1} of `{self.shown}`, which must be constant, is not supported.",
             span=self.span_of(index),
         )
 
