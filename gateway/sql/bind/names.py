@@ -24,7 +24,19 @@ from gateway.sql.typed.nodes import (
     Subquery,
     Window,
 )
-from gateway.sqltypes import STRING, VOID, DataType, is_integral, is_interval, is_nested, is_numeric
+from gateway.sqltypes import (
+    BINARY,
+    DATE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    is_integral,
+    is_interval,
+    is_nested,
+    is_numeric,
+)
 
 _INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<", ">", "<=", ">=", "<=>", "&", "|", "^", "div", "<<", ">>", ">>>"})
 _WORDS = {"and": "AND", "or": "OR"}
@@ -57,7 +69,8 @@ class Names:
         if isinstance(e, Col):
             return self._outer(e) if e.outer and e.id in self.outside else e.name
         if isinstance(e, Lit):
-            return literals.shown(e, self.time_zone)
+            shown = literals.shown(e, self.time_zone)
+            return _bare(shown, e.type) if self._in_plan and e.value is not None else shown
         if isinstance(e, Call):
             return self._call(e)
         if isinstance(e, Cast):
@@ -97,8 +110,10 @@ class Names:
         args = [self.text(a) for a in e.args]
         if fn == "_char_pad":  # written by Spark after it has given names
             return args[0]
-        if fn == "if" and self._in_plan:
-            return f"if ({args[0]}) {args[1]} else {args[2]}"
+        if self._in_plan:
+            known = _in_plan(e, args)
+            if known is not None:
+                return known
         if e.shown in ("+", "-", "*", "/", "*~"):
             return self._operator(e, args)
         row = self.catalogue.get(fn)
@@ -157,7 +172,9 @@ class Names:
     def _member(self, label: Expr, value: str) -> str:
         """One argument of struct(), with the alias that was given to it."""
         assert isinstance(label, Lit)
-        return value if label.text is None else f"{value} AS {label.text}"
+        if label.text is None:
+            return f"{label.value}, {value}" if self._in_plan else value
+        return f"{value} AS {label.text}"
 
     def _item(self, e: Call) -> str:
         return f"{self.text(e.args[0])}[{self.text(e.args[1])}]"
@@ -267,6 +284,26 @@ def _against_decimal(e: Call, args: list[str]) -> str | None:
             left, right = (args[0], shown) if place == 0 else (shown, args[1])
             return f"({left} {e.fn} {right})"
     return None
+
+
+def _bare(shown: str, t: DataType) -> str:
+    """A constant as plans show it, without the word of its type."""
+    if t == BINARY:
+        return f"0x{shown[2:-1]}"
+    return shown.split("'")[1] if t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) else shown
+
+
+def _in_plan(e: Call, args: Sequence[str]) -> str | None:
+    """What plans show in another way than names do; None for all others."""
+    if e.fn == "if":
+        return f"if ({args[0]}) {args[1]} else {args[2]}"
+    if e.fn == "not" and e.shown is None:
+        return f"NOT {args[0]}"
+    if e.fn in ("is null", "is not null"):
+        return f"{e.fn.replace(' ', '')}({args[0]})"
+    if e.fn == "in":
+        return f"{args[0]} IN ({','.join(args[1:])})"
+    return f"-{args[0]}" if e.shown == "-" and len(args) == 1 else None
 
 
 def _is_path(e: Expr) -> bool:

@@ -9,9 +9,10 @@ from gateway.sql.typed.catalogue import Catalogue, Context, Site, bind_call, nul
 from gateway.sql.typed.coerce import cast_nullable
 from gateway.sql.typed.nodes import Call, Case, Cast, Expr, Lambda, Lit
 from gateway.sql.typed.walk import children
-from gateway.sqltypes import ArrayType
+from gateway.sqltypes import ArrayType, StructType
 
 _NEVER = frozenset({"is null", "is not null", "<=>", "grouping", "grouping_id", "_grouping_bit"})
+_DECIDED = frozenset({"exists", "forall"})  # NULL where the lambda is for some element
 
 
 class Nullability:
@@ -31,16 +32,26 @@ class Nullability:
         if isinstance(expr, Case):
             values = [v for _, v in expr.whens] + ([expr.otherwise] if expr.otherwise is not None else [])
             return replace(expr, nullable=expr.nullable or any(v.nullable for v in values))
+        if isinstance(expr, Lambda):
+            return replace(expr, nullable=expr.nullable or expr.body.nullable)
         return self._call(expr) if isinstance(expr, Call) else expr
 
     def _call(self, call: Call) -> Call:
         row = self._catalogue.get(call.fn)
+        if call.fn in _DECIDED:
+            return replace(call, nullable=call.nullable or any(a.nullable for a in call.args))
         if call.fn in _NEVER or any(isinstance(a, Lambda) for a in call.args):
             return call
+        if call.fn == "_field":
+            (of,), (index,) = call.args, call.data
+            assert isinstance(of.type, StructType)
+            found = of.type.fields[index]
+            return replace(call, type=found.type, nullable=call.nullable or of.nullable or found.nullable)
         if call.fn == "_array_item":
             array = call.args[0].type
-            missing = any(a.nullable for a in call.args) or (isinstance(array, ArrayType) and array.contains_null)
-            return replace(call, nullable=call.nullable or missing)
+            assert isinstance(array, ArrayType)
+            missing = any(a.nullable for a in call.args) or array.contains_null
+            return replace(call, type=array.element, nullable=call.nullable or missing)
         if row is None or row.kind == "operator" or not call.args:
             return replace(call, nullable=call.nullable or any(a.nullable for a in call.args))
         if row.bind is None and not callable(row.returns):

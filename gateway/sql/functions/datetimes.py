@@ -216,7 +216,7 @@ def _bind_parsed(function: Function, site: Site) -> Expr:
         casts = len(args) == 1 or is_try  # with a pattern it is no cast to Spark
         made = coerced(args[0], target).nullable if casts else args[0].nullable
         args[0] = Cast(target, made, args[0], implicit=True, is_try=is_try)
-    nullable = (is_try and parse) or any(a.nullable for a in args)
+    nullable = (is_try and len(args) == 2) or any(a.nullable for a in args)
     return make(function, site, tuple(args), target, nullable, ("parse" if parse else "cast",))
 
 

@@ -10,7 +10,7 @@ from gateway.sql.read.cursor import STRICT, user_error
 from gateway.sql.read.expressions import AFTER_QUERY, Node
 from gateway.sql.read.primaries import KEYS
 from gateway.sql.read.tokens import END, NUMBER, QUOTED, syntax_error
-from gateway.sql.read.tree import Pivot, Unpivot
+from gateway.sql.read.tree import Pivot, Unpivot, span_of
 
 _JOIN_TYPES = frozenset({"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL"})
 _STOPS = frozenset({")", ",", END, ".", "AS", "JOIN"})
@@ -313,9 +313,13 @@ class RelationParser(CallParser):
         node = self.expression()
         if isinstance(node, exp.Tuple):
             return node
-        if isinstance(node, exp.Anonymous) and node.name.upper() == "STRUCT" and self.words[start] == "STRUCT":
-            cells = node.expressions
-            if cells and not isinstance(cells[0], exp.Distinct):
+        bare = node.unnest()  # parentheses around it do not count
+        first = next(i for i in range(start, self.index) if self.words[i] != "(")
+        if isinstance(bare, exp.Anonymous) and bare.name.upper() == "STRUCT" and self.words[first] == "STRUCT":
+            cells = [c.this if isinstance(c, exp.Alias) else c for c in bare.expressions]
+            if not cells:
+                raise unsupported("A row without columns", span_of(node))
+            if not isinstance(cells[0], exp.Distinct):
                 return self.place(exp.Tuple(expressions=cells), start)
         return self.place(exp.Tuple(expressions=[node]), start)
 
