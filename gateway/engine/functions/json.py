@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
@@ -49,6 +50,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=Members, parse_float=Real, parse_c
 #: from_json takes NaN and the infinities, but no control characters.
 _TYPED = json.JSONDecoder(object_pairs_hook=Members, parse_float=Real, parse_constant=Real, strict=True)
 _SPACE = " \t\n\r"
+_DEEPEST = 1000
 
 
 def parsed(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
@@ -57,14 +59,41 @@ def parsed(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
     while start < len(text) and text[start] in _SPACE:
         start += 1
     try:
-        try:
-            return decoder.raw_decode(text, start)[0]
-        except ValueError:
-            if "'" not in text:
-                raise
-            return decoder.raw_decode(_double_quoted(text[start:]))[0]
+        return _decoded(text, start, decoder)
+    except ValueError:
+        if "'" not in text:
+            raise
+        return _decoded(_double_quoted(text[start:]), 0, decoder)
+
+
+def _decoded(text: str, start: int, decoder: json.JSONDecoder) -> Any:
+    if text.count("[") + text.count("{") > _DEEPEST and _is_too_deep(text, start):
+        raise ValueError("nested too deeply")
+    try:
+        return decoder.raw_decode(text, start)[0]
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+_MARK = re.compile(r'[\[\]{}"]|\\.', re.DOTALL)
+
+
+def _is_too_deep(text: str, start: int) -> bool:
+    """Whether the document at `start` has more levels than Jackson reads."""
+    depth, inside = 0, False
+    for found in _MARK.finditer(text, start):
+        mark = found[0]
+        if mark == '"':
+            inside = not inside
+        elif not inside and mark in "[{":
+            depth += 1
+            if depth > _DEEPEST:
+                return True
+        elif not inside and mark in "]}":
+            depth -= 1
+            if depth <= 0:
+                return False
+    return False
 
 
 def _double_quoted(text: str) -> str:
