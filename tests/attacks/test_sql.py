@@ -42,6 +42,10 @@ ANSWERED: dict[str, tuple[str, object]] = {
     "300 UNION": ("SELECT count(*) FROM (" + " UNION ".join(f"SELECT {i} AS a" for i in range(300)) + ")", 300),
     "nested subqueries": ("SELECT count(*) FROM " + "(SELECT * FROM " * 200 + "range(3)" + ")" * 200, 3),
     "900,000 characters": (f"SELECT length('{'x' * 900_000}')", 900_000),
+    "JSON of 50,000 levels": (
+        "SELECT get_json_object(repeat('{\"a\":', 50000) || '1' || repeat('}', 50000), '$.a')",
+        None,
+    ),
     "NUL": ("SELECT length('a\0b')", 3),
     "LIKE backtracking": (f"SELECT repeat('a', 100000) LIKE '{'%a' * 1000}b'", False),
 }
@@ -82,6 +86,11 @@ REFUSED = {
         f"SELECT 1 FROM range(1) GROUP BY CUBE({','.join(f'id+{i}' for i in range(20))})",
         "GROUPING",
         "54000",
+    ),
+    "PIVOT of 10,000": (
+        f"SELECT * FROM range(9) PIVOT (sum(1) FOR id IN ({','.join(map(str, range(10_000)))}))",
+        "UNSUPPORTED_FEATURE",
+        "0A000",
     ),
     "10^9 elements": ("SELECT size(sequence(1, 1000000000))", "RESOURCE_EXHAUSTED", "53200"),
     "regex size": ("SELECT 'a' RLIKE 'a{1000}{1000}{1000}'", "INVALID_PARAMETER_VALUE", "22023"),

@@ -43,6 +43,8 @@ Node = exp.Expr
 # what is no number, and those of them that are never NULL.
 _FILTERED = frozenset({"count", "max", "min", "sum", "avg", "collect_list", "collect_set", "array_agg"})
 _FILLED = frozenset({"count", "collect_list", "collect_set", "array_agg"})
+# The engine plans for ten seconds then, with the square of their number.
+_MOST_COLUMNS = 4000
 
 
 class Binder(Protocol):
@@ -77,6 +79,8 @@ def pivoted(binder: Binder, node: Pivot, parent: Scope | None) -> tuple[Rel, Sco
     columns = _columns(scope, "PIVOT", span)
     turned = [_own(binder, c, scope) for c in node.args["columns"]]
     items = [_item(binder, item, scope) for item in node.expressions]
+    if len(node.args["values"]) * len(items) > _MOST_COLUMNS:
+        raise unsupported(f"PIVOT into more than {_MOST_COLUMNS} columns", span)
     values = [_value(binder, v, turned, scope) for v in node.args["values"]]
     if len({v.name for v in values}) < len(values):
         raise unsupported("a value twice in PIVOT", span)
