@@ -24,6 +24,7 @@ from gateway import __version__, observability
 from gateway.auth.authenticators import AllowAll, StaticTokens, read_tokens
 from gateway.auth.issued import IssuedTokens
 from gateway.config import Config, ServerSetting, check_pins, normalise_setting, settings_in_force
+from gateway.config.values import DatabaseUrl
 from gateway.engine import spill
 from gateway.engine.base import Handler
 from gateway.engine.launch import Launched
@@ -36,8 +37,10 @@ from gateway.engine.spark.masters import is_connect
 from gateway.engine.spark.properties import read_properties
 from gateway.engine.spark.session import ENDS
 from gateway.errors import ConfigError
+from gateway.history.places import Place, beside, store_of
+from gateway.history.postgres import problem_of
 from gateway.history.recorder import Recorder
-from gateway.history.records import SIGN_INS, STATEMENTS
+from gateway.history.records import SIGN_INS, STATEMENTS, Record, SignIn
 from gateway.history.search import History
 from gateway.observability import log, mask
 
@@ -80,7 +83,18 @@ def runner_factory(config: Config) -> Callable[[], Handler]:
 
 def history_of(config: Config) -> History:
     """Where the history is, and who sees what of it."""
-    return History(str(config.state / STATEMENTS.file), config.auth == "none", frozenset(config.admins))
+    return History(_place(config), config.auth == "none", frozenset(config.admins))
+
+
+def _place(config: Config) -> Place:
+    return config.history if isinstance(config.history, DatabaseUrl) else str(config.state / STATEMENTS.file)
+
+
+def check_history(config: Config) -> None:
+    """Raise ConfigError for a database of the history that can never be used."""
+    problem = problem_of(config.history) if isinstance(config.history, DatabaseUrl) else None
+    if problem is not None:
+        raise ConfigError("history", problem)
 
 
 def shown_settings(config: Config) -> tuple[ServerSetting, ...]:
@@ -157,6 +171,7 @@ class Gateway:
         try:
             check_pins()
             check_spark(config)
+            check_history(config)
             prepare_folders(config)
             _raise_file_limit()
             self._tokens: StaticTokens | None = None
@@ -232,22 +247,12 @@ class Gateway:
         from gateway.transport.sign_ins import SignIns
 
         config = self.config
-        self._recorder = (
-            Recorder(
-                config.state / STATEMENTS.file,
-                STATEMENTS,
-                age=config.history_age,
-                size=config.history_size,
-                show_sql=config.log_sql,
-            )
-            if config.history
-            else None
-        )
-        self._sign_ins = (
-            Recorder(config.state / SIGN_INS.file, SIGN_INS, age=config.history_age, size=config.history_size)
-            if config.history
-            else None
-        )
+        self._recorder: Recorder[Record] | None = None
+        self._sign_ins: Recorder[SignIn] | None = None
+        if config.history:
+            place, age, size = _place(config), config.history_age, config.history_size
+            self._recorder = Recorder(store_of(place, STATEMENTS), age=age, size=size, show_sql=config.log_sql)
+            self._sign_ins = Recorder(store_of(beside(place, SIGN_INS), SIGN_INS), age=age, size=size)
         sign_ins = SignIns(self._sign_ins.add if self._sign_ins is not None else None)
         self._service = GatewayService(
             self._pool if self._spark is None else RoutedPool(self._pool, self._spark),

@@ -15,6 +15,7 @@ from tests.conformance.shared import shared_folder
 from tests.live.disk import Disk, SmallDisk
 from tests.live.doors import Certificates, make_certificates
 from tests.live.gateway import Connect, Server, connections, start_server
+from tests.live.postgres import Postgres, problem
 from tests.live.spark import Sql, jars, missing, start_with_spark
 
 
@@ -27,6 +28,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     yield running
     code = running.stop()
     assert code == 0, f"gateway serve ended with {code}:\n{running.log.read_text()[-4000:]}"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server for all tests of a process, skipped where there is none."""
+    reason = problem()
+    if reason is not None:
+        pytest.skip(reason)
+    found = Postgres()
+    try:
+        found.start()
+        yield found
+    finally:
+        found.close()
 
 
 @pytest.fixture

@@ -16,7 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gateway.config.values import format_bytes, one_of, parse_bool, parse_bytes, parse_int, parse_seconds
+from gateway.config.values import (
+    DatabaseUrl,
+    format_bytes,
+    one_of,
+    parse_bool,
+    parse_bytes,
+    parse_history,
+    parse_int,
+    parse_seconds,
+)
 from gateway.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "GATEWAY_"
@@ -85,7 +94,7 @@ class Config:
     log_format: str
     log_level: str
     log_sql: bool
-    history: bool
+    history: bool | DatabaseUrl
     history_age: float
     history_size: int
     admins: tuple[str, ...]
@@ -226,10 +235,11 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "history",
-        parse_bool,
+        parse_history,
         "true",
-        "record statements and sign-ins, for system.query.history and system.access.audit",
-        "BOOL",
+        "record statements and sign-ins, for system.query.history and system.access.audit: in SQLite files of the state "
+        "folder, or in a PostgreSQL database that several gateways share (`postgresql://…`)",
+        "BOOL|URL",
     ),
     Setting("history-age", _seconds(60), "30d", "a statement is in the history for this time", "TIME"),
     Setting("history-size", _bytes(1024**2), "256MiB", "disk for the history; the oldest statements go first", "SIZE"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 _BYTE_UNITS = {
     "": 1,
@@ -89,3 +92,42 @@ def one_of(*words: str) -> Callable[[str], str]:
         return text.lower()
 
     return parse
+
+
+# What else may stand in a name or a password is written as %XX, so that it is certain where each ends.
+_DATABASE = re.compile(
+    r"postgres(?:ql)?://(?:(?P<user>[^\s:@/?#]*)(?::(?P<password>[^\s:@/?#]*))?@)?"
+    r"(?P<place>[^\s@/?#]*)(?P<name>/[^\s:@/?#]*)?(?:\?(?P<more>[^\s@?#]*))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseUrl:
+    """The address of a PostgreSQL database. Its text may hold a password, so only what may be seen of it is shown."""
+
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        user, place, name = (self._part(part) for part in ("user", "place", "name"))
+        return f"postgresql://{user + '@' if user else ''}{place}{name}"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be told of it: its password, and the values of its parameters."""
+        found = [self._part("password"), *(pair.partition("=")[2] for pair in self._part("more").split("&"))]
+        return tuple(dict.fromkeys(text for raw in found if raw for text in (raw, unquote(raw))))
+
+    def _part(self, name: str) -> str:
+        match = _DATABASE.fullmatch(self.text)
+        return (match[name] or "") if match is not None else ""
+
+
+def parse_history(text: str) -> bool | DatabaseUrl:
+    """A switch, or the address of a database; what is wrong with it is told without it."""
+    if _DATABASE.fullmatch(text):
+        return DatabaseUrl(text)
+    try:
+        return parse_bool(text)
+    except ValueError:
+        form = "postgresql://USER:PASSWORD@HOST/DATABASE, with special characters as %XX"
+        raise ValueError(f"is neither true nor false nor of the form {form}") from None

@@ -22,6 +22,7 @@ from gateway.service.api import Principal
 API = f"{PATH}/api/"
 _SIGN_IN, _SIGN_OUT = f"{API}sign-in", f"{API}sign-out"
 _WAITING = tuple(API + path for path in ("run", "catalog", "results/"))
+_ASKS_HISTORY = f"{API}statements"  # by GET
 _JSON = b"application/json"
 _CLIENT = "gateway-console"  # what it is called where programs are told apart
 _FRESH, _CHECKED = (b"cache-control", b"no-store"), (b"cache-control", b"no-cache")
@@ -88,8 +89,8 @@ class ConsoleServer:
         return found.name
 
     def waits(self, method: str, path: str) -> bool:
-        """Whether a call may be held up by a statement."""
-        return path.startswith(_WAITING)
+        """Whether a call may be held up by a statement, or by the store of the history."""
+        return path.startswith(_WAITING) or (method == "GET" and path.startswith(_ASKS_HISTORY))
 
     def answer(
         self, method: str, path: str, query: str, body: bytes, caller: str, headers: Mapping[str, str], origin: str

@@ -1,23 +1,21 @@
-"""The one thread that writes a file of the history, and the bounded list that it is fed by.
+"""The one thread that writes to a store of the history, and the bounded list that it is fed by.
 
-Whoever ends a statement, or signs in, only adds to that list: whatever is the matter with the file (slow, full, locked,
+Whoever ends a statement, or signs in, only adds to that list: whatever is the matter with the store (slow, full, locked,
 read-only, damaged, gone), nobody waits for it or fails. Records are kept for as long as the list has room, then they are
 lost and counted.
 """
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Generic
 
-from gateway.history import database
-from gateway.history.records import LONGEST_MESSAGE, LONGEST_NAME, LONGEST_TEXT, R, Record, SignIn, Table
+from gateway.history.records import LONGEST_MESSAGE, LONGEST_NAME, LONGEST_TEXT, R, Record, SignIn
 from gateway.history.redaction import redacted
+from gateway.history.store import LastingError, PassingError, Store
 from gateway.observability import Throttle, counter, log, mask
 
 _WAITING_BYTES = 32 << 20
@@ -28,18 +26,15 @@ _PRUNE_SECONDS = 60.0
 _STOP_SECONDS = 5.0
 _JUMP_SECONDS = 600.0  # a wall clock that is off by more has been set
 _PATIENCE_SECONDS = 3600.0  # nothing is too old for so long after that
-_CHUNK = 2000  # rows that are removed at once: others write in between
-_MOST_ASIDE = 3  # files; who has set aside so many stops writing
 
 
 class Recorder(Generic[R]):
-    """Writes records to a file from `start` to `stop`.
+    """Writes records to a store from `start` to `stop`.
 
     Args:
-        path: the file.
-        table: the table in it, which says what a record is.
+        store: where they go; nobody else writes through it.
         age: seconds that a record is kept.
-        size: bytes that the file may use; the oldest go first.
+        size: bytes that the store may use; the oldest go first.
         show_sql: whether statement texts and error messages are kept as they are.
         wall, clock: the time of day, which may jump, and one that does not.
         waiting_bytes: memory of records that wait to be written.
@@ -47,8 +42,7 @@ class Recorder(Generic[R]):
 
     def __init__(
         self,
-        path: Path,
-        table: Table[R],
+        store: Store,
         *,
         age: float,
         size: int,
@@ -57,8 +51,7 @@ class Recorder(Generic[R]):
         clock: Callable[[], float] = time.monotonic,
         waiting_bytes: int = _WAITING_BYTES,
     ) -> None:
-        self._path = path
-        self._table: Table[R] = table
+        self._store = store
         self._age = age
         self._size = size
         self._show_sql = show_sql
@@ -74,9 +67,6 @@ class Recorder(Generic[R]):
         self._hurry = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="history", daemon=True)
-        self._connection: sqlite3.Connection | None = None
-        self._identity: tuple[int, int] | None = None
-        self._aside = 0
         self._troubled = False
         self._told = 0
         self._throttle = Throttle(1, 60.0)
@@ -90,7 +80,7 @@ class Recorder(Generic[R]):
         self._thread.start()
 
     def add(self, record: R) -> None:
-        """Have a record written soon. Never waits for the file, never fails."""
+        """Have a record written soon. Never waits for the store, never fails."""
         if isinstance(record, Record) and len(record.text) > LONGEST_TEXT:  # one character more tells that it is cut
             record = record._replace(text=record.text[: LONGEST_TEXT + 1])
         weight = _weight(record)
@@ -143,10 +133,10 @@ class Recorder(Generic[R]):
             with self._lock:
                 self._batch += self._waiting
                 self._waiting = []
-            done = self._attempt() or self._attempt()  # once more: with a new file, or when others have had their turn
+            done = self._attempt() or self._attempt()  # once more: the store was mended, or others have had their turn
             if stopping:
                 self._let_go(written=False)
-                self._close()
+                self._store.close()
                 return
             if not done:
                 self._pause()
@@ -161,23 +151,15 @@ class Recorder(Generic[R]):
     def _attempt(self) -> bool:
         """Write what waits and remove what is old; False if that is to be tried again."""
         try:
-            connection = self._open()
-            if self._batch:
-                self._write(connection, self._batch)
-                self._let_go(written=True)
-            self._prune(connection)
-        except database.UnusableError as error:
-            return self._set_aside(error.kind)
-        except sqlite3.OperationalError as error:
-            return self._trouble(str(error))
-        except sqlite3.DatabaseError as error:
-            if database.is_damage(error):
-                return self._set_aside("corrupt")
-            return self._give_up(error)
-        except OSError as error:
-            return self._trouble(error.strerror or type(error).__name__)
+            self._store.write([self._row(record) for record in self._batch])
+            self._let_go(written=True)
+            self._prune()
+        except PassingError as error:
+            return self._trouble(error.reason)
+        except LastingError as error:
+            return self._give_up(str(error))
         except Exception as error:  # noqa: BLE001 - a record that cannot be written must not keep others from it
-            return self._give_up(error)
+            return self._give_up(f"{type(error).__name__}: {error}")
         if self._troubled:
             self._troubled = False
             log("history is written again")
@@ -185,37 +167,6 @@ class Recorder(Generic[R]):
             log("history is not complete", "warning", lost=self.lost - self._told)
             self._told = self.lost
         return True
-
-    def _open(self) -> sqlite3.Connection:
-        """The connection to the file that is there now."""
-        if self._connection is not None and database.identity(self._path) != self._identity:
-            self._close()  # somebody has removed it or put another one there
-        if self._connection is None:
-            if self._aside >= _MOST_ASIDE:
-                raise OSError(0, f"{self._aside} files were set aside already")
-            self._identity = database.identity(self._path)
-            self._connection = database.open_database(self._path, self._table)
-            self._identity = database.identity(self._path)
-        return self._connection
-
-    def _close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            try:
-                connection.close()
-            except sqlite3.Error as error:
-                log("history cannot be closed", "warning", reason=str(error))
-
-    def _write(self, connection: sqlite3.Connection, batch: Sequence[R]) -> None:
-        rows = [self._row(record) for record in batch]
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            connection.executemany(self._table.insertion(), rows)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
 
     def _row(self, record: R) -> tuple[object, ...]:
         """A record as it is kept: nothing too long, and without literals unless they are wanted."""
@@ -250,37 +201,24 @@ class Recorder(Generic[R]):
 
     # ---------------------------------------------------------------------------------------------------------- failures
 
-    def _trouble(self, reason: str) -> bool:
+    def _trouble(self, reason: str | None) -> bool:
         """False: it is tried again. Told once, until it is good again."""
-        self._close()
-        if not self._troubled:
+        self._store.close()
+        if not self._troubled and reason is not None:
             self._troubled = True
-            log("history cannot be written", "warning", file=str(self._path), reason=reason)
+            log("history cannot be written", "warning", file=self._store.name, reason=reason)
         return False
 
-    def _give_up(self, error: Exception) -> bool:
+    def _give_up(self, reason: str) -> bool:
         """What waited is lost."""
-        self._trouble(f"{type(error).__name__}: {error}")
+        self._trouble(reason)
         self._let_go(written=False)
         return True
 
-    def _set_aside(self, kind: str) -> bool:
-        """False: it is tried again, with a new file."""
-        opened = self._identity
-        self._close()
-        try:
-            if database.identity(self._path) == opened:  # else somebody else has done it already
-                database.set_aside(self._path, kind)
-                self._aside += 1
-        except OSError as error:
-            self._trouble(error.strerror or type(error).__name__)
-        return False
-
     # --------------------------------------------------------------------------------------------------------- retention
 
-    def _prune(self, connection: sqlite3.Connection) -> None:
-        if database.used_bytes(connection) > self._size:
-            self._prune_by_size(connection)
+    def _prune(self) -> None:
+        self._store.prune_by_size(self._size, self._going)
         if self._clock() - self._pruned < _PRUNE_SECONDS:
             return
         self._pruned = self._clock()
@@ -294,27 +232,10 @@ class Recorder(Generic[R]):
             )
         self._offset = offset
         if self._clock() >= self._patient_until:
-            self._prune_by_age(connection)
+            self._store.prune_by_age(int((self._wall() - self._age) * 1000), self._going)
 
-    def _prune_by_age(self, connection: sqlite3.Connection) -> None:
-        oldest = int((self._wall() - self._age) * 1000)
-        chosen = f"SELECT id FROM {self._table.name} WHERE started_ms < ? LIMIT {_CHUNK}"
-        while not self._stopping:
-            removed = connection.execute(f"DELETE FROM {self._table.name} WHERE id IN ({chosen})", (oldest,)).rowcount
-            if removed < _CHUNK:
-                break
-        connection.executescript("PRAGMA incremental_vacuum")  # page by page: `execute` takes one step
-
-    def _prune_by_size(self, connection: sqlite3.Connection) -> None:
-        """A tenth more than needed, so that it is not done for each record."""
-        goal = self._size - self._size // 10
-        while not self._stopping and (used := database.used_bytes(connection)) > goal:
-            first, last = connection.execute(f"SELECT min(id), max(id) FROM {self._table.name}").fetchone()
-            if first is None:
-                break
-            share = max(1, min(_CHUNK, (last - first + 1) * (used - goal) // used))
-            connection.execute(f"DELETE FROM {self._table.name} WHERE id < ?", (first + share,))
-        connection.executescript("PRAGMA incremental_vacuum")  # page by page: `execute` takes one step
+    def _going(self) -> bool:
+        return not self._stopping
 
 
 def _weight(record: Record | SignIn) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar, get_type_hints
+from types import NoneType
+from typing import Generic, NamedTuple, TypeVar, get_args, get_type_hints
 
 # What is longer is cut: a history is for finding statements, not for keeping them.
 LONGEST_TEXT = 65_536
@@ -43,17 +45,6 @@ class Record(NamedTuple):
     cached: bool
 
 
-_TYPES = {
-    str: "TEXT",
-    int: "INTEGER",
-    bool: "INTEGER",
-    float: "REAL",
-    str | None: "TEXT",
-    int | None: "INTEGER",
-    float | None: "REAL",
-}
-
-
 class SignIn(NamedTuple):
     """Somebody who was let in, or was not. `status` is HTTP's; of many failures in a row some are kept, the others counted."""
 
@@ -70,6 +61,7 @@ class SignIn(NamedTuple):
 
 
 R = TypeVar("R", Record, SignIn)
+_TYPES: Mapping[type, str] = {str: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL"}
 
 
 @dataclass(frozen=True)
@@ -86,9 +78,15 @@ class Table(Generic[R]):
         """Their names, without that of the number of a row (`id`)."""
         return self.record._fields
 
+    @property
+    def types(self) -> Mapping[str, type]:
+        """What the values of each column are, beside None."""
+        hints = get_type_hints(self.record).items()
+        return {name: next((k for k in get_args(kind) if k is not NoneType), kind) for name, kind in hints}
+
     def definitions(self) -> tuple[str, ...]:
         """The statements that make it."""
-        columns = (f'"{name}" {_TYPES[kind]}' for name, kind in get_type_hints(self.record).items())
+        columns = (f'"{name}" {_TYPES[kind]}' for name, kind in self.types.items())
         return (
             f"CREATE TABLE IF NOT EXISTS {self.name} (id INTEGER PRIMARY KEY AUTOINCREMENT, {', '.join(columns)})",
             f"CREATE INDEX IF NOT EXISTS by_start ON {self.name} (started_ms)",

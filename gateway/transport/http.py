@@ -239,8 +239,9 @@ class HttpApp:
         method, path = scope["method"], scope["path"]
         async with AsyncExitStack() as rooms:
             body = await self._body(headers, receive, partial(self._enter, rooms, identity))
-            # A cancel, a close and a look at a status never wait for a statement.
-            lane = self._waiting if method == "POST" and path.rstrip("/").endswith("/statements") else self._quick
+            # A cancel, a close and a look at a status never wait for a statement, or for the store of the history.
+            waits = path.rstrip("/").endswith("/statements" if method == "POST" else "/queries")
+            lane = self._waiting if waits else self._quick
             origin = self._origin(scope, headers)
             agent, query = headers.get("user-agent", ""), scope.get("query_string", b"").decode("latin-1")
             return await lane.run(identity, partial(rest, method, path, body, identity, agent, origin, query))

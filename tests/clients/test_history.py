@@ -15,7 +15,8 @@ import pytest
 
 from gateway.auth.authenticators import token_line
 from tests.clients.test_rest import Api
-from tests.live.gateway import Server, connect_to, start_server
+from tests.live.gateway import Server, clean_environment, connect_to, start_server
+from tests.live.postgres import Postgres
 
 _SECONDS = 20.0
 PEOPLE = ("ann", "bob", "root")
@@ -338,3 +339,43 @@ def test_a_statement_is_cancelled_by_rest_by_its_owner_and_administrators(
     assert people["ann"].call("POST", path, {})[0] == 404
     assert people["root"].call("POST", path, {})[0] == 200
     assert eventually(lambda: [1] if not rows(cursors["root"], asked) else [])
+
+
+def test_gateways_on_one_database_tell_each_others_statements(tmp_path: Path, postgres: Postgres) -> None:
+    url = postgres.make(f"shared{uuid.uuid4().hex[:8]}")
+    one = start_server(
+        tmp_path / "one", "--log-level", "debug", environment={**clean_environment(), "GATEWAY_HISTORY": url}
+    )
+    other = start_server(tmp_path / "other", "--history", url)
+    with connect_to(one) as first, connect_to(other) as second:
+        here, there = first.cursor(), second.cursor()
+        rows(here, "SELECT 1 AS told_to_the_other")
+        found = "FROM system.query.history WHERE statement_text LIKE '%told_to%' AND statement_text NOT LIKE '%LIKE%'"
+        (told,) = eventually(lambda: rows(there, f"SELECT statement_text, executed_by, produced_rows {found}"))
+        assert tuple(told) == ("SELECT ? AS told_to_the_other", "anonymous", 1)
+        assert eventually(lambda: rows(there, "SELECT 1 FROM system.access.audit WHERE user_agent IS NOT NULL"))
+        assert rows(there, "SELECT 1 FROM system.runtime.statements WHERE statement_text LIKE '%told_to%'")
+        queries = Api(other, token="x").call("GET", "/sql/history/queries?max_results=50")[1]["res"]
+        assert any("told_to_the_other" in query["query_text"] for query in queries)
+        assert not (tmp_path / "one" / "state" / "history.db").exists()
+        for cursor in (here, there):
+            ((value,),) = rows(cursor, "SELECT value FROM system.runtime.settings WHERE name = 'history'")
+            assert value.startswith("postgresql://ann@127.0.0.1:") and "s3cret" not in value
+        postgres.stop()
+        try:
+            assert [tuple(row) for row in rows(here, "SELECT 2 AS meanwhile")] == [(2,)]
+        finally:
+            postgres.start()
+        assert eventually(
+            lambda: rows(there, "SELECT 1 FROM system.runtime.statements WHERE statement_text LIKE '%AS meanwhile'")
+        )
+    for server in (one, other):
+        assert server.stop() == 0
+        assert "s3cret" not in server.log.read_text() and "Traceback" not in server.log.read_text()
+
+
+def test_a_database_that_is_not_to_be_used_is_said_at_the_start(tmp_path: Path) -> None:
+    for url in ("postgresql://ann:s3cret@127.0.0.1:1/x?nonsense=1", "postgresql://ann:s3cret@x@y/z"):
+        with pytest.raises(RuntimeError, match=r"history") as caught:
+            start_server(tmp_path, "--history", url)
+        assert "s3cret" not in str(caught.value)

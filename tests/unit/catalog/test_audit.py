@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow as pa
 from gateway.catalog.audit import audited
 from gateway.catalog.recorded import Seen
 from gateway.delta.predicates import Comparison
+from gateway.history.files import FileStore
 from gateway.history.recorder import Recorder
 from gateway.history.records import SIGN_INS, STATEMENTS, SignIn
 from gateway.history.search import History
@@ -23,7 +23,7 @@ EVENTS = (
 
 
 def test_rows(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / SIGN_INS.file, SIGN_INS, age=1e10, size=1 << 20, wall=lambda: time.time())
+    recorder = Recorder[SignIn](FileStore(tmp_path / SIGN_INS.file, SIGN_INS), age=1e10, size=1 << 20)
     recorder.start()
     for event in EVENTS:
         recorder.add(event)

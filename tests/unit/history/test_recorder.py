@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from gateway import observability
+from gateway.history.files import FileStore
 from gateway.history.recorder import Recorder
 from gateway.history.records import LONGEST_TEXT, STATEMENTS, Record
 from gateway.history.search import History
@@ -56,7 +57,7 @@ def record(number: int = 0, text: str = "SELECT 1", **more: Any) -> Record:
 
 
 def recorder(path: Path, **more: Any) -> Recorder[Record]:
-    return Recorder(path, STATEMENTS, **{"age": 86400.0, "size": 64 << 20, **more})
+    return Recorder(FileStore(path, STATEMENTS), **{"age": 86400.0, "size": 64 << 20, **more})
 
 
 @contextmanager
@@ -94,7 +95,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def log(event: str, level: str = "info", **fields: object) -> None:
         events.append(event)
 
-    for module in ("recorder", "database"):
+    for module in ("recorder", "database", "files"):
         monkeypatch.setattr(f"gateway.history.{module}.log", log)
     return events
 
@@ -419,4 +420,4 @@ def test_a_clock_that_jumps_ahead_removes_nothing_for_an_hour(path: Path, lines:
     clock.pass_by(7300)
     assert history._attempt()
     assert kept(path) == ["s2"]
-    history._close()
+    history._store.close()

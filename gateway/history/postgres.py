@@ -1,0 +1,291 @@
+"""A history's table in a PostgreSQL database, which several gateways may share.
+
+Nobody waits for a database for ever: what it does not answer in time is broken off, here as the server cannot be trusted to.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gateway.config.values import DatabaseUrl
+from gateway.history.query import Condition, Dialect, Query
+from gateway.history.records import Table
+from gateway.history.store import LastingError, PassingError, Row, too_slow, unreadable
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+EXTRA = "postgresql"  # what is installed with the gateway for it
+VERSION = 1
+_COMMENT = "Delta SQL Gateway, history, version "
+_COMMENTS = re.compile(re.escape(_COMMENT) + r"(\d{1,6})", re.ASCII)
+_DIALECT = Dialect("%s", "position(lower({mark}) IN lower({column})) > 0")
+_TYPES = {str: "TEXT", int: "BIGINT", bool: "BOOLEAN", float: "DOUBLE PRECISION"}
+_CONNECT_SECONDS = 4  # at each address that its name has
+_WRITE_SECONDS, _READ_SECONDS = 20.0, 30.0
+_LOCK_SECONDS = 5.0
+_CHUNK = 2000  # rows that are removed at once: others write in between
+_LOOKS = 20  # the size is looked at whenever such a part of it was written
+_ROW_BYTES = 300  # about, beside its texts
+_MAKING = 0x44534748  # the lock of whoever makes a table
+# Codes of what may pass beside those of connections, resources and operators: rights, what is missing, a standby.
+_PASSING = ("08", "53", "55", "57", "58", "XX", "40", "42", "3D", "3F", "28", "25", "0A")
+_NUL = "\u2400"
+
+
+def problem_of(url: DatabaseUrl) -> str | None:
+    """Why a database can never be used as it is named on this machine; whether it answers is another matter."""
+    if importlib.util.find_spec("psycopg") is None:
+        return f"PostgreSQL needs the package psycopg: pip install 'gateway[{EXTRA}]'"
+    import psycopg
+
+    try:
+        psycopg.conninfo.conninfo_to_dict(url.text)
+    except psycopg.Error:  # its message would repeat the address
+        return f"{url} has a parameter that the driver does not know, or is not as one is written"
+    return None
+
+
+class PostgresStore:
+    """A table in a database; see `store.Store`. One that is of a newer version or not ours is left alone."""
+
+    def __init__(self, url: DatabaseUrl, table: Table[Any]) -> None:
+        self._url = url
+        self._table = table
+        self._name = f"gateway_{table.name}"
+        self._connection: Connection[Row] | None = None
+        self._unseen: int | None = None  # bytes that were written since the size was looked at; None: never
+
+    @property
+    def name(self) -> str:
+        """The database, without secrets."""
+        return str(self._url)
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Add rows, all or none; those that are there already, after an answer that was lost, once."""
+        columns = (*self._table.columns, "weight")
+        given = [tuple(map(_kept, row)) for row in rows]
+        weights = [_ROW_BYTES + sum(len(v.encode()) for v in row if isinstance(v, str)) for row in given]
+        names = ", ".join(f'"{name}"' for name in columns)
+        text = (
+            f"INSERT INTO {self._name} ({names}) VALUES ({', '.join(['%s'] * len(columns))}) "
+            f'ON CONFLICT ("{self._table.key}") DO NOTHING'
+        )
+        with self._opened() as connection:
+            if not given:
+                return
+            with connection.transaction(), connection.cursor() as cursor:
+                cursor.executemany(text, [(*row, weight) for row, weight in zip(given, weights, strict=True)])
+        if self._unseen is not None:
+            self._unseen += sum(weights)
+
+    def prune_by_size(self, size: int, going: Callable[[], bool]) -> None:
+        """Remove the oldest; what rows weigh is counted now and then only, as it takes a while."""
+        if self._unseen is not None and self._unseen < size // _LOOKS:
+            return
+        goal = size - size // 10
+        summed = f"SELECT coalesce(sum(weight), 0) FROM {self._name}"
+        above = f"SELECT id, sum(weight) OVER (ORDER BY id DESC) AS above FROM {self._name}"
+        with self._opened() as connection:
+            (used,) = connection.execute(summed).fetchone() or (0,)
+            if used > size:
+                last = connection.execute(f"SELECT max(id) FROM ({above}) AS each WHERE above > %s", (goal,)).fetchone()
+                chosen = f"SELECT id FROM {self._name} WHERE id <= %s ORDER BY id LIMIT {_CHUNK}"
+                self._remove(connection, chosen, last[0] if last is not None else None, going)
+        self._unseen = 0
+
+    def prune_by_age(self, oldest_ms: int, going: Callable[[], bool]) -> None:
+        """Remove what began before `oldest_ms`."""
+        with self._opened() as connection:
+            chosen = f"SELECT id FROM {self._name} WHERE started_ms < %s LIMIT {_CHUNK}"
+            self._remove(connection, chosen, oldest_ms, going)
+
+    def _remove(self, connection: Connection[Row], chosen: str, value: int | None, going: Callable[[], bool]) -> None:
+        removal = f"DELETE FROM {self._name} WHERE id IN ({chosen})"
+        while value is not None and going():
+            with _within(connection, _WRITE_SECONDS):
+                if connection.execute(removal, (value,)).rowcount < _CHUNK:
+                    break
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(*_broken()):  # it may be broken, which is why it is closed
+                connection.close()
+
+    def read(self, query: Query) -> Generator[list[Row]]:
+        """The rows of a query, none without a table. Raises ServerError HISTORY_UNREADABLE."""
+        import psycopg
+
+        query = replace(query, conditions=tuple(map(_asked, query.conditions)))
+        end = time.monotonic() + (query.seconds or float("inf"))
+
+        def left() -> float:
+            return max(0.001, min(_READ_SECONDS, end - time.monotonic()))
+
+        try:
+            connection = _connected(self._url, left())
+            try:
+                with _within(connection, left()):
+                    known = self._version(connection)
+                if known is None:
+                    return
+                connection.read_only, connection.autocommit = True, False
+                with connection.cursor(name="history") as cursor:
+                    with _within(connection, left()):
+                        cursor.execute(query.text(_DIALECT, self._name), query.values())
+                        rows = cursor.fetchmany(query.at_once)
+                    while rows:
+                        yield rows
+                        with _within(connection, left()):
+                            rows = cursor.fetchmany(query.at_once)
+            finally:
+                with suppress(psycopg.Error):
+                    connection.close()
+        except psycopg.Error as error:
+            if query.seconds is not None and time.monotonic() >= end:
+                raise too_slow(query.seconds) from None
+            raise unreadable(_public(error)) from None
+        except (PassingError, OverflowError, UnicodeError) as error:
+            raise unreadable(error) from None
+
+    # -------------------------------------------------------------------------------------------------------- connection
+
+    @contextmanager
+    def _opened(self) -> Iterator[Connection[Row]]:
+        """A connection with the table in place; what fails in the block is told as passing or lasting."""
+        import psycopg
+
+        try:
+            connection = self._connection
+            if connection is None or connection.closed:
+                connection = _connected(self._url, _WRITE_SECONDS)
+                self._connection = connection
+                with _within(connection, _WRITE_SECONDS):
+                    self._prepare(connection)
+            with _within(connection, _WRITE_SECONDS):
+                yield connection
+        except psycopg.Error as error:
+            if error.sqlstate is None or error.sqlstate.startswith(_PASSING):
+                raise PassingError(self._told(error)) from None
+            raise LastingError(self._told(error)) from None
+
+    def _prepare(self, connection: Connection[Row]) -> None:
+        """The table made, if there is none, or its newer columns. Raises PassingError for one to be left alone."""
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise PassingError(f"the database is of the encoding {encoding}, not UTF8")
+        if self._version(connection) == VERSION:
+            return
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
+            if self._version(connection) != VERSION:
+                for definition in self._definitions():
+                    connection.execute(definition)
+
+    def _version(self, connection: Connection[Row]) -> int | None:
+        """Of the table; None if there is none. Raises PassingError for one that cannot be gone on with."""
+        found = connection.execute(
+            "SELECT to_regclass(%s) IS NOT NULL, obj_description(to_regclass(%s), 'pg_class')", (self._name, self._name)
+        ).fetchone()
+        if found is None or not found[0]:
+            return None
+        match = _COMMENTS.fullmatch(found[1] or "")
+        if match is None:
+            raise PassingError(f"the table {self._name} is not one of ours")
+        version = int(match[1])
+        if version > VERSION:
+            raise PassingError(f"the table {self._name} is of version {version}, and {VERSION} is what is known here")
+        return version
+
+    def _definitions(self) -> Iterator[str]:
+        identity = "id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, weight INTEGER NOT NULL"
+        yield f"CREATE TABLE IF NOT EXISTS {self._name} ({identity})"
+        added = (f'ADD COLUMN IF NOT EXISTS "{name}" {_TYPES[kind]}' for name, kind in self._table.types.items())
+        yield f"ALTER TABLE {self._name} {', '.join(added)}"
+        yield f"CREATE INDEX IF NOT EXISTS {self._name}_by_start ON {self._name} (started_ms, id)"
+        yield f'CREATE UNIQUE INDEX IF NOT EXISTS {self._name}_by_key ON {self._name} ("{self._table.key}")'
+        yield f"COMMENT ON TABLE {self._name} IS '{_COMMENT}{VERSION}'"
+
+    def _told(self, error: Exception) -> str:
+        """What the log is told: no secrets."""
+        text = str(error).strip().partition("\n")[0] or type(error).__name__
+        for secret in (self._url.text, *self._url.secrets):
+            text = text.replace(secret, "***")
+        return text
+
+
+def _connected(url: DatabaseUrl, seconds: float) -> Connection[Row]:
+    """A new connection. Raises psycopg.Error, PassingError for an address that the driver does not take."""
+    import psycopg
+
+    try:
+        connection = psycopg.connect(
+            url.text,
+            autocommit=True,
+            connect_timeout=_CONNECT_SECONDS,
+            application_name="delta-sql-gateway",
+            keepalives_idle=10,
+            tcp_user_timeout=int(seconds * 1000),
+        )
+    except psycopg.ProgrammingError:  # its message would repeat the address
+        raise PassingError("the address of the database is not one that its driver takes") from None
+    limits = ", ".join(
+        f"set_config('{name}', '{int(limit * 1000)}', false)"
+        for name, limit in (("statement_timeout", seconds), ("lock_timeout", _LOCK_SECONDS))
+    )
+    with _within(connection, seconds):
+        connection.execute(f"SELECT {limits}")
+    return connection
+
+
+@contextmanager
+def _within(connection: Connection[Row], seconds: float) -> Iterator[None]:
+    """Cuts the line to a server that does not answer within `seconds`: the driver would wait for ever."""
+    timer = threading.Timer(seconds, _cut, (connection,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _cut(connection: Connection[Row]) -> None:
+    with suppress(*_broken()), socket.socket(fileno=os.dup(connection.fileno())) as line:  # it may be closed by now
+        line.shutdown(socket.SHUT_RDWR)
+
+
+def _broken() -> tuple[type[Exception], ...]:
+    """What a connection that is lost raises when it is closed."""
+    import psycopg
+
+    return psycopg.Error, OSError
+
+
+def _kept(value: Any) -> Any:
+    """A value as the database takes it: it has no NUL in texts."""
+    return value.replace("\0", _NUL) if isinstance(value, str) else value
+
+
+def _asked(condition: Condition) -> Condition:
+    """A condition on values as they are kept."""
+    values = condition.value
+    kept = tuple(map(_kept, values)) if condition.operator == "IN" else _kept(values)
+    return replace(condition, value=kept)
+
+
+def _public(error: Exception) -> str:
+    """What whoever asks is told of a failure: neither names nor addresses."""
+    code = getattr(error, "sqlstate", None)
+    return "its database does not answer" if code is None else f"its database answers with SQLSTATE {code}"
