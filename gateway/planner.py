@@ -97,6 +97,11 @@ _CERTAIN: dict[str, str] = {
     "EXPECT_TABLE_NOT_VIEW": "the catalog says it",
     "RECURSIVE_VIEW": "views are the gateway's",
     "VIEW_EXCEED_MAX_NESTED_DEPTH": "views are the gateway's",
+    "CANNOT_DROP_REFERENCED_PRIMARY_KEY": "keys are the catalog's",
+    "CONSTRAINT_ALREADY_EXISTS": "keys are the catalog's",
+    "CONSTRAINT_DOES_NOT_EXIST": "keys are the catalog's",
+    "FOREIGN_KEY_MISMATCH": "keys are the catalog's",
+    "MULTIPLE_PRIMARY_KEYS": "keys are the catalog's",
 }
 _CHANGES = frozenset({"INSERT", "DELETE", "UPDATE", "MERGE"})
 # What a statement may have read, and how long it may have run, for its error to be confirmed.

@@ -194,6 +194,7 @@ class MetadataCall:
     column: str | None = None
     function: str | None = None
     table_types: tuple[str, ...] = ()
+    parent: tuple[str | None, str | None, str | None] = (None, None, None)  # of a cross reference
 
 
 Job = Statement | MetadataCall

@@ -98,6 +98,12 @@ class Catalog(Protocol):
     def function(self, schema: str, function: str) -> Any:
         """The `objects.StoredFunction` of that name, or None."""
 
+    def keys(self, schema: str, table: str) -> Any:
+        """The `objects.StoredKeys` of that name, be its table there or not."""
+
+    def all_keys(self, schema: str) -> Sequence[Any]:
+        """The `objects.StoredKeys` of a schema."""
+
     def identity(self, kind: type, schema: str, name: str) -> Witness | None:
         """Changes with a stored object of a class of `objects`; None if there is none."""
 

@@ -8,14 +8,15 @@ name is asked are opened at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from gateway.catalog.base import Catalog, TableName
 from gateway.catalog.information_columns import RELATIONS
-from gateway.catalog.objects import StoredTable, StoredView
+from gateway.catalog.keys import Reference, keys_of, references_of
+from gateway.catalog.objects import StoredKeys, StoredTable, StoredView
 from gateway.delta.held import HeldScan
 from gateway.delta.history import last_modified_ms
 from gateway.delta.predicates import Comparison, OneOf, Predicate
@@ -152,6 +153,13 @@ class InformationCatalog:
         """The relation of that name."""
         name = view.lower()
         return Relation(TableName(self.name, SCHEMA, name), self._catalogs) if name in RELATIONS else None
+
+    def keys(self, schema: str, table: str) -> None:
+        """None."""
+
+    def all_keys(self, schema: str) -> tuple[Any, ...]:
+        """None."""
+        return ()
 
     def identity(self, kind: type, schema: str, name: str) -> None:
         """None: nothing shows whether rows of it would be the same."""
@@ -387,10 +395,76 @@ def _constraint(place: Place, name: str) -> Row:
     }
 
 
+def _keys(asked: Asked) -> Iterator[tuple[Place, StoredKeys, list[Reference]]]:
+    """Tables that have keys, with those foreign ones that hold."""
+    for catalog, schema in _schemas(asked):
+        for stored in catalog.all_keys(schema):
+            place = Place(catalog, schema, stored.name.table, "tables")
+            if not asked.pinned.leaves("table_name", place.name):
+                continue
+            try:
+                found = place.opened()
+            except GatewayError:
+                continue  # asking for that table tells what is wrong
+            if found is not None and (keys := keys_of(catalog, found)).keys:
+                yield place, keys, references_of(catalog, keys)
+
+
+def _of_any_table(asked: Asked) -> Asked:
+    """The same without what is said of tables: rows of keys tell of their parents there."""
+    of = {column: names for column, names in asked.pinned.of.items() if not column.startswith("table_")}
+    return replace(asked, pinned=Pinned(of))
+
+
 def _table_constraints(asked: Asked) -> Iterator[Row]:
     fixed = {"constraint_type": "CHECK", "is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES"}
     for place, name, _ in _checks(asked):
         yield place.row(**_constraint(place, name), **fixed)
+    unchecked = {"is_deferrable": "YES", "initially_deferred": "NO", "enforced": "NO"}
+    for place, keys, references in _keys(asked):
+        if keys.primary is not None:
+            yield place.row(**_constraint(place, keys.primary.name), constraint_type="PRIMARY KEY", **unchecked)
+        for one in references:
+            yield place.row(**_constraint(place, one.key.name), constraint_type="FOREIGN KEY", **unchecked)
+
+
+def _key_columns(asked: Asked) -> Iterator[Row]:
+    for place, keys, references in _keys(asked):
+        own = [] if keys.primary is None else [keys.primary]
+        for key in (*own, *(one.key for one in references)):
+            for at, column in enumerate(key.columns, 1):
+                yield place.row(
+                    **_constraint(place, key.name),
+                    column_name=column,
+                    ordinal_position=at,
+                    position_in_unique_constraint=at if key.parent else None,
+                )
+
+
+def _references(asked: Asked) -> Iterator[Row]:
+    for place, _, references in _keys(asked):
+        for one in references:
+            yield {
+                **_constraint(place, one.key.name),
+                "unique_constraint_catalog": one.parent.catalog.lower(),
+                "unique_constraint_schema": one.parent.schema.lower(),
+                "unique_constraint_name": one.primary.name,
+                "match_option": "FULL",
+                "update_rule": "NO ACTION",
+                "delete_rule": "NO ACTION",
+            }
+
+
+def _column_usage(asked: Asked) -> Iterator[Row]:
+    """The columns that are unique by a key: of a foreign key those that it refers to."""
+    for place, keys, references in _keys(_of_any_table(asked)):
+        if keys.primary is not None:
+            for column in keys.primary.columns:
+                yield place.row(**_constraint(place, keys.primary.name), column_name=column)
+        for one in references:
+            parent = Place(place.catalog, one.parent.schema, one.parent.table, "tables")
+            for column in one.primary.columns:
+                yield parent.row(**_constraint(place, one.key.name), column_name=column)
 
 
 def _check_constraints(asked: Asked) -> Iterator[Row]:
@@ -401,6 +475,13 @@ def _check_constraints(asked: Asked) -> Iterator[Row]:
 def _table_usage(asked: Asked) -> Iterator[Row]:
     for place, name, _ in _checks(asked):
         yield place.row(**_constraint(place, name))
+    for place, keys, references in _keys(_of_any_table(asked)):
+        if keys.primary is not None:
+            yield place.row(**_constraint(place, keys.primary.name))
+        for one in references:
+            yield Place(place.catalog, one.parent.schema, one.parent.table, "tables").row(
+                **_constraint(place, one.key.name)
+            )
 
 
 def _functions(asked: Asked) -> Iterator[tuple[Catalog, str, str]]:
@@ -439,14 +520,17 @@ def _volumes(asked: Asked) -> Iterator[Row]:
             yield {**{key: value.lower() for key, value in names.items()}, **fixed}
 
 
-# The others have no rows: what they tell of (keys, tags, privileges, masks, filters) is not to be had here.
+# The others have no rows: what they tell of (tags, privileges, masks, filters) is not to be had here.
 _ROWS: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "catalogs": _catalogs,
     "check_constraints": _check_constraints,
     "columns": _columns,
+    "constraint_column_usage": _column_usage,
     "constraint_table_usage": _table_usage,
     "information_schema_catalog_name": _catalog_name,
+    "key_column_usage": _key_columns,
     "parameters": _parameters,
+    "referential_constraints": _references,
     "routine_columns": _parameters,
     "routines": _routines,
     "schemata": _schemata,

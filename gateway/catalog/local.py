@@ -24,7 +24,15 @@ from unicodedata import category
 from gateway.catalog import objects
 from gateway.catalog.base import AsOf, TableName
 from gateway.catalog.bound import DeltaBoundTable, bind
-from gateway.catalog.objects import AnyStored, Stored, StoredFunction, StoredTable, StoredView, StoredVolume
+from gateway.catalog.objects import (
+    AnyStored,
+    Stored,
+    StoredFunction,
+    StoredKeys,
+    StoredTable,
+    StoredView,
+    StoredVolume,
+)
 from gateway.delta import table as delta_table
 from gateway.delta.containment import held_folder, is_under, not_allowed
 from gateway.delta.log import has_log
@@ -119,6 +127,14 @@ class LocalCatalog:
     def function(self, schema: str, function: str) -> StoredFunction | None:
         """The function of that name."""
         return self._stored(StoredFunction, schema, function)
+
+    def keys(self, schema: str, table: str) -> StoredKeys | None:
+        """What is kept of a table's keys; who asks looks whether it is of the table that is there."""
+        return self._stored(StoredKeys, schema, table)
+
+    def all_keys(self, schema: str) -> list[StoredKeys]:
+        """The same of all tables of a schema."""
+        return self._all(StoredKeys, schema)
 
     def identity(self, kind: type, schema: str, name: str) -> Witness | None:
         """Changes with a stored object; None if there is none."""
@@ -229,6 +245,10 @@ class LocalCatalog:
             raise ServerError("WRITE_FAILED", text, retryable=True) from error
         delta_table.forget(os.path.realpath(os.path.dirname(root)) + "/" + os.path.basename(root))
         delta_table.forget(target)
+        kept = self.keys(schema, table)
+        if kept is not None:
+            self.put(replace(kept, name=TableName(self.name, new_schema, new_table)), True)
+            self.drop(StoredKeys, schema, table)
 
     def drop_schema(self, schema: str, cascade: bool) -> None:
         """Remove a schema, with its tables if `cascade`; raises UserError SCHEMA_NOT_FOUND or SCHEMA_NOT_EMPTY."""
@@ -264,6 +284,7 @@ class LocalCatalog:
         real = os.path.realpath(root)
         self._remove(root)
         delta_table.forget(real)
+        self.drop(StoredKeys, schema, table)
 
     def put(self, stored: AnyStored, replacing: bool) -> bool:
         """Keep an object in its schema; False if there is one of its name and kind that is not to be replaced."""

@@ -1,4 +1,4 @@
-"""What Delta cannot hold: views, functions, volumes, tables of other formats; each one small JSON file of a schema's folder.
+"""What Delta cannot hold: views, functions, volumes, keys, tables of other formats; each one small JSON file of a schema.
 
 A file ``<schema>/_objects/<name>.<kind>.json`` is written to a draft and moved into place, so that processes neither read
 halves nor lose each other's objects. File names are lower case; the spelling of a name is inside.
@@ -124,13 +124,48 @@ class StoredTable:
         )
 
 
-AnyStored = StoredView | StoredFunction | StoredTable | StoredVolume
-Stored = TypeVar("Stored", StoredView, StoredFunction, StoredTable, StoredVolume)
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A primary key, or with a `parent` a foreign key.
+
+    Attributes:
+        rely: whether who reads may rely on it.
+        parent: catalog, schema and table of the primary key that it refers to, with `parent_id` and `parent_columns`.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    rely: bool = False
+    parent: tuple[str, ...] = ()
+    parent_id: str = ""
+    parent_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKeys:
+    """The keys of a Delta table, which its log says nothing of: information, for the table with this id alone."""
+
+    name: TableName
+    table_id: str
+    keys: tuple[Key, ...] = ()
+
+    @property
+    def primary(self) -> Key | None:
+        return next((key for key in self.keys if not key.parent), None)
+
+    @property
+    def foreign(self) -> tuple[Key, ...]:
+        return tuple(key for key in self.keys if key.parent)
+
+
+AnyStored = StoredView | StoredFunction | StoredTable | StoredVolume | StoredKeys
+Stored = TypeVar("Stored", StoredView, StoredFunction, StoredTable, StoredVolume, StoredKeys)
 KINDS: dict[type, str] = {
     StoredView: "view",
     StoredFunction: "function",
     StoredTable: "table",
     StoredVolume: "volume",
+    StoredKeys: "keys",
 }
 
 
@@ -224,6 +259,18 @@ def _is_map(value: Any) -> bool:
     return isinstance(value, dict) and all(_is_text(k) and _is_text(v) for k, v in value.items())
 
 
+def _is_key(value: Any) -> bool:
+    hints = get_type_hints(Key)
+    if not isinstance(value, dict) or not {"name", "columns"} <= value.keys() <= hints.keys():
+        return False
+    return all(_FORMS[hints[key]][0](of) for key, of in value.items()) and len(value.get("parent", ())) in (0, 3)
+
+
+def _key(value: dict[str, Any]) -> Key:
+    found: dict[str, Any] = {name: tuple(of) if isinstance(of, list) else of for name, of in value.items()}
+    return Key(**found)
+
+
 # How a field of a type is stored, and what is made of it.
 _FORMS: dict[Any, tuple[Callable[[Any], bool], Callable[[Any], Any]]] = {
     TableName: (_is_text, str),
@@ -233,6 +280,10 @@ _FORMS: dict[Any, tuple[Callable[[Any], bool], Callable[[Any], Any]]] = {
     tuple[str, ...]: (lambda v: isinstance(v, list) and all(map(_is_text, v)), tuple),
     Mapping[str, str]: (_is_map, dict),
     dict[str, str]: (_is_map, dict),
+    tuple[Key, ...]: (
+        lambda v: isinstance(v, list) and all(map(_is_key, v)),
+        lambda v: tuple(map(_key, v)),
+    ),
 }
 
 
@@ -273,7 +324,7 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
 
 
 def _plain(stored: Any) -> dict[str, Any]:
-    if isinstance(stored, (StoredFunction, StoredVolume)):
+    if isinstance(stored, (StoredFunction, StoredVolume, StoredKeys)):
         return asdict(stored)
     plain = {key: getattr(stored, key) for key in stored.__dataclass_fields__}
     plain["schema"] = _json(stored.schema)
@@ -318,8 +369,8 @@ def remove(folder: str, kind: type, name: str) -> bool:
 
 
 def has_any(folder: str) -> bool:
-    """Whether a schema has objects of any kind."""
-    return any(names(folder, kind) for kind in KINDS)
+    """Whether a schema has objects of any kind; keys are nothing without their tables."""
+    return any(names(folder, kind) for kind in KINDS if kind is not StoredKeys)
 
 
 def sweep(folder: str, oldest: float) -> None:

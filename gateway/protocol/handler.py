@@ -208,14 +208,14 @@ class ThriftHandler:
     def metadata(self, answer: type[Any], kind: str, caller: Caller, request: Any) -> Any:
         """GetCatalogs, GetSchemas, GetTables and their kin: one catalog question each, answered like a statement."""
         session = convert.session_from(request.sessionHandle)
-        catalog = getattr(request, "catalogName", None)
-        if catalog is not None and convert.catalog_from(catalog) is None:
-            catalog = self._service.session_info(caller.principal, session).catalog
+        of = "foreign{}Name" if kind == "cross_reference" else None
+        catalog, schema, table = self._names(caller, session, request, of)
         question = MetadataRequest(
             kind=kind,
             catalog=catalog,
-            schema=getattr(request, "schemaName", None),
-            table=getattr(request, "tableName", None),
+            schema=schema,
+            table=table,
+            parent=self._names(caller, session, request, "parent{}Name"),
             column=getattr(request, "columnName", None),
             function=getattr(request, "functionName", None),
             table_types=tuple(getattr(request, "tableTypes", None) or ()),
@@ -223,6 +223,16 @@ class ThriftHandler:
         )
         status = self._service.metadata(caller.principal, session, question)
         return self._operation(answer, caller, request, status)
+
+    def _names(
+        self, caller: Caller, session: Handle, request: Any, fields: str | None
+    ) -> tuple[str | None, str | None, str | None]:
+        """Catalog, schema and table as a call's fields have them."""
+        spelt = [fields.format(part) for part in ("Catalog", "Schema", "Table")] if fields is not None else _NAMES
+        catalog, schema, table = (getattr(request, name, None) for name in spelt)
+        if catalog is not None and convert.catalog_from(catalog) is None:
+            catalog = self._service.session_info(caller.principal, session).catalog
+        return catalog, schema, table
 
     def _wait(self, request: Any) -> float:
         """How long a call waits for the end of its operation."""
@@ -352,6 +362,9 @@ class ThriftHandler:
 
 
 Verb = Callable[[ThriftHandler, Caller, Any], Any]
+
+
+_NAMES = ("catalogName", "schemaName", "tableName")
 
 
 def _metadata(kind: str, answer: type[Any]) -> Verb:

@@ -8,6 +8,8 @@ from typing import Any
 
 from gateway.catalog.base import Catalog
 from gateway.catalog.information import SCHEMA, information_of
+from gateway.catalog.keys import Reference, keys_of, references_of
+from gateway.catalog.objects import StoredKeys
 from gateway.engine.base import MetadataCall
 from gateway.errors import GatewayError, ServerError
 from gateway.runner.answer import Answer, rows_of
@@ -126,6 +128,7 @@ _CROSS_REFERENCE_COLUMNS: tuple[tuple[str, DataType], ...] = (
 TABLE_TYPES = ("TABLE", "VIEW")
 # java.sql.DatabaseMetaData
 _NULLABLE, _SEARCHABLE, _NOT_SEARCHABLE, _KIND_UNKNOWN = 1, 3, 0, 1
+_NO_ACTION, _INITIALLY_DEFERRED = 3, 5
 # Types of the table that no column of a table can have.
 _NO_COLUMNS = frozenset({"INTERVAL"})
 _CREATE_PARAMS = {"DECIMAL": "precision,scale", "CHAR": "length", "VARCHAR": "length"}
@@ -358,9 +361,64 @@ def _function_row(catalog: str, schema: str, name: str) -> tuple[Any, ...]:
     return catalog, schema, name, "", _KIND_UNKNOWN, name
 
 
-def _keys(type_: str, columns: tuple[tuple[str, DataType], ...]) -> Rule:
-    """Keys of tables: no table of the catalogs declares any."""
-    return lambda call, catalogs: rows_of(type_, _typed(columns), [[] for _ in columns])
+def _named_exactly(name: str | None) -> Match:
+    """Names of keys' tables are none of patterns."""
+    return lambda found: not name or found.lower() == name.lower()
+
+
+def keyed(catalogs: Iterable[Catalog], schema: Match, table: Match) -> Iterator[tuple[StoredKeys, list[Reference]]]:
+    """The keys of tables, with those foreign ones that hold."""
+    for catalog in catalogs:
+        for s in filter(schema, catalog.schemas()):
+            for stored in catalog.all_keys(s):
+                if not table(stored.name.table):
+                    continue
+                try:
+                    opened = catalog.table(s, stored.name.table)
+                except GatewayError:
+                    continue  # asking for that table tells what is wrong
+                if opened is not None and (keys := keys_of(catalog, opened)).keys:
+                    yield keys, references_of(catalog, keys)
+
+
+def primary_rows(keys: StoredKeys) -> list[tuple[Any, ...]]:
+    """A row for each column of a table's primary key."""
+    name, key = keys.name, keys.primary
+    if key is None:
+        return []
+    return [(name.catalog, name.schema, name.table, column, at, key.name) for at, column in enumerate(key.columns, 1)]
+
+
+def foreign_rows(references: Iterable[Reference]) -> list[tuple[Any, ...]]:
+    """A row for each column of foreign keys."""
+    return [
+        (
+            *(one.parent.catalog, one.parent.schema, one.parent.table, parent),
+            *(one.table.catalog, one.table.schema, one.table.table, column, at),
+            *(_NO_ACTION, _NO_ACTION, one.key.name, one.primary.name, _INITIALLY_DEFERRED),
+        )
+        for one in references
+        for at, (column, parent) in enumerate(zip(one.key.columns, one.primary.columns, strict=True), 1)
+    ]
+
+
+def _primary_keys(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
+    found = keyed(_chosen(call, catalogs), _named_exactly(call.schema), _named_exactly(call.table))
+    rows = [row for keys, _ in found for row in primary_rows(keys)]
+    return rows_of("GET_PRIMARY_KEYS", _typed(_PRIMARY_KEY_COLUMNS), _columns_of(rows, len(_PRIMARY_KEY_COLUMNS)))
+
+
+def _cross_reference(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
+    found = keyed(_chosen(call, catalogs), _named_exactly(call.schema), _named_exactly(call.table))
+    wanted = [_named_exactly(name) for name in call.parent]
+    rows = [
+        row
+        for _, references in found
+        for row in foreign_rows(references)
+        if all(match(name) for match, name in zip(wanted, row[:3], strict=True))
+    ]
+    columns = _CROSS_REFERENCE_COLUMNS
+    return rows_of("GET_CROSS_REFERENCE", _typed(columns), _columns_of(rows, len(columns)))
 
 
 Rule = Callable[[MetadataCall, Mapping[str, Catalog]], Answer]
@@ -372,6 +430,6 @@ _RULES: dict[str, Rule] = {
     "table_types": _table_types,
     "type_info": _type_info,
     "functions": _functions,
-    "primary_keys": _keys("GET_PRIMARY_KEYS", _PRIMARY_KEY_COLUMNS),
-    "cross_reference": _keys("GET_CROSS_REFERENCE", _CROSS_REFERENCE_COLUMNS),
+    "primary_keys": _primary_keys,
+    "cross_reference": _cross_reference,
 }

@@ -166,6 +166,7 @@ class MetadataRequest:
     column: str | None = None
     function: str | None = None
     table_types: tuple[str, ...] = ()
+    parent: tuple[str | None, str | None, str | None] = (None, None, None)
     wait_seconds: float = 0.0
 
 

@@ -85,6 +85,7 @@ def metadata(home: Session, request: MetadataRequest) -> Purpose:
             column=request.column,
             function=request.function,
             table_types=tuple(request.table_types),
+            parent=request.parent,
         )
 
     return Purpose(METADATA_TYPES[request.kind], make_job, is_metadata=True)

@@ -19,6 +19,7 @@ from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import UserError, unsupported
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done
+from gateway.runner.commands import keys
 from gateway.runner.commands.columns import added, as_text, changed, dropped, no_column, reclustered, renamed
 from gateway.runner.commands.constraints import check_condition
 from gateway.runner.commands.definitions import unreserved
@@ -43,6 +44,16 @@ def alter_table(command: c.AlterTable, job: Statement, env: Environment, runner:
             raise _expects_table(verb, view, command.name, "USE_ALTER_VIEW", " Please use ALTER VIEW instead.")
         raise _expects_table(verb, view, command.name)
     table = _altered_table(command.name, env)
+    match command.change:
+        case c.AddKey():
+            return keys.add(command.change, table, env, emit)
+        case c.DropKey():
+            return keys.drop(command.change, table, env, emit)
+        case c.DropConstraint():
+            dropped_key = keys.drop_named(command.change, table, env, emit)
+            if dropped_key is not None:
+                return dropped_key
+    keys.check_not_in_key(command.change, table, env)
     return _commit(table, _alteration(command.change, table, env, runner, emit), emit)
 
 
@@ -345,4 +356,6 @@ _VERBS: dict[type, str] = {
     c.ClusterBy: "ALTER TABLE ... CLUSTER BY",
     c.AddConstraint: "ALTER TABLE ... ADD CONSTRAINT",
     c.DropConstraint: "ALTER TABLE ... DROP CONSTRAINT",
+    c.AddKey: "ALTER TABLE ... ADD CONSTRAINT",
+    c.DropKey: "ALTER TABLE ... DROP CONSTRAINT",
 }

@@ -16,6 +16,7 @@ from gateway.delta.properties import FEATURE, MOST_ID
 from gateway.delta.write import check_snapshot_writable
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.runner.commands.constraints import check_condition
+from gateway.runner.commands.keys import with_primary
 from gateway.runner.environment import Environment
 from gateway.sql.bind.kept import check_default, check_generated
 from gateway.sql.bind.resolve import Binder
@@ -38,7 +39,7 @@ _RESERVED = {
 
 def definition_of(command: c.CreateTable, env: Environment) -> Definition:
     """What CREATE TABLE without a query says. Raises what is wrong with its columns."""
-    columns = command.columns or ()
+    columns = with_primary(command.columns or (), command.keys)
     schema = struct(*(one.field for one in columns))
     return _defined(command, schema, column_metadata(columns, schema, "CREATE TABLE", env), env)
 

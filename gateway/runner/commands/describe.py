@@ -6,6 +6,7 @@ from typing import Any
 
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import Relation
+from gateway.catalog.keys import told
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta.creation import told_properties
 from gateway.delta.expressions import DEFAULT
@@ -74,6 +75,8 @@ def describe_table(command: c.DescribeTable, job: Statement, env: Environment, r
         properties = ",".join(f"{k}={v}" for k, v in sorted(properties_of(table).items()))
         rows.append(("Table Properties", f"[{properties}]", ""))
         rows += _defaults(table)
+        if keys := _keys(table, env):
+            rows += [("", "", ""), ("# Constraints", "", ""), *((key, text, "") for key, text in keys)]
     return rows_of("DESCRIBE", _DESCRIBED, [[r[i] for r in rows] for i in range(3)])
 
 
@@ -82,6 +85,12 @@ def properties_of(table: Any) -> dict[str, str]:
     if isinstance(table, DeltaBoundTable):
         return told_properties(table.snapshot)
     return dict(sorted(table.properties.items()))
+
+
+def _keys(table: Any, env: Environment) -> list[tuple[str, str]]:
+    if not isinstance(table, DeltaBoundTable) or not table.name.catalog:
+        return []
+    return told(env.tables.catalog_of(table.name.catalog), table)
 
 
 def _defaults(table: Any) -> list[tuple[str, str, str | None]]:
@@ -104,7 +113,7 @@ def _json_of(command: c.DescribeTable, fields: tuple[StructField, ...], table: A
         raise unsupported("DESCRIBE … AS JSON of a relation of the information schema", command.table.span)
     if table is None or not table.name.catalog:
         raise unsupported("DESCRIBE … AS JSON of files by their path", command.table.span)
-    return table_json(table, fields, _provider(table))
+    return table_json(table, fields, _provider(table), _keys(table, env))
 
 
 def _kind(table: Any) -> str:

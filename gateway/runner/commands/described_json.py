@@ -23,7 +23,7 @@ from gateway.worker_jobs import TempView
 _USUAL = "UTF8_BINARY"
 
 
-def table_json(table: Any, fields: Sequence[StructField], provider: str) -> str:
+def table_json(table: Any, fields: Sequence[StructField], provider: str, keys: Sequence[tuple[str, str]] = ()) -> str:
     """Of a table of a catalog."""
     return _document(
         (table.name.catalog, table.name.schema, table.name.table),
@@ -35,6 +35,7 @@ def table_json(table: Any, fields: Sequence[StructField], provider: str) -> str:
             "comment": table.comment,
             "table_properties": dict(sorted(table.properties.items())),
             "partition_columns": list(table.partition_columns),
+            "table_constraints": f"[{', '.join(f'({name},{text})' for name, text in keys)}]" if keys else None,
         },
     )
 

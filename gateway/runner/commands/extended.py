@@ -133,8 +133,11 @@ def view_statement(view: StoredView) -> str:
     return text + f"WITH SCHEMA {view.mode or 'COMPENSATION'}\nAS {view.query}\n"
 
 
-def table_statement(table: DeltaBoundTable) -> str:
-    """The CREATE TABLE that makes an empty table like this one. Raises UnsupportedError for what it could not say."""
+def table_statement(table: DeltaBoundTable, keys: Sequence[str] = ()) -> str:
+    """The CREATE TABLE that makes an empty table like this one, with its `keys` as clauses.
+
+    Raises UnsupportedError for what it could not say.
+    """
     snapshot = table.snapshot
     check_snapshot_writable(snapshot, kept=Kept.BY_STATEMENT)
     columns = [
@@ -142,7 +145,7 @@ def table_statement(table: DeltaBoundTable) -> str:
         f"{_computed(snapshot.by_name[f.name].metadata)}{_comment_clause(f.comment)}"
         for f in table.schema.fields
     ]
-    text = f"CREATE TABLE {_full(table.name)} (\n  " + ",\n  ".join(columns) + ")\nUSING delta\n"
+    text = f"CREATE TABLE {_full(table.name)} (\n  " + ",\n  ".join([*columns, *keys]) + ")\nUSING delta\n"
     if table.partition_columns:
         text += f"PARTITIONED BY ({', '.join(map(quote_if_needed, table.partition_columns))})\n"
     if clusters := clustering_of(snapshot):

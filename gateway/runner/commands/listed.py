@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gateway.catalog.base import Catalog
+from gateway.catalog.bound import DeltaBoundTable
+from gateway.catalog.keys import keys_of, references_of
 from gateway.engine.base import Emit, Statement
 from gateway.runner import metadata
 from gateway.runner.answer import Answer, rows_of
@@ -86,9 +88,15 @@ def show_listed(command: c.ShowListed, job: Statement, env: Environment, runner:
 
 
 def show_keys(command: c.ShowKeys, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
-    """SHOW [FOREIGN] KEYS: no table of the catalogs declares any; one that is not there is told."""
-    env.tables.find(command.table.parts, None, command.table.span)
-    return _rows(_FOREIGN_KEYS if command.foreign else _PRIMARY_KEYS, [])
+    """SHOW [FOREIGN] KEYS; a table that is not there is told."""
+    table = env.tables.find(command.table.parts, None, command.table.span)
+    if not isinstance(table, DeltaBoundTable):
+        return _rows(_FOREIGN_KEYS if command.foreign else _PRIMARY_KEYS, [])
+    catalog = env.tables.catalog_of(table.name.catalog)
+    keys = keys_of(catalog, table)
+    if command.foreign:
+        return _rows(_FOREIGN_KEYS, metadata.foreign_rows(references_of(catalog, keys)))
+    return _rows(_PRIMARY_KEYS, metadata.primary_rows(keys))
 
 
 def _rows(columns: Columns, rows: Sequence[tuple[Any, ...]]) -> Answer:

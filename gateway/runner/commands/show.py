@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import SCHEMA
+from gateway.catalog.keys import clauses
 from gateway.catalog.objects import StoredView
 from gateway.engine.base import Emit, Statement
 from gateway.errors import GatewayError, UserError, unsupported
@@ -149,4 +150,8 @@ def show_create_table(
         return rows_of("SHOW", strings("createtab_stmt"), [[view_statement(found)]])
     if not isinstance(found, DeltaBoundTable):
         raise unsupported("SHOW CREATE TABLE of anything but a Delta table or a lasting view", command.table.span)
-    return rows_of("SHOW", strings("createtab_stmt"), [[table_statement(found)]])
+    return rows_of(
+        "SHOW",
+        strings("createtab_stmt"),
+        [[table_statement(found, clauses(env.tables.catalog_of(found.name.catalog), found))]],
+    )

@@ -15,6 +15,7 @@ from gateway.errors import Span, UserError, unsupported
 from gateway.planner import plan
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done
+from gateway.runner.commands import keys
 from gateway.runner.commands.constraints import checked, guarded_query
 from gateway.runner.commands.definitions import definition_of, like, selected, unreserved
 from gateway.runner.commands.generated import left_out
@@ -56,9 +57,11 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     replace = command.replace
     if command.query is None:
         definition = definition_of(command, env)
+        declared = keys.declared(command, place, definition.schema, keys.checks_of(definition.properties), env)
         write.check_creatable(path, definition, as_select=False, replace=replace)
         emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
         write.make_table(path, definition, None, replace)
+        keys.keep(place, declared)
         return Answer("CREATE_TABLE", is_query=False, announced=True)
     query, binder = runner.bind(command.query.tree, env)
     if command.columns is not None:

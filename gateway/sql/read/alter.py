@@ -91,7 +91,12 @@ class AlterParser(DefinitionParser):
     def _alter_table(self, name: Name) -> AlterTable:
         change: TableChange
         start = self.index
-        if self.word in ("ADD", "DROP") and self.peek() == "CONSTRAINT":
+        key = self._added_key() if self.word == "ADD" else None
+        if key is not None:
+            change = key
+        elif self.word == "DROP" and self.peek() in ("PRIMARY", "FOREIGN") and self.peek(2) == "KEY":
+            change = self._dropped_key()
+        elif self.word in ("ADD", "DROP") and self.peek() == "CONSTRAINT":
             change = self._constraint()
         elif self.word == "ADD" and self.peek() in ("COLUMN", "COLUMNS"):
             self.advance(2)
@@ -126,7 +131,8 @@ class AlterParser(DefinitionParser):
         self.advance(2)
         if not added:
             if_exists = self.match("IF", "EXISTS")
-            return DropConstraint(self.identifier().name, if_exists, self.span(start))
+            name = self.identifier().name
+            return DropConstraint(name, if_exists, self.span(start), self._cascades())
         name = self.identifier().name
         if self.word != "CHECK":
             words = " ".join(w for w in self.words[self.index : self.index + 2] if w[:1].isalpha())

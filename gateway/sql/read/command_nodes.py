@@ -16,6 +16,7 @@ from gateway.sql.read.named import Query as Query
 from gateway.sql.read.table_nodes import AddColumns as AddColumns
 from gateway.sql.read.table_nodes import AddConstraint as AddConstraint
 from gateway.sql.read.table_nodes import AddedColumn as AddedColumn
+from gateway.sql.read.table_nodes import AddKey as AddKey
 from gateway.sql.read.table_nodes import AlterTable as AlterTable
 from gateway.sql.read.table_nodes import ChangeColumns as ChangeColumns
 from gateway.sql.read.table_nodes import Check as Check
@@ -27,6 +28,8 @@ from gateway.sql.read.table_nodes import CreateTable as CreateTable
 from gateway.sql.read.table_nodes import CreateTableLike as CreateTableLike
 from gateway.sql.read.table_nodes import DropColumns as DropColumns
 from gateway.sql.read.table_nodes import DropConstraint as DropConstraint
+from gateway.sql.read.table_nodes import DropKey as DropKey
+from gateway.sql.read.table_nodes import Key as Key
 from gateway.sql.read.table_nodes import RenameColumn as RenameColumn
 from gateway.sql.read.table_nodes import SetProperties as SetProperties
 from gateway.sql.read.table_nodes import UnsetProperties as UnsetProperties

@@ -9,20 +9,21 @@ from sqlglot import exp
 from gateway.errors import UserError, unsupported
 from gateway.sql.read import allowed
 from gateway.sql.read.command_nodes import Check, ColumnDefinition, Command, CreateTable, CreateTableLike, Name, Query
-from gateway.sql.read.command_rules import CommandRules
 from gateway.sql.read.cursor import user_error
 from gateway.sql.read.datatypes import data_type
-from gateway.sql.read.table_nodes import Identity
+from gateway.sql.read.keys import KeyParser, only_one
+from gateway.sql.read.table_nodes import Identity, Key
 from gateway.sql.read.tokens import END, NUMBER, STRING
 from gateway.sqltypes import BIGINT, StructField
 
 _CONSTRAINTS = ("CONSTRAINT", "PRIMARY", "FOREIGN", "CHECK", "UNIQUE")
 # Clauses of columns that are refused by name.
-_OF_COLUMNS = ("PRIMARY", "REFERENCES", "MASK", "UNIQUE", "COLLATE")
+_OF_COLUMNS = ("MASK", "UNIQUE", "COLLATE")
+_ON_COLUMNS = ("CHECK", "CONSTRAINT", "PRIMARY", "FOREIGN", "REFERENCES")
 _CLAUSES = frozenset({"CLUSTERED", "STORED", "ROW", "SKEWED", "OPTIONS", "SHALLOW", "DEEP", "CLONE", "WITH"})
 
 
-class TableParser(CommandRules):
+class TableParser(KeyParser):
     """The definitions of tables."""
 
     def _create_table(self, replace: bool) -> Command:
@@ -32,7 +33,7 @@ class TableParser(CommandRules):
         name = self._name()
         if self.word == "LIKE" and not replace:
             return self._create_like(name, if_not_exists)
-        columns, checks = self._definitions() if self.word == "(" and not self.query_at(0) else (None, [])
+        columns, constraints = self._definitions() if self.word == "(" and not self.query_at(0) else (None, [])
         partitions: tuple[str, ...] = ()
         clusters: tuple[Name, ...] = ()
         comment: str | None = None
@@ -47,7 +48,7 @@ class TableParser(CommandRules):
             elif word == "PARTITIONED" and self.peek() == "BY":
                 self._once(seen, "PARTITIONED BY")
                 self.advance(2)
-                partitions, columns = self._partitions(columns)
+                partitions, columns = self._partitions(columns, constraints)
             elif word == "CLUSTER" and self.peek() == "BY":
                 self._once(seen, "CLUSTER BY")
                 self.advance(2)
@@ -75,6 +76,8 @@ class TableParser(CommandRules):
             query = self._final_query()
         elif self.word != END:
             self._refuse_table_clause()
+        keys = [one for one in constraints if isinstance(one, Key)]
+        only_one(keys, name)
         if query is not None and columns is not None:
             raise unsupported("CREATE TABLE … AS with a list of columns", name.span)
         if query is None and columns is None and location is None:
@@ -87,7 +90,8 @@ class TableParser(CommandRules):
             if_not_exists,
             partitions,
             clusters,
-            tuple(checks),
+            tuple(one for one in constraints if isinstance(one, Check)),
+            tuple(keys),
             comment,
             properties,
             location,
@@ -124,21 +128,21 @@ class TableParser(CommandRules):
 
     # ------------------------------------------------------------------ columns
 
-    def _definitions(self) -> tuple[tuple[ColumnDefinition, ...], list[Check]]:
+    def _definitions(self) -> tuple[tuple[ColumnDefinition, ...], list[Check | Key]]:
         self.expect("(")
         found: list[ColumnDefinition] = []
-        checks: list[Check] = []
+        constraints: list[Check | Key] = []
         while True:
             if self.word in _CONSTRAINTS and (self.word == "CONSTRAINT" or self.peek() in ("KEY", "(")):
-                checks.append(self._check())
+                constraints.append(self._constraint_of())
             else:
-                self._column_definition(found, checks)
+                self._column_definition(found, constraints)
             if not self.match(","):
                 break
         self.expect(")")
-        return tuple(found), checks
+        return tuple(found), constraints
 
-    def _column_definition(self, found: list[ColumnDefinition], checks: list[Check]) -> None:
+    def _column_definition(self, found: list[ColumnDefinition], constraints: list[Check | Key]) -> None:
         at = self.index
         name = self.identifier().name
         kind = data_type(self)
@@ -165,8 +169,11 @@ class TableParser(CommandRules):
                 self._once(seen, "GENERATED")
                 found_ = self._generated()
                 generated, identity = (found_, None) if isinstance(found_, str) else (None, found_)
-            elif self.word in ("CHECK", "CONSTRAINT"):
-                checks.append(self._check())
+            elif self.word in _ON_COLUMNS:
+                one = self._constraint_of(name)
+                if isinstance(one, Key):
+                    self._key_once(seen, one, name)
+                constraints.append(one)
             elif self.word in _OF_COLUMNS:
                 raise unsupported(f"a column with {self.word}", self.span(self.index))
             else:
@@ -238,10 +245,21 @@ class TableParser(CommandRules):
             raise unsupported(f"{found} as the start or step of an IDENTITY column", self.span(at))
         return found
 
-    def _check(self) -> Check:
-        """``[CONSTRAINT name] CHECK (condition)``; other constraints are refused by name."""
+    def _key_once(self, seen: set[str], key: Key, column: str) -> None:
+        kind = "PRIMARY KEY" if key.parent is None else "REFERENCES"
+        if kind in seen:
+            text = f'CREATE TABLE column `{column}` specifies descriptor "{kind}" more than once, which is invalid.'
+            raise user_error("CREATE_TABLE_COLUMN_DESCRIPTOR_DUPLICATE", text, key.span)
+        seen.add(kind)
+
+    def _constraint_of(self, column: str | None = None) -> Check | Key:
+        """``[CONSTRAINT name] CHECK (condition)``, or a key, of a table or a column; others are refused by name."""
         start = self.index
         name = self.identifier().name if self.match("CONSTRAINT") else None
+        if column is None and self._is_key():
+            return self._key(name, start)
+        if column is not None and self.word in ("PRIMARY", "FOREIGN", "REFERENCES"):
+            return self._column_key(column, name, start)
         if self.word != "CHECK":
             raise unsupported(f"a {self.word} constraint", self.span(start))
         self.advance()
@@ -268,7 +286,7 @@ class TableParser(CommandRules):
     # ------------------------------------------------------------------ clauses
 
     def _partitions(
-        self, columns: tuple[ColumnDefinition, ...] | None
+        self, columns: tuple[ColumnDefinition, ...] | None, constraints: list[Check | Key]
     ) -> tuple[tuple[str, ...], tuple[ColumnDefinition, ...] | None]:
         """Names of columns, or columns of their own, which stand behind the others; and all columns then."""
         self.expect("(")
@@ -281,7 +299,7 @@ class TableParser(CommandRules):
                 raise unsupported(f"a partition transform ({name.name})", self.span(self.index - 1))
             if self.word not in (",", ")"):
                 self.seek(at)
-                self._column_definition(own, [])
+                self._column_definition(own, constraints)
             names.append(name.name)
         self.expect(")")
         if own and len(own) < len(names):

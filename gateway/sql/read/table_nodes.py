@@ -98,16 +98,46 @@ class AddConstraint:
 
 @dataclass(frozen=True, slots=True)
 class DropConstraint:
-    """DROP CONSTRAINT [IF EXISTS] name."""
+    """DROP CONSTRAINT [IF EXISTS] name [RESTRICT | CASCADE]."""
 
     name: str
     if_exists: bool
+    span: Span
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """[CONSTRAINT name] PRIMARY KEY (columns), or FOREIGN KEY (columns) REFERENCES parent [(parent_columns)]."""
+
+    name: str | None
+    columns: tuple[str, ...]
+    rely: bool
+    span: Span
+    parent: Name | None = None
+    parent_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AddKey:
+    """ADD key."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class DropKey:
+    """DROP PRIMARY KEY [IF EXISTS] [RESTRICT | CASCADE], with columns DROP FOREIGN KEY [IF EXISTS] (columns)."""
+
+    columns: tuple[str, ...] | None
+    if_exists: bool
+    cascade: bool
     span: Span
 
 
 TableChange = (
     SetProperties | UnsetProperties | AddColumns | RenameColumn | DropColumns | ChangeColumns | AddConstraint | DropConstraint
-    | ClusterBy
+    | ClusterBy | AddKey | DropKey
 )  # fmt: skip
 
 
@@ -160,6 +190,7 @@ class CreateTable:
     partitioned_by: tuple[str, ...] = ()
     clustered_by: tuple[Name, ...] = ()
     checks: tuple[Check, ...] = ()
+    keys: tuple[Key, ...] = ()
     comment: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
     location: str | None = None

@@ -1,0 +1,214 @@
+"""Primary and foreign keys: declared, told wherever clients look for them, dropped, and nothing is left of them by mistake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.delta import log
+from tests.unit.runner.session import Session, refused
+from tests.unit.runner.written import folder_of
+
+_PERSONS = (
+    "CREATE TABLE persons (first STRING, last STRING NOT NULL, n INT, "
+    "CONSTRAINT persons_key PRIMARY KEY (first, last) RELY)"
+)
+_PETS = (
+    "CREATE TABLE pets (id INT PRIMARY KEY, of STRING, ol STRING, name STRING, "
+    "CONSTRAINT owner FOREIGN KEY (of, ol) REFERENCES persons NOT ENFORCED)"
+)
+_TOLD = [
+    ("owner", "FOREIGN KEY (`of`, `ol`) REFERENCES `main`.`shop`.`persons` (`first`, `last`)"),
+    ("pets_pk", "PRIMARY KEY (`id`)"),
+]
+
+
+@pytest.fixture
+def pets(session: Session) -> Session:
+    """A table that refers to another."""
+    session.run(_PERSONS)
+    session.run(_PETS)
+    return session
+
+
+def _told(session: Session, table: str) -> list[tuple[str, str]]:
+    rows = session.rows(f"DESCRIBE EXTENDED {table}")
+    names = [row[0] for row in rows]
+    at = names.index("# Constraints") if "# Constraints" in names else len(rows)
+    return sorted(row[:2] for row in rows[at + 1 :])
+
+
+def test_keys_are_told_and_columns_of_primary_keys_are_not_null(pets: Session) -> None:
+    assert _told(pets, "pets") == _TOLD
+    assert _told(pets, "persons") == [("persons_key", "PRIMARY KEY (`first`, `last`) RELY")]
+    fields = pets.run("SELECT * FROM persons").planned.schema.fields
+    assert [f.nullable for f in fields] == [False, False, True]
+    ((text,),) = pets.rows("DESCRIBE TABLE EXTENDED pets AS JSON")
+    constraints = json.loads(text)["table_constraints"]
+    assert all(f"({name},{told})" in constraints for name, told in _TOLD)
+
+
+def test_show_create_table_makes_the_same_keys(pets: Session) -> None:
+    texts = [pets.rows(f"SHOW CREATE TABLE {table}")[0][0] for table in ("persons", "pets")]
+    told = _told(pets, "persons")
+    pets.run("DROP TABLE persons")
+    assert [name for name, _ in _told(pets, "pets")] == ["pets_pk"]  # what referred to it is gone
+    pets.run("DROP TABLE pets")
+    for text in texts:
+        pets.run(text)
+    assert (_told(pets, "persons"), _told(pets, "pets")) == (told, _TOLD)
+
+
+def test_nothing_of_keys_is_in_the_log(pets: Session) -> None:
+    folder = folder_of(pets, "pets")
+    before = log.commit_versions(str(folder))
+    pets.run("ALTER TABLE pets DROP PRIMARY KEY")
+    pets.run("ALTER TABLE pets ADD PRIMARY KEY (id)")
+    assert log.commit_versions(str(folder)) == before
+    texts = "".join(p.read_text() for p in Path(folder, "_delta_log").glob("*.json"))
+    assert "owner" not in texts
+    assert "pets_pk" not in texts
+
+
+def test_the_information_schema_tells_of_keys(pets: Session) -> None:
+    where = "WHERE constraint_schema = 'shop' ORDER BY ALL"
+    assert pets.rows(
+        f"SELECT constraint_name, table_name, constraint_type, enforced FROM information_schema.table_constraints {where}"
+    ) == [
+        ("owner", "pets", "FOREIGN KEY", "NO"),
+        ("persons_key", "persons", "PRIMARY KEY", "NO"),
+        ("pets_pk", "pets", "PRIMARY KEY", "NO"),
+    ]
+    assert pets.rows(
+        "SELECT constraint_name, table_name, column_name, ordinal_position, position_in_unique_constraint "
+        f"FROM information_schema.key_column_usage {where}"
+    ) == [
+        ("owner", "pets", "of", 1, 1),
+        ("owner", "pets", "ol", 2, 2),
+        ("persons_key", "persons", "first", 1, None),
+        ("persons_key", "persons", "last", 2, None),
+        ("pets_pk", "pets", "id", 1, None),
+    ]
+    assert pets.rows(
+        "SELECT constraint_name, unique_constraint_name, match_option, update_rule, delete_rule "
+        f"FROM information_schema.referential_constraints {where}"
+    ) == [("owner", "persons_key", "FULL", "NO ACTION", "NO ACTION")]
+    usage = "information_schema.constraint_column_usage WHERE table_name = 'persons' AND table_schema = 'shop'"
+    assert pets.rows(f"SELECT constraint_name, column_name FROM {usage} ORDER BY ALL") == [
+        ("owner", "first"),
+        ("owner", "last"),
+        ("persons_key", "first"),
+        ("persons_key", "last"),
+    ]
+
+
+def test_metadata_calls_tell_of_keys(pets: Session) -> None:
+    place = ("main", "shop")
+    assert pets.ask("primary_keys", catalog="main", schema="shop", table="PERSONS").rows == [
+        (*place, "persons", "first", 1, "persons_key"),
+        (*place, "persons", "last", 2, "persons_key"),
+    ]
+    expected = [
+        (*place, "persons", "first", *place, "pets", "of", 1, 3, 3, "owner", "persons_key", 5),
+        (*place, "persons", "last", *place, "pets", "ol", 2, 3, 3, "owner", "persons_key", 5),
+    ]
+    assert pets.ask("cross_reference", schema="shop", table="pets").rows == expected
+    assert pets.ask("cross_reference", parent=("main", "shop", "persons")).rows == expected
+    assert pets.ask("cross_reference", parent=("main", "shop", "pets")).rows == []
+    assert pets.rows("SHOW FOREIGN KEYS IN CATALOG main IN SCHEMA shop IN TABLE pets") == expected
+    assert pets.rows("SHOW KEYS IN CATALOG main IN SCHEMA shop IN TABLE pets") == [(*place, "pets", "id", 1, "pets_pk")]
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("CREATE TABLE t (a INT, PRIMARY KEY (nope))", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("CREATE TABLE t (a INT, PRIMARY KEY (a, A))", "COLUMN_ALREADY_EXISTS"),
+        ("CREATE TABLE t (a INT PRIMARY KEY, b INT, PRIMARY KEY (b))", "MULTIPLE_PRIMARY_KEYS"),
+        ("CREATE TABLE t (a INT PRIMARY KEY PRIMARY KEY)", "CREATE_TABLE_COLUMN_DESCRIPTOR_DUPLICATE"),
+        ("CREATE TABLE t (a INT, PRIMARY KEY (a) ENFORCED)", "UNSUPPORTED_CONSTRAINT_CHARACTERISTIC"),
+        ("CREATE TABLE t (a INT, PRIMARY KEY (a) RELY NORELY)", "INVALID_CONSTRAINT_CHARACTERISTICS"),
+        ("CREATE TABLE t (a INT, PRIMARY KEY (a) NOT ENFORCED NOT ENFORCED)", "INVALID_CONSTRAINT_CHARACTERISTICS"),
+        ("CREATE TABLE t (a INT, CONSTRAINT owner PRIMARY KEY (a))", "CONSTRAINT_ALREADY_EXISTS"),
+        ("CREATE TABLE t (a INT, CONSTRAINT c CHECK (a > 0), CONSTRAINT C PRIMARY KEY (a))", "CONSTRAINT_ALREADY_EXISTS"),
+        ("CREATE TABLE t (a INT, b STRUCT<x: INT>, PRIMARY KEY (b))", "UNSUPPORTED_FEATURE"),
+        ("CREATE TABLE t (a INT, PRIMARY KEY (a TIMESERIES))", "UNSUPPORTED_FEATURE"),
+        ("CREATE TABLE t (a INT UNIQUE)", "UNSUPPORTED_FEATURE"),
+        ("CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES nope)", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES persons)", "FOREIGN_KEY_MISMATCH"),
+        ("CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES pets (name))", "FOREIGN_KEY_MISMATCH"),
+        ("CREATE TABLE t (a BIGINT, FOREIGN KEY (a) REFERENCES pets (id))", "FOREIGN_KEY_MISMATCH"),
+        ("CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES pets ON DELETE CASCADE)", "UNSUPPORTED_FEATURE"),
+        ("ALTER TABLE pets ADD CONSTRAINT p PRIMARY KEY (name)", "MULTIPLE_PRIMARY_KEYS"),
+        ("ALTER TABLE pets ADD FOREIGN KEY (of, ol) REFERENCES persons", "CONSTRAINT_ALREADY_EXISTS"),
+        ("ALTER TABLE persons DROP PRIMARY KEY", "CANNOT_DROP_REFERENCED_PRIMARY_KEY"),
+        ("ALTER TABLE persons DROP CONSTRAINT persons_key RESTRICT", "CANNOT_DROP_REFERENCED_PRIMARY_KEY"),
+        ("ALTER TABLE persons DROP FOREIGN KEY (first)", "CONSTRAINT_DOES_NOT_EXIST"),
+        ("ALTER TABLE pets DROP CONSTRAINT nope", "DELTA_CONSTRAINT_DOES_NOT_EXIST"),
+        ("ALTER TABLE pets ALTER COLUMN id DROP NOT NULL", "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE"),
+    ],
+)  # fmt: skip
+def test_what_is_no_key_is_refused_and_nothing_done(pets: Session, statement: str, condition: str) -> None:
+    before = _told(pets, "pets"), _told(pets, "persons")
+    assert refused(pets, statement).condition == condition
+    assert (_told(pets, "pets"), _told(pets, "persons")) == before
+    assert pets.rows("SHOW TABLES LIKE 't'") == []
+
+
+def test_a_column_of_a_primary_key_has_to_be_not_null(pets: Session) -> None:
+    pets.run("ALTER TABLE pets DROP CONSTRAINT pets_pk")
+    error = refused(pets, "ALTER TABLE pets ADD CONSTRAINT by_name PRIMARY KEY (name)")
+    assert "is nullable" in error.message
+    pets.run("ALTER TABLE pets ALTER COLUMN name SET NOT NULL")
+    pets.run("ALTER TABLE pets ADD CONSTRAINT by_name PRIMARY KEY (name) NORELY")
+    assert ("by_name", "PRIMARY KEY (`name`)") in _told(pets, "pets")
+
+
+def test_cascade_drops_the_keys_that_refer(pets: Session) -> None:
+    pets.run("ALTER TABLE persons DROP PRIMARY KEY CASCADE")
+    assert _told(pets, "persons") == []
+    assert [name for name, _ in _told(pets, "pets")] == ["pets_pk"]
+    pets.run("ALTER TABLE persons DROP PRIMARY KEY IF EXISTS")
+
+
+def test_keys_follow_their_tables_under_other_names(pets: Session) -> None:
+    pets.run("ALTER TABLE persons RENAME TO people")
+    assert _told(pets, "pets")[0][1].endswith("REFERENCES `main`.`shop`.`people` (`first`, `last`)")
+    pets.run("ALTER TABLE pets RENAME TO animals")
+    assert [name for name, _ in _told(pets, "animals")] == ["owner", "pets_pk"]
+
+
+def test_another_table_of_the_name_has_no_keys(pets: Session) -> None:
+    pets.run("CREATE OR REPLACE TABLE persons (first STRING NOT NULL, last STRING NOT NULL)")
+    assert _told(pets, "persons") == []
+    assert [name for name, _ in _told(pets, "pets")] == ["pets_pk"]
+    pets.run("ALTER TABLE persons ADD PRIMARY KEY (first, last)")
+    assert [name for name, _ in _told(pets, "pets")] == ["pets_pk"]
+    pets.run("DROP TABLE pets")
+    pets.run("DROP TABLE persons")
+    pets.run("USE default")
+    pets.run("DROP SCHEMA shop")
+    pets.run("CREATE SCHEMA shop")
+
+
+def test_a_table_may_refer_to_itself(session: Session) -> None:
+    session.run("CREATE TABLE staff (boss INT REFERENCES staff (id), id INT PRIMARY KEY)")
+    assert _told(session, "staff") == [
+        ("staff_pk", "PRIMARY KEY (`id`)"),
+        ("staff_staff_fk", "FOREIGN KEY (`boss`) REFERENCES `main`.`shop`.`staff` (`id`)"),
+    ]
+    session.run("ALTER TABLE staff DROP PRIMARY KEY CASCADE")
+    assert _told(session, "staff") == []
+
+
+def test_columns_of_a_foreign_key_may_be_named_in_any_order(session: Session) -> None:
+    session.run("CREATE TABLE a (x INT, y STRING, PRIMARY KEY (x, y))")
+    session.run("CREATE TABLE b (s STRING, i INT, FOREIGN KEY (s, i) REFERENCES a (y, x))")
+    assert _told(session, "b") == [("b_a_fk", "FOREIGN KEY (`i`, `s`) REFERENCES `main`.`shop`.`a` (`x`, `y`)")]
+
+
+def test_a_check_of_a_partition_column_is_no_longer_lost(session: Session) -> None:
+    session.run("CREATE TABLE t (a INT) PARTITIONED BY (p INT CHECK (p > 0))")
+    assert refused(session, "INSERT INTO t VALUES (1, 0)").condition == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
