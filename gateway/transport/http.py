@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -48,6 +48,7 @@ from gateway.transport.web import HEADERS, Console, Reply, check_name, check_sit
 Rest = Callable[[str, str, bytes, str, str, str, str], tuple[int, bytes]]
 # Headers, body, name of the caller -> HTTP status and JSON, or nothing, for POST to `_MCP`.
 Mcp = Callable[[Sequence[Header], bytes, str], tuple[int, bytes]]
+Serve = Callable[[Scope, Receive], Awaitable[Reply]]
 
 BODY_LIMIT = 32 * 1024 * 1024
 THREADS = 512
@@ -91,6 +92,20 @@ def _check_single(scope: Scope) -> None:
         if sum(found == name for found, _ in scope["headers"]) > 1:
             text = f"The header {name.decode()} is there twice."
             raise RefusalError(400, "MALFORMED_REQUEST", text, close=True)
+
+
+def _below(prefix: str) -> Callable[[str], bool]:
+    return lambda path: path.startswith(prefix)
+
+
+def _as_json(
+    answer: Callable[[Scope, Receive], Awaitable[tuple[int, bytes]]], headers: tuple[Header, ...] = ()
+) -> Serve:
+    async def serve(scope: Scope, receive: Receive) -> Reply:
+        status, body = await answer(scope, receive)
+        return status, _JSON, headers, body
+
+    return serve
 
 
 class HttpApp:
@@ -155,6 +170,7 @@ class HttpApp:
         self._waiting = Lane("statement", threads, max(1, threads // 2))
         self._quick = Lane("call", threads, max(1, threads // 2))
         self._files = Lane("file", FILES_AT_ONCE, FILES_AT_ONCE // 2)
+        self._routes = tuple(self._served())
 
     def close(self) -> None:
         """Let calls in flight finish, start no more."""
@@ -166,42 +182,11 @@ class HttpApp:
         """ASGI entry; only scope type http is served."""
         if scope["type"] != "http":
             raise NotImplementedError(f"ASGI scope {scope['type']}")
-        path = scope["path"]
         route = "other"
-        headers: tuple[Header, ...] = ()
-        body: Answer
         try:
             _check_single(scope)
-            if is_thrift_path(path):
-                route = "thrift"
-                body = await self._call(scope, receive)
-                status, kind = 200, _THRIFT
-            elif self._download is not None and path.startswith(RESULTS):
-                route = "results"
-                status, kind, headers, body = await file_answer(self._download, self._files, scope)
-            elif self._mcp is not None and path.rstrip("/") == _MCP:
-                route, kind = "mcp", _JSON
-                status, body = await self._message(self._mcp, scope, receive)
-            elif self._rest is not None and path.startswith(_API):
-                route, kind = "rest", _JSON
-                status, body = await self._answer(self._rest, scope, receive)
-            elif self._console is not None and self._console.covers(path):
-                route = "console"
-                status, kind, headers, body = await self._page(self._console, scope, receive)
-                headers += HEADERS
-            elif self._issuer is not None and path in (oidc.DISCOVERY, oidc.TOKEN):
-                route, kind, headers = "oidc", _JSON, ((b"cache-control", b"no-store"),)
-                status, body = await self._oidc(self._issuer, scope, receive)
-            else:
-                name = "/" + "/".join(part for part in path.split("/") if part)
-                page = _PAGES.get(name)
-                if page is None:
-                    raise RefusalError(404, "ENDPOINT_NOT_FOUND", f"No API found for '{scope['method']} {path[:200]}'")
-                route = name[1:]
-                if scope["method"] not in ("GET", "HEAD"):
-                    raise RefusalError(405, "METHOD_NOT_ALLOWED", "Only GET is served here.", (b"allow", b"GET, HEAD"))
-                self._check_name(headers_of(scope))
-                status, kind, body = page(self)
+            route, serve = self._route(scope)
+            status, kind, headers, body = await serve(scope, receive)
         except RefusalError as refusal:
             status, kind = refusal.status, _JSON
             body = json.dumps({"error_code": refusal.error_code, "message": refusal.message}).encode()
@@ -216,9 +201,35 @@ class HttpApp:
         scope[ANSWER_BYTES] = len(body) if isinstance(body, bytes) else sum(map(len, body))
         await respond(send, status, kind, body, headers)
 
+    def _served(self) -> Iterator[tuple[str, Callable[[str], bool], Serve]]:
+        """What requests are counted as, their paths, and what answers them; the first that covers a path does."""
+        yield "thrift", is_thrift_path, self._call
+        if self._download is not None:
+            yield "results", _below(RESULTS), partial(self._file, self._download)
+        if self._mcp is not None:
+            yield "mcp", lambda path: path.rstrip("/") == _MCP, _as_json(partial(self._message, self._mcp))
+        if self._rest is not None:
+            yield "rest", _below(_API), _as_json(partial(self._answer, self._rest))
+        if self._console is not None:
+            yield "console", self._console.covers, partial(self._page, self._console)
+        if self._issuer is not None:
+            fresh = ((b"cache-control", b"no-store"),)
+            yield "oidc", (oidc.DISCOVERY, oidc.TOKEN).__contains__, _as_json(partial(self._oidc, self._issuer), fresh)
+
+    def _route(self, scope: Scope) -> tuple[str, Serve]:
+        """What a request is counted as, and what answers it. Raises RefusalError where nothing does."""
+        path = scope["path"]
+        for route, covers, serve in self._routes:
+            if covers(path):
+                return route, serve
+        name = "/" + "/".join(part for part in path.split("/") if part)
+        if name not in _PAGES:
+            raise RefusalError(404, "ENDPOINT_NOT_FOUND", f"No API found for '{scope['method']} {path[:200]}'")
+        return name[1:], partial(self._probe, _PAGES[name])
+
     # ---------------------------------------------------------------------------------------------------------- Thrift
 
-    async def _call(self, scope: Scope, receive: Receive) -> Answer:
+    async def _call(self, scope: Scope, receive: Receive) -> Reply:
         if scope["method"] != "POST":
             raise RefusalError(405, "METHOD_NOT_ALLOWED", "Thrift takes POST only.", (b"allow", b"POST"))
         headers, identity = self._identify(scope)
@@ -231,7 +242,7 @@ class HttpApp:
             )
             if is_gone(scope):
                 await self._quick.run(identity, partial(self._undelivered, answer, identity))
-            return answer
+            return 200, _THRIFT, (), answer
 
     async def _answer(self, rest: Rest, scope: Scope, receive: Receive) -> tuple[int, bytes]:
         """A call of the JSON API: status and body."""
@@ -255,7 +266,14 @@ class HttpApp:
             body = await self._body(headers, receive, partial(self._enter, rooms, identity))
             return await self._waiting.run(identity, partial(mcp, scope["headers"], body, identity))
 
+    async def _file(self, download: Download, scope: Scope, receive: Receive) -> Reply:
+        return await file_answer(download, self._files, scope)
+
     async def _page(self, console: Console, scope: Scope, receive: Receive) -> Reply:
+        status, kind, headers, body = await self._shown(console, scope, receive)
+        return status, kind, headers + HEADERS, body
+
+    async def _shown(self, console: Console, scope: Scope, receive: Receive) -> Reply:
         """A file of the page, or the answer to one of its calls."""
         headers = headers_of(scope)
         method, path = scope["method"], scope["path"]
@@ -409,6 +427,13 @@ class HttpApp:
 
     # ----------------------------------------------------------------------------------------------------------- pages
 
+    async def _probe(self, page: Page, scope: Scope, receive: Receive) -> Reply:
+        if scope["method"] not in ("GET", "HEAD"):
+            raise RefusalError(405, "METHOD_NOT_ALLOWED", "Only GET is served here.", (b"allow", b"GET, HEAD"))
+        self._check_name(headers_of(scope))
+        status, kind, body = page(self)
+        return status, kind, (), body
+
     def healthz(self) -> tuple[int, bytes, bytes]:
         """The process answers: status, content type, body."""
         return 200, _JSON, b'{"status": "ok"}'
@@ -425,7 +450,8 @@ class HttpApp:
         return 200, METRICS_CONTENT_TYPE.encode(), self._probes.metrics()
 
 
-_PAGES: dict[str, Callable[[HttpApp], tuple[int, bytes, bytes]]] = {
+Page = Callable[[HttpApp], tuple[int, bytes, bytes]]
+_PAGES: dict[str, Page] = {
     "/healthz": HttpApp.healthz,
     "/readyz": HttpApp.readyz,
     "/metrics": HttpApp.metrics,
