@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from gateway.engine.functions import RowError
@@ -31,38 +32,49 @@ def to_char(value: Decimal, tokens: tuple[Token, ...]) -> str:
     negative, past_point = value < 0, False
     for kind, parts in tokens:
         if kind == "digits":
-            for part, count in parts:
-                if part == ",":
-                    _lead(out) if not (out and out[-1].isdigit()) else out.append(",")
-                for _ in range(count):
-                    digit = next(digits)
-                    if digit != " ":
-                        out.append(digit)
-                    elif part == "0" or past_point:
-                        out.append("0")
-                    else:
-                        _lead(out)
+            _put_digits(out, parts, digits, past_point)
         elif kind == ".":
             if out and out[-1] == " ":
                 out[-1] = "0"
             out.append(".")
             past_point = True
-        elif kind == "$":
-            out.append("$")
-        elif kind == "<":
-            if negative:
-                out.append("<")
-        elif kind == "S":
-            _sign(out, "-" if negative else "+")
-        elif kind == "MI":
-            _sign(out, "-") if negative else out.append(" ")
-        elif negative:
-            _sign(out, ">")
         else:
-            _strip_point(out)
-            out += [" ", " "]
+            _put_mark(out, kind, negative)
     _strip_point(out)
     return "".join(out)
+
+
+def _put_digits(out: list[str], parts: Sequence[tuple[str, int]], digits: Iterator[str], past_point: bool) -> None:
+    """The next digits of a number, in groups; zeros or blanks where it has none."""
+    for part, count in parts:
+        if part == ",":
+            _lead(out) if not (out and out[-1].isdigit()) else out.append(",")
+        for _ in range(count):
+            digit = next(digits)
+            if digit != " ":
+                out.append(digit)
+            elif part == "0" or past_point:
+                out.append("0")
+            else:
+                _lead(out)
+
+
+def _put_mark(out: list[str], kind: str, negative: bool) -> None:
+    """A currency or a sign."""
+    if kind == "$":
+        out.append("$")
+    elif kind == "<":
+        if negative:
+            out.append("<")
+    elif kind == "S":
+        _sign(out, "-" if negative else "+")
+    elif kind == "MI":
+        _sign(out, "-") if negative else out.append(" ")
+    elif negative:
+        _sign(out, ">")
+    else:
+        _strip_point(out)
+        out += [" ", " "]
 
 
 def _lead(out: list[str]) -> None:

@@ -370,7 +370,6 @@ def read(text: str, pattern: str, zone: Zone | None) -> int | None:
     match = expression.fullmatch(text)
     if match is None:
         return None
-    year, month, day = 1970, 1, 1
     values: dict[str, int] = {}
     own: Zone | None = None
     for (letter, count), found in zip(tokens, match.groups(), strict=True):
@@ -393,14 +392,19 @@ def read(text: str, pattern: str, zone: Zone | None) -> int | None:
         letter = "M" if letter == "L" else letter
         if values.setdefault(letter, value) != value:
             return None
-    year, month, day = values.get("y", year), values.get("M", month), values.get("d", day)
+    local = _local(values)
+    return local if local is None or zone is None else instant_of(local, own or zone)
+
+
+def _local(values: dict[str, int]) -> int | None:
+    """Microseconds of the wall clock that the letters' values say; None where they contradict each other."""
     limits = {"H": (0, 23), "k": (1, 24), "K": (0, 11), "h": (1, 12), "m": (0, 59), "s": (0, 59)}
     if any(not low <= values.get(k, low) <= high for k, (low, high) in limits.items()):
         return None
     hour = values.get("H", values.get("k", 0) % 24)
     if "H" not in values and "k" not in values and ("h" in values or "K" in values):
         hour = values.get("K", values.get("h", 0) % 12) + 12 * values.get("a", 0)
-    days = days_of(year, month, day)
+    days = days_of(values.get("y", 1970), values.get("M", 1), values.get("d", 1))
     if days is None or ("H" in values and "k" in values and values["H"] != values["k"] % 24):
         return None
     if "a" in values and ("H" in values or "k" in values) and values["a"] != hour // 12:
@@ -409,6 +413,4 @@ def read(text: str, pattern: str, zone: Zone | None) -> int | None:
     local = days * MICROS_PER_DAY + clock
     if not -(2**63) + MICROS_PER_DAY < local < 2**63 - MICROS_PER_DAY:
         raise RowError("ARITHMETIC_OVERFLOW", "long overflow.")
-    if zone is None:
-        return local
-    return instant_of(local, own or zone)
+    return local

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import ClassVar
 
 from gateway.errors import unsupported
 from gateway.sql.bind import literals
@@ -39,7 +40,16 @@ from gateway.sqltypes import (
 )
 
 _INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<", ">", "<=", ">=", "<=>", "&", "|", "^", "div", "<<", ">>", ">>>"})
-_WORDS = {"and": "AND", "or": "OR"}
+_QUANTIFIED = frozenset({"likeany", "likeall", "notlikeany", "notlikeall"})
+# Calls that are shown by their arguments alone.
+_FORMS = {
+    "and": "({0} AND {1})",
+    "or": "({0} OR {1})",
+    "is null": "({0} IS NULL)",
+    "is not null": "({0} IS NOT NULL)",
+    "~": "~{0}",
+    "ilike": "ilike({0}, {1})",
+}
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
 
@@ -121,41 +131,58 @@ class Names:
             return row.shown(e, args) if callable(row.shown) else f"{row.shown}({', '.join(args)})"
         if fn in _INFIX and len(args) == 2 and (e.shown is None or e.shown == fn):
             return _against_decimal(e, args) or f"({args[0]} {fn} {args[1]})"
-        if e.shown in ("likeany", "likeall", "notlikeany", "notlikeall"):
-            first = e.args[0]
-            while isinstance(first, Call) and first.fn not in ("like", "ilike"):
-                first = first.args[0]
-            value = self.text(call_arg(first, 0))
-            small = isinstance(first, Call) and first.fn == "ilike"
-            return f"{e.shown}(lower({value}))" if small else f"{e.shown}({value})"
-        if fn in _WORDS:
-            return f"({args[0]} {_WORDS[fn]} {args[1]})"
-        if fn == "not" and e.shown is None:
-            return f"(NOT {args[0]})"
-        if fn == "is null":
-            return f"({args[0]} IS NULL)"
-        if fn == "is not null":
-            return f"({args[0]} IS NOT NULL)"
-        if fn == "in":
-            return f"({args[0]} IN ({', '.join(args[1:])}))"
-        if fn == "~":
-            return f"~{args[0]}"
-        if fn == "named_struct" and e.shown == "struct":
-            return f"struct({', '.join(map(self._member, e.args[::2], args[1::2]))})"
-        if fn == "between":
-            return f"between({self.text(call_arg(e.args[0], 0))}, {self.text(call_arg(e.args[0], 1))}, " + (
-                f"{self.text(call_arg(e.args[1], 1))})"
-            )
-        if fn in ("_array_item", "_map_item"):
-            return self._item(e)
-        if fn == "_null_item":  # Spark puts the constant in its place as soon as it is resolved
-            return f"NULL AS `{self._item(e)}`"
-        if fn == "ilike":
-            return f"ilike({args[0]}, {args[1]})"
-        if fn == "like":
-            escape = f" ESCAPE '{args[2]}'" if len(args) > 2 and args[2] != "\\" else ""
-            return f"{args[0]} LIKE {args[1]}{escape}"
-        return f"{e.shown or fn}({', '.join(args)})"
+        if e.shown in _QUANTIFIED:
+            return self._quantified(e)
+        if fn in _FORMS:
+            return _FORMS[fn].format(*args)
+        shown = self._SHOWN.get(fn)
+        return shown(self, e, args) if shown is not None else _plainly(e, args)
+
+    def _quantified(self, e: Call) -> str:
+        """LIKE ANY and LIKE ALL: named by the value that all patterns are compared with."""
+        first = e.args[0]
+        while isinstance(first, Call) and first.fn not in ("like", "ilike"):
+            first = first.args[0]
+        value = self.text(call_arg(first, 0))
+        small = isinstance(first, Call) and first.fn == "ilike"
+        return f"{e.shown}(lower({value}))" if small else f"{e.shown}({value})"
+
+    def _negation(self, e: Call, args: list[str]) -> str:
+        return f"(NOT {args[0]})" if e.shown is None else _plainly(e, args)
+
+    def _members(self, e: Call, args: list[str]) -> str:
+        if e.shown != "struct":
+            return _plainly(e, args)
+        return f"struct({', '.join(map(self._member, e.args[::2], args[1::2]))})"
+
+    def _range(self, e: Call, args: list[str]) -> str:
+        low, high = e.args
+        bounds = f"{self.text(call_arg(low, 1))}, {self.text(call_arg(high, 1))}"
+        return f"between({self.text(call_arg(low, 0))}, {bounds})"
+
+    def _element(self, e: Call, args: list[str]) -> str:
+        return self._item(e)
+
+    def _null_element(self, e: Call, args: list[str]) -> str:
+        return f"NULL AS `{self._item(e)}`"  # Spark puts the constant in its place as soon as it is resolved
+
+    def _list(self, e: Call, args: list[str]) -> str:
+        return f"({args[0]} IN ({', '.join(args[1:])}))"
+
+    def _like(self, e: Call, args: list[str]) -> str:
+        escape = f" ESCAPE '{args[2]}'" if len(args) > 2 and args[2] != "\\" else ""
+        return f"{args[0]} LIKE {args[1]}{escape}"
+
+    _SHOWN: ClassVar[Mapping[str, Callable[[Names, Call, list[str]], str]]] = {
+        "not": _negation,
+        "named_struct": _members,
+        "between": _range,
+        "in": _list,
+        "like": _like,
+        "_array_item": _element,
+        "_map_item": _element,
+        "_null_item": _null_element,
+    }
 
     def _outer(self, e: Col) -> str:
         relation = self.outside[e.id]
@@ -259,6 +286,10 @@ class Names:
             members = (f"'{self._label(a, at)}', {self.text(a)}" for at, a in enumerate(e.args))
             left = f"named_struct({', '.join(members)})"
         return f"({left} IN (listquery({outer})))"
+
+
+def _plainly(e: Call, args: list[str]) -> str:
+    return f"{e.shown or e.fn}({', '.join(args)})"
 
 
 # How Spark rounds the decimal constant that an integer is compared with: the integer on the left, on the right.

@@ -206,13 +206,7 @@ def _folded(value: object, source: DataType, target: DataType, context: Context 
     if isinstance(value, bool):
         return int(value) if is_integral(target) else None
     if isinstance(value, int) and is_integral(source):
-        if is_integral(target):
-            return value if -_LIMITS[target] <= value < _LIMITS[target] else None
-        if target == DOUBLE:
-            return float(value)
-        if target == STRING:
-            return str(value)
-        return _folded_decimal(Decimal(value), target) if isinstance(target, DecimalType) else None
+        return _folded_integer(value, target)
     if isinstance(value, Decimal):
         if isinstance(target, DecimalType):
             return _folded_decimal(value, target)
@@ -220,14 +214,29 @@ def _folded(value: object, source: DataType, target: DataType, context: Context 
             return float(value)
         return f"{value:f}" if target == STRING else None
     if source == DATE and isinstance(value, int):
-        if target == STRING:
-            return instants.date_text(value)
-        if abs(value) > _LAST_DAY:
-            return None
-        if target == TIMESTAMP_NTZ:
-            return value * instants.MICROS_PER_DAY
-        if target == TIMESTAMP and context is not None:
-            return instants.instant_of(value * instants.MICROS_PER_DAY, instants.known_zone(context.time_zone))
+        return _folded_date(value, target, context)
+    return None
+
+
+def _folded_integer(value: int, target: DataType) -> object | None:
+    if is_integral(target):
+        return value if -_LIMITS[target] <= value < _LIMITS[target] else None
+    if target == DOUBLE:
+        return float(value)
+    if target == STRING:
+        return str(value)
+    return _folded_decimal(Decimal(value), target) if isinstance(target, DecimalType) else None
+
+
+def _folded_date(days: int, target: DataType, context: Context | None) -> object | None:
+    if target == STRING:
+        return instants.date_text(days)
+    if abs(days) > _LAST_DAY:
+        return None
+    if target == TIMESTAMP_NTZ:
+        return days * instants.MICROS_PER_DAY
+    if target == TIMESTAMP and context is not None:
+        return instants.instant_of(days * instants.MICROS_PER_DAY, instants.known_zone(context.time_zone))
     return None
 
 

@@ -256,19 +256,8 @@ def _scaled(symbol: str, left: Expr, right: Expr, lt: DataType, rt: DataType, sp
 def _arithmetic(symbol: str, left: Expr, right: Expr, span: Span | None, precision_loss: bool) -> Expr:
     lt, rt = plain(left.type), plain(right.type)
     if STRING in (lt, rt):
-        other = rt if lt == STRING else lt
-        if symbol == "/" and is_numeric(other):
-            left, right = coerced(left, DOUBLE), coerced(right, DOUBLE)
-        elif is_integral(other):
-            target = BIGINT
-            left, right = coerced(left, target), coerced(right, target)
-        elif is_numeric(other) and symbol != "div":
-            left, right = coerced(left, DOUBLE), coerced(right, DOUBLE)
-        elif is_numeric(other) or least_common_type(lt, rt) is not None:
-            raise _wrong(symbol, left, right, span)
-        else:
-            raise _different(symbol, left, right, span)
-        lt, rt = left.type, right.type
+        common = _beside_text(symbol, left, right, span)
+        left, right, lt, rt = coerced(left, common), coerced(right, common), common, common
     if lt == VOID and rt == VOID:
         if symbol == "div":
             return Call(BIGINT, True, symbol, (coerced(left, BIGINT), coerced(right, BIGINT)), span=span)
@@ -292,10 +281,23 @@ def _arithmetic(symbol: str, left: Expr, right: Expr, span: Span | None, precisi
         return Call(DOUBLE, True, "/", (coerced(left, DOUBLE), coerced(right, DOUBLE)), span=span)
     if symbol == "div":
         return Call(BIGINT, True, "div", (coerced(left, BIGINT), coerced(right, BIGINT)), span=span)
-    common = least_common_type(lt, rt)
-    assert common is not None
-    left, right = coerced(left, common), coerced(right, common)
-    return Call(common, nullable or _nullable(left, right), symbol, (left, right), span=span)
+    wider = least_common_type(lt, rt)
+    assert wider is not None
+    left, right = coerced(left, wider), coerced(right, wider)
+    return Call(wider, nullable or _nullable(left, right), symbol, (left, right), span=span)
+
+
+def _beside_text(symbol: str, left: Expr, right: Expr, span: Span | None) -> DataType:
+    """The type of both operands where one is a text. Raises UserError if there is none."""
+    lt, rt = plain(left.type), plain(right.type)
+    other = rt if lt == STRING else lt
+    if is_integral(other) and symbol != "/":
+        return BIGINT
+    if is_numeric(other) and symbol != "div":
+        return DOUBLE
+    if is_numeric(other) or least_common_type(lt, rt) is not None:
+        raise _wrong(symbol, left, right, span)
+    raise _different(symbol, left, right, span)
 
 
 def _decimal_of(expr: Expr) -> DecimalType:

@@ -84,12 +84,7 @@ class _Found:
             self._passed(rel.columns, rel.cte.plan)
             self.relation(rel.cte.plan, grouped)
         elif isinstance(rel, b.SetOp):
-            for side in rel.inputs:
-                self._passed(rel.columns, side, whole=rel.kind != "union" or not rel.all)
-                if rel.kind == "union" and _is_local(side):
-                    self._local(side, united=True)
-                else:
-                    self.relation(side, grouped)
+            self._sides(rel, grouped)
         elif isinstance(rel, b.Join):
             self.relation(rel.left, grouped)
             if not rel.lateral:
@@ -99,6 +94,14 @@ class _Found:
                 self._passed(rel.columns, rel.input, whole=True)
             for below in inputs_of(rel):
                 self.relation(below, grouped)
+
+    def _sides(self, rel: b.SetOp, grouped: bool) -> None:
+        for side in rel.inputs:
+            self._passed(rel.columns, side, whole=rel.kind != "union" or not rel.all)
+            if rel.kind == "union" and _is_local(side):
+                self._local(side, united=True)
+            else:
+                self.relation(side, grouped)
 
     def _early(self, rel: Rel, beside: bool = False) -> None:
         """What Spark computes below `rel` while it does not know yet that there are no rows; `beside` other relations, whose

@@ -5,7 +5,7 @@ They are hints for choosing files (`delta.predicates`); the engine evaluates eve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from gateway.sql.functions.fold import fold
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.nodes import Call, Cast, Col, Expr, Lit, Rel
-from gateway.sql.typed.walk import children, conjuncts_of, expressions_of, nodes, rebuilt
+from gateway.sql.typed.walk import children, conjuncts_of, expressions_of, inputs_of, nodes, rebuilt
 from gateway.sqltypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, is_fractional, is_integral, is_nested
 
 _FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "="}
@@ -49,20 +49,8 @@ class Hints:
         self.compares_floats = self.compares_floats or _compares_floats(rel)
         if isinstance(rel, b.Scan):
             self._scan(rel, conjuncts)
-        elif isinstance(rel, b.Filter):
-            self._walk(rel.input, [*conjuncts, *_conjuncts(rel.condition)])
-        elif isinstance(rel, b.Project):
-            self._walk(rel.input, _mapped(conjuncts, rel.columns, rel.exprs))
         elif isinstance(rel, b.Join):
             self._join(rel, conjuncts)
-        elif isinstance(rel, b.Aggregate):
-            keys = [] if rel.sets is not None else _mapped(conjuncts, rel.columns[: len(rel.keys)], rel.keys)
-            self._walk(rel.input, keys if rel.keys else [])
-        elif isinstance(rel, (b.Sort, b.Distinct)):
-            self._walk(rel.input, conjuncts)
-        elif isinstance(rel, b.Generate):
-            known = {c.id for c in rel.input.columns}
-            self._walk(rel.input, [c for c in conjuncts if c[1] <= known])
         elif isinstance(rel, b.SetOp):
             for side in rel.inputs:
                 self._walk(side, _mapped(conjuncts, rel.columns, side.columns) if rel.kind == "union" else [])
@@ -70,8 +58,8 @@ class Hints:
             if rel.cte.id not in self._ctes:
                 self._ctes.add(rel.cte.id)
                 self._walk(rel.cte.plan, [])
-        elif isinstance(rel, (b.Limit, b.WindowRel)):
-            self._walk(rel.input, [])
+        elif type(rel) in _HANDED_ON:
+            self._walk(inputs_of(rel)[0], _HANDED_ON[type(rel)](rel, conjuncts))
 
     def _join(self, rel: b.Join, conjuncts: Sequence[Conjunct]) -> None:
         on = _conjuncts(rel.condition) if rel.condition is not None else []
@@ -279,3 +267,27 @@ def _replaced(expr: Expr, below: dict[int, Col]) -> Expr:
     if isinstance(expr, Col):
         return below[expr.id]
     return rebuilt(expr, lambda e: _replaced(e, below))
+
+
+def _of_groups(rel: b.Aggregate, conjuncts: Sequence[Conjunct]) -> Sequence[Conjunct]:
+    if rel.sets is not None or not rel.keys:
+        return []
+    return _mapped(conjuncts, rel.columns[: len(rel.keys)], rel.keys)
+
+
+def _of_input(rel: b.Generate, conjuncts: Sequence[Conjunct]) -> Sequence[Conjunct]:
+    known = {c.id for c in rel.input.columns}
+    return [c for c in conjuncts if c[1] <= known]
+
+
+# What conjuncts over a relation say of its only input.
+_HANDED_ON: Mapping[type[Rel], Callable[[Any, Sequence[Conjunct]], Sequence[Conjunct]]] = {
+    b.Filter: lambda rel, conjuncts: [*conjuncts, *_conjuncts(rel.condition)],
+    b.Project: lambda rel, conjuncts: _mapped(conjuncts, rel.columns, rel.exprs),
+    b.Aggregate: _of_groups,
+    b.Generate: _of_input,
+    b.Sort: lambda rel, conjuncts: conjuncts,
+    b.Distinct: lambda rel, conjuncts: conjuncts,
+    b.Limit: lambda rel, conjuncts: [],
+    b.WindowRel: lambda rel, conjuncts: [],
+}

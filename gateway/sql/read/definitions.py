@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NoReturn
 
 from sqlglot import exp
@@ -23,6 +24,18 @@ _ON_COLUMNS = ("CHECK", "CONSTRAINT", "PRIMARY", "FOREIGN", "REFERENCES")
 _CLAUSES = frozenset({"CLUSTERED", "STORED", "ROW", "SKEWED", "OPTIONS", "SHALLOW", "DEEP", "CLONE", "WITH"})
 
 
+@dataclass(slots=True)
+class _Clauses:
+    """What a definition says of a table beside its columns, which PARTITIONED BY may give types or names to."""
+
+    columns: tuple[ColumnDefinition, ...] | None
+    partitions: tuple[str, ...] = ()
+    clusters: tuple[Name, ...] = ()
+    comment: str | None = None
+    location: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+
+
 class TableParser(KeyParser):
     """The definitions of tables."""
 
@@ -34,40 +47,9 @@ class TableParser(KeyParser):
         if self.word == "LIKE" and not replace:
             return self._create_like(name, if_not_exists)
         columns, constraints = self._definitions() if self.word == "(" and not self.query_at(0) else (None, [])
-        partitions: tuple[str, ...] = ()
-        clusters: tuple[Name, ...] = ()
-        comment: str | None = None
-        location: str | None = None
-        properties: tuple[tuple[str, str], ...] = ()
-        seen: set[str] = set()
-        while True:
-            word = self.word
-            if word == "USING":
-                self._once(seen, word)
-                self._using()
-            elif word == "PARTITIONED" and self.peek() == "BY":
-                self._once(seen, "PARTITIONED BY")
-                self.advance(2)
-                partitions, columns = self._partitions(columns, constraints)
-            elif word == "CLUSTER" and self.peek() == "BY":
-                self._once(seen, "CLUSTER BY")
-                self.advance(2)
-                clusters = self._clusters()
-            elif word == "COMMENT":
-                self._once(seen, word)
-                self.advance()
-                comment = self.string()
-            elif word == "LOCATION":
-                self._once(seen, word)
-                self.advance()
-                location = self.string()
-            elif word == "TBLPROPERTIES":
-                self._once(seen, word)
-                self.advance()
-                properties = self._properties()
-            else:
-                break
-        if partitions and clusters:
+        said = self._table_clauses(columns, constraints)
+        columns = said.columns
+        if said.partitions and said.clusters:
             text = "Operation not allowed: Clustering and partitioning cannot both be specified."
             raise user_error("_LEGACY_ERROR_TEMP_0035", text, name.span)
         query: Query | None = None
@@ -80,7 +62,7 @@ class TableParser(KeyParser):
         only_one(keys, name)
         if query is not None and columns is not None:
             raise unsupported("CREATE TABLE … AS with a list of columns", name.span)
-        if query is None and columns is None and location is None:
+        if query is None and columns is None and said.location is None:
             columns = ()
         return CreateTable(
             name,
@@ -88,14 +70,41 @@ class TableParser(KeyParser):
             query,
             replace,
             if_not_exists,
-            partitions,
-            clusters,
+            said.partitions,
+            said.clusters,
             tuple(one for one in constraints if isinstance(one, Check)),
             tuple(keys),
-            comment,
-            properties,
-            location,
+            said.comment,
+            said.properties,
+            said.location,
         )
+
+    def _table_clauses(self, columns: tuple[ColumnDefinition, ...] | None, constraints: list[Check | Key]) -> _Clauses:
+        """What stands behind the columns, in any order, each once."""
+        said, seen = _Clauses(columns), set[str]()
+        while True:
+            word = self.word
+            if word in ("PARTITIONED", "CLUSTER") and self.peek() == "BY":
+                self._once(seen, f"{word} BY")
+                self.advance(2)
+                if word == "CLUSTER":
+                    said.clusters = self._clusters()
+                else:
+                    said.partitions, said.columns = self._partitions(said.columns, constraints)
+                continue
+            if word not in ("USING", "COMMENT", "LOCATION", "TBLPROPERTIES"):
+                return said
+            self._once(seen, word)
+            if word == "USING":
+                self._using()
+                continue
+            self.advance()
+            if word == "COMMENT":
+                said.comment = self.string()
+            elif word == "LOCATION":
+                said.location = self.string()
+            else:
+                said.properties = self._properties()
 
     def _create_like(self, name: Name, if_not_exists: bool) -> CreateTableLike:
         self.advance()

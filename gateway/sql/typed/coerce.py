@@ -309,45 +309,44 @@ def can_cast(source: DataType, target: DataType) -> bool:
         return True
     if target == VOID:
         return False
-    if isinstance(source, ArrayType):
-        return target == STRING or (isinstance(target, ArrayType) and can_cast(source.element, target.element))
-    if isinstance(source, MapType):
-        return target == STRING or (
-            isinstance(target, MapType) and can_cast(source.key, target.key) and can_cast(source.value, target.value)
-        )
-    if isinstance(source, StructType):
-        return target == STRING or (
-            isinstance(target, StructType)
-            and len(source.fields) == len(target.fields)
-            and all(can_cast(f.type, g.type) for f, g in zip(source.fields, target.fields, strict=True))
-        )
+    if is_nested(source):
+        return target == STRING or _can_cast_nested(source, target)
     if is_nested(target):
         return False
-    if target == STRING:
+    if STRING in (source, target):
         return True
-    if source == STRING:
-        return True
-    if source == BINARY:
-        return False
-    if target == BINARY:
-        return False
+    return BINARY not in (source, target) and _can_cast_plain(source, target)
+
+
+def _can_cast_nested(source: DataType, target: DataType) -> bool:
+    if isinstance(source, ArrayType):
+        return isinstance(target, ArrayType) and can_cast(source.element, target.element)
+    if isinstance(source, MapType):
+        return isinstance(target, MapType) and can_cast(source.key, target.key) and can_cast(source.value, target.value)
+    return (
+        isinstance(source, StructType)
+        and isinstance(target, StructType)
+        and len(source.fields) == len(target.fields)
+        and all(can_cast(f.type, g.type) for f, g in zip(source.fields, target.fields, strict=True))
+    )
+
+
+def _can_cast_plain(source: DataType, target: DataType) -> bool:
+    """Of different types that are neither nested nor texts nor bytes."""
     if source == BOOLEAN:
         return is_numeric(target)
-    if is_interval(source):
-        if isinstance(target, IntervalType) and isinstance(source, IntervalType):
+    if isinstance(source, IntervalType):
+        if isinstance(target, IntervalType):
             return source.is_year_month == target.is_year_month
         return is_integral(target) or isinstance(target, DecimalType)
     if is_numeric(source):
         if isinstance(target, IntervalType):
             return not is_fractional(source)
         return is_numeric(target) or target in (BOOLEAN, TIMESTAMP)
-    if source == DATE:
-        return target in (TIMESTAMP, TIMESTAMP_NTZ)
-    if source == TIMESTAMP:
-        return target in (DATE, TIMESTAMP_NTZ) or is_numeric(target)
-    if source == TIMESTAMP_NTZ:
-        return target in (DATE, TIMESTAMP)
-    return False
+    if source == TIMESTAMP and is_numeric(target):
+        return True
+    instants = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    return source in instants and target in instants
 
 
 def cast_refusal(source: DataType, target: DataType, is_try: bool) -> str:
