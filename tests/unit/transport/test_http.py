@@ -1,127 +1,24 @@
-"""The HTTP side on a real socket: framing, limits, authentication, and a real client over the scripted service."""
+"""HTTP on a real socket: paths, framing, limits, authentication, and who waits for whom."""
 
-import base64
-import contextlib
+from __future__ import annotations
+
 import gzip
 import json
 import socket
 import struct
 import threading
-import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from decimal import Decimal
 from hashlib import sha256
-from typing import Any
 
 import pytest
 
-from gateway.auth.authenticators import AllowAll, StaticTokens, token_line
-from gateway.errors import ConfigError, UserError
+from gateway.auth.authenticators import AllowAll, StaticTokens
 from gateway.protocol import codec
 from gateway.protocol.client import Client, RemoteError
-from gateway.protocol.handler import VERBS, ThriftHandler, may_wait
-from gateway.sqltypes import BIGINT, INT, STRING, StructField, decimal
-from gateway.sqltypes import struct as struct_of
-from gateway.thrift_gen.TCLIService import ttypes
-from gateway.transport import server as server_module
+from gateway.protocol.handler import VERBS, may_wait
 from gateway.transport.http import HttpApp, Probes, is_thrift_path
-from gateway.transport.server import BoundedProtocol, HttpServer, bind
-from gateway.transport.unsent import Unsent
-from tests.live.processes import eventually
-from tests.unit.protocol.fake import FakeService, Script
-
-PATH = "/sql/1.0/warehouses/test"
-NUMBERS = struct_of(StructField("n", BIGINT), StructField("d", decimal(10, 2)), StructField("s", STRING))
-ROWS = [(i, Decimal(i) / 4, None if i % 7 == 0 else f"value {i}") for i in range(5_000)]
-SCRIPTS = {
-    "SELECT 1": Script(struct_of(StructField("1", INT)), [(1,)]),
-    "NUMBERS": Script(NUMBERS, ROWS),
-    "SLOW": Script(NUMBERS, ROWS[:3], polls=2),
-    "FAIL": Script(error=UserError("DIVIDE_BY_ZERO", "Division by zero.")),
-    "DDL": Script(is_query=False),
-}
-OPEN = codec.encode_call("OpenSession", 5, ttypes.TOpenSessionReq(client_protocol_i64=0xA508))
-LIMIT = 200_000
-
-
-class Probe:
-    """What the pages beside Thrift are told."""
-
-    reason: str | None = None
-
-
-@pytest.fixture(scope="module")
-def probe() -> Probe:
-    return Probe()
-
-
-@pytest.fixture(scope="module")
-def service() -> FakeService:
-    return FakeService(dict(SCRIPTS))
-
-
-@pytest.fixture(scope="module")
-def server(service: FakeService, probe: Probe) -> Iterator[HttpServer]:
-    app = HttpApp(
-        ThriftHandler(service).handle,
-        AllowAll(),
-        Probes(lambda: probe.reason, lambda: b"rows_total 1\n"),
-        body_limit=LIMIT,
-        body_seconds=1.0,
-        threads=16,
-    )
-    server = HttpServer(app, "127.0.0.1", 0)
-    server.start()
-    yield server
-    server.stop(1.0)
-    app.close()
-
-
-class Raw:
-    """A connection on which bytes are sent as given."""
-
-    def __init__(self, server: HttpServer) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", server.port), 10)
-
-    def __enter__(self) -> "Raw":
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.socket.close()
-
-    def send(self, data: bytes) -> None:
-        self.socket.sendall(data)
-
-    def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers, body."""
-        data = b""
-        while b"\r\n\r\n" not in data:
-            more = self.socket.recv(65536)
-            if not more:
-                raise ConnectionResetError
-            data += more
-        head, _, body = data.partition(b"\r\n\r\n")
-        lines = head.decode().split("\r\n")
-        headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines[1:])}
-        while len(body) < int(headers.get("content-length", "0")):
-            body += self.socket.recv(65536)
-        return int(lines[0].split()[1]), headers, body
-
-
-def post(body: bytes, path: str = PATH, *lines: str) -> bytes:
-    head = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *lines]
-    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
-
-
-def ask(server: HttpServer, data: bytes) -> tuple[int, dict[str, str], bytes]:
-    with Raw(server) as raw:
-        raw.send(data)
-        return raw.answer()
-
-
-# -------------------------------------------------------------------------------------------------------------- routing
+from gateway.transport.server import HttpServer
+from tests.unit.transport.raw import LIMIT, OPEN, PATH, Probe, Raw, ask, post
 
 
 @pytest.mark.parametrize(
@@ -186,9 +83,6 @@ def test_probes(server: HttpServer, probe: Probe) -> None:
     assert (status, body) == (200, b"rows_total 1\n")
     assert headers["content-type"].startswith("text/plain; version=0.0.4")
     assert get("/metrics", "DELETE")[0] == 405
-
-
-# -------------------------------------------------------------------------------------------------------------- framing
 
 
 def test_answer_leaves_in_one_segment(server: HttpServer) -> None:
@@ -301,25 +195,6 @@ def test_vanished_clients_leave_the_server_alive(server: HttpServer) -> None:
     assert ask(server, whole)[0] == 200
 
 
-# ------------------------------------------------------------------------------------------------------- authentication
-
-
-@pytest.fixture
-def guarded() -> Iterator[HttpServer]:
-    name, digest = token_line("ann", "secret-token").split(":")
-    app = HttpApp(
-        ThriftHandler(FakeService(dict(SCRIPTS))).handle,
-        StaticTokens([(name, digest)]),
-        Probes(lambda: None, lambda: b""),
-        threads=2,
-    )
-    server = HttpServer(app, "127.0.0.1", 0)
-    server.start()
-    yield server
-    server.stop(1.0)
-    app.close()
-
-
 def test_missing_and_wrong_credentials_are_401(guarded: HttpServer) -> None:
     for lines in ((), ("Authorization: Bearer wrong",), ("Authorization: Basic dG9rZW46",)):
         status, headers, body = ask(guarded, post(OPEN, PATH, *lines))
@@ -350,128 +225,6 @@ def test_probes_need_no_token(guarded: HttpServer) -> None:
     assert ask(guarded, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")[0] == 200
 
 
-# --------------------------------------------------------------------------------------------------------------- server
-
-
-def test_port_in_use_is_a_setting_error(server: HttpServer) -> None:
-    with pytest.raises(ConfigError, match="port: cannot listen on") as caught:
-        bind("127.0.0.1", server.port)
-    assert caught.value.setting == "port"
-
-
-def test_unknown_host_is_a_setting_error() -> None:
-    with pytest.raises(ConfigError) as caught:
-        bind("no-such-host.invalid", 0)
-    assert caught.value.setting == "host"
-
-
-def test_listener_has_no_delay() -> None:
-    with bind("127.0.0.1", 0) as listener:
-        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
-
-
-def test_idle_connections_are_kept_for_two_minutes_at_least(server: HttpServer) -> None:
-    assert server._server.config.timeout_keep_alive >= 120
-
-
-def test_stop_lets_a_call_in_flight_finish() -> None:
-    started, go_on = threading.Event(), threading.Event()
-
-    def handle(body: bytes, identity: str, user_agent: str, origin: str) -> bytes:
-        started.set()
-        assert go_on.wait(10)
-        return b"done " + identity.encode() + b" " + user_agent.encode()
-
-    app = HttpApp(handle, AllowAll(), Probes(lambda: None, lambda: b""), threads=1)
-    server = HttpServer(app, "127.0.0.1", 0)
-    server.start()
-    with Raw(server) as raw:
-        raw.send(post(b"x", PATH, "User-Agent: me"))
-        assert started.wait(10)
-        stopper = threading.Thread(target=server.stop, args=(10.0,))
-        stopper.start()
-        time.sleep(0.3)
-        go_on.set()
-        assert raw.answer()[2] == b"done anonymous me"
-    stopper.join(10)
-    assert not stopper.is_alive()
-    with pytest.raises(OSError):
-        socket.create_connection(("127.0.0.1", server.port), 1)
-    app.close()
-
-
-def test_stop_cuts_requests_that_never_end(capsys: pytest.CaptureFixture[str]) -> None:
-    app = HttpApp(lambda body, identity, client, origin: b"", AllowAll(), Probes(lambda: None, lambda: b""), threads=1)
-    server = HttpServer(app, "127.0.0.1", 0)
-    server.start()
-    with Raw(server) as raw:
-        raw.send(post(OPEN)[:-1])
-        time.sleep(0.1)
-        server.stop(1.0)
-    app.close()
-    assert "Traceback" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("sent", [b"", b"POST /cliser", b"\r\n", b"GET /healthz HTTP/1.1\r\nHost: x\r\n"])
-@pytest.mark.parametrize("before", [0, 1])
-def test_a_connection_without_a_request_is_cut(
-    server: HttpServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sent: bytes, before: int
-) -> None:
-    monkeypatch.setattr("gateway.transport.server.HEAD_SECONDS", 0.3)
-    with Raw(server) as raw:
-        for _ in range(before):
-            raw.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert raw.answer()[0] == 200
-        raw.send(sent)
-        idle_after_an_answer = before and not sent
-        raw.socket.settimeout(1.0 if idle_after_an_answer else 10)
-        if idle_after_an_answer:  # it is kept, for much longer
-            with pytest.raises(TimeoutError):
-                raw.socket.recv(1)
-            return
-        with contextlib.suppress(ConnectionResetError):
-            assert raw.socket.recv(1) == b""
-    assert "no request came within 0.3 seconds" in capsys.readouterr().err
-
-
-def test_a_slow_answer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.transport.server.HEAD_SECONDS", 0.2)
-
-    def handle(body: bytes, identity: str, user_agent: str, origin: str) -> bytes:
-        time.sleep(0.6)
-        return b"slow"
-
-    app = HttpApp(handle, AllowAll(), Probes(lambda: None, lambda: b""), threads=1)
-    server = HttpServer(app, "127.0.0.1", 0)
-    server.start()
-    try:
-        assert ask(server, post(b"x"))[2] == b"slow"
-    finally:
-        server.stop(1.0)
-        app.close()
-
-
-def test_more_connections_than_the_limit_are_cut(
-    server: HttpServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    state = server._server.server_state
-    monkeypatch.setattr(server_module._guests[state], "limit", len(state.connections) + 2)
-    request = post(OPEN)
-    with Raw(server) as first, Raw(server) as second:
-        for raw, user in ((first, b"ann:x"), (second, b"bob:x")):
-            raw.send(post(OPEN, PATH, f"Authorization: Basic {base64.b64encode(user).decode()}"))
-            assert raw.answer()[0] == 200
-        with Raw(server) as third, pytest.raises(OSError):
-            third.send(request)
-            third.answer()
-        for raw in (first, second):
-            raw.send(request)
-            assert raw.answer()[0] == 200
-    assert "are open" in capsys.readouterr().err
-    monkeypatch.undo()
-    assert ask(server, request)[0] == 200
-
-
 @pytest.mark.parametrize("header", ["Authorization: Basic YW5uOng=", "Host: other", "HOST: x"])
 def test_headers_that_say_twice_who_calls_or_whom(server: HttpServer, header: str) -> None:
     for request in (
@@ -480,29 +233,6 @@ def test_headers_that_say_twice_who_calls_or_whom(server: HttpServer, header: st
     ):
         status, _, body = ask(server, request)
         assert status == 400 and b"is there twice" in body
-
-
-def test_one_caller_has_half_of_the_connections(server: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those beyond it go first, also while a call is answered on them; the others' stay."""
-    state = server._server.server_state
-    eventually(lambda: not state.connections, 10)
-    monkeypatch.setattr(server_module._guests[state], "limit", 6)
-    mine, theirs = [Raw(server) for _ in range(5)], Raw(server)
-    for raw in (*mine, theirs):
-        raw.send(
-            post(
-                OPEN, PATH, f"Authorization: Basic {base64.b64encode(b'ann:x' if raw is theirs else b'me:x').decode()}"
-            )
-        )
-        assert raw.answer()[0] == 200
-    later = [Raw(server) for _ in range(2)]
-    eventually(lambda: sum(map(closed, mine)) == 2, 10)
-    assert [closed(raw) for raw in mine] == [False] * 3 + [True] * 2
-    for raw in (*mine[:3], theirs, *later):
-        raw.socket.settimeout(10)
-        raw.send(post(OPEN))
-        assert raw.answer()[0] == 200
-        raw.socket.close()
 
 
 def test_slow_calls_do_not_block_the_loop() -> None:
@@ -582,147 +312,6 @@ def test_calls_that_no_statement_holds_up() -> None:
     assert not any(map(may_wait, (b"", b"\x80\x01", body["GetInfo"][:-1], b"GET / HTTP/1.1")))
 
 
-# ------------------------------------------------------------------------------------------------------------ our client
-
-
-@pytest.fixture
-def client(server: HttpServer) -> Iterator[Client]:
-    with Client(server.url).open({"a": "b"}, schema="sales") as client:
-        yield client
-
-
-def test_client_reads_arrow(client: Client) -> None:
-    for lz4 in (False, True):
-        result = client.execute("NUMBERS", lz4=lz4, max_rows=700)
-        assert result.columns == ["n", "d", "s"]
-        table = result.table()
-        assert [tuple(row.values()) for row in table.to_pylist()] == ROWS
-    assert client.protocol == 0xA509
-
-
-def test_client_reads_columns(client: Client) -> None:
-    pages = list(client.execute("NUMBERS", arrow=False, max_rows=2_000).pages())
-    assert [p.startRowOffset for p in pages] == [0, 2_000, 4_000]
-    values = b"".join(bytes(p.columns[0].i64Val.values.data) for p in pages)
-    assert values == struct.pack(">5000q", *range(5_000))
-    assert sum(p.columns[2].stringVal.values.count for p in pages) == 5_000
-
-
-@pytest.mark.parametrize("direct", [False, True])
-def test_client_waits_and_shows_progress(client: Client, direct: bool) -> None:
-    seen: list[Any] = []
-    result = client.execute("SLOW", direct=direct, progress=seen.append)
-    assert result.table().num_rows == 3
-    assert seen
-    assert all(s.operationState == ttypes.TOperationState.RUNNING_STATE for s in seen)
-
-
-@pytest.mark.parametrize("direct", [False, True])
-def test_client_raises_errors_and_leaves_nothing(client: Client, service: FakeService, direct: bool) -> None:
-    before = len(service.operations)
-    with pytest.raises(RemoteError, match=r"^\[DIVIDE_BY_ZERO\]") as caught:
-        client.execute("FAIL", direct=direct)
-    assert caught.value.sqlstate == "22012"
-    assert len(service.operations) == before
-
-
-def test_client_reopens_a_closed_connection(client: Client) -> None:
-    assert client.execute("SELECT 1").table().num_rows == 1
-    connection = client._connection
-    assert connection._socket is not None
-    connection._socket.shutdown(socket.SHUT_RDWR)
-    assert client.execute("DDL").columns == ["Result"]
-
-
-def test_client_sends_nothing_twice() -> None:
-    """A server that takes a request and dies: the statement may have run."""
-    received = []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            peer, _ = listener.accept()
-            with peer:
-                received.append(peer.recv(65536))
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        with pytest.raises(ConnectionResetError):
-            Client(f"http://127.0.0.1:{listener.getsockname()[1]}").open()
-        thread.join(10)
-        listener.settimeout(0.2)
-        with pytest.raises(TimeoutError):
-            listener.accept()
-    assert len(received) == 1
-
-
-def test_client_does_not_take_other_urls() -> None:
-    for url in ("httpx://x", "localhost:8080", "ftp://x"):
-        with pytest.raises(ValueError, match="http"):
-            Client(url)
-
-
-# ------------------------------------------------------------------------------------------------------ the real client
-
-
-@pytest.fixture
-def connection(server: HttpServer) -> Iterator[Any]:
-    sql = pytest.importorskip("databricks.sql")
-    connection = sql.connect(
-        server_hostname="localhost",
-        http_path=PATH,
-        _connection_uri=server.url + PATH,
-        access_token="x",
-        enable_telemetry=False,
-        use_cloud_fetch=False,
-    )
-    yield connection
-    connection.close()
-
-
-def test_connector_reads_rows_and_description(connection: Any) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("NUMBERS")
-        assert [d[:2] for d in cursor.description] == [("n", "bigint"), ("d", "decimal"), ("s", "string")]
-        assert cursor.description[1][4:6] == (10, 2)
-        assert [tuple(row) for row in cursor.fetchall()] == ROWS
-
-
-def test_connector_pages(connection: Any) -> None:
-    with connection.cursor(arraysize=999) as cursor:
-        cursor.execute("NUMBERS")
-        rows: list[tuple[object, ...]] = []
-        while page := cursor.fetchmany(1_000):
-            rows += [tuple(row) for row in page]
-        assert rows == ROWS
-
-
-def test_connector_ddl_and_slow_statements(connection: Any) -> None:
-    with connection.cursor() as cursor:
-        assert cursor.execute("DDL").fetchall() == []
-        assert [d[:2] for d in cursor.description] == [("Result", "string")]
-        assert len(cursor.execute("SLOW").fetchall()) == 3
-        cursor.execute_async("SLOW")
-        cursor.get_async_execution_result()
-        assert len(cursor.fetchall()) == 3
-
-
-def test_connector_sees_a_server_operation_error(connection: Any) -> None:
-    from databricks.sql.exc import ServerOperationError
-
-    with connection.cursor() as cursor, pytest.raises(ServerOperationError, match="DIVIDE_BY_ZERO"):
-        cursor.execute("FAIL")
-
-
-def test_connector_without_arrow(server: HttpServer, service: FakeService) -> None:
-    """The columnar path of the same client, asked for by a session of an older protocol."""
-    with Client(server.url).open(protocol=5) as client:
-        result = client.execute("NUMBERS", arrow=True, max_rows=10_000)
-        assert result.metadata.resultFormat == ttypes.TSparkRowSetType.COLUMN_BASED_SET
-        assert result.metadata.arrowSchema is None
-        (page,) = result.pages()
-        assert page.columns[1].stringVal.values.count == 5_000
-
-
 def test_an_answer_in_parts_arrives_whole() -> None:
     large = bytes(range(256)) * 20_000
     app = HttpApp(
@@ -740,137 +329,3 @@ def test_an_answer_in_parts_arrives_whole() -> None:
                 assert raw.answer()[2] == b"head" + large + b"middle" + large + b"end"
     finally:
         server.stop(1.0)
-
-
-# ----------------------------------------------------------------------------------------------------- room for bodies
-
-
-@pytest.fixture
-def roomy() -> Iterator[HttpServer]:
-    """Bodies of 100,000 bytes at most, eight of them at once; a caller is called as the user of its Basic header."""
-    app = HttpApp(
-        lambda body, identity, client, origin: f"{identity}:{len(body)}".encode(),
-        AllowAll(),
-        Probes(lambda: None, lambda: b""),
-        threads=4,
-        body_limit=100_000,
-        body_seconds=20.0,
-        room_seconds=2.0,
-    )
-    server = HttpServer(app, "127.0.0.1", 0)
-    server.start()
-    yield server
-    server.stop(1.0)
-    app.close()
-
-
-def as_user(name: str) -> str:
-    return "Authorization: Basic " + base64.b64encode(f"{name}:x".encode()).decode()
-
-
-def half_sent(server: HttpServer, name: str, chunked: bool = False) -> Raw:
-    """A body of which 70,000 bytes have come, and then no more."""
-    raw = Raw(server)
-    length = "Transfer-Encoding: chunked" if chunked else "Content-Length: 100000"
-    start = f"POST {PATH} HTTP/1.1\r\nHost: x\r\n{length}\r\n{as_user(name)}\r\n\r\n".encode()
-    raw.send(start + (b"11170\r\n" if chunked else b"") + b"x" * 70_000 + (b"\r\n" if chunked else b""))
-    return raw
-
-
-@pytest.mark.parametrize("chunked", [False, True])
-def test_half_sent_bodies_keep_out_nobody_else(roomy: HttpServer, chunked: bool) -> None:
-    slow = [half_sent(roomy, "mallory", chunked) for _ in range(20)]
-    time.sleep(0.2)
-    assert ask(roomy, post(b"x" * 100_000, PATH, as_user("ann")))[2] == b"ann:100000"
-    assert ask(roomy, post(b"x" * 60_000, PATH, as_user("mallory")))[2] == b"mallory:60000"  # small ones need no room
-    status, headers, body = ask(roomy, post(b"x" * 100_000, PATH, as_user("mallory")))
-    assert (status, headers["retry-after"], json.loads(body)["error_code"]) == (503, "1", "TEMPORARILY_UNAVAILABLE")
-    for raw in slow:
-        raw.socket.close()
-    assert ask(roomy, post(b"x" * 100_000, PATH, as_user("mallory")))[2] == b"mallory:100000"
-
-
-def test_room_is_given_in_order_and_back(roomy: HttpServer) -> None:
-    slow = [half_sent(roomy, "ann") for _ in range(4)]
-    time.sleep(0.2)
-    with ThreadPoolExecutor(8) as threads:
-        answers = [threads.submit(ask, roomy, post(b"x" * 90_000, PATH, as_user("ann"))) for _ in range(8)]
-        time.sleep(0.1)
-        for raw in slow:
-            raw.send(b"x" * 30_000)
-            assert raw.answer()[2] == b"ann:100000"
-        assert [a.result(10)[2] for a in answers] == [b"ann:90000"] * 8
-
-
-# ------------------------------------------------------------------------------------- connections and answers in excess
-
-
-def closed(raw: Raw) -> bool:
-    """Whether the server has closed a connection on which nothing was sent."""
-    raw.socket.settimeout(0.05)
-    try:
-        return raw.socket.recv(1) == b""
-    except TimeoutError:
-        return False
-    except ConnectionResetError:
-        return True
-
-
-def test_too_many_connections_cost_strangers_theirs(guarded: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module._guests[guarded._server.server_state], "limit", 10)
-    friend = Raw(guarded)
-    friend.send(post(OPEN, PATH, "Authorization: Bearer secret-token"))
-    assert friend.answer()[0] == 200
-    strangers = [Raw(guarded) for _ in range(9)]
-    connections = guarded._server.server_state.connections
-    eventually(lambda: len(connections) == 10, 10)  # they count in the order in which they are taken
-    for raw in strangers[:3]:  # these move behind those that say nothing
-        raw.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert raw.answer()[0] == 200
-    more = [Raw(guarded) for _ in range(7)]
-    eventually(lambda: sum(map(closed, strangers)) >= 7, 10)
-    assert [closed(raw) for raw in strangers] == [True, False, False] + [True] * 6
-    more[-1].socket.settimeout(10)
-    for raw in (friend, more[-1]):
-        raw.socket.settimeout(10)
-        raw.send(post(OPEN, PATH, "Authorization: Bearer secret-token"))
-        assert raw.answer()[0] == 200
-    for raw in (friend, *strangers, *more):
-        raw.socket.close()
-
-
-def test_answers_that_are_not_taken_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    unsent: Unsent[BoundedProtocol] = Unsent(40 << 20)
-    monkeypatch.setattr(server_module, "_unsent", unsent)
-    parts = [b"x" * (4 << 20)] * 2
-    app = HttpApp(
-        lambda body, identity, client, origin: parts, AllowAll(), Probes(lambda: None, lambda: b""), threads=4
-    )
-    server = HttpServer(app, "127.0.0.1", 0)
-    server.start()
-    try:
-        slow = []
-        for _ in range(20):  # of 8 MiB each; 10 are twice a share
-            raw = Raw(server)
-            raw.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            raw.send(post(b"x", PATH, as_user("mallory")))
-            slow.append(raw)
-        time.sleep(0.5)
-        assert unsent._held["mallory"] <= 80 << 20
-        assert len(ask(server, post(b"x", PATH, as_user("ann")))[2]) == 8 << 20
-        for raw in slow:
-            raw.socket.close()
-        eventually(lambda: not unsent._held, 10)
-    finally:
-        server.stop(1.0)
-        app.close()
-
-
-@pytest.mark.parametrize(
-    ("descriptors", "kinds", "most"), [(1 << 20, 2, 4096), (4096, 1, 1920), (1024, 2, 192), (64, 1, 8)]
-)
-def test_connections_leave_descriptors_for_files(
-    monkeypatch: pytest.MonkeyPatch, descriptors: int, kinds: int, most: int
-) -> None:
-    monkeypatch.setattr("resource.getrlimit", lambda _: (descriptors, descriptors))
-    assert server_module.connections_each(kinds) == most
