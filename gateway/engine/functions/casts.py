@@ -33,11 +33,7 @@ def caster(source: DataType, target: DataType, zone: Zone = UTC, is_try: bool = 
     source, target = _plain(source), _plain(target)
     if source == VOID:
         return lambda a: pa.nulls(len(a), target.arrow())
-    if (
-        source.arrow() == target.arrow()
-        and (source == target or source.name == target.name)
-        and not _differs(source, target)
-    ):
+    if source.arrow() == target.arrow() and _means_the_same(source, target):
         return lambda a: a
     if isinstance(source, ArrayType):
         return _from_array(source, target, zone, is_try)
@@ -55,9 +51,13 @@ def caster(source: DataType, target: DataType, zone: Zone = UTC, is_try: bool = 
     return _settled(convert, is_try)
 
 
-def _differs(source: DataType, target: DataType) -> bool:
-    """Whether equal storage still needs work: interval fields that the target lacks."""
-    return source.name.startswith("INTERVAL") and source != target
+def _means_the_same(source: DataType, target: DataType) -> bool:
+    """Whether equal storage needs no work: an interval is no number, and may have fields that the target lacks."""
+    if source == target:
+        return True
+    if source.name != target.name or source.name.startswith("INTERVAL"):
+        return False
+    return all(map(_means_the_same, source.children(), target.children()))
 
 
 def _plain(t: DataType) -> DataType:

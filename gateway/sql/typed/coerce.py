@@ -354,24 +354,34 @@ def cast_refusal(source: DataType, target: DataType, is_try: bool) -> str:
     source, target = plain(source), plain(target)
     if (is_numeric(source) and target == DATE) or (source == DATE and is_numeric(target)):
         return "DATATYPE_MISMATCH.CAST_WITH_FUNC_SUGGESTION"
-    if not is_try and _could_cast(source, target):
+    if not is_try and could_cast(source, target):
         return "DATATYPE_MISMATCH.CAST_WITH_CONF_SUGGESTION"
     return "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"
 
 
-def _could_cast(source: DataType, target: DataType) -> bool:
+def could_cast(source: DataType, target: DataType) -> bool:
     """Whether Spark casts it with ANSI off."""
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
-        return _could_cast(source.element, target.element)
+        return could_cast(source.element, target.element)
     if isinstance(source, MapType) and isinstance(target, MapType):
-        return _could_cast(source.key, target.key) and _could_cast(source.value, target.value)
+        return could_cast(source.key, target.key) and could_cast(source.value, target.value)
     if isinstance(source, StructType) and isinstance(target, StructType):
         pairs = zip(source.fields, target.fields, strict=False)
-        return len(source.fields) == len(target.fields) and all(_could_cast(f.type, g.type) for f, g in pairs)
+        return len(source.fields) == len(target.fields) and all(could_cast(f.type, g.type) for f, g in pairs)
     legacy = (source == DATE and (target == BOOLEAN or is_numeric(target))) or (
         (source, target) in ((BOOLEAN, TIMESTAMP), (TIMESTAMP, BOOLEAN))
     )
     return legacy or (is_integral(source) and target == BINARY) or can_cast(source, target)
+
+
+def keeps_keys(source: DataType, target: DataType) -> bool:
+    """Whether no key of a map inside can become NULL: TRY_CAST allows no other casts of maps."""
+    source, target = plain(source), plain(target)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        key, wanted = plain(source.key), plain(target.key)
+        if key not in (wanted, VOID) and _may_be_null(key, wanted):
+            return False
+    return all(map(keeps_keys, source.children(), target.children()))
 
 
 def can_store(source: DataType, target: DataType) -> bool:
