@@ -16,6 +16,7 @@ from gateway.engine.functions.lists import (
     any_by_row,
     built,
     codes_together,
+    one_zero,
     ranks,
 )
 from gateway.instants import Ints, ints
@@ -53,6 +54,12 @@ def nested_compare(spec: UdfSpec) -> Kernel:
         return pa.array(result) if symbol == "<=>" else pa.array(result, mask=(left < 0) | (right < 0))
 
     return kernel
+
+
+@implementation("one_zero")
+def key_with_one_zero(spec: UdfSpec) -> Kernel:
+    """Arrays and structs whose floats have one zero, to be told apart by."""
+    return one_zero
 
 
 @implementation("list_size")

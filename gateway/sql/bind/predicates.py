@@ -16,7 +16,7 @@ from gateway.sql.bind.subqueries import in_query
 from gateway.sql.functions.operators import as_boolean, comparison
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.coerce import coerced, comparable_of
-from gateway.sql.typed.nodes import Call, Expr, Lit
+from gateway.sql.typed.nodes import Call, Col, Expr, Lit
 from gateway.sqltypes import BOOLEAN, STRING, has_map
 
 Node = exp.Expr
@@ -62,8 +62,9 @@ def between(binder: Expressions, node: exp.Between, scope: Scope) -> Expr:
     span = span_of(node)
     args = (comparison(">=", value, low, span), comparison("<=", value, high, span))
     # a literal before BETWEEN is no literal to Spark, which names it first
-    parts = [x for a in args for x in (a.args if isinstance(value, Lit) and isinstance(a, Call) else (a,))]
-    return Call(BOOLEAN, any(p.nullable for p in parts), "between", args, span=span)
+    named = Col(value.type, value.nullable, 0, "") if isinstance(value, Lit) else value
+    nullable = any(comparison(s, named, bound, span).nullable for s, bound in ((">=", low), ("<=", high)))
+    return Call(BOOLEAN, nullable, "between", args, span=span)
 
 
 def like(binder: Expressions, node: Node, scope: Scope) -> Expr:

@@ -139,7 +139,7 @@ class Relations:
         if isinstance(node, exp.Subquery):
             is_query = isinstance(node.this, (exp.Query, exp.Values)) and not _is_relation(node.this)
             if is_query and not node.args.get("joins"):
-                rel, _ = self.query(node.this, Scope(parent=parent, derived=True) if parent is not None else None)
+                rel = self.derived(node.this, parent)
                 return rel, self.aliased(rel, alias, ())
             rel, scope = self.relation(node.this, parent)
             rel, scope = self._joins(rel, scope, node.args.get("joins") or (), parent)
@@ -150,6 +150,13 @@ class Relations:
                 return rel, self.aliased(rel, alias, ())
             return rel, scope
         raise unsupported(type(node).__name__, span_of(node))
+
+    def derived(self, node: Node, parent: Scope | None) -> Rel:
+        """A query in FROM or WITH."""
+        rel, _ = self.query(node, Scope(parent=parent, derived=True) if parent is not None else None)
+        if any(c.id in self.ids.late for c in rel.columns):  # Spark gives its columns names too late
+            raise unsupported("HAVING beside a generator, in a query of FROM or WITH,", span_of(node))
+        return rel
 
     def aliased(
         self, rel: Rel, alias: Node | None, qualifier: tuple[str, ...], mismatch: str = "ASSIGNMENT_ARITY_MISMATCH"
@@ -420,8 +427,11 @@ class Relations:
         on, using = node.args.get("on"), node.args.get("using")
         names = [i.name for i in using] if using else []
         if node.args.get("method") == "NATURAL":
-            present = {c.name.lower() for c in right_scope.columns() if isinstance(c, Col)}
-            names = [c.name for c in scope.columns() if isinstance(c, Col) and c.name.lower() in present]
+            if word in ("semi", "anti"):
+                raise unsupported(f"NATURAL with {word.upper()} JOIN", span)
+            names = scope.shared(right_scope)
+        if len({n.lower() for n in names}) < len(names):  # Spark shows such a column as often
+            raise unsupported("a join that uses a name twice", span)
         left_scope = scope.nullable() if word in ("right", "full") else scope
         new_right = right_scope.nullable() if word in ("left", "full") else right_scope
         both = Scope(

@@ -18,7 +18,7 @@ from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.select import SelectBinder
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context
-from gateway.sql.typed.coerce import coerced, comparable_type, plain
+from gateway.sql.typed.coerce import coerced, comparable_type, least_common_type, plain
 from gateway.sql.typed.nodes import Col, Cte, Ids, Project, Rel, SetOp
 from gateway.sqltypes import DataType, StructField, StructType, has_map, struct
 from gateway.worker_jobs import TempView
@@ -121,7 +121,7 @@ class Binder(Relations):
                     span=span_of(cte.args["alias"]),
                 )
             seen.add(name.lower())
-            plan, _ = self.query(cte.this, Scope(parent=parent, derived=True) if parent is not None else None)
+            plan = self.derived(cte.this, parent)
             columns = cte.args["alias"].args.get("columns") or []
             names = [c.name for c in plan.columns]
             if columns:
@@ -179,7 +179,7 @@ class Binder(Relations):
                 )
         types: list[DataType] = []
         for position in range(len(first.columns)):
-            common = least_common_of_pairs([r.columns[position].type for r in inputs])
+            common = _met([r.columns[position].type for r in inputs], kind)
             if common is None:
                 raise UserError(
                     "INCOMPATIBLE_COLUMN_TYPE",
@@ -208,14 +208,12 @@ class Binder(Relations):
         return SetOp(tuple(columns), kind, every, tuple(inputs)), scope
 
 
-def least_common_of_pairs(types: Sequence[DataType]) -> DataType | None:
-    """Set operations fold their inputs from the left."""
-    result = types[0]
+def _met(types: Sequence[DataType], kind: str) -> DataType | None:
+    """Set operations fold their inputs from the left; UNION looks at the structure alone, not at names of fields."""
+    meet = comparable_type if kind == "union" else least_common_type
+    result: DataType | None = types[0]
     for t in types[1:]:
-        common = comparable_type(result, t)
-        if common is None:
-            return None
-        result = common
+        result = meet(result, t) if result is not None else None
     return result
 
 

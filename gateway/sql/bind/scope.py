@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -97,6 +98,16 @@ class Scope:
             return self.merged[name]
         columns = (c for source in self.sources for c in source.named(name))
         return next((c for c in columns if c.id not in self.hidden), None)
+
+    def shared(self, right: Scope) -> list[str]:
+        """The names that NATURAL joins by; one that both sides have twice is there twice."""
+        present = Counter(c.name.lower() for c in right.columns() if isinstance(c, Col))
+        found = []
+        for column in self.columns():
+            if isinstance(column, Col) and present[column.name.lower()]:
+                present[column.name.lower()] -= 1
+                found.append(column.name)
+        return found
 
     def all_columns(self) -> list[Col]:
         """Every column of every relation."""

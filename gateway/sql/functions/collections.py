@@ -300,6 +300,7 @@ ROWS: tuple[Function, ...] = (
     Function("_map_item", kind="operator", lower=udf_lower("map_item")),
     Function("_null_item", kind="operator", lower=literal(None)),
     Function("_array_field", kind="operator", lower=_lower_array_field),
+    Function("_one_zero", kind="operator", lower=udf_lower("one_zero")),
     Function("get", bind=_bind_get, lower=_lower_get),
     Function("element_at", bind=_bind_element_at, lower=_lower_element_at(False)),
     Function("try_element_at", bind=_bind_element_at, lower=_lower_element_at(True)),

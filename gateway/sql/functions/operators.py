@@ -365,6 +365,13 @@ def bind_connective(word: str, args: list[Expr], spans: list[Span | None]) -> Ex
                 span=span,
             )
         checked.append(coerced(arg, BOOLEAN))
+    types = {plain(a.type) for a in args}
+    if STRING in types and BOOLEAN not in types:  # nothing there asks for a BOOLEAN
+        raise UserError(
+            "DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE",
+            f'The operands of {word.upper()} must be of type "BOOLEAN", not "STRING".',
+            span=spans[0],
+        )
     return Call(BOOLEAN, _nullable(*checked), word, tuple(checked))
 
 

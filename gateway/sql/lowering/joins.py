@@ -84,7 +84,7 @@ def set_op(writer: BlockWriter, rel: b.SetOp) -> Block:
         if counted:
             block = writer.close(block)
             columns = [block.env[i] for i, _ in names]
-            row = f"row_number() OVER (PARTITION BY {', '.join(columns)} ORDER BY {columns[0]})"
+            row = f"row_number() OVER (PARTITION BY {', '.join(columns)})"
             items = [f"{t} AS {quoted(n)}" for t, (_, n) in zip(columns, names, strict=True)]
             where = " WHERE " + balanced([writer.expr(c) for c in block.where], "AND") if block.where else ""
             texts.append(f'SELECT {", ".join(items)}, {row} AS "n" FROM {block.source}{where}')
