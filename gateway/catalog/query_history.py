@@ -6,9 +6,11 @@ What nobody measures here is NULL.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from gateway.catalog.recorded import Column, RecordedRelation, Seen, Told, texts
 from gateway.catalog.system import SystemSchema
+from gateway.history.details import known
 from gateway.history.records import STATEMENTS
 from gateway.history.told import error_of, kind_of, status_of
 from gateway.sqltypes import (
@@ -52,6 +54,18 @@ def _pruned(kept: int | None, total: int | None) -> int | None:
     return None if kept is None or total is None else total - kept
 
 
+def _parameters(details: str | None) -> dict[str, Any] | None:
+    """The parameters by name and by position, where their values are kept."""
+    given = known(details).get("parameters", [])
+    if not given or "value" not in given[0]:
+        return None
+    return {
+        "named_parameters": [(each["name"], each["value"]) for each in given if each["name"] is not None],
+        "pos_parameters": [each["value"] for each in given if each["name"] is None],
+        "is_truncated": False,
+    }
+
+
 def _driver(client: str) -> str | None:
     """The product that a User-Agent begins with."""
     return client.split(maxsplit=1)[0].partition("(")[0] if client.strip() else None
@@ -78,7 +92,7 @@ _COLUMNS: Mapping[str, Column] = {
     "execution_duration_ms": Column(BIGINT, ("execute_ms",), _whole),
     "compilation_duration_ms": Column(BIGINT, ("compile_ms",), _whole),
     "total_task_duration_ms": Column(BIGINT),
-    "result_fetch_duration_ms": Column(BIGINT),
+    "result_fetch_duration_ms": Column(BIGINT, ("fetch_ms",), _whole),
     "start_time": Column(TIMESTAMP, ("started_ms",), _microseconds),
     "end_time": Column(TIMESTAMP, ("ended_ms",), _microseconds),
     "update_time": Column(TIMESTAMP, ("ended_ms",), _microseconds),
@@ -91,14 +105,14 @@ _COLUMNS: Mapping[str, Column] = {
     "read_io_cache_percent": Column(INT),
     "from_result_cache": Column(BOOLEAN, ("cached",), bool),
     "spilled_local_bytes": Column(BIGINT, ("spilled_bytes",)),
-    "written_bytes": Column(BIGINT),
+    "written_bytes": Column(BIGINT, ("details",), lambda details: known(details).get("bytes_written")),
     "written_rows": Column(BIGINT, ("written_rows",)),
-    "written_files": Column(BIGINT),
+    "written_files": Column(BIGINT, ("details",), lambda details: known(details).get("files_written")),
     "shuffle_read_bytes": Column(BIGINT),
     "query_source": Column(_SOURCE),
     "executed_as_user_id": Column(STRING, ("user",)),
     "executed_as": Column(STRING, ("user",)),
-    "query_parameters": Column(_PARAMETERS),
+    "query_parameters": Column(_PARAMETERS, ("details",), _parameters),
     "query_tags": Column(map_of(STRING, STRING)),
 }
 # What the file says beside that, in our own words.
@@ -111,10 +125,14 @@ _OWN: Mapping[str, Column] = {
         for name in ("statement_type", "engine", "reason", "state", "condition", "sqlstate")
     },
     **{name: _COLUMNS[name] for name in ("start_time", "end_time")},
-    **{name: Column(DOUBLE, (name,)) for name in ("total_ms", "queue_ms", "parse_ms", "compile_ms", "execute_ms")},
+    **{
+        name: Column(DOUBLE, (name,))
+        for name in ("total_ms", "queue_ms", "parse_ms", "compile_ms", "execute_ms", "fetch_ms")
+    },
     **{name: _COLUMNS[name] for name in ("produced_rows", "written_rows", "read_bytes", "read_files", "pruned_files")},
     **{name: Column(BIGINT, (name,)) for name in ("spilled_bytes", "result_bytes")},
     "from_result_cache": _COLUMNS["from_result_cache"],
+    "details": Column(STRING, ("details",)),
 }
 # Columns whose filters are followed: those of the file that say the same.
 _TEXTS = dict.fromkeys(("user", "executed_by", "executed_by_user_id", "executed_as", "executed_as_user_id"), "user")

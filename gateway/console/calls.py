@@ -10,6 +10,7 @@ from gateway.config import ServerSetting
 from gateway.console.results import MOST_ROWS, Results
 from gateway.console.tree import PLACE, Tree
 from gateway.errors import GatewayError
+from gateway.history.details import known
 from gateway.history.recorder import Recorder
 from gateway.history.records import STATEMENTS, Record
 from gateway.history.search import Condition, History, values_checked
@@ -28,7 +29,7 @@ _FLUSH_SECONDS = 0.5
 _RUN_SECONDS = 2.0  # most statements have ended then
 _SHOWN = 400  # characters of a text in a list
 _LONGEST_SOUGHT = 1000  # for each of its characters the texts are gone through once
-_LISTED = tuple(c for c in STATEMENTS.columns if c not in ("message", "parse_ms"))
+_LISTED = tuple(c for c in STATEMENTS.columns if c not in ("message", "parse_ms", "details"))
 
 LIST: fields.Fields = {
     "max_results": fields.at_most(_LARGEST_PAGE),
@@ -151,6 +152,7 @@ class ConsoleCalls:
         told = dict(zip(STATEMENTS.columns, rows[0], strict=True))
         if told["message"] is None:
             told["message"] = self._message(caller, identifier)
+        told["details"] = known(told["details"])
         return {"ended": told}
 
     def _message(self, caller: Caller, identifier: str) -> str | None:

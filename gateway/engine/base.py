@@ -275,6 +275,9 @@ class Engine(Protocol):
 
     def analyze(self, query: Query) -> tuple[int, list[Operator]]: ...
 
+    def measured(self) -> list[Operator]:
+        """The operators of the query that took longest since this was last asked, nothing if none took long."""
+
 
 __all__ = [
     "Definition",

@@ -34,6 +34,7 @@ _READERS: Mapping[str, type[GatewayError]] = {
     "RESOURCE_EXHAUSTED": ResourceError,
 }
 _LONG_SECONDS = 0.2  # reading a plan's metrics takes milliseconds, and what spills takes longer than this
+_MOST_PLANS = 10  # of one statement
 _SETTINGS = {
     "datafusion.sql_parser.dialect": "duckdb",
     "datafusion.sql_parser.map_string_types_to_utf8view": "false",
@@ -84,7 +85,20 @@ class DataFusionEngine:
         self.partitions = partitions or max(2, os.cpu_count() or 2)
         self._contexts: dict[tuple[bool, bool, Economy], datafusion.SessionContext] = {}
         self._registered: dict[int, set[str]] = {}
+        self._measured: list[list[Operator]] = []
         load()
+
+    def measured(self) -> list[Operator]:
+        """The operators of what took long since this was last asked, the slowest query's alone."""
+        found, self._measured = self._measured, []
+        return max(found, key=lambda plan: sum(each.seconds for each in plan), default=[])
+
+    def measure(self, plan: Any) -> list[Operator]:
+        """The operators of a plan that has run, remembered for `measured`."""
+        found = list(operators(plan))
+        if len(self._measured) < _MOST_PLANS:
+            self._measured.append(found)
+        return found
 
     def run(self, query: Query) -> DataFusionExecution:
         """Plan `query`; rows come from the execution's `batches`. Raises GatewayError."""
@@ -241,7 +255,7 @@ class DataFusionExecution:
                     delivered = True
                     yield conformed(record, target)
             if time.perf_counter() - began > _LONG_SECONDS:
-                self.spilled_bytes = _spilled(self._frame.execution_plan())
+                self.spilled_bytes = sum(each.spilled for each in self.engine.measure(self._frame.execution_plan()))
             if self._measured:
                 self.operators = list(operators(self._frame.execution_plan()))
         except BaseException as error:
@@ -294,12 +308,6 @@ def _without_views(frame: Any, schema: pa.Schema) -> Any:
         return frame
     columns = [(datafusion.col(f'"{f.name}"'), _PLAIN.get(f.type), f.name) for f in schema]
     return frame.select(*[c if plain is None else c.cast(plain).alias(name) for c, plain, name in columns])
-
-
-def _spilled(plan: Any) -> int:
-    metrics = plan.metrics()
-    own = (metrics.spilled_bytes or 0) if metrics is not None else 0
-    return int(own) + sum(map(_spilled, plan.children()))
 
 
 def _is_failure(error: BaseException) -> bool:

@@ -14,6 +14,9 @@ _PRUNED = {
     "row_groups_pruned_bloom_filter": "row groups by bloom filter",
     "page_index_pages_pruned": "pages",
 }
+# What tells the memory that an operator has held, which only joins do; the engine gives it as text alone.
+_MEMORY = re.compile(r"\b(?:build_|peak_)?mem_used(?:\{[^}]*\})?=([\d.]+) ([KMGT]?)B")
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _PRUNED_TEXT = re.compile(r"(\w+)(?:\{[^}]*\})?=(\d+) total → (\d+) matched")
 
 
@@ -28,14 +31,32 @@ class Operator:
     written: int
     spilled: int
     scanned: int
+    memory: int
     filtered: int
     pruned: tuple[tuple[str, int, int], ...]
+
+    def told(self) -> dict[str, Any]:
+        """As the history keeps it: plain values, without what is nothing."""
+        sizes = {"bytes": self.written, "spilled": self.spilled, "read": self.scanned, "memory": self.memory}
+        return {
+            "depth": self.depth,
+            "text": self.text,
+            "rows": self.rows,
+            "ms": round(self.seconds * 1000, 2),
+            **{name: size for name, size in {**sizes, "filtered": self.filtered}.items() if size},
+            **({"pruned": [list(each) for each in self.pruned]} if self.pruned else {}),
+        }
 
     def line(self) -> str:
         """As EXPLAIN ANALYZE shows it."""
         facts = [] if self.rows is None else [f"rows {self.rows}"]
         facts.append(f"time {self.seconds * 1000:.2f} ms")
-        for what, size in (("output", self.written), ("read", self.scanned), ("spilled", self.spilled)):
+        for what, size in (
+            ("output", self.written),
+            ("read", self.scanned),
+            ("memory", self.memory),
+            ("spilled", self.spilled),
+        ):
             if size:
                 facts.append(f"{what} {size} bytes")
         if self.filtered:
@@ -62,6 +83,7 @@ def operators(plan: Any, depth: int = 0) -> Iterator[Operator]:
         sums.get("output_bytes", 0),
         sums.get("spilled_bytes", 0),
         sums.get("bytes_scanned", 0),
+        round(sum(float(number) * _UNITS[unit] for number, unit in _MEMORY.findall(shown))),
         sums.get("pushdown_rows_pruned", 0),
         _pruned(shown),
     )

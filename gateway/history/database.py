@@ -65,6 +65,8 @@ def _prepare(connection: sqlite3.Connection, table: Table[Any]) -> None:
         raise UnusableError("foreign")
     elif version > VERSION:
         raise UnusableError(f"version{version}")
+    else:
+        _complete(connection, table)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
 
@@ -78,6 +80,14 @@ def _make(connection: sqlite3.Connection, table: Table[Any]) -> None:
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
+
+
+def _complete(connection: sqlite3.Connection, table: Table[Any]) -> None:
+    """Add the columns that a file of an older version does not have; older versions go on writing theirs."""
+    there = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+    for name, definition in table.spelled.items():
+        if name not in there:
+            connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {definition}")
 
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from gateway.history import database
 from gateway.history.query import Dialect, Query
 from gateway.history.records import Table
-from gateway.history.store import LastingError, PassingError, Row, too_slow, unreadable
+from gateway.history.store import LATER, LastingError, Later, PassingError, Row, too_slow, unreadable
 from gateway.observability import log
 
 _DIALECT = Dialect("?", "instr(lower({column}), lower({mark})) > 0")
@@ -38,14 +38,17 @@ class FileStore:
         """The file."""
         return str(self._path)
 
-    def write(self, rows: Sequence[Row]) -> None:
-        """Add rows, all or none."""
+    def write(self, rows: Sequence[Row], later: Sequence[Later] = ()) -> None:
+        """Add rows, and what became known of rows that are there, all or nothing."""
         with self._opened() as connection:
-            if not rows:
+            if not (rows or later):
                 return
             connection.execute("BEGIN IMMEDIATE")
             try:
                 connection.executemany(self._table.insertion(), rows)
+                if later:
+                    change = f"UPDATE {self._table.name} SET {LATER} = ? WHERE {self._table.key} = ?"
+                    connection.executemany(change, later)
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:

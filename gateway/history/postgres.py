@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from gateway.config.values import DatabaseUrl
 from gateway.history.query import Condition, Dialect, Query
 from gateway.history.records import Table
-from gateway.history.store import LastingError, PassingError, Row, too_slow, unreadable
+from gateway.history.store import LATER, LastingError, Later, PassingError, Row, too_slow, unreadable
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -70,8 +70,8 @@ class PostgresStore:
         """The database, without secrets."""
         return str(self._url)
 
-    def write(self, rows: Sequence[Row]) -> None:
-        """Add rows, all or none; those that are there already, after an answer that was lost, once."""
+    def write(self, rows: Sequence[Row], later: Sequence[Later] = ()) -> None:
+        """Add rows, those that are there already, after an answer that was lost, once; and what became known of others."""
         columns = (*self._table.columns, "weight")
         given = [tuple(map(_kept, row)) for row in rows]
         weights = [_ROW_BYTES + sum(len(v.encode()) for v in row if isinstance(v, str)) for row in given]
@@ -81,10 +81,13 @@ class PostgresStore:
             f'ON CONFLICT ("{self._table.key}") DO NOTHING'
         )
         with self._opened() as connection:
-            if not given:
+            if not (given or later):
                 return
             with connection.transaction(), connection.cursor() as cursor:
                 cursor.executemany(text, [(*row, weight) for row, weight in zip(given, weights, strict=True)])
+                if later:
+                    change = f'UPDATE {self._name} SET {LATER} = %s WHERE "{self._table.key}" = %s'
+                    cursor.executemany(change, later)
         if self._unseen is not None:
             self._unseen += sum(weights)
 
@@ -185,13 +188,23 @@ class PostgresStore:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise PassingError(f"the database is of the encoding {encoding}, not UTF8")
-        if self._version(connection) == VERSION:
+        if self._is_complete(connection):
             return
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
-            if self._version(connection) != VERSION:
+            if not self._is_complete(connection):
                 for definition in self._definitions():
                     connection.execute(definition)
+
+    def _is_complete(self, connection: Connection[Row]) -> bool:
+        """Whether the table is there with all columns, or more: older versions go on writing theirs."""
+        if self._version(connection) is None:
+            return False
+        columns = (
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
+        )
+        there = {name for (name,) in connection.execute(columns, (self._name,))}
+        return there >= {"id", "weight", *self._table.columns}
 
     def _version(self, connection: Connection[Row]) -> int | None:
         """Of the table; None if there is none. Raises PassingError for one that cannot be gone on with."""

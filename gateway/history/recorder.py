@@ -13,14 +13,16 @@ import time
 from collections.abc import Callable
 from typing import Generic
 
+from gateway.history.details import kept
 from gateway.history.records import LONGEST_MESSAGE, LONGEST_NAME, LONGEST_TEXT, R, Record, SignIn
 from gateway.history.redaction import redacted
-from gateway.history.store import LastingError, PassingError, Store
+from gateway.history.store import LastingError, Later, PassingError, Store
 from gateway.observability import Throttle, counter, log, mask
 
 _WAITING_BYTES = 32 << 20
 _RECORD_BYTES = 1024  # about, beside its texts
 _GATHER_SECONDS = 0.1  # so long is waited for more, to write them at once
+_MOST_LATER = 10_000
 _RETRY_SECONDS = 1.0
 _PRUNE_SECONDS = 60.0
 _STOP_SECONDS = 5.0
@@ -61,6 +63,7 @@ class Recorder(Generic[R]):
         self._lock = threading.Condition()
         self._waiting: list[R] = []
         self._batch: list[R] = []  # what the thread has taken of them and not yet written
+        self._later: list[Later] = []
         self._weight = 0
         self._added = self._done = self.lost = 0
         self._wake = threading.Event()
@@ -93,6 +96,15 @@ class Recorder(Generic[R]):
         if not fits:
             self._lose(1)
         elif not self._wake.is_set():
+            self._wake.set()
+
+    def add_later(self, key: str, value: float) -> None:
+        """Have what became known of a record written soon, where there is room for it; see `store.LATER`."""
+        with self._lock:
+            fits = len(self._later) < _MOST_LATER and not self._stopping
+            if fits:
+                self._later.append((value, key))
+        if fits and not self._wake.is_set():
             self._wake.set()
 
     @property
@@ -151,7 +163,10 @@ class Recorder(Generic[R]):
     def _attempt(self) -> bool:
         """Write what waits and remove what is old; False if that is to be tried again."""
         try:
-            self._store.write([self._row(record) for record in self._batch])
+            later = self._later[:]
+            self._store.write([self._row(record) for record in self._batch], later)
+            with self._lock:
+                del self._later[: len(later)]
             self._let_go(written=True)
             self._prune()
         except PassingError as error:
@@ -175,14 +190,15 @@ class Recorder(Generic[R]):
         whole = len(record.text) <= LONGEST_TEXT
         text = record.text[:LONGEST_TEXT]
         text = text if self._show_sql else redacted(text)
-        kept = record._replace(
+        shown = record._replace(
             text=_plain(text if whole else text + " …", LONGEST_TEXT + 2) or "",
             message=_plain(record.message, LONGEST_MESSAGE) if self._show_sql else None,
             user=_plain(record.user, LONGEST_NAME) or "",
             client=_plain(record.client, LONGEST_NAME) or "",
             reason=_plain(record.reason, LONGEST_MESSAGE),
+            details=kept(record.details, show_values=self._show_sql),
         )
-        return tuple(kept)
+        return tuple(shown)
 
     def _let_go(self, *, written: bool) -> None:
         """What waited is written, or lost."""
@@ -212,6 +228,8 @@ class Recorder(Generic[R]):
     def _give_up(self, reason: str) -> bool:
         """What waited is lost."""
         self._trouble(reason)
+        with self._lock:
+            self._later.clear()
         self._let_go(written=False)
         return True
 

@@ -43,6 +43,8 @@ class Record(NamedTuple):
     spilled_bytes: int | None
     result_bytes: int
     cached: bool
+    fetch_ms: float | None = None  # from the end to the last fetch, where that was long; known when the client lets go
+    details: str | None = None  # see `details`
 
 
 class SignIn(NamedTuple):
@@ -84,9 +86,14 @@ class Table(Generic[R]):
         hints = get_type_hints(self.record).items()
         return {name: next((k for k in get_args(kind) if k is not NoneType), kind) for name, kind in hints}
 
+    @property
+    def spelled(self) -> Mapping[str, str]:
+        """The columns as SQLite defines them."""
+        return {name: f'"{name}" {_TYPES[kind]}' for name, kind in self.types.items()}
+
     def definitions(self) -> tuple[str, ...]:
         """The statements that make it."""
-        columns = (f'"{name}" {_TYPES[kind]}' for name, kind in self.types.items())
+        columns = self.spelled.values()
         return (
             f"CREATE TABLE IF NOT EXISTS {self.name} (id INTEGER PRIMARY KEY AUTOINCREMENT, {', '.join(columns)})",
             f"CREATE INDEX IF NOT EXISTS by_start ON {self.name} (started_ms)",

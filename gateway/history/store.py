@@ -9,6 +9,8 @@ from gateway.errors import ServerError
 from gateway.history.query import Query
 
 Row = tuple[Any, ...]
+Later = tuple[float, str]  # what `LATER` is of a row, and the row's key
+LATER = "fetch_ms"
 
 
 class PassingError(Exception):
@@ -30,8 +32,8 @@ class Store(Protocol):
     def name(self) -> str:
         """What it is called in the log."""
 
-    def write(self, rows: Sequence[Row]) -> None:
-        """Add rows, all or none."""
+    def write(self, rows: Sequence[Row], later: Sequence[Later] = ()) -> None:
+        """Add rows, and what became known of rows that are there, all or nothing."""
 
     def prune_by_size(self, size: int, going: Callable[[], bool]) -> None:
         """Remove the oldest of more than `size` bytes, and a tenth more, as long as `going` says so."""

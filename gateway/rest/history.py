@@ -33,6 +33,7 @@ _TOKEN = re.compile(r"(-?\d{1,18})\.(\d{1,18})", re.ASCII)
 _LONGEST_TOKEN = 64
 _RUNNING = {"RUNNING": "RUNNING"}  # other states before the end are those of a queue
 _STATES = (*STATUSES, "QUEUED", "RUNNING", "STARTED", "COMPILING", "COMPILED")
+_ASKED = tuple(c for c in STATEMENTS.columns if c != "details")  # which is the last, and long
 _START = (10**17, 0)  # a place before all that has ended
 _KINDS = (
     "ALTER ANALYZE COPY CREATE DELETE DESCRIBE DROP EXPLAIN GRANT INSERT MERGE OPTIMIZE REFRESH REPLACE REVOKE SELECT SET "
@@ -69,7 +70,7 @@ class HistoryApi:
         conditions = _conditions(wanted)
         before = None if not asked["page_token"] else _place(asked["page_token"])
         size = asked["max_results"] or _PAGE
-        columns = (*STATEMENTS.columns, "id")
+        columns = (*_ASKED, "id")
         with self.turns.turn(user):
             running = [] if before is not None else _running(self.picture(user), wanted)[:size]
         if self.recorder is not None:
@@ -229,6 +230,7 @@ def _metrics(record: Record) -> dict[str, Any]:
         "read_files_count": record.files_kept,
         "pruned_files_count": pruned,
         "rows_produced_count": record.rows,
+        "result_fetch_time_ms": _whole(record.fetch_ms),
         "spill_to_disk_bytes": record.spilled_bytes,
         "result_from_cache": bool(record.cached),
     }

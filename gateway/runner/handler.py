@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.history.search import History
 from gateway.planner import (
     Plan,
+    ScanFacts,
     asked_for,
     confirmed,
     handed_over,
@@ -103,6 +105,7 @@ class Runner(Handler):
         if isinstance(job, MetadataCall):
             self._deliver(metadata.answer(job, self.catalogs), emit)
             return
+        self.engine.measured()  # what came before, and has failed, is not this one's
         with identified(job) as named:
             self._statement(named, emit)
 
@@ -187,14 +190,15 @@ class Runner(Handler):
         hits = cache_hits()
         env.parameters = bound_parameters(statement.markers, job.parameters, env.context)
         if not isinstance(command, Query):
-            self._deliver(commands.run(command, job, env, self, emit), emit)
+            answer = commands.run(command, job, env, self, emit)
+            self._deliver(replace(answer, facts={**answer.facts, **self._touched(command, env)}), emit)
             return
         query, _ = self.bind(command.tree, env)
         compiled = compile_query(query, env.context)
         decision = plan(compiled)
         if job.brief and not decision.is_brief:
             raise NotBriefError
-        facts = {
+        facts: dict[str, Any] = {
             "parse_ms": _milliseconds(parsed - started),
             "catalog_ms": _milliseconds(env.tables.seconds),
             "compile_ms": _milliseconds(time.perf_counter() - started),
@@ -202,7 +206,19 @@ class Runner(Handler):
         }
         self.check_size(decision, env, statement.span)
         env.read_bytes = sum(scan.bytes for scan in decision.scans)
+        facts |= {"read": env.tables.touched(), "scans": [_told(scan) for scan in decision.scans]}
         self._query(decision, job.row_limit, facts, emit, _witnesses(env, decision))
+
+    def _touched(self, command: Any, env: Environment) -> dict[str, Any]:
+        """What a command has read and changed, and by which plan if that took long."""
+        read, name = env.tables.touched(), commands.written(command)
+        changed = [] if name is None else [env.tables.qualified(name.parts)]
+        spelled = {tuple(part.lower() for part in each) for each in changed}
+        return {
+            "read": [each for each in read if tuple(part.lower() for part in each) not in spelled],
+            "written": changed,
+            "operators": [operator.told() for operator in self.engine.measured()],
+        }
 
     def hand_over(self, error: UnsupportedError, handover: Handover) -> NoReturn:
         """Raise what gives the statement to Spark, or, without Spark, the refusal."""
@@ -263,6 +279,7 @@ class Runner(Handler):
             "files_kept": sum(s.files_kept for s in decision.scans),
             "files_total": sum(s.files_total for s in decision.scans),
             "bytes_planned": sum(s.bytes for s in decision.scans),
+            "operators": [operator.told() for operator in self.engine.measured()],
         }
         emit(Finished(rows, facts=facts))
 
@@ -299,6 +316,19 @@ def _witnesses(env: Environment, decision: Plan) -> tuple[Witness, ...] | None:
     scans = (source for source in decision.query.sources.values() if isinstance(source, ScanPlan))
     found = (*named, *(seen for scan in scans for seen in scan.witnesses()))
     return found if all(seen.marker for seen in found) else None
+
+
+def _told(scan: ScanFacts) -> tuple[Any, ...]:
+    return (
+        scan.table,
+        scan.version,
+        scan.reader,
+        scan.reason,
+        scan.files_kept,
+        scan.files_total,
+        scan.bytes,
+        len(scan.columns),
+    )
 
 
 def _milliseconds(seconds: float) -> float:

@@ -28,6 +28,8 @@ from gateway.sql.read.command_nodes import Query
 from gateway.sql.read.commands import parse_statement
 from gateway.worker_jobs import Runtime
 
+_MOST_TOUCHED = 100
+
 
 class StatementTables:
     """`sql.bind.resolve.Tables` over the catalogs, under a current catalog and schema."""
@@ -58,6 +60,12 @@ class StatementTables:
     def reads_information(self) -> bool:
         """Whether a relation of `system` or of an information schema was named, which only the gateway has."""
         return any(isinstance(found, Relation) for found in self.pinned.values())
+
+    def touched(self) -> list[tuple[str, str, str]]:
+        """Catalog, schema and name of the tables and views that were found."""
+        names = dict.fromkeys(found.name for found in self.pinned.values())
+        known = (name for name in names if name.catalog == SYSTEM or name.catalog in self.catalogs)
+        return [(name.catalog, name.schema, name.table) for name in known][:_MOST_TOUCHED]
 
     def table(self, parts: Sequence[str], as_of: Any, span: Span | None) -> BoundTable | StoredView:
         """What a query can read of the table or view that one to three names stand for.

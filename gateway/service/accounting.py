@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from gateway import observability
 from gateway.errors import ServerError
+from gateway.history.details import details_of
 from gateway.history.records import LONGEST_MESSAGE, Record
 from gateway.service.api import State
 from gateway.service.operation import Operation
@@ -67,7 +68,7 @@ def report(operation: Operation, slow_seconds: float) -> None:
         total_ms=round((ended - times.accepted) * 1000, 3),
         condition=operation.error.condition if operation.error is not None else None,
         sql=operation.purpose.text or None,
-        facts=dict(facts) or None,
+        facts={name: value for name, value in facts.items() if not isinstance(value, list)} or None,
     )
 
 
@@ -107,6 +108,7 @@ def record_of(operation: Operation) -> Record:
         spilled_bytes=facts.get("spilled_bytes"),
         result_bytes=sum(operation.bytes),
         cached=planned is not None and planned.engine == "cache",
+        details=details_of(facts, operation.purpose.parameters),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from gateway.service.api import State
 
+_PAUSE_SECONDS = 10.0  # a client that takes longer does other things in between
 _STOPS = frozenset({State.CANCELED, State.CLOSED, State.ERROR, State.TIMEDOUT})
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {
@@ -31,5 +32,14 @@ class Times:
     planned: float | None = None
     first_row: float | None = None
     ended: float | None = None
+    fetched: float | None = None  # the last time
+    fetching: float = 0.0  # seconds from the end to the last fetch, without long pauses
     started_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
     completed_ms: int | None = None
+
+    def fetch(self, now: float) -> None:
+        """Rows were given to the client."""
+        if self.ended is not None:
+            gap = now - max(self.ended, self.fetched or 0.0)
+            self.fetching += gap if gap < _PAUSE_SECONDS else 0.0
+        self.fetched = now

@@ -206,7 +206,7 @@ class Operation:
         """Let go of what was asked, which nobody needs of an operation that has ended."""
         with self._changed:
             self._run = self._job = None
-            self.purpose = replace(self.purpose, make_job=nothing_to_do, text="")
+            self.purpose = replace(self.purpose, make_job=nothing_to_do, text="", parameters=())
 
     @property
     def weight(self) -> int:

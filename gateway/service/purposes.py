@@ -11,7 +11,7 @@ from gateway.engine.base import Job, MetadataCall, Statement
 from gateway.errors import ServerError
 from gateway.service.api import METADATA_TYPES, ExecuteRequest, MetadataRequest, ResultOptions
 from gateway.service.session import Session
-from gateway.worker_jobs import RUNTIME, Runtime
+from gateway.worker_jobs import RUNTIME, Parameter, Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class Purpose:
     row_limit: int | None = None
     byte_limit: int | None = None
     is_metadata: bool = False
+    parameters: tuple[Parameter, ...] = ()
 
 
 _LONGEST_ASKING = 65_536  # characters
@@ -68,6 +69,7 @@ def statement(
         options=request.options,
         row_limit=request.row_limit,
         byte_limit=request.byte_limit,
+        parameters=tuple(request.parameters),
     )
 
 

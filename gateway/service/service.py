@@ -54,6 +54,7 @@ from gateway.service.session import HandleTable, Normalise, Session, normalise_a
 from gateway.service.settings import ServiceConfig
 from gateway.worker_jobs import Runtime
 
+_LONG_FETCH_MS = 10.0  # less is not worth to be written apart
 _PATIENCE = 0.2  # seconds that statements have held all slots before others may begin beside them
 _READ_LATELY_SECONDS = 5.0  # a client that fetched within this time is still reading: a drain waits for it
 
@@ -282,6 +283,7 @@ class GatewayService:
         start = time.perf_counter()
         page = found.fetch(orientation, max_rows, max_bytes, start_row_offset, self._config.pages)
         self._touch(found)
+        found.times.fetch(found.touched)
         observability.histogram("operation_seconds", time.perf_counter() - start, phase="fetch")
         return page
 
@@ -303,6 +305,7 @@ class GatewayService:
         self._touch(found)
         page = found.piece(start_row, rows, sys.maxsize if size is None else size)
         self._touch(found)
+        found.times.fetch(found.touched)
         return page
 
     def owner_of(self, operation: bytes) -> str:
@@ -353,6 +356,9 @@ class GatewayService:
         operation = self._operations.pop(handle)
         if operation is not None:
             operation.close()
+            fetched_ms = operation.times.fetching * 1000
+            if self._recorder is not None and fetched_ms >= _LONG_FETCH_MS and not operation.purpose.is_metadata:
+                self._recorder.add_later(operation.id, fetched_ms)
             with self._lock:
                 self._holdings.add(operation.session.owner.name, -operation.held)
                 self._disk.add(operation.session.owner.name, -operation.on_disk)

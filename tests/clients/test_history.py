@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 import uuid
@@ -379,3 +380,45 @@ def test_a_database_that_is_not_to_be_used_is_said_at_the_start(tmp_path: Path) 
         with pytest.raises(RuntimeError, match=r"history") as caught:
             start_server(tmp_path, "--history", url)
         assert "s3cret" not in str(caught.value)
+
+
+def test_the_plan_of_what_took_long_is_kept_with_its_figures(cursor: Any) -> None:
+    name = f"t{uuid.uuid4().hex[:8]}"
+    rows(cursor, f"CREATE TABLE {name} AS SELECT id, id % 7 AS k FROM range(100000)")
+    joined = f"{name} a JOIN {name} b ON a.k = b.k AND b.id < 999"
+    slow = f"SELECT a.k, count(*) AS c, sum(sqrt(a.id * b.id)) FROM {joined} GROUP BY a.k"
+    assert len(rows(cursor, slow)) == 7
+    rows(cursor, f"SELECT 1 FROM {name} LIMIT 1")
+    told = "SELECT details FROM system.runtime.statements WHERE session_id IS NOT NULL AND statement_text LIKE "
+
+    def details(pattern: str) -> dict[str, Any]:
+        ((found,),) = eventually(lambda: rows(cursor, f"{told} '{pattern}' AND statement_text NOT LIKE '%LIKE%'"))
+        kept: dict[str, Any] = json.loads(found)
+        return kept
+
+    found = details(f"SELECT a.k, count(*)%{name}%")
+    assert found["read"] == [["main", "default", name]]
+    assert [scan[0] for scan in found["scans"]] == [f"main.default.{name}"] * 2
+    join = next(each for each in found["operators"] if each["text"].startswith("HashJoinExec"))
+    assert join["rows"] > 1_000_000 and join["ms"] > 0 and join["memory"] > 0
+    assert "999" not in json.dumps([each["text"] for each in found["operators"]])
+    assert "operators" not in details(f"SELECT ? FROM {name}%")
+    made = details(f"CREATE TABLE {name}%")
+    assert made["written"] == [["main", "default", name]] and made["files_written"] >= 1
+
+
+def test_fetching_is_measured_and_parameters_are_told_without_values(server: Server, cursor: Any) -> None:
+    mark = uuid.uuid4().hex[:8]
+    with connect_to(server) as connection, connection.cursor() as one:
+        one.execute(f"SELECT id, repeat('x', 100) AS x_{mark}, :v AS v FROM range(300000)", {"v": "a secret"})
+        assert len(one.fetchall()) == 300_000
+    found = f"FROM system.query.history WHERE statement_text LIKE '%x_{mark}%' AND statement_text NOT LIKE '%LIKE%'"
+    (told,) = eventually(
+        lambda: rows(
+            cursor, f"SELECT result_fetch_duration_ms, query_parameters {found} AND result_fetch_duration_ms > 0"
+        )
+    )
+    assert 10 <= told[0] < 60_000 and told[1] is None
+    own = found.replace("system.query.history", "system.runtime.statements")
+    ((details,),) = rows(cursor, f"SELECT details {own}")
+    assert json.loads(details)["parameters"] == [{"name": "v", "type": "STRING"}]

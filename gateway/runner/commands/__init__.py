@@ -91,6 +91,19 @@ _RULES: dict[type, Rule] = {
 }
 
 
+# Those that change a table or a view, whose name is their `table` or `name`.
+_CHANGES = (c.CreateTable, c.CreateTableLike, c.DropTable, c.Insert, c.ReplaceOn, c.Delete, c.Update, c.Merge, c.Truncate,
+            c.CopyInto, c.Optimize, c.Vacuum, c.Restore, c.CreateView, c.AlterTable, c.DropView)  # fmt: skip
+
+
+def written(command: Any) -> c.Name | None:
+    """What a command has changed: the name of a table or view."""
+    if not isinstance(command, _CHANGES):
+        return None
+    found = getattr(command, "table", None) or getattr(command, "name", None)
+    return found if isinstance(found, c.Name) else None
+
+
 def run(command: Any, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """Run a command; raises GatewayError."""
     rule = _RULES.get(type(command))

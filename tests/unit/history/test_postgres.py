@@ -307,7 +307,6 @@ def test_an_older_table_is_gone_on_with(postgres: Postgres, url: DatabaseUrl) ->
         assert history.flush(_WAIT)
     with postgres.connect(name_of(url)) as connection:
         connection.execute("ALTER TABLE gateway_statements DROP COLUMN cached, DROP COLUMN spilled_bytes")
-        connection.execute("COMMENT ON TABLE gateway_statements IS 'Delta SQL Gateway, history, version 0'")
     with pytest.raises(ServerError, match="SQLSTATE 42703"):
         kept(url, "cached")
     with running(url) as history:

@@ -421,3 +421,27 @@ def test_a_clock_that_jumps_ahead_removes_nothing_for_an_hour(path: Path, lines:
     assert history._attempt()
     assert kept(path) == ["s2"]
     history._store.close()
+
+
+def test_what_becomes_known_later_is_written_to_its_record(path: Path) -> None:
+    with running(path) as history:
+        history.add(record(1))
+        history.add(record(2))
+        history.add_later("s2", 12.5)
+        history.add_later("nobody", 1.0)
+        eventually(lambda: path.exists() and kept(path, "fetch_ms") == [None, 12.5])
+
+
+def test_an_older_file_gets_the_columns_that_are_missing(path: Path) -> None:
+    with running(path) as history:
+        history.add(record(1))
+        assert history.flush(_WAIT)
+    with closing(sqlite3.connect(path)) as other:
+        for name in ("fetch_ms", "details"):
+            other.execute(f"ALTER TABLE statements DROP COLUMN {name}")
+        other.commit()
+    with running(path) as history:
+        history.add(record(2)._replace(details='{"read":[]}'))
+        assert history.flush(_WAIT)
+    assert kept(path, "details") == [None, '{"read":[]}']
+    assert len(list(path.parent.glob("*.version*"))) == 0
