@@ -86,9 +86,14 @@ def look(path: str, within: Within) -> os.stat_result:
 
 
 def check_folders(paths: Iterable[str], root: str, within: Within) -> None:
-    """Raise PATH_NOT_ALLOWED if a folder between `root` and one of the files below it is a link to elsewhere."""
+    """Raise PATH_NOT_ALLOWED if a folder between `root` and one of the files below it is a link to elsewhere.
+
+    Files of other tables, as those of a shallow clone, have to lie `within` as well.
+    """
     seen = {root}
     for folder in {path.rpartition("/")[0] for path in paths}:
+        if not is_under(folder, root):
+            end_of_link(folder, within)
         while folder not in seen and is_under(folder, root):
             seen.add(folder)
             if os.path.islink(folder):

@@ -469,10 +469,7 @@ def _files(
 
 
 def disk_path(root: str, logged: str, within: Within) -> str:
-    """Where a logged path lies on disk; files outside of the table's folder are refused.
-
-    Those in another folder that statements may use, as of a shallow clone, are what only Spark reads.
-    """
+    """Where a logged path lies: in the table's folder, or by an absolute path, as of a shallow clone, `within` others."""
     path = local_path(root, logged)
     if path is not None and "\0" in path:
         raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} lists a file with NUL in its name.")
@@ -480,7 +477,8 @@ def disk_path(root: str, logged: str, within: Within) -> str:
         text = f"The Delta table {root} lists a file outside of its folder ({logged})"
         if path is None or not is_within(os.path.realpath(path), within):
             raise not_allowed(f"{text}, which")
-        raise UnsupportedError("UNSUPPORTED_FEATURE", f"{text}; that is not supported.")
+        if path != os.path.normpath(path):
+            raise UnsupportedError("UNSUPPORTED_FEATURE", f"{text}; that is not supported.")
     return path
 
 

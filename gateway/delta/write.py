@@ -24,7 +24,7 @@ import pyarrow as pa
 from gateway import sqltypes as t
 from gateway.delta import commit, log, partitions
 from gateway.delta.commit import Action
-from gateway.delta.containment import check_still_there, held_folder
+from gateway.delta.containment import check_still_there, held_folder, is_under
 from gateway.delta.creation import (
     Definition,
     clustering_action,
@@ -136,7 +136,7 @@ def _make_table(
     old: Snapshot | None = None
     if log.has_log(path):
         if not replace:
-            raise _exists(path)
+            raise exists(path)
         old = open_snapshot(path)
         _check_replaceable(old, definition)
     elif os.path.isdir(path) and os.listdir(path):
@@ -148,7 +148,7 @@ def _make_table(
     schema = json.loads(metadata["metaData"]["schemaString"])
     shape = parse_schema(schema, properties.get(MAPPING, "none").lower())
     with (
-        nullcontext(path) if old is not None else _beside(path, replace) as folder,
+        nullcontext(path) if old is not None else beside(path, replace) as folder,
         DataFileWriter(folder, shape, definition.partition_by) as writer,
     ):
         for batch in batches or ():
@@ -303,7 +303,7 @@ def _create_info(
 
 
 @contextmanager
-def _beside(path: str, replace: bool) -> Iterator[str]:
+def beside(path: str, replace: bool) -> Iterator[str]:
     """A folder beside a new table's place, in which it is built: a process that is killed half-way leaves nothing that anybody
     sees. Finished, it comes to its place in one step; that fails if somebody else's is there by now."""
     parent, name = os.path.split(path)
@@ -321,7 +321,7 @@ def _beside(path: str, replace: bool) -> Iterator[str]:
                 os.rename(draft, name, src_dir_fd=held, dst_dir_fd=held)
             except OSError as error:
                 if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise (conflict(path) if replace else _exists(path)) from error
+                    raise (conflict(path) if replace else exists(path)) from error
                 raise
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True, dir_fd=held)
@@ -378,7 +378,9 @@ def removes_of(snapshot: Snapshot, rows: Sequence[int] | None = None, *, changes
     """Actions that take files of a snapshot, by default all, out of the table."""
     now = commit.now_ms()
     files = snapshot.files if rows is None else snapshot.files.only(rows)
-    if files.deleted or snapshot.protocol.has("rowTracking"):  # whose vectors and numbers must be as in the log
+    elsewhere = not all(is_under(path, snapshot.root) for path in files.paths)
+    # Vectors, numbers and paths to other tables must be as in the log.
+    if files.deleted or elsewhere or snapshot.protocol.has("rowTracking"):
         specs = specs_of(snapshot, files.paths)
         return [{"remove": removal(spec, now, changes_data)} for spec in specs]
     texts: dict[str, list[str | None]] = {
@@ -404,7 +406,8 @@ def _metrics(writer: DataFileWriter) -> dict[str, int]:
     return {"numFiles": writer.files, "numOutputRows": writer.rows, "numOutputBytes": writer.bytes}
 
 
-def _exists(path: str) -> UserError:
+def exists(path: str) -> UserError:
+    """TABLE_OR_VIEW_ALREADY_EXISTS."""
     text = f"Cannot create the table at {path} because it already exists."
     return UserError("TABLE_OR_VIEW_ALREADY_EXISTS", text)
 

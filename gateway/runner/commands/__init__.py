@@ -11,6 +11,7 @@ from gateway.runner.answer import Answer
 from gateway.runner.commands import (
     alter,
     changes,
+    clones,
     copies,
     describe,
     explain,
@@ -77,6 +78,7 @@ _RULES: dict[type, Rule] = {
     c.DropSchema: schemas.drop_schema,
     c.CreateTable: tables.create_table,
     c.CreateTableLike: tables.create_table_like,
+    c.CreateClone: clones.create_clone,
     c.DropTable: tables.drop_table,
     c.Insert: tables.insert,
     c.ReplaceOn: replacements.replace_on,

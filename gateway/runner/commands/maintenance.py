@@ -18,11 +18,11 @@ from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot
 from gateway.delta.vacuum import remove, sweep
 from gateway.engine.base import Emit, Planned, Statement
-from gateway.errors import CanceledError, UserError
+from gateway.errors import UserError
 from gateway.instants import known_zone, parse_timestamp, stamp_text
 from gateway.planner import plan
 from gateway.runner.answer import Answer, rows_of
-from gateway.runner.commands.targets import batches_of, quoted, written_table
+from gateway.runner.commands.targets import batches_of, quoted, stop_if_cancelled, written_table
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.bind.changes import ChangeBinder
 from gateway.sql.bind.scope import Scope, Source
@@ -91,7 +91,7 @@ def optimize(command: c.Optimize, job: Statement, env: Environment, runner: Quer
         files, shown = _taken(command, table, env, runner, emit)
         predicate.append(shown)
     emit(Planned("OPTIMIZE", "gateway", "small files are put together by the gateway itself", _OPTIMIZED, writes=True))
-    done = compact(snapshot, files, predicate, partial(_stop_if_cancelled, emit), layout)
+    done = compact(snapshot, files, predicate, partial(stop_if_cancelled, emit), layout)
     told = _told(done, started, len(snapshot.columns), indexed_columns(snapshot))
     told |= _ordered(done, layout)
     facts = {} if done.version is None else {"version": done.version, "files_written": len(done.added)}
@@ -155,11 +155,6 @@ def _ordered(done: Compacted, layout: Layout | None) -> dict[str, Any]:
         "mergedNumCubes": None,
     }
     return {"zOrderStats": stats}
-
-
-def _stop_if_cancelled(emit: Emit) -> None:
-    if emit.cancelled:
-        raise CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
 
 
 def _taken(
@@ -241,7 +236,7 @@ def vacuum(command: c.Vacuum, job: Statement, env: Environment, runner: Queries,
     if command.dry_run:
         return rows_of("VACUUM", _PATH, [[f"file:{path}" for path in swept.paths]])
     emit(Planned("VACUUM", "gateway", "files that are no part of the table are removed", _PATH, writes=True))
-    remove(table.snapshot, swept, partial(_stop_if_cancelled, emit))
+    remove(table.snapshot, swept, partial(stop_if_cancelled, emit))
     return rows_of("VACUUM", _PATH, [[f"file:{table.snapshot.root}"]], announced=True)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.catalog.base import Catalog
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.objects import StoredTable
 from gateway.delta import write
@@ -21,7 +20,7 @@ from gateway.runner.commands.definitions import definition_of, like, selected, u
 from gateway.runner.commands.generated import left_out
 from gateway.runner.commands.identities import numbering
 from gateway.runner.commands.overwrites import Static, overwrite, static_partition
-from gateway.runner.commands.targets import announced_rows, quoted, written_rows, written_table
+from gateway.runner.commands.targets import announced_rows, new_table, quoted, written_rows, written_table
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import INSERTED
@@ -34,19 +33,9 @@ from gateway.sql.typed.coerce import coerced
 from gateway.sqltypes import StructType, struct
 
 
-def _target(name: c.Name, env: Environment) -> tuple[Catalog, str, str]:
-    """Catalog, schema and table of a new table; the schema must exist."""
-    parts = name.parts
-    if len(parts) == 2 and parts[0].lower() in ("delta", "parquet") and "/" in parts[1]:
-        raise unsupported("writing to a path", name.span)
-    catalog_name, schema, table = env.tables.qualified(parts)
-    catalog, schema = env.tables.schema_of((catalog_name, schema), name.span)
-    return catalog, schema, table
-
-
 def create_table(command: c.CreateTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """CREATE TABLE and CREATE TABLE AS SELECT."""
-    catalog, schema, table = _target(command.name, env)
+    catalog, schema, table = new_table(command.name, env)
     objects.check_writable(catalog, "no table can be created", command.name.span)
     if command.location is not None:
         raise unsupported("LOCATION", command.name.span)
@@ -81,7 +70,7 @@ def create_table_like(
 ) -> Answer:
     """CREATE TABLE … LIKE."""
     span = command.name.span
-    catalog, schema, table = _target(command.name, env)
+    catalog, schema, table = new_table(command.name, env)
     objects.check_writable(catalog, "no table can be created", span)
     found = None if is_view(command.source, env) else env.tables.find(command.source.parts, None, command.source.span)
     if not isinstance(found, DeltaBoundTable):

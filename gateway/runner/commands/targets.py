@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from gateway.catalog.base import Catalog
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
@@ -53,6 +54,16 @@ def written_table(name: c.Name, env: Environment, word: str, what: str) -> Delta
     return table
 
 
+def new_table(name: c.Name, env: Environment) -> tuple[Catalog, str, str]:
+    """Catalog, schema and table of a new table; the schema must exist."""
+    parts = name.parts
+    if len(parts) == 2 and parts[0].lower() in ("delta", "parquet") and "/" in parts[1]:
+        raise unsupported("writing to a path", name.span)
+    catalog_name, schema, table = env.tables.qualified(parts)
+    catalog, schema = env.tables.schema_of((catalog_name, schema), name.span)
+    return catalog, schema, table
+
+
 def quoted(table: DeltaBoundTable) -> str:
     """The table's whole name, as errors show it."""
     name = table.name
@@ -86,8 +97,13 @@ def batches_of(execution: Execution, emit: Emit) -> Iterator[pa.RecordBatch]:
     batches = execution.batches()
     try:
         for batch in batches:
-            if emit.cancelled:
-                raise CanceledError("OPERATION_CANCELED", "The statement was cancelled.")
+            stop_if_cancelled(emit)
             yield batch
     finally:
         batches.close()
+
+
+def stop_if_cancelled(emit: Emit) -> None:
+    """Raise OPERATION_CANCELED if somebody has asked for it."""
+    if emit.cancelled:
+        raise CanceledError("OPERATION_CANCELED", "The statement was cancelled.")

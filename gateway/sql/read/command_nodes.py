@@ -24,6 +24,7 @@ from gateway.sql.read.table_nodes import ClusterBy as ClusterBy
 from gateway.sql.read.table_nodes import ColumnChange as ColumnChange
 from gateway.sql.read.table_nodes import ColumnDefinition as ColumnDefinition
 from gateway.sql.read.table_nodes import CopyInto as CopyInto
+from gateway.sql.read.table_nodes import CreateClone as CreateClone
 from gateway.sql.read.table_nodes import CreateTable as CreateTable
 from gateway.sql.read.table_nodes import CreateTableLike as CreateTableLike
 from gateway.sql.read.table_nodes import DropColumns as DropColumns
@@ -487,7 +488,7 @@ Command = (
     | ShowCatalogs | ShowSchemas | ShowTables | ShowViews | ShowColumns | ShowFunctions | ShowListed | ShowKeys
     | ShowTblProperties
     | DescribeTable | DescribeQuery | DescribeSchema | DescribeCatalog | Explain
-    | ShowCreateTable | CreateView | AlterView | DropView | DropFunction | ShowTableExtended
+    | ShowCreateTable | CreateClone | CreateView | AlterView | DropView | DropFunction | ShowTableExtended
     | AlterTable | AlterViewProperties | Rename | CommentOn | CreateVolume | DropVolume | ShowVolumes
     | CreateSchema | DropSchema | CreateTable | CreateTableLike | DropTable | Insert | ReplaceOn | Delete | Update | Merge
     | Truncate | CopyInto

@@ -9,7 +9,16 @@ from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
 from gateway.sql.read import allowed
-from gateway.sql.read.command_nodes import Check, ColumnDefinition, Command, CreateTable, CreateTableLike, Name, Query
+from gateway.sql.read.command_nodes import (
+    Check,
+    ColumnDefinition,
+    Command,
+    CreateClone,
+    CreateTable,
+    CreateTableLike,
+    Name,
+    Query,
+)
 from gateway.sql.read.cursor import user_error
 from gateway.sql.read.datatypes import data_type
 from gateway.sql.read.keys import KeyParser, only_one
@@ -46,6 +55,8 @@ class TableParser(KeyParser):
         name = self._name()
         if self.word == "LIKE" and not replace:
             return self._create_like(name, if_not_exists)
+        if self.word == "CLONE" or (self.word in ("SHALLOW", "DEEP") and self.peek() == "CLONE"):
+            return self._create_clone(name, replace, if_not_exists)
         columns, constraints = self._definitions() if self.word == "(" and not self.query_at(0) else (None, [])
         said = self._table_clauses(columns, constraints)
         columns = said.columns
@@ -121,6 +132,26 @@ class TableParser(KeyParser):
         if self.word != END:
             self._refuse_table_clause()
         return CreateTableLike(name, source, if_not_exists, properties)
+
+    def _create_clone(self, name: Name, replace: bool, if_not_exists: bool) -> CreateClone:
+        deep = self.word != "SHALLOW"
+        self.advance(1 if self.word == "CLONE" else 2)
+        source = self._name()
+        version: int | None = None
+        timestamp: str | None = None
+        self.match("FOR")
+        if self.match("VERSION") or self.match("SYSTEM_VERSION"):
+            self.expect("AS", "OF")
+            version = self.integer()
+        elif self.match("TIMESTAMP") or self.match("SYSTEM_TIME"):
+            self.expect("AS", "OF")
+            if self.word != STRING:
+                raise unsupported("CLONE of a table at a computed time", self.span(self.index))
+            timestamp = self.string()
+        properties = self._properties() if self.match("TBLPROPERTIES") else ()
+        if self.word != END:
+            self._refuse_table_clause()
+        return CreateClone(name, source, deep, replace, if_not_exists, version, timestamp, properties)
 
     def _using(self) -> None:
         self.advance()

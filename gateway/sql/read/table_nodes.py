@@ -214,6 +214,20 @@ class CopyInto:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateClone:
+    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [SHALLOW | DEEP] CLONE source [AS OF] [TBLPROPERTIES (…)]."""
+
+    name: Name
+    source: Name
+    deep: bool
+    replace: bool = False
+    if_not_exists: bool = False
+    version: int | None = None
+    timestamp: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTableLike:
     """CREATE TABLE [IF NOT EXISTS] name LIKE source [USING delta] [TBLPROPERTIES (…)]."""
 
