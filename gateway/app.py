@@ -242,7 +242,7 @@ class Gateway:
         from gateway.service.service import GatewayService
         from gateway.service.settings import ServiceConfig
         from gateway.transport.doors import open_doors
-        from gateway.transport.http import HttpApp, Probes
+        from gateway.transport.http import Beside, HttpApp, HttpLimits, Probes
         from gateway.transport.server import HttpServer, connections_each
         from gateway.transport.sign_ins import SignIns
 
@@ -291,15 +291,17 @@ class Gateway:
             authenticator,
             Probes(self._not_ready, self._metrics),
             undelivered=handler.undelivered,
-            download=Downloads(self._service, signer),
-            rest=RestApi(statements, HistoryApi(history_of(config), self._recorder, self._service.picture)).answer,
-            mcp=McpServer(SqlTools(statements)).answer,
-            console=ConsoleServer(calls, self._tokens or AllowAll()),
+            beside=Beside(
+                download=Downloads(self._service, signer),
+                rest=RestApi(statements, HistoryApi(history_of(config), self._recorder, self._service.picture)).answer,
+                mcp=McpServer(SqlTools(statements)).answer,
+                console=ConsoleServer(calls, self._tokens or AllowAll()),
+                issuer=authenticator,
+            ),
             public_url=config.public_url,
             may_wait=may_wait,
-            issuer=authenticator,
             sign_ins=sign_ins,
-            body_limit=config.max_request_body,
+            limits=HttpLimits(body=config.max_request_body),
         )
         self._connections = connections_each(2 if config.tcp_port is not None else 1)
         self._doors = open_doors(config, handler, authenticator, may_wait, budget, self._connections, sign_ins)

@@ -70,6 +70,42 @@ class Probes:
     metrics: Callable[[], bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is served beside Thrift, as far as it is there.
+
+    Attributes:
+        download: what links to results lead to.
+        rest: method, path, body, name of the caller, User-Agent, origin, query -> status and JSON (`rest.routes.RestApi`).
+        mcp: headers, body, name of the caller -> status and JSON (`mcp.server.McpServer`).
+        console: the page, and what it calls.
+        issuer: gives short-lived tokens to whom the authenticator knows, by OAuth.
+    """
+
+    download: Download | None = None
+    rest: Rest | None = None
+    mcp: Mcp | None = None
+    console: Console | None = None
+    issuer: IssuedTokens | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """Bounds of what clients may have in flight. Sizes in bytes, times in seconds.
+
+    Attributes:
+        threads: how many calls of either kind may be in flight; one caller has half of them at most.
+        body: the largest body of a request.
+        body_seconds: how long a body may take to arrive.
+        room_seconds: how long a large one may wait until others have gone.
+    """
+
+    threads: int = THREADS
+    body: int = BODY_LIMIT
+    body_seconds: float = 120.0
+    room_seconds: float = 60.0
+
+
 def is_thrift_path(path: str) -> bool:
     """Whether Thrift is served on a path: repeated and trailing slashes do not count (databricks-jdbc doubles the first)."""
     match [part for part in path.split("/") if part]:
@@ -117,18 +153,11 @@ class HttpApp:
         authenticator: who calls.
         undelivered: is told of an answer of `handle` that nobody will read, and the caller's name; blocking.
         probes: the other pages.
-        download: what links to results lead to; without it there are none.
-        rest: method, path, body, name of the caller, User-Agent, origin, query -> status and JSON (`rest.routes.RestApi`).
-        mcp: headers, body, name of the caller -> status and JSON (`mcp.server.McpServer`).
-        console: the page, and what it calls.
+        beside: what else is served.
         public_url: scheme and name that links begin with, where it is not those of the request.
         may_wait: whether a call may be held up by a statement, from its body.
-        issuer: gives short-lived tokens to whom `authenticator` knows; without it there is no OAuth.
         sign_ins: is told who was let in, and who was not.
-        threads: how many calls of either kind may be in flight; one caller has half of them at most.
-        body_limit: bytes of a request body.
-        body_seconds: how long a body may take to arrive.
-        room_seconds: how long a large one may wait until others have gone.
+        limits: see `HttpLimits`.
     """
 
     def __init__(
@@ -138,37 +167,25 @@ class HttpApp:
         probes: Probes,
         *,
         undelivered: Callable[[Answer, str], None] = lambda answer, identity: None,
-        download: Download | None = None,
-        rest: Rest | None = None,
-        mcp: Mcp | None = None,
-        console: Console | None = None,
+        beside: Beside | None = None,
         public_url: str | None = None,
         may_wait: Callable[[bytes], bool] = lambda body: True,
-        issuer: IssuedTokens | None = None,
         sign_ins: SignIns | None = None,
-        threads: int = THREADS,
-        body_limit: int = BODY_LIMIT,
-        body_seconds: float = 120.0,
-        room_seconds: float = 60.0,
+        limits: HttpLimits | None = None,
     ) -> None:
+        limits = limits or HttpLimits()
         self._handle = handle
         self._undelivered = undelivered
         self._authenticator = authenticator
         self._probes = probes
-        self._download = download
-        self._rest = rest
-        self._mcp = mcp
-        self._console = console
+        self._beside = beside or Beside()
         self._public_url = public_url
-        self._body_limit = body_limit
-        self._body_seconds = body_seconds
-        self._room_seconds = room_seconds
-        self._bodies = Bodies(body_limit)
+        self._limits = limits
+        self._bodies = Bodies(limits.body)
         self._sign_ins = sign_ins if sign_ins is not None else SignIns()
         self._may_wait = may_wait
-        self._issuer = issuer
-        self._waiting = Lane("statement", threads, max(1, threads // 2))
-        self._quick = Lane("call", threads, max(1, threads // 2))
+        self._waiting = Lane("statement", limits.threads, max(1, limits.threads // 2))
+        self._quick = Lane("call", limits.threads, max(1, limits.threads // 2))
         self._files = Lane("file", FILES_AT_ONCE, FILES_AT_ONCE // 2)
         self._routes = tuple(self._served())
 
@@ -203,18 +220,19 @@ class HttpApp:
 
     def _served(self) -> Iterator[tuple[str, Callable[[str], bool], Serve]]:
         """What requests are counted as, their paths, and what answers them; the first that covers a path does."""
+        beside = self._beside
         yield "thrift", is_thrift_path, self._call
-        if self._download is not None:
-            yield "results", _below(RESULTS), partial(self._file, self._download)
-        if self._mcp is not None:
-            yield "mcp", lambda path: path.rstrip("/") == _MCP, _as_json(partial(self._message, self._mcp))
-        if self._rest is not None:
-            yield "rest", _below(_API), _as_json(partial(self._answer, self._rest))
-        if self._console is not None:
-            yield "console", self._console.covers, partial(self._page, self._console)
-        if self._issuer is not None:
+        if beside.download is not None:
+            yield "results", _below(RESULTS), partial(self._file, beside.download)
+        if beside.mcp is not None:
+            yield "mcp", lambda path: path.rstrip("/") == _MCP, _as_json(partial(self._message, beside.mcp))
+        if beside.rest is not None:
+            yield "rest", _below(_API), _as_json(partial(self._answer, beside.rest))
+        if beside.console is not None:
+            yield "console", beside.console.covers, partial(self._page, beside.console)
+        if beside.issuer is not None:
             fresh = ((b"cache-control", b"no-store"),)
-            yield "oidc", (oidc.DISCOVERY, oidc.TOKEN).__contains__, _as_json(partial(self._oidc, self._issuer), fresh)
+            yield "oidc", (oidc.DISCOVERY, oidc.TOKEN).__contains__, _as_json(partial(self._oidc, beside.issuer), fresh)
 
     def _route(self, scope: Scope) -> tuple[str, Serve]:
         """What a request is counted as, and what answers it. Raises RefusalError where nothing does."""
@@ -329,7 +347,7 @@ class HttpApp:
         return headers, identity.name
 
     def _check_name(self, headers: Mapping[str, str]) -> None:
-        if self._console is not None and self._console.everybody:
+        if self._beside.console is not None and self._beside.console.everybody:
             check_name(headers, self._public_url)
 
     def _failed_login(self, scope: Scope, error: AuthenticationError, action: str = TOKEN_LOGIN) -> None:
@@ -378,7 +396,7 @@ class HttpApp:
     async def _enter(self, rooms: AsyncExitStack, caller: str, size: int) -> Room:
         """Room for a body, for as long as `rooms` lasts."""
         try:
-            return await rooms.enter_async_context(self._bodies.room(caller, size, self._room_seconds))
+            return await rooms.enter_async_context(self._bodies.room(caller, size, self._limits.room_seconds))
         except TimeoutError as error:
             text = "Too many large requests are on their way; send it again."
             raise RefusalError(503, "TEMPORARILY_UNAVAILABLE", text, (b"retry-after", b"1"), close=True) from error
@@ -388,27 +406,27 @@ class HttpApp:
     ) -> bytes:
         """The body; a large one is read when `enter` has room for what is declared, else for the largest."""
         declared = headers.get("content-length")
-        wanted = self._body_limit
+        wanted = self._limits.body
         if declared is not None and declared.isascii() and declared.isdecimal():
             wanted = int(declared[:20])
-            if wanted > self._body_limit:
+            if wanted > self._limits.body:
                 if "expect" not in headers:  # else its client sends none before it is told to
-                    await drain(receive, 2 * self._body_limit)
+                    await drain(receive, 2 * self._limits.body)
                 raise self._too_large()
         room = await enter(wanted) if declared is not None and wanted > SMALL_BODY else None
         chunks: list[bytes] = []
         size = 0
         try:
-            async with asyncio.timeout(self._body_seconds):
+            async with asyncio.timeout(self._limits.body_seconds):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise ClientGoneError
                     chunk = message.get("body", b"")
                     size += len(chunk)
-                    if size > self._body_limit:
+                    if size > self._limits.body:
                         chunks.clear()
-                        await drain(receive, 2 * self._body_limit)
+                        await drain(receive, 2 * self._limits.body)
                         raise self._too_large()
                     if size > SMALL_BODY and room is None:
                         room = await enter(wanted)
@@ -422,7 +440,7 @@ class HttpApp:
 
     def _too_large(self) -> RefusalError:
         return RefusalError(
-            413, "REQUEST_TOO_LARGE", f"The request body exceeds the limit of {self._body_limit} bytes.", close=True
+            413, "REQUEST_TOO_LARGE", f"The request body exceeds the limit of {self._limits.body} bytes.", close=True
         )
 
     # ----------------------------------------------------------------------------------------------------------- pages

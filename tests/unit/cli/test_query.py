@@ -16,7 +16,7 @@ from gateway.cli.progress import Progress
 from gateway.errors import UserError
 from gateway.protocol.handler import ThriftHandler
 from gateway.sqltypes import INT, StructField, struct
-from gateway.transport.http import HttpApp, Probes
+from gateway.transport.http import HttpApp, HttpLimits, Probes
 from gateway.transport.server import HttpServer
 from tests.unit.protocol.fake import FakeService, Script
 
@@ -61,9 +61,7 @@ def url() -> Iterator[str]:
         ThriftHandler(FakeService(dict(SCRIPTS))).handle,
         AllowAll(),
         Probes(lambda: None, lambda: b""),
-        body_limit=100_000,
-        body_seconds=5.0,
-        threads=4,
+        limits=HttpLimits(threads=4, body=100_000, body_seconds=5.0),
     )
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()

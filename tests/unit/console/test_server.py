@@ -21,7 +21,7 @@ from gateway.history.search import History
 from gateway.rest.statements import StatementApi
 from gateway.results.links import LinkSigner
 from gateway.service.api import Principal
-from gateway.transport.http import HttpApp, Probes
+from gateway.transport.http import Beside, HttpApp, Probes
 from gateway.transport.server import HttpServer
 from gateway.worker_jobs import RunningOperation, Runtime
 
@@ -58,7 +58,7 @@ class Door:
         calls = ConsoleCalls(verbs, StatementApi(verbs, LinkSigner(60)), history, None, facts)
         console = ConsoleServer(calls, authenticator)
         probes = Probes(lambda: None, lambda: b"")
-        self.app = HttpApp(lambda *of: b"", authenticator, probes, console=console)
+        self.app = HttpApp(lambda *of: b"", authenticator, probes, beside=Beside(console=console))
         self.server = HttpServer(self.app, "127.0.0.1", 0)
         self.server.start()
         self.host = self.server.url.removeprefix("http://")

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.auth.authenticators import AllowAll, StaticTokens, token_line
 from gateway.protocol.handler import ThriftHandler
-from gateway.transport.http import HttpApp, Probes
+from gateway.transport.http import HttpApp, HttpLimits, Probes
 from gateway.transport.server import HttpServer
 from tests.unit.protocol.fake import FakeService
 from tests.unit.transport.raw import LIMIT, SCRIPTS, Probe
@@ -30,9 +30,7 @@ def server(service: FakeService, probe: Probe) -> Iterator[HttpServer]:
         ThriftHandler(service).handle,
         AllowAll(),
         Probes(lambda: probe.reason, lambda: b"rows_total 1\n"),
-        body_limit=LIMIT,
-        body_seconds=1.0,
-        threads=16,
+        limits=HttpLimits(threads=16, body=LIMIT, body_seconds=1.0),
     )
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()
@@ -48,7 +46,7 @@ def guarded() -> Iterator[HttpServer]:
         ThriftHandler(FakeService(dict(SCRIPTS))).handle,
         StaticTokens([(name, digest)]),
         Probes(lambda: None, lambda: b""),
-        threads=2,
+        limits=HttpLimits(threads=2),
     )
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gateway.auth.authenticators import AllowAll
-from gateway.transport.http import HttpApp, Probes
+from gateway.transport.http import HttpApp, HttpLimits, Probes
 from gateway.transport.server import HttpServer
 from tests.unit.transport.raw import PATH, Raw, as_user, ask, post
 
@@ -22,10 +22,7 @@ def roomy() -> Iterator[HttpServer]:
         lambda body, identity, client, origin: f"{identity}:{len(body)}".encode(),
         AllowAll(),
         Probes(lambda: None, lambda: b""),
-        threads=4,
-        body_limit=100_000,
-        body_seconds=20.0,
-        room_seconds=2.0,
+        limits=HttpLimits(threads=4, body=100_000, body_seconds=20.0, room_seconds=2.0),
     )
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()

@@ -16,7 +16,7 @@ from gateway.auth.authenticators import AllowAll, StaticTokens
 from gateway.protocol import codec
 from gateway.protocol.client import Client, RemoteError
 from gateway.protocol.handler import VERBS, may_wait
-from gateway.transport.http import HttpApp, Probes, is_thrift_path
+from gateway.transport.http import HttpApp, HttpLimits, Probes, is_thrift_path
 from gateway.transport.server import HttpServer
 from tests.unit.transport.raw import LIMIT, OPEN, PATH, Probe, Raw, ask, post
 
@@ -242,7 +242,7 @@ def test_slow_calls_do_not_block_the_loop() -> None:
         assert go_on.wait(10)
         return b"x"
 
-    app = HttpApp(handle, AllowAll(), Probes(lambda: None, lambda: b""), threads=1)
+    app = HttpApp(handle, AllowAll(), Probes(lambda: None, lambda: b""), limits=HttpLimits(threads=1))
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()
     try:
@@ -258,7 +258,12 @@ def test_slow_calls_do_not_block_the_loop() -> None:
 
 def test_failed_logins_are_told_but_not_without_end(capsys: pytest.CaptureFixture[str]) -> None:
     tokens = StaticTokens([("me", sha256(b"right").hexdigest())])
-    app = HttpApp(lambda body, identity, client, origin: b"", tokens, Probes(lambda: None, lambda: b""), threads=2)
+    app = HttpApp(
+        lambda body, identity, client, origin: b"",
+        tokens,
+        Probes(lambda: None, lambda: b""),
+        limits=HttpLimits(threads=2),
+    )
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()
     try:
@@ -283,7 +288,7 @@ def test_who_waits_for_statements_holds_nobody_else_up() -> None:
 
     tokens = StaticTokens((name, sha256(f"{name}-token".encode()).hexdigest()) for name in ("greedy", "other"))
     pages = Probes(lambda: None, lambda: b"")
-    app = HttpApp(handle, tokens, pages, may_wait=lambda body: body == b"wait", threads=4)
+    app = HttpApp(handle, tokens, pages, may_wait=lambda body: body == b"wait", limits=HttpLimits(threads=4))
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()
     with ExitStack() as stack:
@@ -318,7 +323,7 @@ def test_an_answer_in_parts_arrives_whole() -> None:
         lambda body, identity, client, origin: [b"head", memoryview(large), bytearray(b"middle"), large, b"end"],
         AllowAll(),
         Probes(lambda: None, lambda: b""),
-        threads=1,
+        limits=HttpLimits(threads=1),
     )
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()

@@ -13,7 +13,7 @@ import pytest
 from gateway.auth.authenticators import AllowAll
 from gateway.errors import ConfigError
 from gateway.transport import server as server_module
-from gateway.transport.http import HttpApp, Probes
+from gateway.transport.http import HttpApp, HttpLimits, Probes
 from gateway.transport.server import BoundedProtocol, HttpServer, bind
 from gateway.transport.unsent import Unsent
 from tests.live.processes import eventually
@@ -49,7 +49,7 @@ def test_stop_lets_a_call_in_flight_finish() -> None:
         assert go_on.wait(10)
         return b"done " + identity.encode() + b" " + user_agent.encode()
 
-    app = HttpApp(handle, AllowAll(), Probes(lambda: None, lambda: b""), threads=1)
+    app = HttpApp(handle, AllowAll(), Probes(lambda: None, lambda: b""), limits=HttpLimits(threads=1))
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()
     with Raw(server) as raw:
@@ -68,7 +68,12 @@ def test_stop_lets_a_call_in_flight_finish() -> None:
 
 
 def test_stop_cuts_requests_that_never_end(capsys: pytest.CaptureFixture[str]) -> None:
-    app = HttpApp(lambda body, identity, client, origin: b"", AllowAll(), Probes(lambda: None, lambda: b""), threads=1)
+    app = HttpApp(
+        lambda body, identity, client, origin: b"",
+        AllowAll(),
+        Probes(lambda: None, lambda: b""),
+        limits=HttpLimits(threads=1),
+    )
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()
     with Raw(server) as raw:
@@ -108,7 +113,7 @@ def test_a_slow_answer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.6)
         return b"slow"
 
-    app = HttpApp(handle, AllowAll(), Probes(lambda: None, lambda: b""), threads=1)
+    app = HttpApp(handle, AllowAll(), Probes(lambda: None, lambda: b""), limits=HttpLimits(threads=1))
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()
     try:
@@ -201,7 +206,10 @@ def test_answers_that_are_not_taken_are_cut(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(server_module, "_unsent", unsent)
     parts = [b"x" * (4 << 20)] * 2
     app = HttpApp(
-        lambda body, identity, client, origin: parts, AllowAll(), Probes(lambda: None, lambda: b""), threads=4
+        lambda body, identity, client, origin: parts,
+        AllowAll(),
+        Probes(lambda: None, lambda: b""),
+        limits=HttpLimits(threads=4),
     )
     server = HttpServer(app, "127.0.0.1", 0)
     server.start()
