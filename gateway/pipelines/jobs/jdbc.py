@@ -89,6 +89,42 @@ class Database:
         return reader.load()
 
 
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """A load under way: the rows and where they are from, the table, what the user asked for, what was done so far."""
+
+    spark: Any
+    frame: Any
+    source: Database
+    place: Place
+    warehouse: Path
+    wishes: Wishes
+    say: Say
+    counts: Counts = field(default_factory=Counts)
+
+    def schema(self) -> Any:
+        """The columns that the table has after the load, counting new ones. Raises ConfigError."""
+        place, source, found = self.place, self.source, self.frame.schema
+        if not place.exists:
+            self.counts.new_columns += [f.name for f in found.fields]
+            return found
+        known = self.spark.read.format("delta").load(str(place.folder)).schema
+        schema, news = merged(known, found)
+        if news and not self.wishes.evolve:
+            columns = ", ".join(f"'{n}'" for n in news)
+            raise ConfigError(
+                "columns", f"{place.name} has no column {columns}, {source.name} does: --evolve adds them"
+            )
+        check_castable(found, schema, source.name)
+        self.counts.new_columns += news
+        return schema
+
+    def start(self, plans: list[dict[str, Any]], cursor: str) -> Mark | None:
+        """The mark above which the rows are new; None if all are. Raises ConfigError if it is not known."""
+        source = self.source
+        return start(marks(plans), source.key(cursor), source.key(), cursor, self.place.name, self.wishes.other_source)
+
+
 def ingest_jdbc(
     spark: Any,
     source: Database,
@@ -118,9 +154,9 @@ def ingest_jdbc(
         say("connecting to the database")
         frame = _connected(spark, source)
         check_names([f.name for f in frame.schema.fields], source.name)
-        counts = Counts()
+        load = _Load(spark, frame, source, place, warehouse, wishes, say)
         if cursor is None:
-            return _full(spark, frame, source, place, warehouse, wishes, counts, say, dry_run)
+            return _full(load, dry_run)
         column = by_name(frame.schema).get(cursor.lower())
         if column is None:
             raise ConfigError("cursor", f"{source.name} has no column '{cursor}'")
@@ -130,9 +166,10 @@ def ingest_jdbc(
         folder = ledger_folder(warehouse, place)
         if dry_run:
             plans = [] if wishes.forget else read_plans(folder)
-            low = _start(plans, source, column.name, place, wishes)
-            schema = _schema(spark, frame, source, place, wishes, counts)
-            return _preview(place, schema, f"would load the rows with {column.name} above {low.high}" if low else "")
+            low = load.start(plans, column.name)
+            return _preview(
+                place, load.schema(), f"would load the rows with {column.name} above {low.high}" if low else ""
+            )
         with opened(folder, forget=wishes.forget) as ledger:
             _finish_replacement(spark, place, ledger)
             check_history(spark, place, ledger, ledger.plans(), wishes.forget)
@@ -142,13 +179,13 @@ def ingest_jdbc(
                     if plan.get("source") != key:
                         raise ConfigError("table", f"{place.name}: another load was interrupted; run that again first")
                     say(f"finishing batch {plan['batch']}, which was interrupted")
-                    write_plan(spark, _checked(frame, plan), place, ledger, plan, counts, say, exact=False)
-            fresh = _plan(spark, frame, column, source, place, wishes, ledger, counts, say)
+                    write_plan(spark, _checked(frame, plan), place, ledger, plan, load.counts, say, exact=False)
+            fresh = _plan(load, column, ledger)
             if fresh is not None:
-                write_plan(spark, _checked(frame, fresh), place, ledger, fresh, counts, say, exact=False)
+                write_plan(spark, _checked(frame, fresh), place, ledger, fresh, load.counts, say, exact=False)
             mark = marks(ledger.plans()).get(key)
             notes = [f"{column.name} is loaded up to {mark.high}"] if mark is not None else []
-    return report(place, counts, notes)
+    return report(place, load.counts, notes)
 
 
 def _connected(spark: Any, source: Database) -> Any:
@@ -167,25 +204,6 @@ def _is_cursor(column: Any) -> bool:
     return column.dataType.simpleString().split("(")[0] in _CURSORS
 
 
-def _start(plans: list[dict[str, Any]], source: Database, cursor: str, place: Place, wishes: Wishes) -> Mark | None:
-    """The mark above which the rows are new; None if all are. Raises ConfigError if it is not known."""
-    return start(marks(plans), source.key(cursor), source.key(), cursor, place.name, wishes.other_source)
-
-
-def _schema(spark: Any, frame: Any, source: Database, place: Place, wishes: Wishes, counts: Counts) -> Any:
-    """The columns that the table has after the load. Raises ConfigError."""
-    if not place.exists:
-        counts.new_columns += [f.name for f in frame.schema.fields]
-        return frame.schema
-    schema, news = merged(spark.read.format("delta").load(str(place.folder)).schema, frame.schema)
-    if news and not wishes.evolve:
-        columns = ", ".join(f"'{n}'" for n in news)
-        raise ConfigError("columns", f"{place.name} has no column {columns}, {source.name} does: --evolve adds them")
-    check_castable(frame.schema, schema, source.name)
-    counts.new_columns += news
-    return schema
-
-
 def _preview(place: Place, schema: Any, note: str) -> Report:
     lines = [(f.name, f.dataType.simpleString()) for f in schema.fields]
     notes = [f"would {'load into' if place.exists else 'create'} {place.name}", *filter(None, [note])]
@@ -195,29 +213,20 @@ def _preview(place: Place, schema: Any, note: str) -> Report:
 # ---- all rows
 
 
-def _full(
-    spark: Any,
-    frame: Any,
-    source: Database,
-    place: Place,
-    warehouse: Path,
-    wishes: Wishes,
-    counts: Counts,
-    say: Say,
-    dry_run: bool,
-) -> Report:
+def _full(load: _Load, dry_run: bool) -> Report:
+    frame, source, place, wishes = load.frame, load.source, load.place, load.wishes
     if place.exists and not wishes.evolve:
-        _schema(spark, frame, source, place, wishes, Counts())
+        load.schema()  # no column is new
     if dry_run:
         return _preview(place, frame.schema, "all rows, in one commit")
-    with opened(ledger_folder(warehouse, place), forget=wishes.forget) as ledger:
+    with opened(ledger_folder(load.warehouse, place), forget=wishes.forget) as ledger:
         plans = ledger.plans()
         if any(plan["done"] is None and "files" in plan for plan in plans):
             raise ConfigError("table", f"{place.name}: a load of files was interrupted; run that again first")
         cursors = [(source.key(c.name), c.name, sql_of(c.dataType)) for c in frame.schema.fields if _is_cursor(c)]
         what = {"replaces": True, "source": source.key(), "table": source.name, "cursors": cursors}
         batch = ledger.plan(len(plans), what)["batch"]
-        say(f"writing {place.name}")
+        load.say(f"writing {place.name}")
         place.folder.parent.mkdir(parents=True, exist_ok=True)
         writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", str(wishes.evolve).lower())
         try:
@@ -225,11 +234,13 @@ def _full(
                 writer.option("txnAppId", ledger.application).option("txnVersion", batch).save(str(place.folder))
         except GatewayError as error:
             # A Spark of our own has ended by now what it was asked for, but a server may still be at it.
-            if error.fault == "client" or (hasattr(spark, "_jvm") and not committed(place, ledger.application, batch)):
+            if error.fault == "client" or (
+                hasattr(load.spark, "_jvm") and not committed(place, ledger.application, batch)
+            ):
                 ledger.abandon(batch)
             raise
-        counts.loaded = _finish_replacement(spark, place, ledger)
-    return report(place, counts, [])
+        load.counts.loaded = _finish_replacement(load.spark, place, ledger)
+    return report(place, load.counts, [])
 
 
 def _finish_replacement(spark: Any, place: Place, ledger: Ledger) -> int:
@@ -265,24 +276,15 @@ def _finish_replacement(spark: Any, place: Place, ledger: Ledger) -> int:
 # ---- incremental
 
 
-def _plan(
-    spark: Any,
-    frame: Any,
-    column: Any,
-    source: Database,
-    place: Place,
-    wishes: Wishes,
-    ledger: Ledger,
-    counts: Counts,
-    say: Say,
-) -> dict[str, Any] | None:
+def _plan(load: _Load, column: Any, ledger: Ledger) -> dict[str, Any] | None:
     """The next batch, written to the ledger; None if there are no new rows."""
     from pyspark.sql import functions as f
 
+    source, frame = load.source, load.frame
     plans, key = ledger.plans(), source.key(column.name)
-    mark = _start(plans, source, column.name, place, wishes)
+    mark = load.start(plans, column.name)
     low = mark.high if mark is not None else None
-    schema = _schema(spark, frame, source, place, wishes, counts)
+    schema = load.schema()
     kind = sql_of(column.dataType)
     what = {
         "source": key,
@@ -294,7 +296,7 @@ def _plan(
         "schema": schema.jsonValue(),
         "table": source.name,
     }
-    say(f"looking for rows with {column.name} above {low}" if low else "looking at all rows")
+    load.say(f"looking for rows with {column.name} above {low}" if low else "looking at all rows")
     name = quoted(column.name)
     missing = frame.where(f.col(name).isNull()).limit(1).count()
     if missing:
@@ -307,7 +309,7 @@ def _plan(
     if high is None:  # no rows, but from here on it is this source that is gone on with
         return ledger.plan(len(plans), {**what, "high": low, "good": 0, "bad": 0})
     what["high"] = high
-    return ledger.plan(len(plans), {**what, **survey(_checked(frame, what), wishes.conflicts, place)})
+    return ledger.plan(len(plans), {**what, **survey(_checked(frame, what), load.wishes.conflicts, load.place)})
 
 
 def _above(frame: Any, what: Mapping[str, Any]) -> Any:
