@@ -55,16 +55,19 @@ _LEFT_OUT = ("eliminate_duplicated_expr",)
 
 
 class Economy(Enum):
-    """How a query that did not fit into memory is run again: always with texts as plain arrays, too."""
+    """How a query that did not fit into memory, or that the engine could not plan, is run again: with texts as plain arrays, too."""
 
     NONE = "none"
     PLAIN = "plain"
     SORTED_JOINS = "sorted joins"  # hash joins cannot spill, sort-merge joins can
     RESERVED_SORTS = "reserved sorts"
     ONE_PARTITION = "one partition"  # where the engine loses count of them (DataFusion 55)
+    FEWER_RULES = "fewer rules"  # where the engine's own rules are at odds with each other (DataFusion 55)
 
 
 _LOST_PARTITION = "partition not used yet"
+# A sort that is taken for one of constants below a union; a column that one rule finds to be NULL at times and another never.
+_AT_ODDS = ("SanityCheckPlan", "Physical input schema should be the same as the one converted from logical input schema")
 _ECONOMIES = {"HashJoin": Economy.SORTED_JOINS, "ExternalSorter": Economy.RESERVED_SORTS}
 
 
@@ -137,6 +140,9 @@ class DataFusionEngine:
             )
             settings["datafusion.execution.collect_statistics"] = str(trust_statistics).lower()
             settings["datafusion.optimizer.prefer_hash_join"] = str(economy is not Economy.SORTED_JOINS).lower()
+            if economy is Economy.FEWER_RULES:
+                settings["datafusion.optimizer.repartition_sorts"] = "false"
+                settings["datafusion.execution.skip_physical_aggregate_schema_check"] = "true"
             if economy is Economy.RESERVED_SORTS:
                 # What a sort keeps back to merge what it has spilled; kept back by small sorts too, so not at first.
                 reserve = self.memory_limit // (2 * self.partitions)
@@ -165,6 +171,10 @@ class DataFusionEngine:
         volatility = "volatile" if spec.volatile else "immutable"
         ctx.register_udf(datafusion.udf(guarded(_exact(kernel, returns), spec.impl), args, returns, volatility, name))
         known.add(name)
+
+
+def _is_at_odds(message: str) -> bool:
+    return any(part in message for part in _AT_ODDS)
 
 
 def _exact(kernel: Kernel, returns: pa.DataType) -> Kernel:
@@ -198,7 +208,13 @@ class DataFusionExecution:
     def start(self) -> None:
         """Make the physical plan; no row is computed yet. Raises GatewayError."""
         try:
-            self._started = self._begin(Economy.NONE)
+            try:
+                self._started = self._begin(Economy.NONE)
+            except Exception as error:
+                if not _is_at_odds(str(error)):
+                    raise
+                self.close()
+                self._started = self._begin(Economy.FEWER_RULES)
         except BaseException as error:
             self.close()
             if not _is_failure(error):
@@ -272,6 +288,8 @@ class DataFusionExecution:
         """How to run again what has failed with `message`, or not at all."""
         if _LOST_PARTITION in message and economy is not Economy.ONE_PARTITION:
             return Economy.ONE_PARTITION
+        if _is_at_odds(message) and economy is not Economy.FEWER_RULES:
+            return Economy.FEWER_RULES
         if "Resources exhausted" not in message:
             return None
         if economy is Economy.NONE and self.query.views:

@@ -380,8 +380,8 @@ def pmod(spec: UdfSpec) -> Kernel:
                 "Remainder by zero. Use `try_mod` to tolerate divisor being 0 and return NULL instead.",
             )
         if isinstance(a, float):
-            rest = math.fmod(a, b) if math.isfinite(a) and not math.isnan(b) else math.nan
-            return math.fmod(rest + b, b) if rest < 0 else rest
+            rest = _float_remainder(a, b)
+            return _float_remainder(rest + b, b) if rest < 0 else rest
         if isinstance(a, Decimal):
             exact = _EXACT.remainder(a, b)
             return _EXACT.remainder(_EXACT.add(exact, b), b) if exact < 0 else exact
@@ -412,6 +412,11 @@ def try_arithmetic(spec: UdfSpec) -> Kernel:
         return per_distinct(compute, (left, right), returns)
 
     return kernel
+
+
+def _float_remainder(a: float, b: float) -> float:
+    """Java's: of infinity it is not a number, where C's function fails."""
+    return math.fmod(a, b) if math.isfinite(a) and not math.isnan(b) else math.nan
 
 
 def _java_remainder(a: int, b: int) -> int:
