@@ -436,6 +436,7 @@ _UNPLANNED = (
     "__correlated_sq",
     "__scalar_sq",
     "null_aware anti join only supports single column",
+    "Physical input schema should be the same",  # it has judged by itself which branches of a CASE are reached
 )
 
 
