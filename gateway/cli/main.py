@@ -13,6 +13,7 @@ from gateway import __version__
 from gateway.cli import certificate, job_arguments, pipeline_arguments
 from gateway.cli.settings import SPARK_SETTINGS, add_settings
 from gateway.errors import ConfigError, GatewayError
+from gateway.observability import printable
 
 # Command -> module of this package with `run(arguments) -> int`; imported only when asked for.
 COMMANDS = (
@@ -144,10 +145,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(command.run(arguments))
     except ConfigError as error:
-        print(f"gateway: {error.message}", file=sys.stderr)
+        print(printable(f"gateway: {error.message}", keep="\n"), file=sys.stderr)
         return 2
     except GatewayError as error:
-        print(f"gateway: {error}", file=sys.stderr)
+        print(printable(f"gateway: {error}", keep="\n"), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -120,10 +120,13 @@ def _write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], output:
     import pyarrow.parquet as pq
 
     rows = 0
-    with _draft(output) as draft, pq.ParquetWriter(draft, schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            rows += batch.num_rows
+    try:
+        with _draft(output) as draft, pq.ParquetWriter(draft, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+                rows += batch.num_rows
+    except pa.ArrowNotImplementedError as error:
+        raise ConfigError("format", f"the rows cannot be Parquet: {error}") from error
     return rows
 
 

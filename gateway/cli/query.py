@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gateway.cli.chart import chart
@@ -49,7 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
             if arguments.sql is None:
                 return _run_many(arguments, connected, shape, max_rows)
             text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
-            return _run_one(arguments, stack.enter_context(connected()), text, shape, max_rows)
+            with _session(connected()) as client:
+                return _run_one(arguments, client, text, shape, max_rows)
         except RemoteError as error:
             print(printable(str(error), keep="\n"), file=sys.stderr)
             return 1
@@ -59,6 +60,18 @@ def run(arguments: argparse.Namespace) -> int:
         except OSError as error:
             print(printable(f"gateway: {url}: {error}"), file=sys.stderr)
             return 1
+
+
+@contextlib.contextmanager
+def _session(client: Client) -> Iterator[Client]:
+    """The session of one statement, whose outcome is what counts, not that of its end."""
+    try:
+        yield client
+    finally:
+        try:
+            client.close()
+        except (RemoteError, OSError) as error:
+            print(printable(f"The session was not closed: {error}", keep="\n"), file=sys.stderr)
 
 
 def _drawn(arguments: argparse.Namespace) -> bool:

@@ -22,6 +22,7 @@ from gateway.protocol import codec, versions
 from gateway.thrift_gen.TCLIService import ttypes
 
 DEFAULT_PATH = "/sql/1.0/warehouses/gateway"
+_LARGEST_HEAD, _LARGEST_ANSWER, _LARGEST_BATCH = 1 << 20, 1 << 31, 1 << 31
 _OK = (ttypes.TStatusCode.SUCCESS_STATUS, ttypes.TStatusCode.SUCCESS_WITH_INFO_STATUS)
 _RUNNING = (
     ttypes.TOperationState.INITIALIZED_STATE,
@@ -36,6 +37,26 @@ class RemoteError(Exception):
     def __init__(self, text: str, sqlstate: str | None) -> None:
         super().__init__(text)
         self.sqlstate = sqlstate
+
+
+@contextlib.contextmanager
+def _answers_read() -> Iterator[None]:
+    """What an answer raises that is none, as RemoteError: whoever answers may be anybody."""
+    try:
+        yield
+    except RemoteError:
+        raise
+    except (ValueError, EOFError, ArithmeticError, MemoryError, RuntimeError, pa.ArrowException) as error:
+        raise RemoteError(
+            f"The answer cannot be read ({type(error).__name__}: {str(error)[:500]}).", "08000"
+        ) from error
+
+
+def _there(value: Any, what: str) -> Any:
+    """A part of an answer without which it is none."""
+    if value is None:
+        raise RemoteError(f"The answer has no {what}.", "08000")
+    return value
 
 
 class HttpConnection:
@@ -103,15 +124,17 @@ class HttpConnection:
     def _answer(self, data: bytes) -> tuple[int, bytes | bytearray]:
         assert self._socket is not None
         while (end := data.find(b"\r\n\r\n")) < 0:
+            if len(data) > _LARGEST_HEAD:
+                raise ConnectionError("an answer whose head does not end")
             data += self._receive(65536)
-        lines = data[:end].split(b"\r\n")
-        headers = dict(line.lower().split(b":", 1) for line in lines[1:])
-        length = headers.get(b"content-length")
-        if length is None:
-            self.close()
-            raise ConnectionError("an answer without Content-Length")
-        size = int(length)
-        start = end + 4
+        first, *lines = data[:end].split(b"\r\n")
+        headers = {name: value for name, _, value in (line.lower().partition(b":") for line in lines)}
+        status, length = first.split(b" ", 2)[1:2], headers.get(b"content-length", b"").strip()
+        if not length.isdigit() or not status or not status[0].isdigit():
+            raise ConnectionError("an answer without Content-Length or status")
+        size, start = int(length[:20]), end + 4
+        if size > _LARGEST_ANSWER:
+            raise ConnectionError(f"an answer of {size} bytes")
         if len(data) - start < size:
             body = bytearray(size)
             view = memoryview(body)
@@ -129,7 +152,7 @@ class HttpConnection:
             answer = data[start : start + size]
         if headers.get(b"connection", b"").strip() == b"close":
             self.close()
-        return int(lines[0].split(b" ", 2)[1]), answer
+        return int(status[0][:3]), answer
 
     def _receive(self, size: int) -> bytes:
         assert self._socket is not None
@@ -185,10 +208,11 @@ class Client:
         status, body = self._connection.post(codec.encode_call(method, 0, request))
         if status != 200:
             raise RemoteError(f"HTTP {status}: {body[:500].decode('utf-8', 'replace')}", "08000")
-        try:
-            answer = codec.decode_reply(body, raw_columns=True).value
-        except codec.ApplicationError as error:
-            raise RemoteError(str(error), "08000") from error
+        with _answers_read():
+            try:
+                answer = _there(codec.decode_reply(body, raw_columns=True).value, "value")
+            except codec.ApplicationError as error:
+                raise RemoteError(str(error), "08000") from error
         check(getattr(answer, "status", None))  # GetQueryId has none
         return answer
 
@@ -227,7 +251,7 @@ class Client:
                 canUseMultipleCatalogs=True,
             ),
         )
-        self._session = answer.sessionHandle
+        self._session = _there(answer.sessionHandle, "session")
         self.protocol = answer.serverProtocolVersion
         return self
 
@@ -287,7 +311,7 @@ class Client:
                 parameters=list(parameters),
             ),
         )
-        result = Result(self, answer.operationHandle, max_rows, max_bytes)
+        result = Result(self, _there(answer.operationHandle, "operation"), max_rows, max_bytes)
         try:
             result.wait(answer.directResults, progress)
         except BaseException:
@@ -323,7 +347,8 @@ class Result:
         """The Arrow schema that the server told; raises RemoteError for columnar results."""
         if self.metadata.arrowSchema is None:
             raise RemoteError("The result has no Arrow schema.", None)
-        return pa.ipc.read_schema(pa.py_buffer(self.metadata.arrowSchema))
+        with _answers_read():
+            return pa.ipc.read_schema(pa.py_buffer(self.metadata.arrowSchema))
 
     def wait(self, direct: Any, progress: Callable[[Any], None] | None) -> None:
         """Until the operation has ended. Raises RemoteError if it did not succeed."""
@@ -365,7 +390,7 @@ class Result:
                         maxBytes=max_bytes,
                     ),
                 )
-            yield page.results
+            yield _there(page.results, "rows")
             if not page.hasMoreRows:
                 break
             page = None
@@ -387,13 +412,33 @@ class Result:
         """The rows as record batches of `arrow_schema`."""
         schema = self.arrow_schema
         for page in self.pages():
-            for batch in page.arrowBatches:
-                data = lz4.frame.decompress(batch.batch) if self.metadata.lz4Compressed else batch.batch
-                yield pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+            for batch in page.arrowBatches or ():
+                with _answers_read():
+                    found = self._batch(_there(batch.batch, "rows"), schema)
+                yield found
+
+    def _batch(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+        if self.metadata.lz4Compressed:
+            decompressor = lz4.frame.LZ4FrameDecompressor()
+            data = decompressor.decompress(data, _LARGEST_BATCH)
+            if not decompressor.eof:
+                raise ValueError("rows that are larger than they may be")
+        batch = pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+        if batch.num_rows > self._limits[0]:
+            raise ValueError("more rows than were asked for")
+        batch.validate(full=True)  # else what names bytes outside of it would be read
+        return batch
 
     def table(self) -> pa.Table:
         """All rows."""
         return pa.Table.from_batches(self.batches(), self.arrow_schema)
+
+    def rows_of_texts(self, columns: int) -> list[tuple[str, ...]]:
+        """All rows of a result that has so many columns, all texts. Raises RemoteError for another one."""
+        found = self.table()
+        if found.schema.types != [pa.string()] * columns or any(column.null_count for column in found.columns):
+            raise RemoteError("The answer has other columns than were asked for.", "08000")
+        return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
     def close(self) -> None:
         """Free the result on the server."""

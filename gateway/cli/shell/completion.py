@@ -6,7 +6,6 @@ import contextlib
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from gateway.cli.shell.shortcuts import SHORTCUTS
 from gateway.protocol.client import Client, RemoteError
@@ -25,6 +24,7 @@ _BEFORE_TABLES = frozenset(
     "FROM JOIN INTO TABLE UPDATE DESCRIBE OPTIMIZE VACUUM HISTORY VIEW IN USE DETAIL EXTENDED".split(" ")  # noqa: SIM905
 )
 _WORD = re.compile(r"[\w.`\\?]+$")
+_FUNCTION = re.compile(r"[\w.]+")  # what is inserted as it is
 Table = tuple[str, str, str]
 _TABLES = "SELECT table_catalog, table_schema, table_name FROM system.information_schema.tables"
 _COLUMNS = "SELECT column_name FROM system.information_schema.columns"
@@ -79,8 +79,10 @@ class Names:
             found: dict[Table, tuple[str, ...]] = dict.fromkeys(wanted, ())
             with contextlib.suppress(RemoteError, OSError), self._connected() as client:
                 if stale:
-                    self.tables = frozenset(_rows(client, _TABLES))
-                    self.functions = tuple(name for (name,) in _rows(client, "SHOW FUNCTIONS"))
+                    tables = client.execute(_TABLES).rows_of_texts(3)
+                    functions = client.execute("SHOW FUNCTIONS").rows_of_texts(1)
+                    self.tables = frozenset((catalog, schema, name) for catalog, schema, name in tables)
+                    self.functions = tuple(name for (name,) in functions if _FUNCTION.fullmatch(name))
                     self.columns = {}
                 found |= {table: _columns(client, table) for table in wanted}
             with self._lock:
@@ -140,11 +142,8 @@ class Names:
         return found
 
 
-def _rows(client: Client, statement: str) -> list[Any]:
-    return [tuple(row.values()) for row in client.execute(statement).table().to_pylist()]
-
-
 def _columns(client: Client, table: Table) -> tuple[str, ...]:
     catalog, schema, name = ("'" + part.replace("\\", "\\\\").replace("'", "\\'") + "'" for part in table)
     where = f"table_catalog = {catalog} AND table_schema = {schema} AND table_name = {name}"
-    return tuple(name for (name,) in _rows(client, f"{_COLUMNS} WHERE {where} ORDER BY ordinal_position"))
+    found = client.execute(f"{_COLUMNS} WHERE {where} ORDER BY ordinal_position").rows_of_texts(1)
+    return tuple(name for (name,) in found)

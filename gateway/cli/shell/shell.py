@@ -219,11 +219,14 @@ class Shell:
 
     def _look_where(self) -> None:
         try:
-            rows = self._client.execute("SELECT current_catalog(), current_schema()").table().to_pylist()
+            (row,) = self._client.execute("SELECT current_catalog(), current_schema()").rows_of_texts(2)
+        except ValueError:
+            self._fail("The gateway does not say where names are looked up.")
+            return
         except (RemoteError, OSError) as error:
             self._fail(str(error))
             return
-        self.place = ".".join(map(str, rows[0].values()))
+        self.place = printable(".".join(row))
 
     def _fail(self, text: str) -> None:
         self.failed = True

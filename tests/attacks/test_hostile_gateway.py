@@ -1,0 +1,259 @@
+"""`gateway query` on a gateway that answers what it likes: rows or one line of an error, nothing that a terminal obeys."""
+
+from __future__ import annotations
+
+import http.server
+import io
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import lz4.frame
+import pyarrow as pa
+import pytest
+
+from gateway.cli import main
+from gateway.cli.shell import Shell, View
+from gateway.cli.shell.completion import Names
+from gateway.protocol import codec
+from gateway.protocol.client import Client, RemoteError
+from gateway.thrift_gen.TCLIService import ttypes
+from tests.live.processes import eventually
+
+EVIL = "\x1b]0;evil\x07\x1b[2J\u202eabc\r\n\x9b31m"
+RAW = frozenset("\x1b\x07\r\u202e\x9b")
+END = 2**63 - 1
+OK = ttypes.TStatus(statusCode=0)
+FORMS = (["--format", "table"], ["--format", "csv"], ["--format", "json"], ["--format", "vertical"], ["--chart"])
+Answers = Callable[[str, bytes], bytes]
+
+
+@contextmanager
+def hostile(answer: Answers) -> Iterator[str]:
+    """The URL of a server that answers calls, each by its method's name and its body, with whole answers of HTTP."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            self.wfile.write(answer(codec.method_of(body) or "", body))
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def told(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def of_rows(rows: pa.Table, compress: Callable[[bytes], bytes] | None = None) -> dict[str, Any]:
+    """What a gateway answers to a statement with such rows."""
+    own = ttypes.THandleIdentifier(guid=b"g" * 16, secret=b"s" * 16)
+    pack = compress or bytes
+    batches = [ttypes.TSparkArrowBatch(pack(b.serialize().to_pybytes()), b.num_rows) for b in rows.to_batches()]
+    return {
+        "OpenSession": ttypes.TOpenSessionResp(OK, 0xA509, ttypes.TSessionHandle(own)),
+        "ExecuteStatement": ttypes.TExecuteStatementResp(OK, ttypes.TOperationHandle(own, 0, True)),
+        "GetOperationStatus": ttypes.TGetOperationStatusResp(OK, ttypes.TOperationState.FINISHED_STATE),
+        "GetResultSetMetadata": ttypes.TGetResultSetMetadataResp(
+            OK, lz4Compressed=compress is not None, arrowSchema=rows.schema.serialize().to_pybytes()
+        ),
+        "FetchResults": ttypes.TFetchResultsResp(OK, False, ttypes.TRowSet(0, [], arrowBatches=batches)),
+        "CloseOperation": ttypes.TCloseOperationResp(OK),
+        "CancelOperation": ttypes.TCancelOperationResp(OK),
+        "CloseSession": ttypes.TCloseSessionResp(OK),
+    }
+
+
+def encoded(answers: dict[str, Any]) -> dict[str, bytes]:
+    found = {method: codec.encode_reply_parts(method, 0, value) for method, value in answers.items()}
+    return {method: parts if isinstance(parts, bytes) else b"".join(parts) for method, parts in found.items()}
+
+
+def saying(answers: dict[str, Any]) -> Answers:
+    bodies = encoded(answers)
+    return lambda method, body: told(bodies[method])
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def query(url: str, *form: str) -> tuple[int, str]:
+    """The exit code of a command, and all that a terminal gets of it."""
+    screen = Screen()
+    with redirect_stdout(screen), redirect_stderr(screen):
+        code = main(["query", "--url", url, *form, "SELECT 1"])
+    assert not RAW & set(screen.getvalue())
+    return code, screen.getvalue()
+
+
+def deep() -> pa.Array:
+    found = pa.array([1])
+    for _ in range(60):
+        found = pa.ListArray.from_arrays([0, 1], found)
+    return found
+
+
+ODD: dict[str, Callable[[], pa.Array]] = {
+    "dictionary": lambda: pa.array([EVIL]).dictionary_encode(),
+    "struct": lambda: pa.array([{EVIL: 1}]),
+    "struct of odd": lambda: pa.StructArray.from_arrays([pa.array([1.5], pa.float16())], [EVIL]),
+    "union": lambda: pa.UnionArray.from_dense(
+        pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([EVIL])], [EVIL]
+    ),
+    "duration": lambda: pa.array([END], pa.duration("s")),
+    "months": lambda: pa.array([(1, 2, 3)], pa.month_day_nano_interval()),
+    "seconds": lambda: pa.array([END, -END], pa.timestamp("s")),
+    "microseconds": lambda: pa.array([END, -END], pa.timestamp("us", "UTC")),
+    "zone": lambda: pa.array([0], pa.timestamp("us", EVIL)),
+    "zone elsewhere": lambda: pa.array([0], pa.timestamp("us", "../../../../dev/zero")),
+    "days": lambda: pa.array([2**31 - 1, -(2**31)], pa.date32()),
+    "times": lambda: pa.array([END]).view(pa.time64("us")),
+    "nulls": lambda: pa.nulls(20_000),
+    "runs": lambda: pa.RunEndEncodedArray.from_arrays([20_000], [EVIL]),
+    "map": lambda: pa.array([[(EVIL, 1), (EVIL, 2)]], pa.map_(pa.string(), pa.int8())),
+    "decimals": lambda: pa.array([10**70], pa.decimal256(76, 0)),
+    "lists": deep,
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_values_and_names_of_all_kinds(kind: str, tmp_path: Path) -> None:
+    with hostile(saying(of_rows(pa.table({EVIL: ODD[kind]()})))) as url:
+        for form in (*FORMS, ["-o", str(tmp_path / "x.parquet")], ["-o", str(tmp_path / "x.csv")]):
+            assert query(url, *form)[0] in (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    "method", ["OpenSession", "ExecuteStatement", "GetOperationStatus", "FetchResults", "CloseSession"]
+)
+def test_errors_are_shown_without_what_a_terminal_obeys(method: str) -> None:
+    answers = of_rows(pa.table({"a": [1]}))
+    answers[method].status = ttypes.TStatus(statusCode=3, errorMessage=EVIL, displayMessage=EVIL, sqlState=EVIL)
+    with hostile(saying(answers)) as url:
+        code, shown = query(url)
+    assert code == (0 if method == "CloseSession" else 1) and "\\x1b]0;evil" in shown
+
+
+HEADS = {
+    "no length": b"HTTP/1.1 200 OK\r\n\r\n",
+    "no number": b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+    "below zero": b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+    "huge": b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999999\r\n\r\n",
+    "no status": b"HTTP/1.1\r\nContent-Length: 0\r\n\r\n",
+    "odd status": b"HTTP/1.1 \x1b[2J x\r\nContent-Length: 0\r\n\r\n",
+    "no colon": b"HTTP/1.1 200 OK\r\nnothing\r\nContent-Length: 0\r\n\r\n",
+    "no end": b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 500_000,
+    "refused": b"HTTP/1.1 500 x\r\nContent-Length: %d\r\n\r\n%b" % (len(EVIL.encode()), EVIL.encode()),
+}
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_answers_that_are_none(kind: str) -> None:
+    with hostile(lambda method, body: HEADS[kind]) as url:
+        code, shown = query(url)
+    assert code == 1 and 1 <= shown.count("\n") <= 4
+
+
+def test_rows_that_unpack_to_more_than_there_may_be() -> None:
+    def bomb(data: bytes) -> bytes:
+        return lz4.frame.compress(bytes(1 << 20)) if len(data) < 1000 else data
+
+    with hostile(saying(of_rows(pa.table({"a": [1]}), bomb))) as url:
+        assert query(url)[0] == 1
+    more = pa.table({"a": pa.nulls(1_000_001)})
+    with hostile(saying(of_rows(more))) as url:
+        assert "more rows than were asked for" in query(url, "--format", "csv")[1]
+
+
+def mutant(rng: random.Random, body: bytes) -> bytes:
+    """A few bytes of it are others, more, or fewer."""
+    found = bytearray(body)
+    for _ in range(rng.randint(1, 5)):
+        at = rng.randrange(len(found) or 1)
+        match rng.randrange(5):
+            case 0:
+                found[at : at + 1] = rng.randbytes(1)
+            case 1:
+                del found[at : at + rng.randrange(1, 9)]
+            case 2:
+                found[at:at] = rng.randbytes(rng.randrange(9))
+            case 3:
+                found[at : at + 4] = rng.choice([b"\xff" * 4, b"\x7f\xff\xff\xff", bytes(4), b"\0\x10\0\0"])
+            case _:
+                found[at : at + 1] = b"\x1b"
+    return bytes(found)
+
+
+def test_mutants_of_answers() -> None:
+    """Arrow would read, and fall over, what lies outside of rows that name places beyond their bytes."""
+    rows = pa.table(
+        {
+            "s": [f"v{i}" for i in range(50)],
+            "a": [[i] * (i % 3) for i in range(50)],
+            "m": pa.array([[(f"k{i}", i)] for i in range(50)], pa.map_(pa.string(), pa.int64())),
+            "t": pa.array(range(50), pa.timestamp("us", "UTC")),
+            "st": [{"x": i, "y": str(i)} for i in range(50)],
+        }
+    )
+    rng = random.Random(5)
+    bodies = encoded(of_rows(rows))
+    asked = [0]
+
+    def answer(method: str, body: bytes) -> bytes:
+        changed = asked[0] % 3 == 0 or method in ("FetchResults", "GetResultSetMetadata")
+        asked[0] += 1
+        return told(mutant(rng, bodies[method]) if changed else bodies[method])
+
+    with hostile(answer) as url:
+        for turn in range(150):
+            assert query(url, *FORMS[turn % len(FORMS)])[0] in (0, 1, 2)
+
+
+@pytest.mark.parametrize("columns", [{"a": [1]}, {"a": [EVIL], "b": [EVIL]}, {}, {"a": ["x"], "b": [None]}])
+def test_the_prompt_stays_whatever_it_is_told(columns: dict[str, Any]) -> None:
+    screen = Screen()
+    with hostile(saying(of_rows(pa.table(columns)))) as url, redirect_stderr(screen):
+        shell = Shell(lambda: Client(url).open(), View(timing=False, progress=False, pager=False), screen)
+        shell.run("SELECT 1;")
+        shell.run("USE x;")
+        shell.close()
+        assert not RAW & set(shell.place + screen.getvalue())
+
+
+def test_names_to_complete_are_names() -> None:
+    """What Tab inserts is quoted, or a word."""
+    tables = pa.table({"c": ["main", "x"], "s": ["default", "y"], "t": [f"ab{EVIL}", "abc; DROP TABLE t;"]})
+    functions = pa.table({"f": ["abs", "abs\n; DROP TABLE t;", f"ab{EVIL}", "abs()"]})
+    answers = {b"SHOW": encoded(of_rows(functions)), b"SELECT": encoded(of_rows(tables))}
+    asked = [b"SELECT"]
+
+    def answer(method: str, body: bytes) -> bytes:
+        if method == "ExecuteStatement":
+            asked[0] = b"SHOW" if b"SHOW" in body else b"SELECT"
+        return told(answers[asked[0]][method])
+
+    with hostile(answer) as url:
+        with Client(url).open() as client, pytest.raises(RemoteError, match="other columns"):
+            client.execute("SELECT 1").rows_of_texts(2)
+        names = Names(lambda: Client(url).open())
+        names.start()
+        eventually(lambda: names.functions, 20)
+        names.close()
+    assert names.functions == ("abs",) and len(names.tables) == 2
+    offered = [text for text, _ in names.offered("SELECT * FROM `abc", "x.y")]
+    assert offered == ["`abc; DROP TABLE t;`"]
