@@ -19,9 +19,9 @@ from gateway.delta import commit
 from gateway.delta.commit import Action
 from gateway.delta.containment import remove_file, source
 from gateway.delta.feed import Feed
-from gateway.delta.replay import Fields, removal, specs_of
+from gateway.delta.replay import Fields, removal
 from gateway.delta.rewrite import Change, Reads, Replaced, RowWriter, check_read, publish_behind
-from gateway.delta.table import Snapshot
+from gateway.delta.table import Snapshot, specs_of
 from gateway.delta.vectors import write_vectors
 from gateway.delta.write import WriteResult, storage_errors
 

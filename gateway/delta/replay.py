@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -21,9 +21,6 @@ from gateway.delta import log
 from gateway.delta.containment import Within, local_path, opened, source
 from gateway.delta.log import DIGITS, LOG, is_version
 from gateway.errors import GatewayError, ServerError
-
-if TYPE_CHECKING:  # who opens snapshots reads logs
-    from gateway.delta.table import Snapshot
 
 Fields = dict[str, Any]
 #: What tells a file from another: where it lies, and its deletion vector.
@@ -87,17 +84,6 @@ def key_of(root: str, spec: Fields) -> Key:
     """The key of an ``add`` or ``remove``."""
     path = local_path(root, spec["path"])
     return (os.path.normpath(path) if path is not None else spec["path"], vector_id(spec.get("deletionVector")))
-
-
-def specs_of(snapshot: Snapshot, paths: Sequence[str] | None = None) -> list[Fields]:
-    """What the log says of each file of a snapshot, or of those of some places. Raises ServerError DELTA_LOG_CORRUPT."""
-    state = replayed(snapshot.root, snapshot.version, snapshot.within)
-    by_path = {path: spec for (path, _), spec in state.files.items()}
-    try:
-        return [by_path[os.path.normpath(path)] for path in (snapshot.files.paths if paths is None else paths)]
-    except KeyError as error:
-        text = f"The log of the Delta table {snapshot.root} does not list the file {error}."
-        raise ServerError("DELTA_LOG_CORRUPT", text) from error
 
 
 def vector_id(vector: Fields | None) -> str | None:
@@ -218,6 +204,5 @@ __all__ = [
     "key_of",
     "removal",
     "replayed",
-    "specs_of",
     "vector_id",
 ]

@@ -22,9 +22,9 @@ from gateway.delta.dataset import DataFile, read_file
 from gateway.delta.features import Protocol, refused
 from gateway.delta.feed import COPIED
 from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION
-from gateway.delta.replay import Fields, replayed, specs_of
+from gateway.delta.replay import Fields, replayed
 from gateway.delta.schema import Column
-from gateway.delta.table import Snapshot
+from gateway.delta.table import Snapshot, specs_of
 from gateway.errors import ServerError
 from gateway.sqltypes import BIGINT
 

@@ -29,7 +29,7 @@ from gateway.delta import log
 from gateway.delta.containment import Within, is_under, is_within, local_path, not_allowed
 from gateway.delta.features import Protocol, check_readable
 from gateway.delta.log_paths import check_log, check_logged, deleted_rows
-from gateway.delta.replay import replayed
+from gateway.delta.replay import Fields, replayed
 from gateway.delta.schema import Column, parse_schema, struct_of
 from gateway.delta.vectors import deleted_by, live_mask
 from gateway.delta.watch import Watch
@@ -551,3 +551,14 @@ def _own_vectors(root: str, version: int, paths: list[str], within: Within) -> d
             continue
         out[row_of[path]] = live_mask(root, deleted_by(root, vector, within))
     return out
+
+
+def specs_of(snapshot: Snapshot, paths: Sequence[str] | None = None) -> list[Fields]:
+    """What the log says of each file of a snapshot, or of those of some places. Raises ServerError DELTA_LOG_CORRUPT."""
+    state = replayed(snapshot.root, snapshot.version, snapshot.within)
+    by_path = {path: spec for (path, _), spec in state.files.items()}
+    try:
+        return [by_path[os.path.normpath(path)] for path in (snapshot.files.paths if paths is None else paths)]
+    except KeyError as error:
+        text = f"The log of the Delta table {snapshot.root} does not list the file {error}."
+        raise ServerError("DELTA_LOG_CORRUPT", text) from error

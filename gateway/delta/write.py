@@ -38,10 +38,10 @@ from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.features import Kept, check_writable, refused
 from gateway.delta.fields import check_clustering, check_schema, nested_not_null, partition_columns
 from gateway.delta.properties import FEED, ROW_TRACKING, WIDENING, asked, check_feed_columns
-from gateway.delta.replay import removal, specs_of
+from gateway.delta.replay import removal
 from gateway.delta.row_ids import numbered, with_numbers
 from gateway.delta.schema import Column, UnreadableType, holds_char, nullable, parse_schema
-from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot
+from gateway.delta.table import MAPPING, Snapshot, forget, open_snapshot, specs_of
 from gateway.errors import ServerError, UserError, full_disk_told
 
 ATTEMPTS = 30

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -20,6 +19,7 @@ from gateway.cli.output import FOR_EYES, Shown, choose_format, first_rows, recor
 from gateway.cli.progress import Progress
 from gateway.cli.shell.entry import entries, is_shortcut
 from gateway.cli.shell.shortcuts import run_shortcut
+from gateway.cli.shell.view import View
 from gateway.errors import ConfigError
 from gateway.observability import printable
 from gateway.protocol.client import Client, RemoteError, Result
@@ -27,18 +27,6 @@ from gateway.protocol.client import Client, RemoteError, Result
 _MOVING = frozenset({"USE", "SET", "DROP"})  # statements that may change where names are looked up
 _CHANGING = frozenset({"CREATE", "DROP", "ALTER", "USE", "RESTORE", "REPLACE"})  # or what there is to complete
 _PAGERS = ("less -SRFX", "more")
-
-
-@dataclass(slots=True)
-class View:
-    """How rows are shown."""
-
-    format: str = "table"
-    vertical: str = "auto"
-    timing: bool = True
-    pager: bool = True
-    max_rows: int = 1000
-    progress: bool = True
 
 
 class Shell:

@@ -4,17 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from gateway.cli.chart import KINDS
 from gateway.cli.shell.entry import LEAVE
+from gateway.cli.shell.view import View
 from gateway.errors import ConfigError
 
-if TYPE_CHECKING:
-    from gateway.cli.shell.shell import Shell
-
-Action = Callable[["Shell", str], None]
 _DIGITS = 18
+
+
+class Prompt(Protocol):
+    """What shortcuts ask of the prompt (`shell.Shell`)."""
+
+    view: View
+    left: bool
+
+    def say(self, text: str) -> None: ...
+
+    def execute(self, text: str) -> None: ...
+
+    def draw(self, kind: str) -> None: ...
+
+    def send_to(self, name: str) -> None: ...
+
+    def run_file(self, name: str) -> None: ...
+
+    def connect(self) -> None: ...
+
+
+Action = Callable[[Prompt, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +48,7 @@ class Shortcut:
 def _asks(bare: str | None, named: str | None) -> Action:
     """Asks the gateway: `bare` without an argument, `named` with it (``{}``); None where there is no such form."""
 
-    def action(shell: Shell, argument: str) -> None:
+    def action(shell: Prompt, argument: str) -> None:
         text = named.format(argument) if named is not None and argument else bare
         if text is None or (argument and named is None):
             raise ConfigError("shortcut", "it takes no argument" if argument else "a name is missing")
@@ -42,14 +61,14 @@ def _like(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _functions(shell: Shell, argument: str) -> None:
+def _functions(shell: Prompt, argument: str) -> None:
     shell.execute(f"SHOW FUNCTIONS LIKE {_like(argument)}" if argument else "SHOW FUNCTIONS")
 
 
 def _switch(name: str, values: Mapping[str, object]) -> Action:
     """Sets a field of the view; without an argument the first two values take turns."""
 
-    def action(shell: Shell, argument: str) -> None:
+    def action(shell: Prompt, argument: str) -> None:
         word = argument.lower()
         if not word:
             words = list(values)
@@ -62,18 +81,18 @@ def _switch(name: str, values: Mapping[str, object]) -> Action:
     return action
 
 
-def _chart(shell: Shell, argument: str) -> None:
+def _chart(shell: Prompt, argument: str) -> None:
     shell.draw(argument.lower() or "auto")
 
 
-def _rows(shell: Shell, argument: str) -> None:
+def _rows(shell: Prompt, argument: str) -> None:
     if not argument.isdecimal() or len(argument) > _DIGITS:
         raise ConfigError("rows", f"takes a number, not {argument[:40] or 'nothing'}; 0 shows all")
     shell.view.max_rows = int(argument)
     shell.say(f"at most {argument} rows are shown" if int(argument) else "all rows are shown")
 
 
-def _help(shell: Shell, _: str) -> None:
+def _help(shell: Prompt, _: str) -> None:
     heads = {name: f"{name} {shortcut.takes}".rstrip() for name, shortcut in SHORTCUTS.items()}
     width = max(map(len, heads.values()))
     for name, shortcut in SHORTCUTS.items():
@@ -81,7 +100,7 @@ def _help(shell: Shell, _: str) -> None:
     shell.say("Statements end with ; or with \\G, which shows a value a line. Ctrl-C cancels, Ctrl-D leaves.")
 
 
-def _leave(shell: Shell, _: str) -> None:
+def _leave(shell: Prompt, _: str) -> None:
     shell.left = True
 
 
@@ -113,7 +132,7 @@ SHORTCUTS: dict[str, Shortcut] = {
 }  # fmt: skip
 
 
-def run_shortcut(shell: Shell, line: str) -> None:
+def run_shortcut(shell: Prompt, line: str) -> None:
     """Do what the line asks. Raises ConfigError for what there is not."""
     word, _, argument = line.strip().partition(" ")
     word = word.rstrip(";")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.cli.shell.completion import Names
 from gateway.cli.shell.entry import is_whole
-from gateway.cli.shell.shell import Shell, View
+from gateway.cli.shell.shell import Shell
+from gateway.cli.shell.view import View
 from gateway.errors import ConfigError
 from gateway.protocol.client import Client
 
