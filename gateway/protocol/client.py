@@ -270,7 +270,7 @@ class Client:
                 self._connection.close()
         self._connection.close()
 
-    def execute(
+    def execute(  # noqa: PLR0913 - as many as the call has fields
         self,
         statement: str,
         *,

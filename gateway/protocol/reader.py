@@ -93,7 +93,8 @@ class Reader:
         self.extras: dict[int, list[tuple[int, bytes]]] | None = {} if keep_unknown else None
         self.raw_columns = raw_columns
 
-    def struct(self, plan: Plan, depth: int = 0) -> Any:
+    # Written out in one loop: it reads every field of every message.
+    def struct(self, plan: Plan, depth: int = 0) -> Any:  # noqa: C901, PLR0912, PLR0915
         """The struct at the cursor as an instance of the plan's class."""
         if depth > self.limit:
             raise MalformedError(f"more than {self.limit} levels of nesting")
