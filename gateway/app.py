@@ -43,12 +43,15 @@ from gateway.history.recorder import Recorder
 from gateway.history.records import SIGN_INS, STATEMENTS, Record, SignIn
 from gateway.history.search import History
 from gateway.observability import log, mask
+from gateway.worker_jobs import FileKey
 
 RUNNER = "gateway.runner:make_runner"
 SPARK_RUNNER = "gateway.runner.spark.handler:make_spark_runner"
 CATALOGS = ("main", "samples")
 WORKER_START_SECONDS = 120.0
 _LEAST_KEPT = 256 * 1024**2
+_KEY_BYTES = 32
+_FILE_SECONDS = 900.0  # a link to a file of a volume is followed at once
 LANE = 1  # statements that may run beside the slots while these are taken, as long as they are short
 _WORKER_OVERHEAD = 1024**3  # resident memory of a worker beside its engine's pool
 
@@ -245,6 +248,7 @@ class Gateway:
         from gateway.transport.http import Beside, HttpApp, HttpLimits, Probes
         from gateway.transport.server import HttpServer, connections_each
         from gateway.transport.sign_ins import SignIns
+        from gateway.transport.volumes import VolumeDoor
 
         config = self.config
         self._recorder: Recorder[Record] | None = None
@@ -254,6 +258,7 @@ class Gateway:
             self._recorder = Recorder(store_of(place, STATEMENTS), age=age, size=size, show_sql=config.log_sql)
             self._sign_ins = Recorder(store_of(beside(place, SIGN_INS), SIGN_INS), age=age, size=size)
         sign_ins = SignIns(self._sign_ins.add if self._sign_ins is not None else None)
+        files = FileKey(os.urandom(_KEY_BYTES), min(config.link_lifetime, _FILE_SECONDS))
         self._service = GatewayService(
             self._pool if self._spark is None else RoutedPool(self._pool, self._spark),
             ServiceConfig(
@@ -270,6 +275,7 @@ class Gateway:
                 kept_limit=max(_LEAST_KEPT, config.memory_limit // 4),
                 spool_limit=config.spool_limit,
                 told=shown_settings(config),
+                files=files,
             ),
             partial(normalise_setting, spark=config.spark is not None),
             recorder=self._recorder,
@@ -293,6 +299,7 @@ class Gateway:
             undelivered=handler.undelivered,
             beside=Beside(
                 download=Downloads(self._service, signer),
+                volumes=VolumeDoor(files.key, config.max_volume_file),
                 rest=RestApi(statements, HistoryApi(history_of(config), self._recorder, self._service.picture)).answer,
                 mcp=McpServer(SqlTools(statements)).answer,
                 console=ConsoleServer(calls, self._tokens or AllowAll()),

@@ -161,11 +161,27 @@ class SessionState:
 
 
 @dataclass(frozen=True, slots=True)
+class FileKey:
+    """What links to files of volumes are signed with, and how long they are good for."""
+
+    key: bytes = field(repr=False)
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class FileDoor(FileKey):
+    """The same with what the links of one client begin with (``scheme://name``)."""
+
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """Job: run one SQL statement. `route` is why it runs on the second engine, "" on the first.
 
     With `brief` it runs beside the slots, and only if it turns out to be short: else its last event is `Yielded`. With
-    `read_only` it runs only if it does nothing but read (`sql.read.reading`), on either engine.
+    `read_only` it runs only if it does nothing but read (`sql.read.reading`), on either engine. `files`: how its client reaches
+    files of volumes, None if it cannot.
     """
 
     statement_id: str
@@ -176,6 +192,7 @@ class Statement:
     route: str = ""
     brief: bool = False
     read_only: bool = False
+    files: FileDoor | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,9 @@ class Catalog(Protocol):
 
     def volumes(self, schema: str) -> list[str]: ...
 
+    def volume_folder(self, schema: str, volume: str) -> str | None:
+        """The real folder of a volume's files, which may not be there yet; None if there is no such volume."""
+
     def table(self, schema: str, table: str, as_of: AsOf | None = None) -> BoundTable | None: ...
 
     def view(self, schema: str, view: str) -> Any:

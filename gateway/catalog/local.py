@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any
 from unicodedata import category
 
-from gateway.catalog import objects
+from gateway.catalog import objects, volumes
 from gateway.catalog.base import AsOf, TableName
 from gateway.catalog.bound import DeltaBoundTable, bind
 from gateway.catalog.objects import (
@@ -104,6 +104,13 @@ class LocalCatalog:
     def volumes(self, schema: str) -> list[str]:
         """Names of the volumes of a schema, sorted; empty if there is no such schema."""
         return sorted(v.name.table for v in self._all(StoredVolume, schema))
+
+    def volume_folder(self, schema: str, volume: str) -> str | None:
+        """The real folder of a volume's files, which may not be there yet; None if there is no such volume."""
+        folder = self._schema_folder(schema)
+        if folder is None or self.identity(StoredVolume, schema, volume) is None:
+            return None
+        return self._resolved(os.path.join(self._resolved(folder), volumes.FOLDER, volume.lower()))
 
     def has_schema(self, schema: str) -> bool:
         if not self.read_only and schema.lower() == DEFAULT_SCHEMA:
@@ -293,10 +300,14 @@ class LocalCatalog:
         return objects.write(self._place_of_schema(stored.name.schema), stored, replacing)
 
     def drop(self, kind: type, schema: str, name: str) -> bool:
-        """Remove a stored object, not its files; whether there was one."""
+        """Remove a stored object, and the files of a volume, not those of a table; whether there was one."""
         self._check_writable()
         folder = self._schema_folder(schema)
-        return folder is not None and self._can_name(name) and objects.remove(self._resolved(folder), kind, name)
+        files = self.volume_folder(schema, name) if kind is StoredVolume else None
+        there = folder is not None and self._can_name(name) and objects.remove(self._resolved(folder), kind, name)
+        if there and files is not None and os.path.isdir(files):
+            self._remove(files)
+        return there
 
     # ---- folders
 
@@ -410,7 +421,8 @@ class LocalCatalog:
                 ]
             for path in stale:
                 shutil.rmtree(path, ignore_errors=True)  # another process may be sweeping too
-            objects.sweep(parent, oldest)
+            objects.sweep(os.path.join(parent, objects.FOLDER), objects.DRAFT, oldest)
+            objects.sweep(os.path.join(parent, volumes.FOLDER, volumes.DRAFTS), "", oldest)
 
     # ---- checks and facts
 

@@ -81,7 +81,7 @@ class StoredFunction:
 
 @dataclass(frozen=True, slots=True)
 class StoredVolume:
-    """A volume: no more than its name."""
+    """A volume: no more than its name; its files are in a folder of their own (`catalog.volumes`)."""
 
     name: TableName
     comment: str | None = None
@@ -373,13 +373,13 @@ def has_any(folder: str) -> bool:
     return any(names(folder, kind) for kind in KINDS if kind is not StoredKeys)
 
 
-def sweep(folder: str, oldest: float) -> None:
-    """Remove drafts from before `oldest` (seconds since the epoch) that killed processes left."""
-    drafts = os.path.join(folder, FOLDER)
-    if not os.path.isdir(drafts) or os.path.islink(drafts):
+def sweep(drafts: str, beginning: str, oldest: float) -> None:
+    """Remove files of a folder from before `oldest` (seconds since the epoch) that killed processes left."""
+    if not os.path.isdir(drafts) or os.path.realpath(drafts) != os.path.abspath(drafts):
         return
     with os.scandir(drafts) as entries:
-        old = (e for e in entries if e.name.startswith(DRAFT) and e.stat(follow_symlinks=False).st_mtime < oldest)
+        plain = (e for e in entries if e.name.startswith(beginning) and e.is_file(follow_symlinks=False))
+        old = (e for e in plain if e.stat(follow_symlinks=False).st_mtime < oldest)
         stale = [e.path for e in old]
     for path in stale:
         with contextlib.suppress(FileNotFoundError):  # another process may be sweeping too

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from gateway.catalog import volumes
+from gateway.catalog.volumes import VolumePath
 from gateway.delta.containment import is_within
 from gateway.errors import UserError
 
 
 class AllowedRoots:
-    """The folders under which statements may name paths."""
+    """The folders under which statements may name paths; `volume` gives the real folder of a volume, None if there is none."""
 
-    def __init__(self, roots: Sequence[str]) -> None:
+    def __init__(self, roots: Sequence[str], volume: Callable[[VolumePath], str | None] = lambda path: None) -> None:
         self.roots = tuple(os.path.realpath(r) for r in roots)
+        self._volume = volume
 
     def resolve(self, path: str, *, must_exist: bool = True) -> str:
-        """The real absolute path of `path` (absolute, or a ``file:`` URL).
+        """The real absolute path of `path` (absolute, a ``file:`` URL, or the path of a volume).
 
         Raises UserError PATH_NOT_ALLOWED outside of the roots, whether it exists there or not, else PATH_NOT_FOUND.
         """
-        plain = _plain(path)
-        real = os.path.realpath(plain)
+        real = self._in_volume(path) or os.path.realpath(_plain(path))
         if not is_within(real, self.roots):
             raise UserError("PATH_NOT_ALLOWED", f"The path {path} is not under a folder that this server may use.")
         if must_exist and not os.path.exists(real):
             raise UserError("PATH_NOT_FOUND", f"Path does not exist: {path}.")
         return real
+
+    def _in_volume(self, path: str) -> str | None:
+        """Where a path of a volume leads; None for other paths, and where no volume has its name."""
+        within = volumes.parsed(path)
+        folder = None if within is None else self._volume(within)
+        return None if within is None or folder is None else volumes.place_in(folder, within.file)
 
 
 def _plain(path: str) -> str:

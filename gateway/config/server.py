@@ -82,6 +82,7 @@ class Config:
     public_url: str | None
     link_lifetime: float
     max_request_body: int
+    max_volume_file: int
     max_statement: int
     drain_timeout: float
     slow_statement: float
@@ -215,6 +216,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("public-url", _origin, None, "scheme and name in links to results, where a proxy stands before it", "URL"),
     Setting("link-lifetime", _seconds(60), "4h", "a link to a part of a result may be followed for this time", "TIME"),
     Setting("max-request-body", _bytes(1024), "32MiB", "largest request, over HTTP and TCP", "SIZE"),
+    Setting("max-volume-file", _bytes(0), "1GiB", "largest file that may be put into a volume", "SIZE"),
     Setting("max-statement", _bytes(1024), "16MiB", "longest SQL text", "SIZE"),
     Setting("drain-timeout", _seconds(0), "300s", "after SIGTERM, running statements may end within this time", "TIME"),
     Setting("slow-statement", _seconds(0), "10s", "statements that take longer are logged as slow", "TIME"),

@@ -30,6 +30,8 @@ from gateway.worker_jobs import (
 
 # ------------------------------------------------------------------------------------------------------------- events
 
+_STAGING = frozenset({"PUT", "GET", "REMOVE"})
+
 
 @dataclass(frozen=True, slots=True)
 class Planned:
@@ -51,6 +53,11 @@ class Planned:
     streams: bool = False
     witnesses: tuple[Witness, ...] | None = None
     soon: bool = False
+
+    @property
+    def is_staging(self) -> bool:
+        """Whether its row tells the client what to do with a file of a volume (`results.file_links`)."""
+        return self.statement_type in _STAGING
 
 
 @dataclass(frozen=True, slots=True)

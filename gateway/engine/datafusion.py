@@ -55,7 +55,7 @@ _LEFT_OUT = ("eliminate_duplicated_expr",)
 
 
 class Economy(Enum):
-    """How a query that did not fit into memory, or that the engine could not plan, is run again: with texts as plain arrays, too."""
+    """How a query that did not fit into memory, or could not be planned, is run again: with texts as plain arrays, too."""
 
     NONE = "none"
     PLAIN = "plain"
@@ -67,7 +67,10 @@ class Economy(Enum):
 
 _LOST_PARTITION = "partition not used yet"
 # A sort that is taken for one of constants below a union; a column that one rule finds to be NULL at times and another never.
-_AT_ODDS = ("SanityCheckPlan", "Physical input schema should be the same as the one converted from logical input schema")
+_AT_ODDS = (
+    "SanityCheckPlan",
+    "Physical input schema should be the same as the one converted from logical input schema",
+)
 _ECONOMIES = {"HashJoin": Economy.SORTED_JOINS, "ExternalSorter": Economy.RESERVED_SORTS}
 
 

@@ -200,6 +200,7 @@ class ThriftHandler:
                 timeout_seconds=max(0, request.queryTimeout or 0),
                 row_limit=limit if limit is not None and limit > 0 else None,
                 wait_seconds=self._wait(request),
+                origin=caller.origin,
                 options=convert.result_options(request, info.protocol, info.settings, links=self._may_link(caller)),
             ),
         )

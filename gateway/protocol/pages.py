@@ -85,7 +85,7 @@ def metadata(metadata: ResultMetadata) -> Encoded:
                 lz4Compressed=arrow and metadata.options.lz4,
                 arrowSchema=message,
                 cacheLookupResult=ttypes.TCacheLookupResult.CACHE_INELIGIBLE,
-                isStagingOperation=False,
+                isStagingOperation=metadata.is_staging,
             )
         )
     )

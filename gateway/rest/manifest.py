@@ -126,6 +126,8 @@ def manifest(outcome: Outcome) -> dict[str, Any]:
         "total_byte_count": sum(piece.size for piece in pieces),
         "truncated": outcome.truncated,
     }
+    if metadata.is_staging:
+        found["is_volume_operation"] = True
     if pieces:
         found["chunks"] = [
             {"chunk_index": i, "row_offset": p.start_row, "row_count": p.count, "byte_count": p.size}

@@ -114,6 +114,7 @@ class StatementApi:
             row_limit=asked["row_limit"],
             byte_limit=asked["byte_limit"],
             wait_seconds=wait,
+            origin=caller.origin,
             options=result_options(files, asked["result_compression"]),
         )
         if within is not None:

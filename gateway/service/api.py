@@ -138,6 +138,7 @@ class ExecuteRequest:
     wait_seconds: float = 0.0  # how long to wait for a terminal state before answering (direct results)
     options: ResultOptions = ResultOptions()
     read_only: bool = False  # a statement that does more than to read is refused before anything is done
+    origin: str = ""  # ``scheme://name`` that links to files of volumes begin with; "" for a client that follows none
 
 
 # What an operation of each kind is called.
@@ -197,6 +198,7 @@ class ResultMetadata:
     is_query: bool = True
     is_metadata: bool = False  # metadata calls are always columnar
     linked: bool = False  # its pages hold links to their rows: a large result of a client that takes them
+    is_staging: bool = False  # its row tells the client what to do with a file of a volume
 
 
 @dataclass(frozen=True, slots=True)

@@ -441,6 +441,7 @@ class Operation:
                 is_query=self.planned.is_query,
                 is_metadata=self.purpose.is_metadata,
                 linked=self._linked,
+                is_staging=self.planned.is_staging,
             )
 
     def _is_linked(self) -> bool:

@@ -11,7 +11,7 @@ from gateway.engine.base import Job, MetadataCall, Statement
 from gateway.errors import ServerError
 from gateway.service.api import METADATA_TYPES, ExecuteRequest, MetadataRequest, ResultOptions
 from gateway.service.session import Session
-from gateway.worker_jobs import RUNTIME, Parameter, Runtime
+from gateway.worker_jobs import RUNTIME, FileDoor, FileKey, Parameter, Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,17 @@ def _asks_what_runs(text: str, schema: str) -> bool:
 
 
 def statement(
-    home: Session, request: ExecuteRequest, overlay: Mapping[str, str], picture: Callable[[], Runtime]
+    home: Session,
+    request: ExecuteRequest,
+    overlay: Mapping[str, str],
+    picture: Callable[[], Runtime],
+    files: FileKey | None = None,
 ) -> Purpose:
-    """To run a statement; `overlay` holds settings of it alone, `picture` is taken if it asks for what runs."""
+    """To run a statement; `overlay` holds settings of it alone, `picture` is taken if it asks for what runs.
+
+    `files`: what links to files of volumes are signed with.
+    """
+    door = None if files is None or not request.origin else FileDoor(files.key, files.seconds, request.origin)
     # One row more tells whether the limit cuts anything off.
     limit = request.row_limit
     if limit is not None and request.options.files is not None:
@@ -60,6 +68,7 @@ def statement(
             parameters=tuple(request.parameters),
             row_limit=limit,
             read_only=request.read_only,
+            files=door,
         )
 
     return Purpose(

@@ -237,7 +237,7 @@ class GatewayService:
             observability.log("settings left out", "debug", session_id=home.id, left_out=sorted(unknown))
         size = weight((request.statement, request.parameters, overlay))
         timeout = self._timeout(home, overlay, request.timeout_seconds)
-        purpose = purposes.statement(home, request, overlay, lambda: self.picture(principal.name))
+        purpose = purposes.statement(home, request, overlay, lambda: self.picture(principal.name), self._config.files)
         return self._accept(home, purpose, size, timeout, request.wait_seconds)
 
     def picture(self, user: str) -> Runtime:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gateway.config import ServerSetting
 from gateway.service.cursor import PageLimits
+from gateway.worker_jobs import FileKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,7 @@ class ServiceConfig:
         spool_limit: the same of disk.
         results_limit: bytes of memory for answers that are kept for the same statements.
         reserved_slots: beside `slots`, for metadata calls only.
+        files: what links to files of volumes are signed with; without it there are none.
         told: the server's settings, for administrators who ask.
         lane: beside both, for statements that would wait, as long as they turn out to be short.
     """
@@ -42,4 +44,5 @@ class ServiceConfig:
     max_statement: int
     slow_statement: float
     told: tuple[ServerSetting, ...] = ()
+    files: FileKey | None = None
     pages: PageLimits = field(default_factory=PageLimits)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 Scope = MutableMapping[str, Any]
@@ -18,6 +19,16 @@ Answer = bytes | Sequence[bytes | bytearray | memoryview]
 CALLER, LET_IN, ANSWER_BYTES = "gateway.caller", "gateway.let_in", "gateway.answer_bytes"
 GONE = "gateway.gone"
 _DRAINED_SECONDS, _SILENT_SECONDS = 10.0, 1.0  # for what follows behind the limit of a body
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An answer of `size` bytes that is made while it is sent, `at_once` of them; then, sent or not, `close` is called."""
+
+    size: int
+    at_once: int
+    parts: AsyncIterator[bytes]
+    close: Callable[[], None]
 
 
 class RefusalError(Exception):
@@ -73,6 +84,18 @@ async def drain(receive: Receive, left: int) -> None:
                 left -= len(message.get("body", b""))
                 if not message.get("more_body", False):
                     return
+
+
+async def stream(send: Send, status: int, kind: bytes, body: Parts, headers: tuple[Header, ...]) -> None:
+    """An answer part by part: each is sent once the client has taken those before."""
+    head = [(b"content-type", kind), (b"content-length", str(body.size).encode()), *headers]
+    try:
+        await send({"type": "http.response.start", "status": status, "headers": head})
+        async for part in body.parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+    finally:
+        body.close()
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def respond(send: Send, status: int, kind: bytes, body: Answer, headers: tuple[Header, ...]) -> None:

@@ -8,6 +8,7 @@ whole, head and body in one write: in two they would cost clients 40 ms (Nagle's
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ from gateway.transport.asgi import (
     Answer,
     ClientGoneError,
     Header,
+    Parts,
     Receive,
     RefusalError,
     Scope,
@@ -37,11 +39,13 @@ from gateway.transport.asgi import (
     is_gone,
     let_in,
     respond,
+    stream,
 )
 from gateway.transport.bodies import SMALL_BODY, Bodies, Room
 from gateway.transport.files import RESULTS, Download, file_answer
 from gateway.transport.lanes import Lane
 from gateway.transport.sign_ins import LOGIN, TOKEN_GRANTED, TOKEN_LOGIN, SignIns
+from gateway.transport.volumes import FILES, VolumeDoor
 from gateway.transport.web import HEADERS, Console, Reply, check_name, check_site
 
 # Method, path, body, name of the caller, User-Agent, origin, query -> HTTP status and JSON, for paths below `_API`.
@@ -76,6 +80,7 @@ class Beside:
 
     Attributes:
         download: what links to results lead to.
+        volumes: what links to files of volumes lead to.
         rest: method, path, body, name of the caller, User-Agent, origin, query -> status and JSON (`rest.routes.RestApi`).
         mcp: headers, body, name of the caller -> status and JSON (`mcp.server.McpServer`).
         console: the page, and what it calls.
@@ -83,6 +88,7 @@ class Beside:
     """
 
     download: Download | None = None
+    volumes: VolumeDoor | None = None
     rest: Rest | None = None
     mcp: Mcp | None = None
     console: Console | None = None
@@ -215,6 +221,11 @@ class HttpApp:
         except ClientGoneError:
             return
         counter("http_requests_total", route=route, status=str(status))
+        if isinstance(body, Parts):
+            scope[ANSWER_BYTES] = body.at_once
+            with contextlib.suppress(ClientGoneError):
+                await stream(send, status, kind, body, headers)
+            return
         scope[ANSWER_BYTES] = len(body) if isinstance(body, bytes) else sum(map(len, body))
         await respond(send, status, kind, body, headers)
 
@@ -224,6 +235,8 @@ class HttpApp:
         yield "thrift", is_thrift_path, self._call
         if beside.download is not None:
             yield "results", _below(RESULTS), partial(self._file, beside.download)
+        if beside.volumes is not None:
+            yield "files", _below(FILES), partial(beside.volumes.answer, self._files)
         if beside.mcp is not None:
             yield "mcp", lambda path: path.rstrip("/") == _MCP, _as_json(partial(self._message, beside.mcp))
         if beside.rest is not None:

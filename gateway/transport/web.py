@@ -8,9 +8,9 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from gateway.config.server import is_loopback
-from gateway.transport.asgi import Answer, Header, RefusalError
+from gateway.transport.asgi import Answer, Header, Parts, RefusalError
 
-Reply = tuple[int, bytes, tuple[Header, ...], Answer]
+Reply = tuple[int, bytes, tuple[Header, ...], Answer | Parts]
 # Nothing but the page's own files is loaded, run, drawn or asked; nobody frames it; no text becomes a part of it.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "

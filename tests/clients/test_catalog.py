@@ -128,11 +128,11 @@ def test_the_version_that_databricks_clients_ask_for(cursor: Any) -> None:
     assert row.v["dbsql_version"] == row.s == "2026.10"
 
 
-def test_volumes_are_names_that_hold_no_files(cursor: Any) -> None:
+def test_volumes(cursor: Any) -> None:
     """ibis makes one at connect, of a name with its process, and puts tables of the client's memory into it."""
     cursor.execute("CREATE VOLUME IF NOT EXISTS `me-py=3117-pid=1` COMMENT 'Ibis memtable storage volume'")
     cursor.execute("SHOW VOLUMES IN main.default LIKE 'me-*'")
     assert [tuple(row) for row in cursor.fetchall()] == [("default", "me-py=3117-pid=1")]
-    with pytest.raises(Exception, match="PUT is not supported"):
-        cursor.execute("PUT '/tmp/x' INTO '/Volumes/main/default/me-py=3117-pid=1/x' OVERWRITE")
+    cursor.execute("LIST '/Volumes/main/default/me-py=3117-pid=1/'")
+    assert cursor.fetchall() == []
     cursor.execute("DROP VOLUME `me-py=3117-pid=1`")

@@ -1,7 +1,4 @@
-"""CREATE, DROP and SHOW VOLUMES: volumes as names in a schema, which clients ask for before they know whether they need one.
-
-No file is put into one or read from it: PUT, GET and paths under /Volumes are refused.
-"""
+"""CREATE, DROP and SHOW VOLUMES. What is done with the files of volumes is in `staging`."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ def drop_volume(command: c.DropVolume, job: Statement, env: Environment, runner:
         text = f"Volume `{catalog_name}`.`{schema}`.`{volume}` does not exist."
         raise UserError("VOLUME_DOES_NOT_EXIST", text, span=span)
     objects.check_writable(catalog, "no volume can be dropped", span)
-    emit(Planned("DROP_VOLUME", "gateway", "removes the volume's file", RESULT, writes=True, is_query=False))
+    emit(Planned("DROP_VOLUME", "gateway", "removes the volume with its files", RESULT, writes=True, is_query=False))
     catalog.drop(StoredVolume, schema, volume)
     return Answer("DROP_VOLUME", is_query=False, announced=True)
 

@@ -304,6 +304,42 @@ class DropVolume:
 
 
 @dataclass(frozen=True, slots=True)
+class PutFile:
+    """PUT 'file of the client' INTO 'path of a volume' [OVERWRITE]; `span` is the path's."""
+
+    local: str
+    path: str
+    span: Span = field(compare=False)
+    overwrite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GetFile:
+    """GET 'path of a volume' TO 'file of the client'."""
+
+    path: str
+    local: str
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFile:
+    """REMOVE 'path of a volume'."""
+
+    path: str
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListFiles:
+    """LIST 'folder of a volume' [LIMIT n]."""
+
+    path: str
+    span: Span = field(compare=False)
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ShowVolumes:
     """SHOW VOLUMES [IN schema] [LIKE pattern]."""
 
@@ -491,6 +527,6 @@ Command = (
     | ShowCreateTable | CreateClone | CreateView | AlterView | DropView | DropFunction | ShowTableExtended
     | AlterTable | AlterViewProperties | Rename | CommentOn | CreateVolume | DropVolume | ShowVolumes
     | CreateSchema | DropSchema | CreateTable | CreateTableLike | DropTable | Insert | ReplaceOn | Delete | Update | Merge
-    | Truncate | CopyInto
+    | Truncate | CopyInto | PutFile | GetFile | RemoveFile | ListFiles
     | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Vacuum | Restore
 )  # fmt: skip

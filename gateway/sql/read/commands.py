@@ -46,6 +46,7 @@ from gateway.sql.read.copying import CopyParser
 from gateway.sql.read.cursor import DEFAULT_LIMITS, Limits
 from gateway.sql.read.maintenance import MaintenanceParser
 from gateway.sql.read.parse import prepare_recursion
+from gateway.sql.read.staging import StagingParser
 from gateway.sql.read.statement import Kind, Statement, keywords_of, kind_of, read_statement
 from gateway.sql.read.tokens import END, STRING
 from gateway.sql.read.tree import IntervalLiteral, TypedLiteral
@@ -115,7 +116,7 @@ def _behind(tokens: list[Token], words: list[str], index: int, text: str, limits
     return Statement(kind_of(words, tokens), keywords_of(words), tokens, words, rest, limits)
 
 
-class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser):
+class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser, StagingParser):
     """One statement of any kind."""
 
     def command(self, kind: Kind, keywords: tuple[str, ...]) -> Command:
@@ -144,6 +145,10 @@ class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser):
             "OPTIMIZE": self._optimize,
             "VACUUM": self._vacuum,
             "RESTORE": self._restore,
+            "PUT": self._put,
+            "GET": self._get,
+            "REMOVE": self._remove,
+            "LIST": self._list_files,
         }.get(self.word)
         if rule is None:
             self._refuse(keywords)

@@ -34,6 +34,7 @@ READING = [
     "EXPLAIN SHOW TABLES",
     "EXPLAIN FORMATTED FROM t SELECT x",
     "EXPLAIN ANALYZE SELECT 1",
+    "LIST '/Volumes/a/b/c'",
 ]
 # The word that the refusal names.
 DOING = {
@@ -44,6 +45,10 @@ DOING = {
     "UPDATE t SET x = 1": "UPDATE",
     "MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE": "MERGE",
     "TRUNCATE TABLE t": "TRUNCATE",
+    "PUT 'x' INTO '/Volumes/a/b/c/x'": "PUT",
+    "GET '/Volumes/a/b/c/x' TO 'x'": "GET",
+    "REMOVE '/Volumes/a/b/c/x'": "REMOVE",
+    "EXPLAIN REMOVE '/Volumes/a/b/c/x'": "REMOVE",
     "COPY INTO t FROM 'x'": "COPY",
     "LOAD DATA INPATH 'x' INTO TABLE t": "LOAD",
     "WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a": "INSERT",

@@ -1,0 +1,71 @@
+"""Links to files of volumes: who holds one may put, get or remove this one file until it expires, and nothing else.
+
+Made by workers, which find and check the file's place, and read by the front process, with a key that each statement carries.
+Clients follow them without credentials, so the link is all that is needed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+import time
+from dataclasses import asdict, dataclass
+
+from gateway.results.links import BadLinkError
+from gateway.worker_jobs import FileDoor
+
+PATH = "/sql/1.0/files/"
+_LONGEST = 16_384  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class FileLink:
+    """What may be done with a file: `verb` is PUT, GET or DELETE.
+
+    `volume` is the real folder of its volume, `file` the file below that; with `replaces` a PUT may take the place
+    of a file that is there. `owner` asked for it; `expires_ms` in epoch milliseconds.
+    """
+
+    verb: str
+    volume: str
+    file: str
+    owner: str
+    replaces: bool = False
+    expires_ms: int = 0
+
+
+def url(door: FileDoor, verb: str, volume: str, file: str, owner: str, *, replaces: bool = False) -> str:
+    """The address of a file for one verb."""
+    expires_ms = int((time.time() + door.seconds) * 1000)
+    return f"{door.origin}{PATH}{signed(FileLink(verb, volume, file, owner, replaces, expires_ms), door.key)}"
+
+
+def signed(link: FileLink, key: bytes) -> str:
+    """The text of a link."""
+    fields = json.dumps(asdict(link), separators=(",", ":")).encode()
+    return f"{_text(fields)}.{_text(hmac.digest(key, fields, 'sha256'))}"
+
+
+def read(text: str, key: bytes) -> FileLink:
+    """What a link says. Raises BadLinkError."""
+    fields, mac = map(_bytes, text.partition(".")[::2]) if len(text) <= _LONGEST else (b"", b"")
+    # The decoder knows several spellings of some texts; a link has one.
+    if not hmac.compare_digest(mac, hmac.digest(key, fields, "sha256")) or f"{_text(fields)}.{_text(mac)}" != text:
+        raise BadLinkError(expired=False)
+    link = FileLink(**json.loads(fields))
+    if link.expires_ms <= time.time() * 1000:
+        raise BadLinkError(expired=True)
+    return link
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode()
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.urlsafe_b64decode(text.encode("ascii"))
+    except (UnicodeEncodeError, binascii.Error):
+        return b""
