@@ -58,6 +58,38 @@ def check_schema(schema: t.StructType, partition_by: Sequence[str], *, mapped: b
 
 def check_fields(fields: Sequence[t.StructField], *, mapped: bool = False) -> None:
     """Raise UserError or UnsupportedError for names and types that no column of a table has."""
+    _check_fields(fields, mapped)
+    found = [
+        f"{path}: {'YearMonth' if i.is_year_month else 'DayTime'}IntervalType({_unit(i, i.start)},{_unit(i, i.end)})"
+        for f in fields
+        for path, i in _intervals(f.name, f.type)
+    ]
+    if found:
+        text = f"Found columns using unsupported data types: [{', '.join(found)}]."
+        raise UserError("DELTA_UNSUPPORTED_DATA_TYPES", text)
+
+
+def _intervals(path: str, data_type: t.DataType) -> Iterator[tuple[str, t.IntervalType]]:
+    """The intervals in a type, with their places as Delta names them."""
+    match data_type:
+        case t.IntervalType():
+            yield path, data_type
+        case t.StructType():
+            for f in data_type.fields:
+                yield from _intervals(f"{path}.{f.name}", f.type)
+        case t.ArrayType():
+            yield from _intervals(f"{path}[]", data_type.element)
+        case t.MapType():
+            yield from _intervals(f"{path}[key]", data_type.key)
+            yield from _intervals(f"{path}[value]", data_type.value)
+
+
+def _unit(interval: t.IntervalType, unit: str) -> int:
+    """The number that Spark has for a unit."""
+    return (t.YEAR_MONTH_UNITS if interval.is_year_month else t.DAY_TIME_UNITS).index(unit)
+
+
+def _check_fields(fields: Sequence[t.StructField], mapped: bool) -> None:
     seen: set[str] = set()
     for f in fields:
         if not f.name or not (mapped or _FORBIDDEN_IN_NAMES.isdisjoint(f.name)):
@@ -76,13 +108,13 @@ def check_fields(fields: Sequence[t.StructField], *, mapped: bool = False) -> No
 
 
 def _check_type(name: str, data_type: t.DataType, mapped: bool) -> None:
-    if data_type == t.VOID or t.is_interval(data_type) or isinstance(data_type, UnreadableType):
+    if data_type == t.VOID or isinstance(data_type, UnreadableType):
         text = f"A column of type {data_type.sql} ({t.quote_if_needed(name)}) cannot be stored in a Delta table."
         raise UnsupportedError("UNSUPPORTED_DATATYPE", text)
     if isinstance(data_type, t.StructType):
         if not data_type.fields:
             raise UnsupportedError("UNSUPPORTED_DATATYPE", f"Column {name}: a STRUCT without fields cannot be stored.")
-        check_fields(data_type.fields, mapped=mapped)
+        _check_fields(data_type.fields, mapped)
         return
     for child in data_type.children():
         _check_type(name, child, mapped)

@@ -312,7 +312,7 @@ def test_special_tables_are_not_written(tmp_path: Path, change: dict[str, Any]) 
         (schema_of(a=t.array(t.char(3))), "UNSUPPORTED_FEATURE"),
         (t.struct(t.StructField("a", t.array(t.INT, contains_null=False))), "UNSUPPORTED_FEATURE"),
         (schema_of(a=t.VOID), "UNSUPPORTED_DATATYPE"),
-        (schema_of(a=t.YEAR_MONTH), "UNSUPPORTED_DATATYPE"),
+        (schema_of(a=t.YEAR_MONTH), "DELTA_UNSUPPORTED_DATA_TYPES"),
         (schema_of(a=t.array(t.struct(t.StructField("x", t.VOID)))), "UNSUPPORTED_DATATYPE"),
         (schema_of(), "UNSUPPORTED_FEATURE"),
     ],
@@ -322,6 +322,16 @@ def test_schemas_that_delta_does_not_hold(tmp_path: Path, schema: t.StructType, 
         create_table(str(tmp_path / "t"), schema)
     assert caught.value.condition == condition
     assert not (tmp_path / "t").exists()
+
+
+def test_intervals_are_told_with_their_places(tmp_path: Path) -> None:
+    inner = t.struct(t.StructField("a", t.interval("hour", "second")))
+    schema = schema_of(i=t.interval("day", "day"), ok=t.INT, m=t.map_of(t.YEAR_MONTH, inner), s=t.array(inner))
+    with pytest.raises(UserError) as caught:
+        create_table(str(tmp_path / "t"), schema)
+    told = ["i: DayTimeIntervalType(0,0)", "m[key]: YearMonthIntervalType(0,1)"]
+    told += ["m[value].a: DayTimeIntervalType(1,3)", "s[].a: DayTimeIntervalType(1,3)"]
+    assert caught.value.message == f"Found columns using unsupported data types: [{', '.join(told)}]."
 
 
 def test_disk_errors_have_one_shape(tmp_path: Path) -> None:
