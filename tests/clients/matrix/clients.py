@@ -78,6 +78,8 @@ CLIENTS: tuple[Client, ...] = (
     Client("polars.read_database", "HTTP", _other("polars"), _OTHERS),
     Client("ibis", "HTTP", _other("ibis"), _OTHERS, {**_NO_CANCEL, **_NO_PARAMETERS}),
     Client("databricks-sdk", "REST", _other("sdk"), _OTHERS),
+    Client("arrowbricks", "HTTP", _other("arrowbricks"), _OTHERS),
+    Client("arrowbricks, protocol sea", "REST", _other("arrowbricks-rest"), _OTHERS),
     Client("Databricks JDBC 2.8", "HTTP", _databricks("2.8.7", "UseNativeQuery=1"), _DRIVERS),
     Client("Databricks JDBC 3.3", "HTTP", _databricks("3.3.3", _THRIFT), _DRIVERS),
     Client("Databricks JDBC 3.4", "HTTP", _databricks("3.4.5", _THRIFT), _DRIVERS),

@@ -1,11 +1,13 @@
-"""Programs upon the drivers, which live in an environment of their own: SQLAlchemy, polars, ibis, Databricks' SDK."""
+"""Programs that live in an environment of their own: SQLAlchemy, polars, ibis, Databricks' SDK, arrowbricks."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
@@ -109,6 +111,14 @@ class Ibis(Client):
     def columns(self) -> Sequence[str]:
         return list(self.connection.table("shapes").columns)
 
+    def write(self, *statements: str) -> Any:
+        """With the rows of a table of the client's memory, which go through a volume."""
+        made, _, *others = statements
+        self.query(made)
+        rows = importlib.import_module("ibis").memtable({"id": [1, 2], "name": ["one", "two"]})
+        self.connection.insert(made.split()[4].rpartition(".")[2], rows)
+        return super().write(*others)
+
 
 class Sdk(Client):
     """databricks-sdk: statement_execution."""
@@ -174,6 +184,61 @@ class Sdk(Client):
         return [row for chunk in self.chunks(statement, given) for row in chunk]
 
 
+class Bricks(Client):
+    """arrowbricks, which is asynchronous; its statements are cancelled as tasks are."""
+
+    protocol = "thrift"
+    marks = (":n", ":s")
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        super().__init__(order)
+        self.version = version("arrowbricks")
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        connect = importlib.import_module("arrowbricks").connect
+        settings = {"warehouse_id": "gateway", "token": "none-needed", "protocol": self.protocol}
+        self.connection = connect(host=order["http"], **settings)
+
+    def begun(self, statement: str, parameters: Any = None) -> Any:
+        """A statement's rows, to be waited for."""
+
+        async def work() -> Any:
+            cursor = self.connection.cursor()
+            await cursor.execute(statement, parameters)
+            return await cursor.fetchall()
+
+        return asyncio.run_coroutine_threadsafe(work(), self.loop)
+
+    def query(self, statement: str) -> Sequence[Sequence[Any]]:
+        return self.begun(statement).result()  # type: ignore[no-any-return]
+
+    def pages(self, statement: str) -> Iterable[Sequence[Sequence[Any]]]:
+        cursor = self.connection.cursor()
+        asyncio.run_coroutine_threadsafe(cursor.execute(statement), self.loop).result()
+        while page := asyncio.run_coroutine_threadsafe(cursor.fetchmany(1000), self.loop).result():
+            yield page
+
+    def slow(self, statement: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
+        begun = self.begun(statement)
+        return begun.result, begun.cancel
+
+    def tables(self) -> Sequence[str]:
+        return [row[1] for row in self.query("SHOW TABLES IN main.matrix")]
+
+    def columns(self) -> Sequence[str]:
+        return [row[0] for row in self.query("DESCRIBE main.matrix.shapes")]
+
+    def bound(self, statement: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        number = {"name": "n", "value": str(values[0]), "type": "INT"}
+        return self.begun(statement, [number, {"name": "s", "value": values[1], "type": "STRING"}]).result()  # type: ignore[no-any-return]
+
+
+class BricksRest(Bricks):
+    """arrowbricks over the Statement Execution API."""
+
+    protocol = "sea"
+
+
 def plain(value: str | None) -> Any:
     """A value of JSON rows, times without T and Z; numbers in nested values are no texts."""
     if value is None:
@@ -191,6 +256,8 @@ WAYS: dict[str, Callable[[dict[str, Any]], Client]] = {
     "polars": Polars,
     "ibis": Ibis,
     "sdk": Sdk,
+    "arrowbricks": Bricks,
+    "arrowbricks-rest": BricksRest,
 }
 
 if __name__ == "__main__":
