@@ -79,7 +79,7 @@ def binder_of(
 def compile_query(query: BoundQuery, context: Context) -> Compiled:
     """Engine text of a bound query; raises UNSUPPORTED_… for what has no proved form."""
     rel = counted(query.rel)
-    constants, local = computed_first(rel, CATALOGUE), local_columns(rel)
+    constants, local = computed_first(rel, CATALOGUE, context), local_columns(rel)
     if query.ids is not None:
         rel = rewritten(decorrelated(rel, query.ids, CATALOGUE) if query.ids.laterals else rel, query.ids)
     rel = with_one_zero(rel)
@@ -88,7 +88,7 @@ def compile_query(query: BoundQuery, context: Context) -> Compiled:
     lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries), local)
     generator = Generator(lowering, needed)
     generated = generator.statement(rel)
-    generated.first = generator.first(constants)
+    generated.first = generator.first(constants, has_subqueries)
     hints = Hints(rel, context, has_subqueries)
     return Compiled(query.schema, rel, generated, hints, lowering.may_raise, not has_subqueries and hands_on(rel))
 

@@ -436,7 +436,7 @@ def opened(folder: Path, seed: int, others: bool) -> Checks:
     """A session with its tables in `folder`; with `others`, those of the archive beside the checkout too."""
     archive = unpacked(folder / "others") if others else None
     session = Session(open_runner(folder, (archive,) if archive is not None else ()))
-    found = readable(archive, functools.partial(answered, session), seed) if archive is not None else []
+    found = readable(archive, [functools.partial(answered, session)], seed) if archive is not None else []
     return Checks(session, make_tables(session, folder / "warehouse"), tuple(found))
 
 

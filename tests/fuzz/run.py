@@ -86,8 +86,8 @@ def _ahead(machine: Machine, kinds: Iterable[str]) -> Generator[tuple[str, Judge
             yield last, judgement.result()
 
 
-def _asked(embedded: Embedded, text: str) -> Outcome:
-    return embedded.ask(case("sessions", query(text)))
+def _asked(engine: Embedded | Spark, text: str) -> Outcome:
+    return engine.ask(case("sessions", query(text)))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -127,7 +127,8 @@ def main(arguments: list[str] | None = None) -> int:
         with closing(embedded), Spark.opened(Path(folder) / "spark", long=long) as spark:
             machine = Machine(embedded, spark, tally, given.found)
             if stored is not None:
-                machine.tables = tables.readable(stored, functools.partial(_asked, embedded), tally.seed)
+                asks = [functools.partial(_asked, engine) for engine in (embedded, spark)]
+                machine.tables = tables.readable(stored, asks, tally.seed)
             run(machine, turns, statements, seconds, kept)
     print(tally.report())
     return 1 if set(tally.differences) - SOFT else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -29,8 +29,11 @@ def unpacked(folder: Path) -> Path | None:
     return folder / "delta-tables"
 
 
-def readable(folder: Path, ask: Callable[[str], Outcome], seed: int = 0, most: int = 40) -> list[Table]:
-    """Some of the small tables that the embedded engine reads, with the columns whose types statements are made for."""
+def readable(folder: Path, asks: Sequence[Callable[[str], Outcome]], seed: int = 0, most: int = 40) -> list[Table]:
+    """Some of the small tables that every engine asked reads, with the columns whose types statements are made for.
+
+    Some tables of others only the embedded engine reads: Spark's Delta takes no partition with a colon in its name, for one.
+    """
     found: list[Table] = []
     listed = json.loads((folder / "manifest.json").read_text())
     Random(f"{seed} tables").shuffle(listed)
@@ -40,8 +43,8 @@ def readable(folder: Path, ask: Callable[[str], Outcome], seed: int = 0, most: i
         if not 0 < (entry.get("rows") or 0) <= _MOST_ROWS:
             continue
         text = f"delta.`{folder / entry['table']}`"
-        told = ask(f"SELECT * FROM {text}")
-        columns = tuple((name, type_) for name, type_, _ in told.columns if type_ in TYPES and name.isidentifier())
-        if told.kind == "answer" and columns:
+        told = [ask(f"SELECT * FROM {text}") for ask in asks]
+        columns = tuple((name, type_) for name, type_, _ in told[0].columns if type_ in TYPES and name.isidentifier())
+        if all(outcome.kind == "answer" for outcome in told) and columns:
             found.append(Table(text, columns[:_MOST_COLUMNS]))
     return found

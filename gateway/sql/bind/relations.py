@@ -139,7 +139,7 @@ class Relations:
         if isinstance(node, exp.Subquery):
             is_query = isinstance(node.this, (exp.Query, exp.Values)) and not _is_relation(node.this)
             if is_query and not node.args.get("joins"):
-                rel = self.derived(node.this, parent)
+                rel, _ = self.query(node.this, Scope(parent=parent, derived=True) if parent is not None else None)
                 return rel, self.aliased(rel, alias, ())
             rel, scope = self.relation(node.this, parent)
             rel, scope = self._joins(rel, scope, node.args.get("joins") or (), parent)
@@ -150,13 +150,6 @@ class Relations:
                 return rel, self.aliased(rel, alias, ())
             return rel, scope
         raise unsupported(type(node).__name__, span_of(node))
-
-    def derived(self, node: Node, parent: Scope | None) -> Rel:
-        """A query in FROM or WITH."""
-        rel, _ = self.query(node, Scope(parent=parent, derived=True) if parent is not None else None)
-        if any(c.id in self.ids.late for c in rel.columns):  # Spark gives its columns names too late
-            raise unsupported("HAVING beside a generator, in a query of FROM or WITH,", span_of(node))
-        return rel
 
     def aliased(
         self, rel: Rel, alias: Node | None, qualifier: tuple[str, ...], mismatch: str = "ASSIGNMENT_ARITY_MISMATCH"

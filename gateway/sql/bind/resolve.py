@@ -121,7 +121,7 @@ class Binder(Relations):
                     span=span_of(cte.args["alias"]),
                 )
             seen.add(name.lower())
-            plan = self.derived(cte.this, parent)
+            plan, _ = self.query(cte.this, Scope(parent=parent, derived=True) if parent is not None else None)
             columns = cte.args["alias"].args.get("columns") or []
             names = [c.name for c in plan.columns]
             if columns:

@@ -143,7 +143,6 @@ class SelectBinder:
             rel = self._late_having(late, Project(outputs, rel, tuple(exprs)), scope, items)
             exprs = list(outputs)
             outputs = tuple(replace(o, id=self.ids.take()) for o in outputs)
-            self.ids.late.update(o.id for o in outputs)
         if distinct:
             return self._distinct(rel, exprs, outputs, order)
         return limited(self.expressions, node, self._sorted(rel, exprs, outputs, above.keys))

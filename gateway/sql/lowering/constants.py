@@ -8,13 +8,15 @@ to be empty by then. What is not certain is not listed here, and raises for a ro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
-from gateway.sql.lowering.evaluation import certain
+from gateway.sql.lowering.evaluation import UNKNOWN, certain, truth
+from gateway.sql.lowering.passing import Passing
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.catalogue import Catalogue
+from gateway.sql.typed.catalogue import Catalogue, Context
 from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Lit, Rel, Subquery, Window
 from gateway.sql.typed.walk import all_relations, children, conjuncts_of, expressions_of, inputs_of, nodes, rebuilt
-from gateway.sqltypes import VOID
+from gateway.sqltypes import BOOLEAN, VOID
 
 # fmt: off
 # What Spark rewrites as CASE or COALESCE, or evaluates lazily in another way: an operand may never be needed.
@@ -26,6 +28,7 @@ _CONDITIONAL = frozenset((
 _TOLERANT = frozenset((
     "and", "or", "array", "struct", "named_struct", "map", "concat", "greatest", "least",
 ))
+_MADE = frozenset(("array", "struct", "named_struct", "map"))
 _FEW = 20  # written rows whose values are looked at one by one
 _LARGE = 200  # parts of an expression over such a row
 # What Spark does not compute before, whatever it is made of.
@@ -36,9 +39,13 @@ _NULL_TESTS = frozenset((
 # fmt: on
 
 
-def computed_first(rel: Rel, catalogue: Catalogue) -> list[Expr]:
+# The side of a join without whose rows there are none; of other joins it is either.
+_KEPT_SIDE = {"left": 0, "anti": 0, "right": 1}
+
+
+def computed_first(rel: Rel, catalogue: Catalogue, context: Context) -> list[Expr]:
     """The constants of a bound statement that Spark computes before it runs."""
-    found = _Found(catalogue)
+    found = _Found(catalogue, context)
     found.used.update(c.id for c in rel.columns)
     found.enter(rel)
     return found.constants
@@ -47,18 +54,21 @@ def computed_first(rel: Rel, catalogue: Catalogue) -> list[Expr]:
 class _Found:
     """A walk from the top down: constants met, and the columns that are read for certain."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: Catalogue, context: Context) -> None:
+        self._context = context
         self.constants: list[Expr] = []
         self.used: set[int] = set()
         self._unsure: set[int] = set()  # read where they may never be needed, too
         self._catalogue = catalogue
         self._root: Rel | None = None
+        self._passing: Passing | None = None
         self._written: list[dict[int, Expr]] = []  # what is over single rows, for the ids in `_known`
         self._known: dict[int, bool] = {}  # which expressions are constant, by their ids: they outlive this walk
 
     def enter(self, rel: Rel) -> None:
         """The whole statement."""
         self._root = rel
+        self._passing = Passing(rel, self._is_constant, _is_local)
         self.relation(rel)
 
     def relation(self, rel: Rel, grouped: bool = False) -> None:
@@ -68,14 +78,15 @@ class _Found:
             return
         if isinstance(rel, b.Limit) and rel.limit == 0:
             return
-        emptied = any(map(_may_be_empty, inputs_of(rel)))
+        emptied = _is_emptied(rel)
         if emptied and not _is_global(rel):
             self._early(rel)
             return
         if isinstance(rel, b.Join) and grouped and _is_spared(rel, self.used):
             return
         for expr in self._evaluated(rel):
-            self._expression(expr)
+            for known in (self._passing.over(expr) if self._passing is not None else ()) or [expr]:
+                self._expression(known)
         if emptied:
             self._early(rel)
             return
@@ -145,11 +156,20 @@ class _Found:
                 self._written += written
                 self.constants += [e for row in written for e in row.values() if self._is_constant(e)]
             elif isinstance(r, b.Filter):
-                self.constants += filter(self._is_constant, conjuncts_of(r.condition)[:1])
-                self.constants += filter(self._is_constant, [_over(r.condition, row) for row in written])
-                return
+                own = _own_condition(r)
+                if own is None:
+                    continue
+                self.constants += filter(self._is_constant, conjuncts_of(own)[:1])
+                conditions = [_over(own, row) for row in written]
+                self.constants += filter(self._is_constant, conditions)
+                told = [truth(c, self._context) for c in conditions]
+                written = [row for row, kept in zip(written, told, strict=True) if kept is True]
+                if not written or UNKNOWN in told:
+                    return
             elif isinstance(r, b.Limit):
-                return
+                written = written[: r.limit]
+                if not written or r.offset:
+                    return
             if first:
                 return
 
@@ -200,6 +220,8 @@ class _Found:
             return
         elif self._is_constant(expr):
             self.constants.append(expr)
+        elif isinstance(expr, Agg) and expr.fn == "count_if" and self._is_constant(expr.args[0]):
+            self.constants.append(expr.args[0])
         elif self._is_lazy(expr):
             for part in nodes(expr):
                 if isinstance(part, Subquery):
@@ -290,7 +312,12 @@ def _is_known(expr: Call | Agg) -> bool:
 
 
 def _has_null(expr: Expr) -> bool:
-    return any(part.type == VOID or (isinstance(part, Lit) and part.value is None) for part in nodes(expr))
+    """Whether it may be NULL by a constant in it, as written: not by one inside of what is made of several."""
+    if isinstance(expr, Lit) or expr.type == VOID:
+        return not isinstance(expr, Lit) or expr.value is None
+    if isinstance(expr, Call) and expr.fn in _MADE:
+        return False
+    return any(map(_has_null, children(expr)))
 
 
 def local_columns(rel: Rel) -> frozenset[int]:
@@ -302,9 +329,23 @@ def _is_local(rel: Rel) -> bool:
     """Whether Spark computes the relation's rows, one by one, while it plans."""
     if isinstance(rel, b.CteRef):
         return _is_local(rel.cte.plan)
-    while isinstance(rel, (b.Project, b.Filter, b.Limit)):
+    while isinstance(rel, (b.Project, b.Filter, b.Limit)) and not _is_foreign(rel):
         rel = rel.input
     return isinstance(rel, b.Values)
+
+
+def _is_foreign(rel: Rel) -> bool:
+    """Whether it asks another query, or shows columns of one around its own: nothing that is known from one row."""
+    parts = [part for e in expressions_of(rel) for part in nodes(e)]
+    return any(
+        isinstance(p, Subquery) or (isinstance(p, Col) and p.outer and isinstance(rel, b.Project)) for p in parts
+    )
+
+
+def _own_condition(rel: b.Filter) -> Expr | None:
+    """What a filter asks of its own rows; conditions on rows around the query are moved out of it first."""
+    own = [c for c in conjuncts_of(rel.condition) if not any(isinstance(p, Col) and p.outer for p in nodes(c))]
+    return reduce(lambda left, right: Call(BOOLEAN, True, "and", (left, right)), own) if own else None
 
 
 def _may_be_empty(rel: Rel) -> bool:
@@ -314,8 +355,21 @@ def _may_be_empty(rel: Rel) -> bool:
     if isinstance(rel, b.Limit) and rel.limit == 0:
         return True
     if isinstance(rel, (b.Filter, b.Limit)) and _is_local(rel):
-        return True
-    return not _is_global(rel) and any(map(_may_be_empty, inputs_of(rel)))
+        return isinstance(rel, b.Limit) or _own_condition(rel) is not None or _may_be_empty(rel.input)
+    return not _is_global(rel) and _is_emptied(rel)
+
+
+def _is_emptied(rel: Rel) -> bool:
+    """Whether the inputs of a relation may leave it without rows while Spark plans; it is only later that it makes joins of
+    EXCEPT and INTERSECT."""
+    empty = [_may_be_empty(below) for below in inputs_of(rel)]
+    if isinstance(rel, b.SetOp):
+        return rel.kind == "union" and all(empty)
+    if isinstance(rel, b.Join) and rel.kind == "full":
+        return all(empty)
+    if isinstance(rel, b.Join) and rel.kind in _KEPT_SIDE:
+        return empty[_KEPT_SIDE[rel.kind]]
+    return any(empty)
 
 
 def _is_global(rel: Rel) -> bool:

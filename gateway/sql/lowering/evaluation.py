@@ -6,10 +6,14 @@ those would raise is never seen. What evaluates all its operands (concat, greate
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from gateway.sql.functions.fold import fold
+from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.nodes import Agg, Call, Cast, Col, Expr, LambdaVar, Lit
-from gateway.sqltypes import BINARY, VOID, ArrayType, DecimalType
+from gateway.sqltypes import BINARY, VOID, ArrayType, DecimalType, is_fractional, is_nested
 
 # fmt: off
 # From the first operand to the last.
@@ -72,6 +76,46 @@ def certain(expr: Expr) -> bool | None:
         left, right = expr.args
         return True if isinstance(left, Col) and isinstance(right, Col) and left.id == right.id else None
     return _NULL_TESTS.get(expr.fn)
+
+
+#: What `truth` says of a condition that is not told while compiling.
+UNKNOWN = "unknown"
+_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def truth(expr: Expr, context: Context) -> bool | str | None:
+    """What a condition without columns is: true, false, NULL (None) or `UNKNOWN`."""
+    if isinstance(expr, Lit):
+        return None if expr.value is None else bool(expr.value)
+    if not isinstance(expr, Call):
+        return UNKNOWN
+    if expr.fn in ("and", "or", "between", "not"):
+        parts = [truth(a, context) for a in expr.args]
+        if UNKNOWN in parts:
+            return UNKNOWN
+        if expr.fn == "not":
+            return None if parts[0] is None else not parts[0]
+        decisive = expr.fn == "or"
+        return decisive if decisive in parts else None if None in parts else not decisive
+    values = [fold(a, context) for a in expr.args]
+    found = [v for v in values if v is not None]
+    if len(found) < len(values):
+        return UNKNOWN
+    if expr.fn in _NULL_TESTS:
+        return (found[0].value is None) is not _NULL_TESTS[expr.fn]
+    if expr.fn == "in":
+        equal = [truth(Call(expr.type, True, "=", (found[0], item)), context) for item in found[1:]]
+        return UNKNOWN if UNKNOWN in equal else True if True in equal else None if None in equal else False
+    if expr.fn not in _COMPARED or is_fractional(found[0].type) or is_nested(found[0].type):
+        return UNKNOWN
+    left, right = (v.value for v in found)
+    return None if left is None or right is None else _COMPARED[expr.fn](left, right)
 
 
 def operands(call: Call, raising: Sequence[int]) -> Sequence[int]:

@@ -34,9 +34,9 @@ class Generator(BlockWriter):
             text = "WITH " + ", ".join(self.cte_texts) + " " + text
         return Generated(text, self.scans, self.arrays, self.udfs, counted=self.counted)
 
-    def first(self, constants: Sequence[Expr]) -> str:
-        """What raises among `constants`, which Spark computes before it reads a row."""
-        if not self.lowering.may_raise:
+    def first(self, constants: Sequence[Expr], unread: bool) -> str:
+        """What raises among `constants`, which Spark computes before it reads a row; `unread`: not all has been lowered."""
+        if not self.lowering.may_raise and not unread:
             return ""
         lowered = []
         for constant in constants:

@@ -454,7 +454,6 @@ class Ids:
     qualifiers: dict[int, tuple[str, ...]] = field(default_factory=dict)  # of outputs that are columns of FROM
     subqueries: bool = False  # whether an expression of the statement holds one, or FROM a lateral one
     laterals: bool = False  # whether FROM holds a lateral subquery
-    late: set[int] = field(default_factory=set)  # outputs below a HAVING over generated rows
 
     def take(self) -> int:
         self.next += 1
