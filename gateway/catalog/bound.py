@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from gateway.catalog.base import AsOf, TableName
 from gateway.delta.changes import Changes
 from gateway.delta.containment import Within
+from gateway.delta.held import HeldScan
 from gateway.delta.predicates import Predicate
 from gateway.delta.pruning import value_range
 from gateway.delta.scan import ScanPlan, plan_scan
@@ -131,6 +134,26 @@ class ChangesTable(_Unversioned):
     ) -> ScanPlan:
         """Some columns of all changes: predicates leave out nothing."""
         return self.changes.scan(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable(_Unversioned):
+    """The rows of text files, as they have been read."""
+
+    name: TableName
+    schema: StructType
+    rows: pa.Table
+    location: str
+
+    @property
+    def num_rows(self) -> int | None:
+        return int(self.rows.num_rows)
+
+    def scan(
+        self, columns: Sequence[str], predicates: Sequence[Predicate], *, floats_compared: bool = True
+    ) -> HeldScan:
+        """Some columns of all rows."""
+        return HeldScan(self.rows.select(list(columns) or self.rows.column_names[:1]), reason="rows of text files")
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,13 @@ def _column(name: str, arrow: pa.DataType, physical: Iterator[str]) -> Column:
     return Column(name, name, None, _leaf(arrow, next(physical)))
 
 
+def type_of(arrow: pa.DataType) -> t.DataType:
+    """The type of values in memory, which are of those that `delimited` and `json_lines` make."""
+    if pa.types.is_struct(arrow):
+        return t.struct(*(t.StructField(f.name, type_of(f.type)) for f in arrow))
+    return t.array(type_of(arrow.value_type)) if pa.types.is_list(arrow) else _LEAVES[arrow]
+
+
 _LEAVES: dict[pa.DataType, t.DataType] = {
     pa.bool_(): t.BOOLEAN,
     pa.int8(): t.TINYINT,

@@ -6,14 +6,16 @@ import json
 from dataclasses import replace
 
 from gateway.catalog.base import TableName
-from gateway.catalog.bound import DeltaBoundTable, PathTable
+from gateway.catalog.bound import DeltaBoundTable, PathTable, TextTable
 from gateway.delta.copying import chosen_files, copy_files, loaded_files
-from gateway.delta.files import open_files
+from gateway.delta.delimited import layout_of, read_delimited
+from gateway.delta.files import open_files, type_of
+from gateway.delta.json_lines import check_options, read_json
 from gateway.delta.metadata import edited
 from gateway.delta.schema import parse_schema
 from gateway.delta.write import check_appendable
 from gateway.engine.base import Emit, Planned, Statement
-from gateway.errors import Span, UserError, unsupported
+from gateway.errors import GatewayError, Span, UserError, unsupported
 from gateway.planner import plan
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.columns import added
@@ -50,9 +52,7 @@ def copy_into(command: c.CopyInto, job: Statement, env: Environment, runner: Que
     if not paths:
         emit(Planned("COPY_INTO", "gateway", "all files are loaded", COPIED, writes=True, is_query=True))
         return rows_of("COPY_INTO", COPIED, [[0], [0], [0]], modified_rows=0, announced=True)
-    files = PathTable(TableName("parquet", "", command.path), open_files(folder, env.tables.paths.roots, paths))
-    for column in files.snapshot.columns:
-        column.check_readable()
+    files = _read(command, folder, paths, env)
     given, binder = _given(command, files, env, runner)
     target, metadata = _with_more(given.schema, table, merge, command.span)
     rows, casts, names = aligned(_by_name(command), target, _typed(given, target, binder), binder, {})
@@ -71,7 +71,34 @@ def copy_into(command: c.CopyInto, job: Statement, env: Environment, runner: Que
     return rows_of("COPY_INTO", COPIED, counts, modified_rows=result.rows, announced=True, facts=facts)
 
 
-def _given(command: c.CopyInto, files: PathTable, env: Environment, runner: Queries) -> tuple[BoundQuery, Binder]:
+def _read(command: c.CopyInto, folder: str, paths: list[str], env: Environment) -> PathTable | TextTable:
+    """The rows of files of the format that the statement says."""
+    roots, options = env.tables.paths.roots, {key.lower(): value for key, value in command.format_options}
+    try:
+        if command.format == "PARQUET":
+            found = PathTable(TableName("parquet", "", command.path), open_files(folder, roots, paths))
+            for column in found.snapshot.columns:
+                column.check_readable()
+            return found
+        if command.format == "CSV":
+            rows = read_delimited(paths, roots, layout_of(options))
+        else:
+            check_options(options)
+            rows = read_json(paths, roots)
+    except GatewayError as error:
+        raise error.at(command.span) from None
+    folded = [name.lower() for name in rows.column_names]
+    if len(set(folded)) < len(folded):
+        raise UserError(
+            "COLUMN_ALREADY_EXISTS", f"Columns of the files in {folder} differ in case only.", span=command.span
+        )
+    shape = struct(*(StructField(f.name, type_of(f.type)) for f in rows.schema))
+    return TextTable(TableName(command.format.lower(), "", command.path), shape, rows, folder)
+
+
+def _given(
+    command: c.CopyInto, files: PathTable | TextTable, env: Environment, runner: Queries
+) -> tuple[BoundQuery, Binder]:
     """The rows of files, or what the statement's query makes of them."""
     if command.query is None:
         binder = binder_of(env.context, env.tables, {}, {})
@@ -104,7 +131,7 @@ def _option(command: c.CopyInto, name: str) -> bool:
     for key, value in command.copy_options:
         if key.lower() not in _OPTIONS or value.lower() not in ("true", "false"):
             raise unsupported(f"COPY_OPTIONS ('{key}' = '{value}')", command.span)
-    for key, value in command.format_options:
+    for key, value in command.format_options if command.format == "PARQUET" else ():
         if key.lower() not in ("mergeschema", "ignorecorruptfiles") or value.lower() != "false":
             raise unsupported(f"FORMAT_OPTIONS ('{key}' = '{value}')", command.span)
     return any(key.lower() == name and value.lower() == "true" for key, value in command.copy_options)

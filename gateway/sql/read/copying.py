@@ -10,6 +10,7 @@ from gateway.sql.read.command_nodes import CopyInto, Query
 from gateway.sql.read.definitions import TableParser
 from gateway.sql.read.tokens import END, QUOTED, STRING, span_of_token
 
+_FORMATS = ("PARQUET", "CSV", "JSON")
 _CLAUSES = ("VALIDATE", "WITH", "ENCRYPTION", "CREDENTIAL")
 
 
@@ -38,7 +39,7 @@ class CopyParser(TableParser):
         self.expect("=")
         at = self.index
         kind = self.identifier().name.upper()
-        if kind != "PARQUET":
+        if kind not in _FORMATS:
             raise unsupported(f"COPY INTO … FILEFORMAT = {kind}", self.span(at))
         files: tuple[str, ...] | None = None
         pattern: str | None = None
@@ -60,7 +61,7 @@ class CopyParser(TableParser):
                 copy_options = self._properties()
             else:
                 self.fail()
-        return CopyInto(table, path, span, files, pattern, format_options, copy_options, query)
+        return CopyInto(table, path, span, kind, files, pattern, format_options, copy_options, query)
 
     def _selected(self) -> tuple[Query, str, Span]:
         """``(SELECT … FROM 'path')``: its query, in which the path is a relation, the path and its place."""

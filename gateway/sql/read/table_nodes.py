@@ -198,14 +198,15 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class CopyInto:
-    """COPY INTO table FROM 'path' | (query) FILEFORMAT = PARQUET [FILES | PATTERN] [FORMAT_OPTIONS] [COPY_OPTIONS].
+    """COPY INTO table FROM 'path' | (query) FILEFORMAT = format [FILES | PATTERN] [FORMAT_OPTIONS] [COPY_OPTIONS].
 
-    `span` is the path's, which `query` reads as Parquet files.
+    `span` is the path's, which `query` reads as if its files were Parquet.
     """
 
     table: Name
     path: str
     span: Span
+    format: str
     files: tuple[str, ...] | None = None
     pattern: str | None = None
     format_options: tuple[tuple[str, str], ...] = ()

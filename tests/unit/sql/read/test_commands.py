@@ -238,7 +238,7 @@ def test_explain_holds_the_inner_statement(text: str, mode: str, kind: type) -> 
         ("BEGIN TRANSACTION", "BEGIN"),
         ("WITH a AS (SELECT 1) INSERT INTO t SELECT 1", "WITH"),
         ("FROM t INSERT INTO u SELECT 1", "FROM"),
-        ("COPY INTO t FROM 'x' FILEFORMAT = CSV", "FILEFORMAT = CSV"),
+        ("COPY INTO t FROM 'x' FILEFORMAT = AVRO", "FILEFORMAT = AVRO"),
         ("EXECUTE IMMEDIATE 'SELECT 1'", "EXECUTE IMMEDIATE"),
         ("DECLARE x INT", "DECLARE"),
         ("SET VARIABLE x = 1", "SET VARIABLE"),

@@ -1,0 +1,178 @@
+"""JSON files, an object a line, as rows with the columns and types that Spark finds in them.
+
+Columns stand in the order of their names, whole numbers are BIGINT, times stay texts. What is no JSON, and values of several
+types under one name (but for numbers), are refused by name: there Spark makes texts or NULLs of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from gateway.delta.containment import Within, opened
+from gateway.delta.scan import unreadable_file
+from gateway.errors import UnsupportedError, UserError
+
+_LINES = 1 << 15  # at once
+_USUAL: Mapping[str, tuple[str, ...]] = {
+    "multiline": ("false",),
+    "mode": ("permissive", "failfast"),  # what is malformed is refused
+    "encoding": ("utf-8",),
+    "charset": ("utf-8",),
+    "mergeschema": ("false",),
+    "ignorecorruptfiles": ("false",),
+    "inferschema": ("true",),
+    "primitivesasstring": ("false",),
+    "prefersdecimal": ("false",),
+    "infertimestamp": ("false",),
+    "dropfieldifallnull": ("false",),
+}
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """Raise UnsupportedError for options (keys in lower case) that are not proved here."""
+    for key, value in options.items():
+        if value.lower() not in _USUAL.get(key, ()):
+            raise _unsupported(f"FORMAT_OPTIONS ('{key}' = '{value}') of JSON files")
+
+
+def read_json(paths: Sequence[str], within: Within) -> pa.Table:
+    """The rows of files. Raises UnsupportedError, FAILED_READ_FILE, UNABLE_TO_INFER_SCHEMA."""
+    found: Any = None
+    for path in paths:
+        for at, row in _rows(path, within):
+            if not isinstance(row, dict):
+                raise _unsupported(f"line {at} of {path}, which is no object,")
+            found = _merged(found, _kind(row, f"line {at} of {path}"), f"line {at} of {path}")
+    if not found:
+        raise UserError("UNABLE_TO_INFER_SCHEMA", "Unable to infer schema for JSON.")
+    shape = _arrow(found)
+    schema = pa.schema(list(shape))
+    batches = []
+    for path in paths:
+        pending: list[Any] = []
+        for _, row in _rows(path, within):
+            pending.append(row)
+            if len(pending) == _LINES:
+                batches.append(_batch(pending, shape))
+                pending = []
+        if pending:
+            batches.append(_batch(pending, shape))
+    return pa.Table.from_batches(batches, schema)
+
+
+def _unsupported(what: str) -> UnsupportedError:
+    return UnsupportedError("UNSUPPORTED_FEATURE", f"{what[:1].upper()}{what[1:]} is not supported.")
+
+
+def _batch(rows: list[Any], shape: pa.StructType) -> pa.RecordBatch:
+    return pa.RecordBatch.from_struct_array(pa.array([_value(row, shape) for row in rows], shape))
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
+    """A value in its column's type: whole numbers among others become doubles."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {f.name: _value(value.get(f.name), f.type) for f in kind}
+    if pa.types.is_list(kind):
+        return [_value(one, kind.value_type) for one in value]
+    return float(value) if pa.types.is_float64(kind) else value
+
+
+def _rows(path: str, within: Within) -> Iterator[tuple[int, Any]]:
+    """The lines that are not blank, with their numbers."""
+    decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+    try:
+        with os.fdopen(opened(path, within), encoding="utf-8-sig", newline="") as file:
+            for at, line in enumerate(file, 1):
+                text = line.strip(" \t\r\n")
+                if not text:
+                    continue
+                if "\r" in text or "\0" in text:
+                    raise _unsupported(f"line {at} of {path}, which has a carriage return or NUL in it,")
+                try:
+                    row = decoder.decode(text)
+                    text.encode()
+                except (ValueError, RecursionError) as error:
+                    raise _unsupported(f"line {at} of {path}, which is no JSON or says a name twice,") from error
+                yield at, row
+    except UnicodeDecodeError as error:
+        raise _unsupported(f"the file {path}, which is not UTF-8,") from error
+    except OSError as error:
+        raise unreadable_file(path, error) from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({name.lower() for name, _ in pairs}) < len(pairs):
+        raise ValueError("a name comes twice")
+    return dict(pairs)
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+# ---- types: dicts of objects, lists of arrays, "string", "long", "double", "boolean", None of nothing but NULL
+
+_KINDS: Mapping[type, str] = {str: "string", bool: "boolean", float: "double", int: "long"}
+_ARROW: Mapping[str | None, pa.DataType] = {
+    "string": pa.string(),
+    None: pa.string(),
+    "boolean": pa.bool_(),
+    "double": pa.float64(),
+    "long": pa.int64(),
+}
+
+
+def _kind(value: Any, where: str) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        if not value:
+            raise _unsupported(f"{where}, which has an object without fields,")
+        return {name: _kind(of, where) for name, of in value.items()}
+    if isinstance(value, list):
+        inner: Any = None
+        for one in value:
+            inner = _merged(inner, _kind(one, where), where)
+        return [inner]
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        raise _unsupported(f"{where}, which has a number that is no BIGINT,")
+    if isinstance(value, str) and not _is_text(value):
+        raise _unsupported(f"{where}, which has half a character,")
+    return _KINDS[type(value)]
+
+
+def _is_text(value: str) -> bool:
+    return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+def _merged(one: Any, other: Any, where: str) -> Any:
+    """The type that holds the values of both."""
+    if one is None or other is None:
+        return other if one is None else one
+    if isinstance(one, dict) and isinstance(other, dict):
+        names = {name.lower(): name for name in one}
+        for name, kind in other.items():
+            if names.setdefault(name.lower(), name) != name:
+                raise _unsupported(f"{where}, where the name {name} is spelt differently than before,")
+            one[name] = _merged(one.get(name), kind, where)
+        return one
+    if isinstance(one, list) and isinstance(other, list):
+        return [_merged(one[0], other[0], where)]
+    if one == other:
+        return one
+    if isinstance(one, str) and isinstance(other, str) and {one, other} == {"long", "double"}:
+        return "double"
+    raise _unsupported(f"{where}, where a value has another type than before,")
+
+
+def _arrow(kind: Any) -> Any:
+    if isinstance(kind, dict):
+        return pa.struct([pa.field(name, _arrow(kind[name])) for name in sorted(kind)])
+    return pa.list_(_arrow(kind[0])) if isinstance(kind, list) else _ARROW[kind]
