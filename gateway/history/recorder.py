@@ -10,13 +10,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import Generic
+from collections.abc import Callable, Mapping
+from typing import Any, Generic
 
 from gateway.history.details import kept
 from gateway.history.records import LONGEST_MESSAGE, LONGEST_NAME, LONGEST_TEXT, R, Record, SignIn
 from gateway.history.redaction import redacted
-from gateway.history.store import LastingError, Later, PassingError, Store
+from gateway.history.store import LastingError, Later, PassingError, Row, Store
 from gateway.observability import Throttle, counter, log, mask
 
 _WAITING_BYTES = 32 << 20
@@ -164,7 +164,7 @@ class Recorder(Generic[R]):
         """Write what waits and remove what is old; False if that is to be tried again."""
         try:
             later = self._later[:]
-            self._store.write([self._row(record) for record in self._batch], later)
+            self._store.write([_ROWS[type(record)](record, self._show_sql) for record in self._batch], later)
             with self._lock:
                 del self._later[: len(later)]
             self._let_go(written=True)
@@ -182,23 +182,6 @@ class Recorder(Generic[R]):
             log("history is not complete", "warning", lost=self.lost - self._told)
             self._told = self.lost
         return True
-
-    def _row(self, record: R) -> tuple[object, ...]:
-        """A record as it is kept: nothing too long, and without literals unless they are wanted."""
-        if isinstance(record, SignIn):
-            return tuple(_plain(value, LONGEST_NAME) if isinstance(value, str) else value for value in record)
-        whole = len(record.text) <= LONGEST_TEXT
-        text = record.text[:LONGEST_TEXT]
-        text = text if self._show_sql else redacted(text)
-        shown = record._replace(
-            text=_plain(text if whole else text + " …", LONGEST_TEXT + 2) or "",
-            message=_plain(record.message, LONGEST_MESSAGE) if self._show_sql else None,
-            user=_plain(record.user, LONGEST_NAME) or "",
-            client=_plain(record.client, LONGEST_NAME) or "",
-            reason=_plain(record.reason, LONGEST_MESSAGE),
-            details=kept(record.details, show_values=self._show_sql),
-        )
-        return tuple(shown)
 
     def _let_go(self, *, written: bool) -> None:
         """What waited is written, or lost."""
@@ -254,6 +237,31 @@ class Recorder(Generic[R]):
 
     def _going(self) -> bool:
         return not self._stopping
+
+
+def _statement_row(record: Record, show_sql: bool) -> Row:
+    """A statement as it is kept: nothing too long, and without literals unless they are wanted."""
+    whole = len(record.text) <= LONGEST_TEXT
+    text = record.text[:LONGEST_TEXT]
+    text = text if show_sql else redacted(text)
+    shown = record._replace(
+        text=_plain(text if whole else text + " …", LONGEST_TEXT + 2) or "",
+        message=_plain(record.message, LONGEST_MESSAGE) if show_sql else None,
+        user=_plain(record.user, LONGEST_NAME) or "",
+        client=_plain(record.client, LONGEST_NAME) or "",
+        reason=_plain(record.reason, LONGEST_MESSAGE),
+        details=kept(record.details, show_values=show_sql),
+    )
+    return tuple(shown)
+
+
+def _sign_in_row(record: SignIn, show_sql: bool) -> Row:
+    """A sign-in as it is kept: nothing too long; it holds no statement."""
+    return tuple(_plain(value, LONGEST_NAME) if isinstance(value, str) else value for value in record)
+
+
+# A record of each kind as its row.
+_ROWS: Mapping[type, Callable[[Any, bool], Row]] = {Record: _statement_row, SignIn: _sign_in_row}
 
 
 def _weight(record: Record | SignIn) -> int:
