@@ -1,11 +1,15 @@
 """The house keeps its rules as it grows: files stay small, each says what it is, and the tests have the rooms of the code."""
 
 import ast
+import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from gateway.engine import functions
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "gateway"
@@ -22,8 +26,14 @@ def _names(paths: list[Path]) -> list[str]:
 
 
 def test_no_file_outgrows_its_walls() -> None:
-    large = [path for path in _modules(PACKAGE) if len(path.read_text(encoding="utf-8").splitlines()) >= MOST_LINES]
+    files = [*_modules(PACKAGE), *_modules(TESTS), *(PACKAGE / "console" / "page").iterdir()]
+    large = [path for path in files if len(path.read_text(encoding="utf-8").splitlines()) >= MOST_LINES]
     assert not large, f"{MOST_LINES} lines and more: {_names(large)}"
+
+
+def test_no_module_is_a_drawer_for_what_has_no_name() -> None:
+    drawers = {"common", "helper", "helpers", "misc", "util", "utils"}
+    assert [str(path) for path in [*_modules(PACKAGE), *_modules(TESTS)] if path.stem in drawers] == []
 
 
 @pytest.mark.parametrize("folder", [PACKAGE, TESTS], ids=lambda p: p.name)
@@ -96,3 +106,23 @@ def test_every_function_and_class_is_used_outside_of_the_tests() -> None:
             if own and not getattr(node, "decorator_list", []):
                 defined += [(name, f"{path.relative_to(ROOT)}: {name}") for name in own]
     assert [place for name, place in defined if name not in used] == []
+
+
+def _names_in(node: ast.AST) -> Iterator[str]:
+    """Patterns of the names that a tree may make: any word may stand behind or before a part that is given."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Constant) and isinstance(one.value, str):
+            yield re.escape(one.value)
+        elif isinstance(one, ast.JoinedStr):
+            parts = [re.escape(str(p.value)) if isinstance(p, ast.Constant) else r"\w+" for p in one.values]
+            if any(part.strip("_").isalpha() for part in parts):
+                yield "".join(parts)
+
+
+def test_every_kernel_is_asked_for_by_the_catalogue() -> None:
+    """They are registered by name, so that nobody would miss one that no function is lowered to any more."""
+    functions.load()
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in _modules(PACKAGE / "sql"))
+    asked = re.compile("|".join({name for tree in trees for name in _names_in(tree)}))
+    assert not asked.fullmatch("nobodys_kernel")
+    assert [name for name in functions.IMPLEMENTATIONS if not asked.fullmatch(name)] == []

@@ -7,9 +7,14 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+
+from gateway.delta.table import open_snapshot
+from gateway.pipelines.lock import process_start
 from tests.live.gateway import clean_environment
 from tests.live.spark import jars
 
@@ -79,3 +84,66 @@ def on_one_jvm(place: Path) -> Iterator[Ask]:
     yield one
     into.close()
     assert process.wait(60) == 0
+
+
+def start(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    """`gateway pipeline` as a process of its own."""
+    command = [sys.executable, "-W", "ignore", "-m", "gateway", "pipeline", *arguments]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment or clean_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error."""
+    out, errors = process.communicate(timeout=SECONDS)
+    return process.returncode, out, errors
+
+
+def rows(folder: Path) -> int | None:
+    """How many rows a Delta table has."""
+    return open_snapshot(str(folder)).num_rows
+
+
+def summary(out: str) -> dict[str, list[str]]:
+    """The cells of the printed tables by their first cell and, for expectations, their second."""
+    found = {}
+    for line in out.splitlines():
+        cells = line.split()
+        key = ".".join(cells[:2]) if len(cells) > 2 and cells[2] in ("warn", "fail", "count") else (cells or [""])[0]
+        found[key] = cells
+    return found
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> str:
+    """Read standard error until a line holds `text`: all that was said until then."""
+    assert process.stderr is not None
+    seen = []
+    for line in process.stderr:
+        seen.append(line)
+        if text in line:
+            return "".join(seen)
+    pytest.fail(f"{text!r} was not said:\n{''.join(seen)}")
+
+
+def jvm_of(lock: Path) -> tuple[int, int]:
+    """Pid and start time of the JVM of the run that holds `lock`."""
+    holder = json.loads(lock.read_text())
+    assert holder["jvm"] > 0 and process_start(holder["jvm"]) == holder["jvm_start"]
+    return holder["jvm"], holder["jvm_start"]
+
+
+def gone(jvm: tuple[int, int], seconds: float) -> bool:
+    """Whether the process ends in time."""
+    end = time.monotonic() + seconds
+    while process_start(jvm[0]) == jvm[1]:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True

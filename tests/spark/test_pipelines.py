@@ -5,12 +5,9 @@ Needs Java, pyspark and the Delta jars (GATEWAY_SPARK_JARS, else the default fol
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from decimal import Decimal
@@ -23,34 +20,22 @@ from gateway.delta.table import open_snapshot
 from gateway.pipelines.lock import process_start
 from gateway.pipelines.run import lock_path
 from tests.live.gateway import clean_environment, connect_to, start_server
-from tests.spark.pipelines import ROOT, SECONDS, Ask, flags, on_one_jvm, project
+from tests.spark.pipelines import (
+    ROOT,
+    Ask,
+    finish,
+    flags,
+    gone,
+    jvm_of,
+    on_one_jvm,
+    project,
+    rows,
+    start,
+    summary,
+    wait_for,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_here"), pytest.mark.xdist_group("spark-pipelines")]
-
-
-def start(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
-    """`gateway pipeline` as a process of its own."""
-    command = [sys.executable, "-W", "ignore", "-m", "gateway", "pipeline", *arguments]
-    return subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=environment or clean_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error."""
-    out, errors = process.communicate(timeout=SECONDS)
-    return process.returncode, out, errors
-
-
-def rows(folder: Path) -> int | None:
-    """How many rows a Delta table has."""
-    return open_snapshot(str(folder)).num_rows
 
 
 # ---- one JVM for all that does not need one of its own
@@ -99,16 +84,6 @@ def shop(ask: Ask, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     (folder / "state" / "pipelines" / "spark-left").mkdir(parents=True)  # by a command that was killed
     said.append(finish(start("run", str(made), *settings)))
     return folder, said
-
-
-def summary(out: str) -> dict[str, list[str]]:
-    """The cells of the printed tables by their first cell and, for expectations, their second."""
-    found = {}
-    for line in out.splitlines():
-        cells = line.split()
-        key = ".".join(cells[:2]) if len(cells) > 2 and cells[2] in ("warn", "fail", "count") else (cells or [""])[0]
-        found[key] = cells
-    return found
 
 
 def test_first_run_takes_everything_in(shop: Shop) -> None:
@@ -275,34 +250,6 @@ def gold():
 
 def slow(made: Path, raw: Path, seconds: float) -> None:
     (made / "t" / "a.py").write_text(SLOW.replace("SECONDS", str(seconds)).replace("RAW", f"file://{raw}"))
-
-
-def wait_for(process: subprocess.Popen[str], text: str) -> str:
-    """Read standard error until a line holds `text`: all that was said until then."""
-    assert process.stderr is not None
-    seen = []
-    for line in process.stderr:
-        seen.append(line)
-        if text in line:
-            return "".join(seen)
-    pytest.fail(f"{text!r} was not said:\n{''.join(seen)}")
-
-
-def jvm_of(lock: Path) -> tuple[int, int]:
-    """Pid and start time of the JVM of the run that holds `lock`."""
-    holder = json.loads(lock.read_text())
-    assert holder["jvm"] > 0 and process_start(holder["jvm"]) == holder["jvm_start"]
-    return holder["jvm"], holder["jvm_start"]
-
-
-def gone(jvm: tuple[int, int], seconds: float) -> bool:
-    """Whether the process ends in time."""
-    end = time.monotonic() + seconds
-    while process_start(jvm[0]) == jvm[1]:
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 @pytest.mark.heavy

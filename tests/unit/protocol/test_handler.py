@@ -1,105 +1,21 @@
 """The rules that clients impose on answers, one test each, over the scripted service."""
 
-import random
+from __future__ import annotations
+
 import struct as binary
 import uuid
-from pathlib import Path
 from typing import Any
 
-import lz4.frame
 import pyarrow as pa
 import pytest
 
-from gateway.errors import ProtocolError, UserError
+from gateway.errors import ProtocolError
 from gateway.protocol import codec
-from gateway.protocol.handler import VERBS, HandlerOptions, ThriftHandler
-from gateway.protocol.reader import Budget
-from gateway.service.api import Orientation, Principal, State
-from gateway.sqltypes import INT, STRING, StructField, struct
+from gateway.protocol.handler import VERBS, HandlerOptions
+from gateway.service.api import Orientation, Principal
 from gateway.thrift_gen.TCLIService import ttypes
-from tests.unit.protocol.fake import FakeService, Script
-from tests.unit.protocol.recordings import read_recordings
-
-ROWS = [(i, None if i % 3 == 0 else f"v{i}") for i in range(10)]
-SCHEMA = struct(StructField("n", INT), StructField("s", STRING))
-SCRIPTS = {
-    "SELECT": Script(SCHEMA, ROWS),
-    "EMPTY": Script(SCHEMA),
-    "DDL": Script(is_query=False),
-    "INSERT": Script(struct(StructField("num_affected_rows", INT)), [(3,)], modified_rows=3),
-    "FAIL": Script(error=UserError("DIVIDE_BY_ZERO", "Division by zero.")),
-    "SLOW": Script(SCHEMA, ROWS, polls=3),
-    "SLOW FAIL": Script(error=UserError("DIVIDE_BY_ZERO", "Division by zero."), polls=2),
-    "CANCELLED": Script(SCHEMA, ROWS, state=State.CANCELED),
-    "BROKEN": Script(struct(StructField("n", INT)), [(1,)], is_query=False),
-    "catalogs": Script(struct(StructField("TABLE_CAT", STRING, comment="Catalog name.")), [("main",)]),
-    "schemas": Script(struct(StructField("TABLE_SCHEM", STRING)), [("default",)]),
-    "tables": Script(struct(StructField("TABLE_CAT", STRING)), []),
-    "columns": Script(struct(StructField("TABLE_CAT", STRING)), []),
-}
-STATUS = ttypes.TStatusCode
-STATE = ttypes.TOperationState
-
-
-class Wire:
-    """Calls as a client makes them: bytes in, bytes out."""
-
-    def __init__(
-        self, service: FakeService | None = None, user: str = "ann", options: HandlerOptions | None = None
-    ) -> None:
-        self.service = service or FakeService(dict(SCRIPTS))
-        options = options or HandlerOptions(direct_wait_seconds=4.0, poll_seconds=1.5)
-        self.handler = ThriftHandler(self.service, options)
-        self.user = user
-        self.session: Any = None
-
-    def call(self, method: str, request: Any, seqid: int = 0) -> Any:
-        body = self.handler.handle(codec.encode_call(method, seqid, request), self.user, "test/1")
-        reply = codec.decode_reply(body)
-        assert (reply.method, reply.seqid) == (method, seqid)
-        return reply.value
-
-    def open(self, protocol: int = 0xA508, **fields: Any) -> Any:
-        spark = protocol > 1000
-        request = ttypes.TOpenSessionReq(
-            client_protocol=None if spark else protocol, client_protocol_i64=protocol if spark else None, **fields
-        )
-        answer = self.call("OpenSession", request)
-        self.session = answer.sessionHandle
-        return answer
-
-    def execute(self, statement: str, *, direct: bool = True, max_rows: int = 100, **fields: Any) -> Any:
-        fields.setdefault("runAsync", True)
-        limits = ttypes.TSparkGetDirectResults(maxRows=max_rows, maxBytes=1000) if direct else None
-        return self.call(
-            "ExecuteStatement",
-            ttypes.TExecuteStatementReq(
-                sessionHandle=self.session, statement=statement, getDirectResults=limits, **fields
-            ),
-        )
-
-    def fetch(self, handle: Any, max_rows: int = 100, **fields: Any) -> Any:
-        return self.call("FetchResults", ttypes.TFetchResultsReq(operationHandle=handle, maxRows=max_rows, **fields))
-
-
-@pytest.fixture
-def wire() -> Wire:
-    wire = Wire()
-    wire.open()
-    return wire
-
-
-def ints(column: Any) -> list[int]:
-    return list(column.i32Val.values)
-
-
-def arrow_table(direct_metadata: Any, results: Any) -> pa.Table:
-    schema = pa.ipc.read_schema(pa.py_buffer(direct_metadata.arrowSchema))
-    datas = [lz4.frame.decompress(b.batch) if direct_metadata.lz4Compressed else b.batch for b in results.arrowBatches]
-    return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(d), schema) for d in datas], schema)
-
-
-# ------------------------------------------------------------------------------------------------------------- sessions
+from tests.unit.protocol.calls import ROWS, SCRIPTS, STATE, STATUS, Wire, arrow_table, ints
+from tests.unit.protocol.fake import FakeService
 
 
 def test_open_session(wire: Wire) -> None:
@@ -173,9 +89,6 @@ def test_sequence_id_is_echoed(wire: Wire) -> None:
     wire.call("GetInfo", ttypes.TGetInfoReq(sessionHandle=wire.session, infoType=18), seqid=-12345)
 
 
-# ------------------------------------------------------------------------------------------------------- direct results
-
-
 def test_direct_results_have_all_four_members(wire: Wire) -> None:
     answer = wire.execute("SELECT")
     direct = answer.directResults
@@ -242,9 +155,6 @@ def test_row_delivered_by_ddl_is_an_error_not_lost(wire: Wire) -> None:
     status = wire.execute("BROKEN").directResults.operationStatus
     assert status.operationState == STATE.ERROR_STATE
     assert "INTERNAL_ERROR" in status.displayMessage
-
-
-# ---------------------------------------------------------------------------------------------------------- row formats
 
 
 @pytest.mark.parametrize("compress", [False, True])
@@ -353,173 +263,6 @@ def test_metadata_call_without_direct_results_waits(wire: Wire) -> None:
     answer = wire.call("GetCatalogs", ttypes.TGetCatalogsReq(sessionHandle=wire.session))
     assert answer.directResults is None
     assert wire.fetch(answer.operationHandle).results.columns[0].stringVal.values == ["main"]
-
-
-# --------------------------------------------------------------------------------------------------------------- errors
-
-
-def test_failed_statement_with_direct_results(wire: Wire) -> None:
-    answer = wire.execute("FAIL")
-    assert answer.status.statusCode == STATUS.SUCCESS_STATUS
-    status = answer.directResults.operationStatus
-    assert status.status.statusCode == STATUS.SUCCESS_STATUS
-    assert status.operationState == STATE.ERROR_STATE
-    assert status.sqlState == "22012"
-    assert status.errorMessage == status.displayMessage == "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"
-    assert answer.directResults.closeOperation is not None
-    assert not wire.service.operations
-
-
-def test_failed_asynchronous_statement_tells_by_its_status(wire: Wire) -> None:
-    answer = wire.execute("SLOW FAIL", direct=False)
-    assert answer.status.statusCode == STATUS.SUCCESS_STATUS
-    assert wire.service.waits == [0.0]
-    request = ttypes.TGetOperationStatusReq(operationHandle=answer.operationHandle)
-    wire.call("GetOperationStatus", request)
-    status = wire.call("GetOperationStatus", request)
-    assert (status.status.statusCode, status.operationState) == (STATUS.SUCCESS_STATUS, STATE.ERROR_STATE)
-    assert status.sqlState == "22012"
-    assert status.displayMessage
-    fetched = wire.fetch(answer.operationHandle)
-    assert fetched.status.statusCode == STATUS.ERROR_STATUS
-
-
-def test_failed_synchronous_statement_tells_by_its_answer(wire: Wire) -> None:
-    answer = wire.execute("SLOW FAIL", direct=False, runAsync=False)
-    assert answer.status.statusCode == STATUS.ERROR_STATUS
-    assert answer.status.sqlState == "22012"
-    assert answer.operationHandle is None
-    assert not wire.service.operations
-
-
-def test_synchronous_statement_is_waited_for(wire: Wire) -> None:
-    answer = wire.execute("SLOW", direct=False, runAsync=False)
-    assert wire.service.waits == [4.0, 1.5, 1.5, 1.5]
-    assert len(ints(wire.fetch(answer.operationHandle).results.columns[0])) == 10
-
-
-def test_cancelled_statement_is_no_success(wire: Wire) -> None:
-    answer = wire.execute("SLOW")
-    request = ttypes.TCancelOperationReq(operationHandle=answer.operationHandle)
-    assert wire.call("CancelOperation", request).status.statusCode == STATUS.SUCCESS_STATUS
-    poll = ttypes.TGetOperationStatusReq(operationHandle=answer.operationHandle)
-    assert wire.call("GetOperationStatus", poll).operationState == STATE.CANCELED_STATE
-    metadata = ttypes.TGetResultSetMetadataReq(operationHandle=answer.operationHandle)
-    assert wire.call("GetResultSetMetadata", metadata).status.statusCode == STATUS.ERROR_STATUS
-    assert wire.fetch(answer.operationHandle).status.sqlState == "HY008"
-
-
-def test_cancelled_within_direct_results_stays_open(wire: Wire) -> None:
-    direct = wire.execute("CANCELLED").directResults
-    assert direct.operationStatus.operationState == STATE.CANCELED_STATE
-    assert direct.closeOperation is None
-    assert len(wire.service.operations) == 1
-
-
-def test_unexpected_fault_is_answered_and_not_shown(wire: Wire, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = wire.execute("no script: a KeyError of the service")
-    assert answer.status.statusCode == STATUS.ERROR_STATUS
-    assert answer.status.sqlState == "XX000"
-    assert "KeyError" in answer.status.errorMessage
-    assert "no script" not in answer.status.errorMessage
-    assert "Traceback" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"GET / HTTP/1.1",
-        b"\x80\x01\x00\x01\x00\x00\x00\x03foo\0\0\0\x01\0",
-        codec.encode_call("GetInfo", 1, ttypes.TGetInfoReq())[:-1],
-    ],
-)
-def test_garbage_is_answered_by_an_exception(wire: Wire, body: bytes) -> None:
-    with pytest.raises(codec.ApplicationError):
-        codec.decode_reply(wire.handler.handle(body, "ann", ""))
-
-
-class Obliging(dict[str, Script]):
-    """Scripts that have an answer to every statement."""
-
-    def __missing__(self, statement: str) -> Script:
-        return SCRIPTS["SELECT"]
-
-
-def test_mutants_of_recordings_always_get_an_answer(shared: Path) -> None:
-    """Whatever arrives, the handler answers with a Thrift message, and goes on serving."""
-    source = random.Random(20_27)
-    wire = Wire(FakeService(Obliging(SCRIPTS)))
-    wire.open()
-    requests = []
-    for exchange in read_recordings(shared):
-        call = codec.decode_call(exchange.request, Budget())
-        if hasattr(call.value, "sessionHandle"):
-            call.value.sessionHandle = wire.session
-        requests.append(codec.encode_call(call.method, call.seqid, call.value))
-    answers = exceptions = 0
-    for _ in range(3_000):
-        body = bytearray(source.choice(requests))
-        for _ in range(source.choice((1, 1, 2, 4))):
-            at = source.randrange(len(body))
-            body[at : at + source.choice((0, 1, 1, 4))] = source.randbytes(source.choice((0, 1, 1, 4)))
-        answer = wire.handler.handle(bytes(body), "ann", "fuzz")
-        try:
-            status = codec.decode_reply(answer).value.status
-            assert status.sqlState != "XX000", status
-            answers += 1
-        except codec.ApplicationError:
-            exceptions += 1
-    assert answers > 200
-    assert exceptions > 500
-    wire.open()  # one of the mutants has closed the session
-    assert wire.execute("SELECT").directResults.resultSet is not None
-
-
-def test_budget_is_configurable() -> None:
-    handler = ThriftHandler(FakeService(), HandlerOptions(budget=Budget(size=10)))
-    with pytest.raises(codec.ApplicationError, match="exceeds the limit"):
-        codec.decode_reply(handler.handle(codec.encode_call("OpenSession", 0, ttypes.TOpenSessionReq()), "a", ""))
-
-
-def test_wrong_handles_get_one_answer(wire: Wire) -> None:
-    answer = wire.execute("SELECT", direct=False)
-    own = answer.operationHandle
-    other = Wire(wire.service, "bob")
-    other.session = wire.session
-    identifier = own.operationId
-    wrong = [
-        (other, own),
-        (wire, ttypes.TOperationHandle(operationId=ttypes.THandleIdentifier(guid=identifier.guid, secret=b"x" * 16))),
-        (wire, ttypes.TOperationHandle(operationId=ttypes.THandleIdentifier(guid=b"x" * 16, secret=identifier.secret))),
-    ]
-    texts = set()
-    for caller, handle in wrong:
-        status = caller.fetch(handle).status
-        assert status.statusCode == STATUS.INVALID_HANDLE_STATUS
-        texts.add(status.errorMessage)
-    assert len(texts) == 1
-    assert other.execute("SELECT").status.statusCode == STATUS.INVALID_HANDLE_STATUS
-    assert len(wire.fetch(own).results.columns) == 2
-
-
-def test_request_without_handle_is_refused(wire: Wire) -> None:
-    assert wire.fetch(None).status.statusCode == STATUS.INVALID_HANDLE_STATUS
-    wire.session = None
-    assert wire.execute("SELECT").status.statusCode == STATUS.INVALID_HANDLE_STATUS
-
-
-def test_statement_is_required(wire: Wire) -> None:
-    request = ttypes.TExecuteStatementReq(sessionHandle=wire.session)
-    assert wire.call("ExecuteStatement", request).status.sqlState == "42617"
-
-
-def test_sessionless_statement_is_refused(wire: Wire) -> None:
-    answer = wire.execute("SELECT", statementConf=ttypes.TStatementConf(sessionless=True))
-    assert answer.status.sqlState == "0A000"
-
-
-# ------------------------------------------------------------------------------------------------------- requests, rows
 
 
 def test_what_a_request_says_reaches_the_service(wire: Wire) -> None:
