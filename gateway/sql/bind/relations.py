@@ -437,8 +437,7 @@ class Relations:
         merged: dict[str, Expr] = {}
         if names and word not in ("semi", "anti"):
             condition, merged, hidden = self._using(names, scope, right_scope, word, span)
-            left_scope.hidden = left_scope.hidden | hidden
-            new_right.hidden = new_right.hidden | hidden
+            left_scope, new_right = left_scope.joined_by(names, hidden), new_right.joined_by(names, hidden)
         elif on is not None:
             condition = self.expressions.condition(on, both, "JOIN")
             if contains(condition, Agg) or contains(condition, Window):
@@ -453,7 +452,8 @@ class Relations:
             result, columns = scope, left.columns
             if names:
                 condition, merged, hidden = self._using(names, scope, right_scope, "left", span)
-                result = Scope(scope.sources, parent, merged | scope.merged, scope.hidden | hidden)
+                result = scope.joined_by(names, hidden)
+                result.parent, result.merged = parent, merged | scope.merged
         else:
             result = Scope(
                 [*left_scope.sources, *new_right.sources],

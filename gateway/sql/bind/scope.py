@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -136,6 +136,19 @@ class Scope:
         sources = [Source(s.qualifier, tuple(map(_nullable, s.columns)), s.repeated, s.shown) for s in self.sources]
         merged = {n: _nullable(e) for n, e in self.merged.items()}
         return Scope(sources, self.parent, merged, set(self.hidden))
+
+    def joined_by(self, names: Sequence[str], hidden: Set[int]) -> Scope:
+        """The scope behind JOIN … USING `names`: ``t.*`` has first what joins before have hidden, then what this one hides."""
+        order = {name.lower(): place for place, name in enumerate(names)}
+        merged = {e.id for e in self.merged.values() if isinstance(e, Col)}
+
+        def place(column: Col) -> int:
+            if column.id in hidden:
+                return order[column.name.lower()]
+            return -1 if column.id in self.hidden and column.id not in merged else len(order)
+
+        sources = [Source(s.qualifier, tuple(sorted(s.columns, key=place)), s.repeated, s.shown) for s in self.sources]
+        return replace(self, sources=sources, hidden=self.hidden | hidden)
 
     def resolve(self, parts: Sequence[str], span: Span | None) -> Expr | None:
         """The column, field or alias that dotted names stand for; None if nothing does.
