@@ -13,6 +13,7 @@ from gateway.sql.functions import CATALOGUE
 from gateway.sql.lowering.blocks import Generated, ScanUse
 from gateway.sql.lowering.bounds import Bounds
 from gateway.sql.lowering.constants import computed_first, local_columns
+from gateway.sql.lowering.counts import counted
 from gateway.sql.lowering.existence import rewritten
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.lowering.generate import Generator
@@ -24,7 +25,7 @@ from gateway.sql.lowering.zeros import with_one_zero
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.coerce import coerced
-from gateway.sql.typed.nodes import Expr, Lit, Project, Rel
+from gateway.sql.typed.nodes import Expr, Project, Rel
 from gateway.sqltypes import StructField, StructType, struct
 from gateway.worker_jobs import TempView
 
@@ -111,31 +112,3 @@ def queried(rel: Rel, binder: Binder) -> BoundQuery:
     """A relation that a command has put together as a query of its own."""
     fields = (StructField(c.name, c.type, c.nullable) for c in rel.columns)
     return BoundQuery(rel, struct(*fields), binder.ids if binder.ids.subqueries else None)
-
-
-def counted(rel: Rel) -> Rel:
-    """Bare ``count(*)`` over a whole table whose row count is known from its log, as that constant."""
-    if isinstance(rel, Project) and isinstance(rel.input, b.Aggregate):
-        aggregate = rel.input
-        if (
-            not aggregate.keys
-            and aggregate.sets is None
-            and isinstance(aggregate.input, b.Scan)
-            and aggregate.input.table.num_rows is not None
-            and all(_counts_rows(a) for a in aggregate.aggs)
-        ):
-            count = aggregate.input.table.num_rows
-            exprs = tuple(b.Lit(c.type, False, count) for c in aggregate.columns)
-            rel.input = Project(aggregate.columns, b.OneRow(()), exprs)
-    return rel
-
-
-def _counts_rows(agg: b.Agg) -> bool:
-    return (
-        agg.fn == "count"
-        and not agg.distinct
-        and agg.where is None
-        and len(agg.args) == 1
-        and isinstance(agg.args[0], Lit)
-        and agg.args[0].value is not None
-    )
