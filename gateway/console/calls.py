@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from gateway.config import ServerSetting
@@ -71,11 +71,10 @@ class ConsoleCalls:
     history: History
     recorder: Recorder[Record] | None
     facts: Facts
+    results: Results = field(init=False)
 
-    @property
-    def results(self) -> Results:
-        """The rows of results."""
-        return Results(self.service, self.statements_api.turns)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "results", Results(self.service, self.statements_api.turns))
 
     @property
     def tree(self) -> Tree:

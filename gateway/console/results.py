@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -33,6 +33,7 @@ class Results:
 
     service: WholeResults
     turns: Turns
+    whole: Turns = field(default_factory=lambda: Turns(2, 1))  # for files that are in memory as a whole
 
     def some(self, caller: Caller, identifier: str, start: int, count: int) -> dict[str, Any]:
         """Rows from `start` on, each a list of texts; fewer than asked for where they are large. Raises GatewayError."""
@@ -41,7 +42,7 @@ class Results:
             data = b"".join(pages.file(_formed(page, Form.JSON)).parts) if page is not None else b"[]"
         return {"start": start, "rows": Verbatim(data)}
 
-    def part(self, caller: Caller, path: str, query: str) -> tuple[str, bytes] | None:
+    def part(self, caller: Caller, path: str, query: str) -> tuple[str, Sequence[bytes | memoryview]] | None:
         """Media type and bytes of a part of a file; None for another path. Raises RestError, GatewayError."""
         found = _PART.fullmatch(path)
         if found is None:
@@ -50,12 +51,13 @@ class Results:
         number = dict(parse_qsl(query)).get("part", "0")
         if not _NUMBER.fullmatch(number):
             raise invalid("part is not a number")
-        with self.turns.turn(caller.principal.name):
-            if kind == "parquet":
+        if kind == "parquet":
+            with self.whole.turn(caller.principal.name):
                 try:
-                    return "application/vnd.apache.parquet", self._parquet(caller, identifier)
+                    return "application/vnd.apache.parquet", (self._parquet(caller, identifier),)
                 except pa.ArrowException as error:
                     raise invalid(f"The result cannot be a Parquet file: {error}") from error
+        with self.turns.turn(caller.principal.name):
             handle = self.service.named_operation(caller.principal, identifier)
             pieces = self.service.outcome(caller.principal, handle).pieces
             if int(number) >= max(1, len(pieces)):
@@ -65,14 +67,14 @@ class Results:
             if page is None:
                 raise RestError(404, "RESOURCE_DOES_NOT_EXIST", "The result has no rows.")
             file = pages.file(_formed(page, _FORMS[kind]))
-            return file.media, b"".join(file.parts)
+            return file.media, file.parts
 
-    def _parquet(self, caller: Caller, identifier: str) -> bytes:
+    def _parquet(self, caller: Caller, identifier: str) -> memoryview:
         handle = self.service.named_operation(caller.principal, identifier)
         outcome = self.service.outcome(caller.principal, handle)
         if sum(piece.size for piece in outcome.pieces) > _MOST_PARQUET:
             raise ResourceError("RESULT_TOO_LARGE", "The result is too large for a Parquet file: take CSV or Arrow.")
-        out = io.BytesIO()
+        out = pa.BufferOutputStream()
         writer: Any = None
         for piece in outcome.pieces:
             page = self.service.piece(handle.guid, piece.start_row, piece.count)
@@ -84,7 +86,7 @@ class Results:
         if writer is None:
             raise RestError(404, "RESOURCE_DOES_NOT_EXIST", "The result has no rows.")
         writer.close()
-        return out.getvalue()
+        return memoryview(out.getvalue())
 
     def _page(self, caller: Caller, identifier: str, start: int, count: int, size: int | None = None) -> Page | None:
         """Rows of one's own statement, None if there are none. Raises GatewayError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.auth.base import AuthenticationError, Authenticator
@@ -28,7 +28,7 @@ _CLIENT = "gateway-console"  # what it is called where programs are told apart
 _FRESH, _CHECKED = (b"cache-control", b"no-store"), (b"cache-control", b"no-cache")
 _TOKEN: fields.Fields = {"token": fields.text}
 
-Reply = tuple[int, bytes, tuple[tuple[bytes, bytes], ...], bytes]
+Reply = tuple[int, bytes, tuple[tuple[bytes, bytes], ...], bytes | Sequence[bytes | memoryview]]
 
 
 class ConsoleServer:

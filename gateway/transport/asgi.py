@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ Answer = bytes | Sequence[bytes | bytearray | memoryview]
 # tells: whether the client has gone.
 CALLER, LET_IN, ANSWER_BYTES = "gateway.caller", "gateway.let_in", "gateway.answer_bytes"
 GONE = "gateway.gone"
+_PIECE_BYTES = 4 << 20
 _DRAINED_SECONDS, _SILENT_SECONDS = 10.0, 1.0  # for what follows behind the limit of a body
 
 
@@ -109,6 +110,16 @@ async def respond(send: Send, status: int, kind: bytes, body: Answer, headers: t
             "headers": [(b"content-type", kind), (b"content-length", size), *headers],
         }
     )
-    for part in parts[:-1]:
+    *before, last = (piece for part in parts for piece in _pieces(part))
+    for part in before:
         await send({"type": "http.response.body", "body": part, "more_body": True})
-    await send({"type": "http.response.body", "body": parts[-1]})
+    await send({"type": "http.response.body", "body": last})
+
+
+def _pieces(part: bytes | bytearray | memoryview) -> Iterator[bytes | bytearray | memoryview]:
+    """A large part in pieces: each is copied on its way, when the one before it has gone."""
+    if len(part) <= _PIECE_BYTES:
+        yield part
+    else:
+        whole = memoryview(part)
+        yield from (whole[at : at + _PIECE_BYTES] for at in range(0, len(part), _PIECE_BYTES))

@@ -60,6 +60,14 @@ def test_rows_end_early_where_they_are_large(guarded: Server, mallory: Asked) ->
     assert [len(mallory.json("GET", f"results/{large}/rows?count=2&start={n}")["rows"]) for n in (0, 1, 2)] == [1, 1, 0]
 
 
+def test_files_are_made_one_after_the_other(guarded: Server, mallory: Asked) -> None:
+    """A Parquet file is in memory as a whole."""
+    columns = "id, sha2(CAST(id AS STRING), 256) AS x, sha2(CAST(-id AS STRING), 256) AS y"
+    told = mallory.run(f"SELECT {columns} FROM range(500000)")["statement_id"]
+    assert peak_mib(guarded, lambda: at_once(mallory, 8, f"results/{told}/parquet")) < 600
+    assert mallory.call("DELETE", f"results/{told}", {})[0] == 200
+
+
 @pytest.fixture(scope="module")
 def long_history(guarded: Server, mallory: Asked) -> int:
     """As many statements of the largest kind as a holder may leave; they are told by the hundred."""
