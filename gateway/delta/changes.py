@@ -194,7 +194,7 @@ def _differing(snapshot: Snapshot, spec: Fields, other: Fields | None) -> npt.ND
     """The rows of a file that are live under its vector and, if there is another of the same file, not under that."""
     gone = _deleted(snapshot, spec)
     if other is None:
-        return live_mask(snapshot.root, gone) if len(gone) else None
+        return live_mask(gone) if len(gone) else None
     rows = np.setdiff1d(_deleted(snapshot, other), gone)
     path = disk_path(snapshot.root, spec["path"], snapshot.within)
     mask = np.zeros(_records(path, snapshot), dtype=bool)

@@ -8,10 +8,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from gateway.delta.features import Protocol
 from gateway.errors import ServerError, UserError
+from gateway.worker_jobs import marker_of
 
 LOG = "_delta_log"
 DIGITS = 20
@@ -91,23 +93,52 @@ def check_counts(root: str, last: int, first: int | None = None) -> None:
 
     Commits from `first` on, else from behind the checkpoint.
     """
-    if first is None:
-        names = os.listdir(f"{root}/{LOG}")
-        checkpoints = [int(n[:DIGITS]) for n in names if is_version(n) and n[DIGITS:].startswith(".checkpoint")]
-        first = max((c for c in checkpoints if c <= last), default=-1) + 1
-    for version in commit_versions(root):
-        if not first <= version <= last:
-            continue
-        path = commit_path(root, version)
-        try:
-            with open(path, "rb") as file:
-                data = file.read()
-        except FileNotFoundError:
-            continue  # removed, behind a new checkpoint
-        except OSError as error:
-            raise ServerError("DELTA_LOG_CORRUPT", f"The commit {path} cannot be read: {error.strerror}.") from error
-        if _looks_odd(data) and any(_counts_fractions(action.get("add")) for action in actions(root, version)):
+    for version in _behind(_newest_checkpoint(root, last) if first is None else first - 1, root, last):
+        signs = _signs(commit_path(root, version))
+        if signs.odd and any(_counts_fractions(action.get("add")) for action in actions(root, version)):
+            path = commit_path(root, version)
             raise ServerError("DELTA_LOG_CORRUPT", f"The commit {path} counts rows of a data file in fractions.")
+
+
+def may_list_vectors(root: str, last: int) -> bool:
+    """Whether a commit behind the checkpoint, up to `last`, may list a deletion vector."""
+    return any(_signs(commit_path(root, v)).vectors for v in _behind(_newest_checkpoint(root, last), root, last))
+
+
+def _newest_checkpoint(root: str, last: int) -> int:
+    names = os.listdir(f"{root}/{LOG}")
+    checkpoints = [int(n[:DIGITS]) for n in names if is_version(n) and n[DIGITS:].startswith(".checkpoint")]
+    return max((c for c in checkpoints if c <= last), default=-1)
+
+
+def _behind(checkpoint: int, root: str, last: int) -> list[int]:
+    return [version for version in commit_versions(root) if checkpoint < version <= last]
+
+
+_ODD_KEY = re.compile(rb'"[^"]*\\u[^"]*"\s*:')
+
+
+class _Signs(NamedTuple):
+    """What the bytes of a commit may hold."""
+
+    odd: bool = False
+    vectors: bool = False
+
+
+def _signs(path: str) -> _Signs:
+    try:
+        return _signs_of(path, marker_of(path))
+    except FileNotFoundError:
+        return _Signs()  # removed, behind a new checkpoint
+    except OSError as error:
+        raise ServerError("DELTA_LOG_CORRUPT", f"The commit {path} cannot be read: {error.strerror}.") from error
+
+
+@lru_cache(maxsize=4096)
+def _signs_of(path: str, _: tuple[int, ...]) -> _Signs:
+    with open(path, "rb") as file:
+        data = file.read()
+    return _Signs(_looks_odd(data), b'"deletionVector"' in data or (b"\\u" in data and bool(_ODD_KEY.search(data))))
 
 
 def _looks_odd(data: bytes) -> bool:

@@ -44,21 +44,25 @@ _COLUMNS = ["metaData.configuration", "metaData.schemaString"]
 _COLUMNS += [f"{kind}.path" for kind in ("add", "remove", "cdc", "sidecar")] + [
     f"{kind}.{_DELETION_VECTOR}.{name}"
     for kind in ("add", "remove")
-    for name in ("storageType", "pathOrInlineDv", "cardinality")
+    for name in ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
 ]
 _UUID = 20  # characters of a deletion vector's name in a log
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _KEPT_TABLES = 256
 
 
+#: What a log says of a deletion vector.
+Vector = Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class _Read:
-    """What a file of a log holds: the paths outside of the table's folder, of data files how many rows are deleted, and the
+    """What a file of a log holds: the paths outside of the table's folder, the deletion vectors of data files, and the
     expressions that writers are to evaluate."""
 
     identity: tuple[int, ...]
     outside: tuple[str, ...]
-    deleted: Mapping[str, object]
+    vectors: Mapping[str, Vector]
     expressions: tuple[str, ...]
 
 
@@ -149,21 +153,21 @@ def check_logged(root: str, within: Within) -> None:
         known.pop(gone, None)
 
 
-def deleted_rows(root: str, within: Within, version: int) -> dict[str, set[object]]:
-    """How many rows the log says are deleted, by data file, up to `version`; more than one number where it is not clear.
+def logged_vectors(root: str, within: Within, version: int) -> dict[str, list[Vector]]:
+    """The deletion vectors that the log has, by data file, up to `version`; more than one where it is not clear which counts.
 
     For a log that `check_logged` has just looked at.
     """
     known = dict(_LOOKED.of(root, within))
     names = sorted(known, key=lambda path: (_version(path) or 0, path))
-    found: dict[str, set[object]] = {}
+    found: dict[str, list[Vector]] = {}
     for path in names:
         of = _version(path)
         if of is not None and of > version:
             continue
-        for file, count in known[path].deleted.items():
+        for file, vector in known[path].vectors.items():
             # What a version says holds from then on; sidecars have no version.
-            found[file] = {count} | (set() if of is not None else found.get(file, set()))
+            found[file] = [vector, *(found.get(file, ()) if of is None else ())]
     return found
 
 
@@ -185,7 +189,7 @@ def _version(path: str) -> int | None:
 
 def _read(root: str, path: str, within: Within, identity: tuple[int, ...]) -> _Read:
     outside: list[str] = []
-    deleted: dict[str, object] = {}
+    vectors: dict[str, Vector] = {}
     expressions: list[str] = []
     for action in _actions(path, within):
         with _damage_told(path):
@@ -196,8 +200,8 @@ def _read(root: str, path: str, within: Within, identity: tuple[int, ...]) -> _R
             vector = add.get(_DELETION_VECTOR) or {}
             file = local_path(root, add["path"]) if vector and add.get("path") is not None else None
         if file is not None:
-            deleted[file] = vector.get("cardinality")
-    return _Read(identity, tuple(outside), deleted, tuple(expressions))
+            vectors[file] = vector
+    return _Read(identity, tuple(outside), vectors, tuple(expressions))
 
 
 def _outside(root: str, action: dict[str, Any], within: Within) -> Iterator[str]:
@@ -272,4 +276,4 @@ def _paths(action: dict[str, Any]) -> Iterator[tuple[str, bool]]:
                 yield f"{name[:-_UUID]}/deletion_vector", False
 
 
-__all__ = ["check_for_others", "check_log", "check_logged", "deleted_rows", "logged_expressions"]
+__all__ = ["check_for_others", "check_log", "check_logged", "logged_expressions", "logged_vectors"]

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gateway.delta import log
@@ -128,6 +129,31 @@ def replayed(root: str, version: int, within: Within) -> State:
     return state
 
 
+_VECTORS = "add.deletionVector.storageType"
+
+
+def checkpoint_lists_vectors(root: str, version: int, within: Within) -> bool:
+    """Whether the newest checkpoint up to a version may list a deletion vector, by the one column that tells."""
+    with damage_told(root):
+        _, files = _checkpoint(os.listdir(f"{root}/{LOG}"), version)
+        return any(_may_list_vectors(f"{root}/{LOG}/{name}", within) for name in files)
+
+
+def _may_list_vectors(path: str, within: Within) -> bool:
+    if path.endswith(".json"):
+        return True
+    with source(path, within) as file, pq.ParquetFile(file) as parquet:
+        leaves = _leaves(parquet)
+        if any(name.startswith("sidecar.") for name in leaves):
+            return True
+        if _VECTORS not in leaves:
+            return False
+        kinds = (
+            pc.struct_field(b.column(0), _VECTORS.split(".")[1:]) for b in parquet.iter_batches(columns=[_VECTORS])
+        )
+        return any(found.null_count < len(found) for found in kinds)
+
+
 @contextmanager
 def damage_told(root: str) -> Iterator[None]:
     """What a damaged log makes its readers raise as ServerError DELTA_LOG_CORRUPT of the table."""
@@ -200,6 +226,7 @@ __all__ = [
     "Key",
     "State",
     "check_file",
+    "checkpoint_lists_vectors",
     "damage_told",
     "key_of",
     "removal",

@@ -28,10 +28,10 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from gateway.delta import log
 from gateway.delta.containment import Within, is_under, is_within, local_path, not_allowed
 from gateway.delta.features import Protocol, check_readable
-from gateway.delta.log_paths import check_log, check_logged, deleted_rows
-from gateway.delta.replay import Fields, replayed
+from gateway.delta.log_paths import Vector, check_log, check_logged, logged_vectors
+from gateway.delta.replay import Fields, checkpoint_lists_vectors, replayed
 from gateway.delta.schema import Column, parse_schema, struct_of
-from gateway.delta.vectors import deleted_by, live_mask
+from gateway.delta.vectors import check_vector, deleted_by, live_mask
 from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
 from gateway.sqltypes import StructType
@@ -464,7 +464,7 @@ def _files(
         minimum=column("min"),
         maximum=column("max"),
         partitions=_partitions(column("partition"), columns, partition_columns, len(paths)),
-        deleted=_deletion_vectors(root, table, protocol, paths, within),
+        deleted=_deletion_vectors(root, table, protocol, paths, records, within),
     )
 
 
@@ -511,20 +511,48 @@ def _partitions(
 
 
 def _deletion_vectors(
-    root: str, table: DeltaTable, protocol: Protocol, paths: list[str], within: Within
+    root: str, table: DeltaTable, protocol: Protocol, paths: list[str], records: pa.Array | None, within: Within
 ) -> dict[int, npt.NDArray[np.bool_]]:
-    unscannable = bool(_UNSCANNABLE & protocol.reader_features)
-    if unscannable or protocol.has("deletionVectors"):
-        check_logged(root, within)  # deltalake opens the files of vectors by the log alone
-    if unscannable:
-        # deltalake does not scan these tables, and its deletion vectors come from its scan.
-        some = deleted_rows(root, within, table.version())  # whatever the protocol says
-        return _own_vectors(root, table.version(), paths, within) if some else {}
+    if not protocol.has("deletionVectors"):
+        _check_without_vectors(root, table.version(), within)
+        return {}  # deltalake would open what the log lists, which is nowhere looked at
+    check_logged(root, within)  # deltalake opens the files of vectors by the log alone
+    logged = logged_vectors(root, within, table.version())
+    row_of = {os.path.normpath(path): row for row, path in enumerate(paths)}
+    rows: list[int | None] = [None] * len(paths) if records is None else records.to_pylist()
+    for path, vectors in logged.items():
+        row = row_of.get(os.path.normpath(path))
+        if row is not None:
+            for vector in vectors:
+                check_vector(root, vector, within, rows[row])
+    if not _UNSCANNABLE & protocol.reader_features:
+        return _masks(root, table, paths, logged)
+    # deltalake does not scan these tables, and its deletion vectors come from its scan.
+    found = _own_vectors(root, table.version(), row_of, within) if logged else {}
+    for at, mask in found.items():
+        most = rows[at]
+        if most is not None and len(mask) > most:
+            raise ServerError("DELTA_LOG_CORRUPT", f"A deletion vector of {root} has rows that {paths[at]} lacks.")
+    return found
+
+
+def _check_without_vectors(root: str, version: int, within: Within) -> None:
+    """Raise for a file with a deletion vector in a table that has none: which rows it has, readers would not agree on."""
+    if not log.may_list_vectors(root, version) and not checkpoint_lists_vectors(root, version, within):
+        return
+    if any(spec.get("deletionVector") is not None for spec in replayed(root, version, within).files.values()):
+        text = f"The log of the Delta table {root} lists a deletion vector, which its protocol does not have."
+        raise ServerError("DELTA_LOG_CORRUPT", text)
+
+
+def _masks(
+    root: str, table: DeltaTable, paths: list[str], logged: Mapping[str, Sequence[Vector]]
+) -> dict[int, npt.NDArray[np.bool_]]:
+    """Deletion vectors as deltalake reads them."""
     vectors = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all()
     if not vectors.num_rows:
         return {}
     row_of = {path: row for row, path in enumerate(paths)}
-    logged = deleted_rows(root, within, table.version())
     out: dict[int, npt.NDArray[np.bool_]] = {}
     for batch in vectors.to_batches():
         masks = batch.column("selection_vector")
@@ -534,22 +562,22 @@ def _deletion_vectors(
                 raise ServerError("DELTA_LOG_CORRUPT", f"A deletion vector of {root} belongs to no live file: {url}.")
             mask = masks[i].values.to_numpy(zero_copy_only=False).astype(bool)
             count = int(np.count_nonzero(~mask))
-            if path in logged and count not in logged[path]:
+            if path in logged and count not in [vector.get("cardinality") for vector in logged[path]]:
                 text = f"The deletion vector of {path} holds {count} rows, which is not what the log of {root} says."
                 raise ServerError("DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH", text)
             out[row_of[path]] = mask
     return out
 
 
-def _own_vectors(root: str, version: int, paths: list[str], within: Within) -> dict[int, npt.NDArray[np.bool_]]:
+def _own_vectors(
+    root: str, version: int, row_of: Mapping[str, int], within: Within
+) -> dict[int, npt.NDArray[np.bool_]]:
     """Deletion vectors as the log and their files say, without deltalake."""
-    row_of = {os.path.normpath(path): row for row, path in enumerate(paths)}
     out: dict[int, npt.NDArray[np.bool_]] = {}
     for (path, _), spec in replayed(root, version, within).files.items():
         vector = spec.get("deletionVector")
-        if vector is None:
-            continue
-        out[row_of[path]] = live_mask(root, deleted_by(root, vector, within))
+        if vector is not None:
+            out[row_of[path]] = live_mask(deleted_by(root, vector, within))
     return out
 
 

@@ -6,19 +6,21 @@ import os
 import struct
 import uuid
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gateway.delta.containment import Within, held_folder, is_within, local_path, not_allowed, opened
-from gateway.errors import ServerError
+from gateway.errors import ServerError, unsupported
 
 # Z85, in which logs spell the UUIDs of files.
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _DIGIT = {character: value for value, character in enumerate(_Z85)}
-_MOST_ROWS = 1 << 31  # of a file with a deletion vector: a byte of memory each
+_MOST_ROWS = 1 << 28  # of a file with a deletion vector: a byte of memory each, more than once
+_MOST_BYTES = _MOST_ROWS >> 2
 _UUID, _UUID_BYTES = 20, 16  # characters, and what they stand for
 
 
@@ -68,36 +70,78 @@ def encoded(data: bytes) -> str:
 
 
 def deleted_by(root: str, vector: Mapping[str, Any], within: Within) -> npt.NDArray[np.int64]:
-    """The row numbers of a deletion vector, ascending. Raises ServerError DELTA_LOG_CORRUPT."""
-    path = file_of(root, vector)
-    if path is not None and not is_within(os.path.realpath(path), within):
-        raise not_allowed(f"The Delta table {root} lists a deletion vector outside of its folder, which")
-    try:
-        if path is None:
-            data = _decoded(vector["pathOrInlineDv"])[: vector["sizeInBytes"]]
-        else:
-            with os.fdopen(opened(path, within), "rb") as file:
-                file.seek(vector.get("offset") or 0)
-                (size,) = struct.unpack(">I", file.read(4))
-                data, (checksum,) = file.read(size), struct.unpack(">I", file.read(4))
-            if size != vector["sizeInBytes"] or zlib.crc32(data) != checksum:
-                raise ValueError("its checksum is another")
+    """The row numbers of a deletion vector, ascending. Raises as `check_vector` does, and DELTA_FILE_NOT_FOUND."""
+    with _damage_told(root):
+        data = _bytes_of(root, vector, within)
+        _check_reach(root, data, None)
         rows = deserialized(data)
         if len(rows) != vector["cardinality"]:
             raise ValueError("it has another number of rows")
-    except (struct.error, ValueError, IndexError) as error:
-        raise ServerError("DELTA_LOG_CORRUPT", f"A deletion vector of {root} is damaged: {error}.") from error
-    except FileNotFoundError as error:
-        raise ServerError("DELTA_FILE_NOT_FOUND", f"The deletion vector {path} of {root} is missing.") from error
     return rows
 
 
-def live_mask(root: str, deleted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """The rows up to the last one that a deletion vector has, True for those that it has not. Raises DELTA_LOG_CORRUPT."""
-    last = int(deleted.max(initial=-1))
+def check_vector(root: str, vector: Mapping[str, Any], within: Within, rows: int | None) -> None:
+    """Look at a deletion vector of a file of so many `rows`, if that is known, before somebody makes a mask of it.
+
+    Raises ServerError DELTA_LOG_CORRUPT, UserError PATH_NOT_ALLOWED, UnsupportedError for a row that no mask reaches. Of a file
+    that has another vector by now this one may be gone.
+    """
+    path = file_of(root, vector)
+    if path is None or os.path.lexists(path):
+        with _damage_told(root):
+            _check_reach(root, _bytes_of(root, vector, within), rows)
+
+
+@contextmanager
+def _damage_told(root: str) -> Iterator[None]:
+    try:
+        yield
+    except (struct.error, ValueError, TypeError, KeyError, IndexError) as error:
+        raise ServerError("DELTA_LOG_CORRUPT", f"A deletion vector of {root} is damaged: {error}.") from error
+
+
+def _bytes_of(root: str, vector: Mapping[str, Any], within: Within) -> bytes:
+    """What a vector's file, or the log, has of it."""
+    path = file_of(root, vector)
+    if vector["sizeInBytes"] > _MOST_BYTES:
+        raise unsupported(f"a deletion vector of {vector['sizeInBytes']} bytes, of the Delta table {root},")
+    if path is None:
+        return _decoded(vector["pathOrInlineDv"])[: vector["sizeInBytes"]]
+    if not is_within(os.path.realpath(path), within):
+        raise not_allowed(f"The Delta table {root} lists a deletion vector outside of its folder, which")
+    try:
+        with os.fdopen(opened(path, within), "rb") as file:
+            file.seek(vector.get("offset") or 0)
+            (size,) = struct.unpack(">I", file.read(4))
+            if size != vector["sizeInBytes"]:
+                raise ValueError("its size is another")
+            data, (checksum,) = file.read(size), struct.unpack(">I", file.read(4))
+    except FileNotFoundError as error:
+        raise ServerError("DELTA_FILE_NOT_FOUND", f"The deletion vector {path} of {root} is missing.") from error
+    if zlib.crc32(data) != checksum:
+        raise ValueError("its checksum is another")
+    return data
+
+
+def _check_reach(root: str, data: bytes, rows: int | None) -> None:
+    """Raise for rows behind the file's end, and for such that no mask reaches; blocks are looked at, not rows."""
+    magic, count = struct.unpack_from("<IQ", data)
+    if magic != _MAGIC:
+        raise ValueError("it has an unknown format")
+    if not count:
+        return
+    (high,) = struct.unpack_from("<I", data, 12)
+    blocks, *_ = _described(data, 16)
+    last = 1 << 32 if high or count > 1 else int(blocks.max(initial=0)) << 16
+    if rows is not None and last >= max(rows, 1):
+        raise ValueError(f"it has rows from {last} on, its file {rows}")
     if last >= _MOST_ROWS:
-        raise ServerError("DELTA_LOG_CORRUPT", f"A deletion vector of {root} has the row {last}, which no file holds.")
-    mask = np.ones(last + 1, dtype=bool)
+        raise unsupported(f"a deletion vector of rows from {last} on, of the Delta table {root},")
+
+
+def live_mask(deleted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """The rows up to the last one that a deletion vector has, True for those that it has not."""
+    mask = np.ones(int(deleted.max(initial=-1)) + 1, dtype=bool)
     mask[deleted] = False
     return mask
 
@@ -112,11 +156,24 @@ def deserialized(data: bytes) -> npt.NDArray[np.int64]:
         (high,) = struct.unpack_from("<I", data, at)
         rows, at = _read_bitmap(data, at + 4)
         parts.append(rows.astype(np.int64) | (high << 32))
-    return np.concatenate(parts)
+    found = np.concatenate(parts)
+    if (np.diff(found) <= 0).any():
+        raise ValueError("its rows are in no order")
+    return found
 
 
 def _read_bitmap(data: bytes, at: int) -> tuple[npt.NDArray[np.int64], int]:
     """One 32-bit Roaring bitmap, and where it ends."""
+    keys, counts, flags, at = _described(data, at)
+    parts = [np.zeros(0, np.int64)]
+    for key, most, runs in zip(keys, counts, flags, strict=False):
+        block, at = _read_container(data, at, int(most) + 1, bool(runs))
+        parts.append(block | (key << 16))
+    return np.concatenate(parts), at
+
+
+def _described(data: bytes, at: int) -> tuple[Any, Any, Any, int]:
+    """What a bitmap says of its containers: which blocks, how many rows less one, whether as runs; and where they begin."""
     (cookie,) = struct.unpack_from("<I", data, at)
     at += 4
     if cookie & 0xFFFF == _RUNS:
@@ -125,6 +182,8 @@ def _read_bitmap(data: bytes, at: int) -> tuple[npt.NDArray[np.int64], int]:
         at += (count + 7) // 8
     elif cookie == _NO_RUNS:
         (count,) = struct.unpack_from("<I", data, at)
+        if count > 1 << 16:
+            raise ValueError("it has too many containers")
         flags = np.zeros(count, np.uint8)
         at += 4
     else:
@@ -133,11 +192,7 @@ def _read_bitmap(data: bytes, at: int) -> tuple[npt.NDArray[np.int64], int]:
     at += 4 * count
     if cookie == _NO_RUNS or count >= _FEW_RUNS:
         at += 4 * count  # where containers begin
-    parts = [np.zeros(0, np.int64)]
-    for key, most, runs in zip(described[::2], described[1::2], flags, strict=False):
-        block, at = _read_container(data, at, int(most) + 1, bool(runs))
-        parts.append(block | (key << 16))
-    return np.concatenate(parts), at
+    return described[::2], described[1::2], flags, at
 
 
 def _read_container(data: bytes, at: int, count: int, runs: bool) -> tuple[npt.NDArray[np.int64], int]:

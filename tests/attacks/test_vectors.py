@@ -1,0 +1,126 @@
+"""Deletion vectors of rows that no file has, and in tables that have none: told before memory is taken or a file is opened."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from gateway.delta.vectors import encoded
+from gateway.protocol.client import Client, RemoteError
+from tests.attacks.attacker import answer, outcome
+from tests.live.gateway import Server
+
+QUESTIONS = ("SELECT count(*) AS n FROM hollow", "SELECT sum(id) AS n FROM hollow")
+VECTORS, WIDENING = "delta.enableDeletionVectors = true", "delta.enableTypeWidening = true"
+PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
+FAR = (100, 200, 2**20, 2**31 - 1, 2**32, 2**36, 2**40, 2**62)
+
+
+@pytest.fixture(scope="module")
+def client(server: Server) -> Iterator[Client]:
+    with Client(server.thrift_url).open() as one:
+        yield one
+
+
+@pytest.fixture
+def folder(server: Server) -> Iterator[Path]:
+    """Where the table of a test lies."""
+    found = server.warehouse / "default" / "hollow"
+    yield found
+    shutil.rmtree(found)
+
+
+def bitmaps(rows: Sequence[int]) -> dict[str, Any]:
+    """A vector in the log itself, of rows that lie far from each other."""
+    data = struct.pack("<IQ", 1681511377, len(rows))
+    for row in rows:
+        data += struct.pack("<IIIHHIH", row >> 32, 12346, 1, row >> 16 & 0xFFFF, 0, 16, row & 0xFFFF)
+    return inline(data, len(rows))
+
+
+def listed(rows: Sequence[int]) -> dict[str, Any]:
+    """A vector whose one container lists rows as they are given."""
+    data = struct.pack("<IQIIIHHI", 1681511377, 1, 0, 12346, 1, 0, len(rows) - 1, 16)
+    return inline(data + b"".join(struct.pack("<H", row) for row in rows), len(rows))
+
+
+def inline(data: bytes, cardinality: int) -> dict[str, Any]:
+    text = encoded(data + bytes(-len(data) % 4))
+    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": cardinality}
+
+
+def made(client: Client, folder: Path, properties: str, vector: dict[str, Any]) -> None:
+    """A table of 100 rows whose one file has a vector."""
+    answer(client, "CREATE TABLE hollow (id BIGINT)" + (f" TBLPROPERTIES ({properties})" if properties else ""))
+    answer(client, "INSERT INTO hollow SELECT id FROM range(100)")
+    log = folder / "_delta_log" / f"{1:020d}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        action.get("add", {})["deletionVector"] = vector
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+@pytest.mark.parametrize("row", FAR)
+@pytest.mark.parametrize("properties", [VECTORS, f"{VECTORS}, {WIDENING}"], ids=["plain", "widened"])
+def test_rows_that_no_file_has_are_told(client: Client, folder: Path, properties: str, row: int) -> None:
+    """A mask of them would take all memory, and one table would keep the columns of all others from everybody."""
+    made(client, folder, properties, bitmaps([row]))
+    for text in (*QUESTIONS, "DELETE FROM hollow WHERE id = 5", "DESCRIBE hollow"):
+        told = outcome(client, text)
+        assert isinstance(told, RemoteError) and "DELTA_LOG_CORRUPT" in str(told) and "hollow" in str(told), told
+    columns = "SELECT count(*) AS n FROM system.information_schema.columns WHERE table_name = 'nation'"
+    assert answer(client, columns)[0]["n"] > 0
+
+
+@pytest.mark.parametrize("vector", [listed([1, 1]), listed([5, 1]), bitmaps([1, 1])])
+@pytest.mark.parametrize("properties", [VECTORS, f"{VECTORS}, {WIDENING}"], ids=["plain", "widened"])
+def test_rows_in_no_order_are_told(client: Client, folder: Path, properties: str, vector: dict[str, Any]) -> None:
+    """A row twice would make the count another than the mask's."""
+    made(client, folder, properties, vector)
+    for text in QUESTIONS:
+        assert "DELTA_LOG_CORRUPT" in str(outcome(client, text))
+
+
+@pytest.mark.parametrize("properties", ["", WIDENING], ids=["plain", "widened"])
+@pytest.mark.parametrize("kind", ["file", "path", "inline", "far"])
+def test_a_table_without_vectors_has_none(
+    client: Client, folder: Path, tmp_path: Path, properties: str, kind: str
+) -> None:
+    """What its log lists is not opened, wherever it lies: an error would quote its bytes."""
+    elsewhere = tmp_path / "secret"
+    elsewhere.write_text("secret")
+    logged = {"file": f"file://{elsewhere}", "path": str(elsewhere)}
+    outside = {"storageType": "p", "pathOrInlineDv": logged.get(kind), "offset": 1, "sizeInBytes": 34, "cardinality": 1}
+    made(client, folder, properties, outside if kind in logged else bitmaps([7 if kind == "inline" else 2**62]))
+    for text in (*QUESTIONS, "DELETE FROM hollow WHERE id < 10", "SELECT * FROM hollow VERSION AS OF 1"):
+        told = outcome(client, text)
+        assert isinstance(told, RemoteError) and "secret" not in str(told).replace(str(elsewhere), ""), told
+        assert "DELTA_LOG_CORRUPT" in str(told) and "hollow" in str(told), told
+
+
+def test_nor_behind_a_checkpoint(client: Client, folder: Path) -> None:
+    made(client, folder, VECTORS, bitmaps([7]))
+    assert answer(client, QUESTIONS[0]) == [{"n": 99}]
+    DeltaTable(str(folder)).create_checkpoint()
+    log = folder / "_delta_log"
+    (checkpoint,) = log.glob("*.checkpoint.parquet")
+    rows = pq.read_table(checkpoint)
+    protocol = [None if found is None else PLAIN for found in rows["protocol"].to_pylist()]
+    rows = rows.set_column(
+        rows.schema.get_field_index("protocol"), "protocol", pa.array(protocol, rows.schema.field("protocol").type)
+    )
+    pq.write_table(rows, checkpoint)
+    for path in log.glob("*.json"):
+        path.unlink()
+    for text in QUESTIONS:
+        told = outcome(client, text)
+        assert isinstance(told, RemoteError) and "DELTA_LOG_CORRUPT" in str(told), told
