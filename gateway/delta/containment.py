@@ -91,7 +91,7 @@ def check_folders(paths: Iterable[str], root: str, within: Within) -> None:
     Files of other tables, as those of a shallow clone, have to lie `within` as well.
     """
     seen = {root}
-    for folder in {path.rpartition("/")[0] for path in paths}:
+    for folder in {path.rpartition("/")[0] for path in paths if path != root}:
         if not is_under(folder, root):
             end_of_link(folder, within)
         while folder not in seen and is_under(folder, root):

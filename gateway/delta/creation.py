@@ -14,7 +14,7 @@ from gateway.delta.expressions import DEFAULT, GENERATED
 from gateway.delta.features import BY_NAME, FEATURES, MAX_WRITER, Protocol
 from gateway.delta.identity import START
 from gateway.delta.properties import MOST_ID, ROW_ID, ROW_TRACKING, ROW_VERSION, VECTORS, asked
-from gateway.delta.replay import replayed
+from gateway.delta.replay import damage_told, replayed
 from gateway.delta.schema import CHAR_VARCHAR, FIELD_ID, PHYSICAL, Column
 from gateway.delta.table import MAPPING, Snapshot
 from gateway.errors import UserError, unsupported
@@ -238,14 +238,15 @@ def clustering_of(snapshot: Snapshot) -> list[list[str]]:
     spec = replayed(snapshot.root, snapshot.version, snapshot.within).domains.get(CLUSTERING)
     if spec is None or spec.get("removed"):
         return []
-    found = json.loads(spec["configuration"])["clusteringColumns"]
-    return [_logical(snapshot.columns, path) for path in found]
+    with damage_told(snapshot.root):
+        found = json.loads(spec["configuration"])["clusteringColumns"]
+        return [_logical(snapshot.columns, path) for path in found]
 
 
 def _logical(columns: Sequence[Column], path: Sequence[str]) -> list[str]:
     found: list[str] = []
     for name in path:
-        column = next(c for c in columns if c.physical == name)
+        column = {c.physical: c for c in columns}[name]
         found.append(column.name)
         columns = column.children
     return found

@@ -36,6 +36,12 @@ _TYPES = {
     "partitionValues": dict,
     "deletionVector": dict,
     "stats": str,
+    "baseRowId": int,
+    "defaultRowCommitVersion": int,
+}
+_OTHERS: dict[str, dict[str, type]] = {
+    "txn": {"appId": str, "version": int},
+    "domainMetadata": {"domain": str, "configuration": str},
 }
 _MAPS = ("partitionValues", "tags", "configuration", "options")
 
@@ -67,8 +73,10 @@ class State:
                 case "metaData":
                     self.metadata = spec
                 case "txn":
+                    check_other(root, kind, spec)
                     self.transactions[spec["appId"]] = spec["version"]
                 case "domainMetadata":
+                    check_other(root, kind, spec)
                     self.domains[spec["domain"]] = spec
 
 
@@ -78,6 +86,14 @@ def check_file(root: str, spec: Fields) -> None:
     path = spec.get("path")
     if wrong or path is None or "\0" in unquote(path):
         text = f"The log of the Delta table {root} has an action whose {', '.join(wrong) or 'path'} is none: {str(path)[:200]}."
+        raise ServerError("DELTA_LOG_CORRUPT", text)
+
+
+def check_other(root: str, kind: str, spec: object) -> None:
+    """Raise ServerError DELTA_LOG_CORRUPT for a transaction or domain whose fields are of other types than the protocol's."""
+    wanted = _OTHERS[kind].items()
+    if not isinstance(spec, dict) or any(type(spec.get(name)) is not type_ for name, type_ in wanted):
+        text = f"The log of the Delta table {root} has a {kind} that is none: {str(spec)[:200]}."
         raise ServerError("DELTA_LOG_CORRUPT", text)
 
 
@@ -226,6 +242,7 @@ __all__ = [
     "Key",
     "State",
     "check_file",
+    "check_other",
     "checkpoint_lists_vectors",
     "damage_told",
     "key_of",

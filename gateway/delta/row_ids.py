@@ -22,10 +22,10 @@ from gateway.delta.dataset import DataFile, read_file
 from gateway.delta.features import Protocol, refused
 from gateway.delta.feed import COPIED
 from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION
-from gateway.delta.replay import Fields, replayed
+from gateway.delta.replay import Fields, check_file, check_other, replayed
 from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot, specs_of
-from gateway.errors import ServerError
+from gateway.errors import ServerError, UserError
 from gateway.sqltypes import BIGINT
 
 DOMAIN = "delta.rowTracking"
@@ -33,6 +33,7 @@ DOMAIN = "delta.rowTracking"
 PRESERVED = {"tags": {"delta.rowTracking.preserved": "true"}}
 _MARK = "rowIdHighWaterMark"
 _NONE = -1  # no file: a row that is new
+_MOST = 2**62  # numbers of rows: nobody comes near, and none may wrap around
 _KEEPING = frozenset({"UPDATE", "DELETE", "MERGE", "OPTIMIZE"})
 Numbers = npt.NDArray[np.int64]
 Known = tuple[Numbers, npt.NDArray[np.bool_]]
@@ -81,14 +82,15 @@ class Tracker:
 
     def _of_file(self, file: int, places: Numbers) -> tuple[Numbers, Numbers]:
         spec = self._specs[file]
-        if "baseRowId" not in spec or "defaultRowCommitVersion" not in spec:
+        first, version = spec.get("baseRowId"), spec.get("defaultRowCommitVersion")
+        if first is None or version is None or not 0 <= first <= _MOST - len(places):
             text = f"The log of the Delta table {self.snapshot.root} does not number the rows of {spec['path']}."
             raise ServerError("DELTA_LOG_CORRUPT", text)
         (ids, with_id), (versions, with_version) = self._known(file)
-        counted = spec["baseRowId"] + places
+        counted = first + places
         return (
             np.where(with_id[places], ids[places], counted),
-            np.where(with_version[places], versions[places], spec["defaultRowCommitVersion"]),
+            np.where(with_version[places], versions[places], version),
         )
 
     def _known(self, file: int) -> tuple[Known, Known]:
@@ -136,6 +138,8 @@ def with_numbers(actions: Sequence[Action], mark: int, version: int) -> list[Act
         rows = json.loads(add["stats"])["numRecords"]
         made.append({"add": {**add, "baseRowId": last + 1, "defaultRowCommitVersion": version}})
         last += rows
+        if last > _MOST:
+            raise UserError("ARITHMETIC_OVERFLOW", "The table has no number left for its rows.")
     if last != mark:
         configuration = compact_json({_MARK: last, "domainName": DOMAIN})
         made.append({"domainMetadata": {"domain": DOMAIN, "configuration": configuration, "removed": False}})
@@ -151,8 +155,10 @@ def _high_water(seen: Snapshot) -> int:
             break
         for action in actions:
             found = action.get("domainMetadata")
+            if "domainMetadata" in action:
+                check_other(seen.root, "domainMetadata", found)
             if found is not None and found["domain"] == DOMAIN:
-                return _mark_of(seen, found)
+                return _checked(seen, _mark_of(seen, found), actions)
     found = replayed(seen.root, seen.version, seen.within).domains.get(DOMAIN)
     return _NONE if found is None or found.get("removed") else _mark_of(seen, found)
 
@@ -161,5 +167,24 @@ def _mark_of(seen: Snapshot, domain: Fields) -> int:
     try:
         mark = json.loads(domain["configuration"])[_MARK]
     except (ValueError, TypeError, KeyError) as error:
-        raise ServerError("DELTA_LOG_CORRUPT", f"The log of {seen.root} has a damaged domain {DOMAIN}.") from error
-    return int(mark)
+        raise _damaged(seen) from error
+    if type(mark) is not int or not _NONE <= mark <= _MOST:
+        raise _damaged(seen)
+    return mark
+
+
+def _checked(seen: Snapshot, mark: int, actions: Sequence[Action]) -> int:
+    """The number, unless files of the commit that tells it go further: it would be given again."""
+    for add in (action["add"] for action in actions if "add" in action):
+        check_file(seen.root, add)
+        try:
+            rows = json.loads(add.get("stats") or "{}").get("numRecords", 0)
+        except (ValueError, AttributeError):
+            rows = 0
+        if isinstance(rows, int) and (add.get("baseRowId") or 0) + rows - 1 > mark:
+            raise _damaged(seen)
+    return mark
+
+
+def _damaged(seen: Snapshot) -> ServerError:
+    return ServerError("DELTA_LOG_CORRUPT", f"The log of {seen.root} has a damaged domain {DOMAIN}.")
