@@ -158,10 +158,11 @@ def _native(source: DataType, target: DataType, context: Context) -> bool | None
 
 
 def _rescaled(source: DecimalType, target: DecimalType) -> bool | None:
-    """Whether the engine's cast can fail; None where that may be the multiplication, of which it tells no condition."""
-    if source.precision - source.scale + target.scale > 38:
-        return None
-    return not _holds(source, target)
+    """That the engine's cast cannot fail; None where it can, or loses digits.
+
+    Beside a constant its optimizer casts the constant instead, and so compares what was not rounded.
+    """
+    return False if _holds(source, target) and source.precision - source.scale + target.scale <= 38 else None
 
 
 def _holds(source: DecimalType, target: DecimalType) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from gateway import instants
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql.functions.intervals import folded_add
-from gateway.sql.functions.lowerings import either, equals, raises
+from gateway.sql.functions.lowerings import both, either, equals, raises
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, nullable_of, param
 from gateway.sql.typed.coerce import can_cast, coerced, plain
@@ -28,6 +29,7 @@ from gateway.sqltypes import (
     DataType,
     DecimalType,
     decimal,
+    is_fractional,
     is_integral,
 )
 
@@ -212,6 +214,8 @@ def _bind_parsed(function: Function, site: Site) -> Expr:
             f"`{function.name}` of a {t.sql} with a pattern, in a time zone other than UTC, is not supported.",
             span=site.span,
         )
+    if is_try and isinstance(t, DecimalType) and t.precision - t.scale > 12:  # whose microseconds wrap around
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"`{function.name}` of {t.sql} is not supported.", span=site.span)
     if not parse and t != target:
         casts = len(args) == 1 or is_try  # with a pattern it is no cast to Spark
         made = coerced(args[0], target).nullable if casts else args[0].nullable
@@ -222,7 +226,7 @@ def _bind_parsed(function: Function, site: Site) -> Expr:
 
 def _parsed(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if call.data[0] == "cast":
-        return args[0]  # the pattern is not looked at
+        return _saturated(args[0])  # the pattern is not looked at
     is_try = call.fn.startswith("try_")
     between = TIMESTAMP if call.type == DATE else call.type
     function = "try_to_date" if call.type == DATE else "try_to_timestamp"
@@ -235,6 +239,30 @@ def _parsed(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
         raises=not is_try,
     )
     return _as_date(stamp, context) if call.type == DATE else stamp
+
+
+_LAST = 2**63 - 1
+
+
+def _saturated(stamp: Expr) -> Expr:
+    """try_to_timestamp of a double: a cast with ANSI off, which ends at the last microsecond, where TRY_CAST has NULL."""
+    if not (
+        isinstance(stamp, bound.Udf) and stamp.impl == "cast" and stamp.params[1] and is_fractional(stamp.args[0].type)
+    ):
+        return stamp
+    seconds, last, infinity = bound.cast(stamp.args[0], DOUBLE), _LAST / instants.MICROS_PER_SECOND, math.inf
+
+    def beyond(edge: float, end: float) -> Expr:
+        sign = "<" if edge > 0 else ">"
+        inside, outside = bound.op(sign, BOOLEAN, seconds, lit(end)), bound.op(f"{sign}=", BOOLEAN, lit(edge), seconds)
+        return both(inside, outside)
+
+    def lit(value: float) -> Expr:
+        return bound.lit(value, DOUBLE)
+
+    first = bound.lit(-_LAST - 1, stamp.type)
+    latest = bound.lit(_LAST, stamp.type)
+    return bound.case(stamp.type, (beyond(last, infinity), latest), (beyond(-last, -infinity), first), otherwise=stamp)
 
 
 def _as_date(stamp: Expr, context: Context) -> Expr:

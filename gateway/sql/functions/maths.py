@@ -162,8 +162,6 @@ def _round_decimal(type_: DataType, value: Expr, digits: int, mode: str) -> Expr
     assert isinstance(value.type, DecimalType)
     if digits >= value.type.scale:
         return bound.cast(value, type_)
-    if mode == "half_towards_infinity" and digits >= 0:
-        return bound.cast(value, type_, raises=True)  # the engine's cast to a smaller scale rounds HALF_UP
     return bound.udf("round_decimal", type_, value, params=(mode, digits), raises=True)
 
 
@@ -388,12 +386,16 @@ def _bind_try(symbol: str) -> Callable[[Function, Site], Expr]:
                 f"{site.shown} of dates, timestamps or intervals is not supported.",
                 span=site.span,
             )
-        args = tuple(
-            replace(a, is_try=True, nullable=True) if isinstance(a, Cast) and a.implicit else a for a in result.args
-        )
-        return make(function, site, args, result.type, True, (symbol,))
+        return make(function, site, tuple(map(_tried, result.args)), result.type, True, (symbol,))
 
     return bind
+
+
+def _tried(arg: Expr) -> Expr:
+    """An operand whose implicit casts give NULL instead of failing."""
+    if not isinstance(arg, Cast) or not arg.implicit:
+        return arg
+    return replace(arg, arg=_tried(arg.arg), is_try=True, nullable=True)
 
 
 def _try(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

@@ -291,9 +291,9 @@ def _beside_text(symbol: str, left: Expr, right: Expr, span: Span | None) -> Dat
     """The type of both operands where one is a text. Raises UserError if there is none."""
     lt, rt = plain(left.type), plain(right.type)
     other = rt if lt == STRING else lt
-    if is_integral(other) and symbol != "/":
+    if is_integral(other):
         return BIGINT
-    if is_numeric(other) and symbol != "div":
+    if is_numeric(other) and symbol != "div":  # a quotient with an integer is one of BIGINTs, made doubles
         return DOUBLE
     if is_numeric(other) or least_common_type(lt, rt) is not None:
         raise _wrong(symbol, left, right, span)

@@ -12,6 +12,7 @@ from gateway.sql.functions.collections import lower_concat_arrays, lower_reverse
 from gateway.sql.functions.constants import constant
 from gateway.sql.functions.lowerings import (
     at_most,
+    both,
     by_type,
     engine_cast,
     equals,
@@ -323,7 +324,8 @@ def _levenshtein(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     distance = bound.fn("levenshtein", INT, *args[:2])
     if len(args) == 2:
         return distance
-    return bound.case(INT, (at_most(distance, args[2]), distance), (not_null(distance), integer(-1)))
+    known = both(not_null(distance), not_null(args[2]))
+    return bound.case(INT, (at_most(distance, args[2]), distance), (known, integer(-1)))
 
 
 def _chr(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -512,7 +514,6 @@ ROWS: tuple[Function, ...] = (
         (param("string"), param("string"), param(INT)),
         optional=1,
         returns=INT,
-        nullable=lambda args: args[0].nullable or args[1].nullable,
         lower=_levenshtein,
     ),
     Function("soundex", (param("text"),), returns=STRING, lower=kernel("soundex")),
