@@ -21,6 +21,7 @@ from gateway.sql.typed.coerce import (
     plain,
     wider_decimal,
 )
+from gateway.sql.typed.nested import are_compared
 from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,
@@ -102,7 +103,7 @@ _ORDERINGS = frozenset(("<", "<=", ">", ">="))
 def comparison(symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
     """A comparison: both sides in their least common type."""
     common = comparable_type(left.type, right.type)
-    if common is None:
+    if common is None or not are_compared(left.type, right.type):
         raise _different(symbol, left, right, span)
     if has_map(common):
         raise _mismatch(

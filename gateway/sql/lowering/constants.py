@@ -77,6 +77,7 @@ class _Found:
             self._local(rel)
             return
         if isinstance(rel, b.Limit) and rel.limit == 0:
+            self._early(rel)
             return
         emptied = _is_emptied(rel)
         if emptied and not _is_global(rel):
@@ -118,9 +119,7 @@ class _Found:
         """What Spark computes below `rel` while it does not know yet that there are no rows; `beside` other relations, whose
         rows may be known to be none before more than the first step is done."""
         beside = beside or len(inputs_of(rel)) > 1
-        for below in inputs_of(rel):
-            if isinstance(below, b.Limit) and below.limit == 0:
-                continue
+        for below in (rel.cte.plan,) if isinstance(rel, b.CteRef) else inputs_of(rel):
             if _is_local(below):
                 self._local(below, first=beside, united=isinstance(rel, b.SetOp) and rel.kind == "union")
             else:
@@ -151,10 +150,13 @@ class _Found:
                 ]
             elif isinstance(r, b.Project):
                 kept = [(c, e) for c, e in zip(r.columns, r.exprs, strict=True) if c.id not in unread]
-                self.constants += [e for _, e in kept if self._is_constant(e)]
+                told = {
+                    c.id for c, _ in kept if c.name
+                }  # the others are keys of a sort, which Spark computes as it sorts
+                self.constants += [e for c, e in kept if c.id in told and self._is_constant(e)]
                 written = [{c.id: _over(e, row) for c, e in kept} for row in written]
                 self._written += written
-                self.constants += [e for row in written for e in row.values() if self._is_constant(e)]
+                self.constants += [e for row in written for i, e in row.items() if i in told and self._is_constant(e)]
             elif isinstance(r, b.Filter):
                 own = _own_condition(r)
                 if own is None:
@@ -162,9 +164,9 @@ class _Found:
                 self.constants += filter(self._is_constant, conjuncts_of(own)[:1])
                 conditions = [_over(own, row) for row in written]
                 self.constants += filter(self._is_constant, conditions)
-                told = [truth(c, self._context) for c in conditions]
-                written = [row for row, kept in zip(written, told, strict=True) if kept is True]
-                if not written or UNKNOWN in told:
+                held = [truth(c, self._context) for c in conditions]
+                written = [row for row, is_held in zip(written, held, strict=True) if is_held is True]
+                if not written or UNKNOWN in held:
                     return
             elif isinstance(r, b.Limit):
                 written = written[: r.limit]
@@ -327,10 +329,8 @@ def local_columns(rel: Rel) -> frozenset[int]:
 
 def _is_local(rel: Rel) -> bool:
     """Whether Spark computes the relation's rows, one by one, while it plans."""
-    if isinstance(rel, b.CteRef):
-        return _is_local(rel.cte.plan)
-    while isinstance(rel, (b.Project, b.Filter, b.Limit)) and not _is_foreign(rel):
-        rel = rel.input
+    while isinstance(rel, (b.Project, b.Filter, b.Limit, b.CteRef)) and not _is_foreign(rel):
+        rel = rel.cte.plan if isinstance(rel, b.CteRef) else rel.input
     return isinstance(rel, b.Values)
 
 
