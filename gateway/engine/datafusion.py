@@ -7,6 +7,7 @@ that reads a float column runs without them) and whether a query is worth more t
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import traceback
@@ -16,6 +17,7 @@ from typing import Any
 
 import datafusion
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gateway.engine.base import Query, Source, UdfSpec
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, guarded, load, row_error_in
@@ -189,9 +191,15 @@ def _exact(kernel: Kernel, returns: pa.DataType) -> Kernel:
             result = result.combine_chunks()
         if result.type != returns:
             result = result.cast(returns)
-        return result
+        return _one_nan(result) if pa.types.is_floating(returns) else result
 
     return run
+
+
+def _one_nan(values: pa.Array) -> pa.Array:
+    """The floats with a single NaN: processors make negative ones, which the engine tells apart."""
+    found = pc.is_nan(values)
+    return pc.if_else(found, pa.scalar(math.nan, values.type), values) if pc.any(found).as_py() else values
 
 
 class DataFusionExecution:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql.functions.constants import folded
-from gateway.sql.functions.lowerings import both, engine_cast, equals, not_null, refused, text
+from gateway.sql.functions.lowerings import any_nan, both, engine_cast, equals, not_null, one_nan, refused, text
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import (
     BOUNDED,
@@ -205,11 +205,17 @@ def _units(value: Expr) -> Expr:
     return engine_cast(engine_cast(value, BIGINT) if is_interval(value.type) else value, decimal(20, 0))
 
 
+def _float_total(name: str, agg: Agg, value: Expr) -> Expr:
+    """Infinities of both signs make a NaN of the processor's."""
+    total = bound.agg_fn(name, DOUBLE, bound.cast(any_nan(value), DOUBLE), of=agg, order=())
+    return one_nan(total) if is_fractional(value.type) else total
+
+
 def _sum(lenient: bool) -> Lower:
     def lower(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
         value, type_ = args[0], agg.type
         if type_ == DOUBLE:
-            return bound.agg_fn("sum", DOUBLE, bound.cast(value, DOUBLE), of=agg, order=())
+            return _float_total("sum", agg, value)
         if isinstance(type_, DecimalType):
             return _decimal_sum(agg, value, lenient)
         if is_integral(value.type) and value.type != BIGINT:
@@ -241,7 +247,7 @@ def _avg(lenient: bool) -> Lower:
 
 def mean_of(agg: Agg, value: Expr, type_: DataType, lenient: bool) -> Expr:
     if type_ == DOUBLE:
-        return bound.agg_fn("avg", DOUBLE, bound.cast(value, DOUBLE), of=agg, order=())
+        return _float_total("avg", agg, value)
     count = bound.agg_fn("count", BIGINT, value, of=agg, order=())
     if isinstance(type_, DecimalType):
         total = _decimal_sum(agg, value, lenient)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from gateway.errors import UnsupportedError
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Lower
-from gateway.sql.typed.nodes import Agg, Call, Expr, Lit
+from gateway.sql.typed.nodes import Agg, Call, Expr, Fn, Lit
 from gateway.sql.typed.walk import children
 from gateway.sqltypes import BINARY, BOOLEAN, INT, STRING, DataType
 
@@ -88,6 +89,18 @@ def both(left: Expr, right: Expr) -> Expr:
 
 def not_null(arg: Expr) -> Expr:
     return bound.op("IS NOT NULL", BOOLEAN, arg, nullable=False)
+
+
+def one_nan(value: Expr) -> Expr:
+    """A float whose NaN is the one that Spark knows: processors make negative ones, which the engine tells apart."""
+    return bound.fn("nanvl", value.type, value, bound.lit(math.nan, value.type), nullable=value.nullable)
+
+
+def any_nan(value: Expr) -> Expr:
+    """What `one_nan` was made of, where the NaN is looked at later."""
+    if isinstance(value, Fn) and value.name == "nanvl":
+        return value.args[0] if isinstance(value.args[1], Lit) and value.args[1].value != value.args[1].value else value
+    return value
 
 
 def raise_row(type_: DataType, condition: str, template: str, *values: Expr) -> Expr:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql.functions.constants import constant
-from gateway.sql.functions.lowerings import at_most, either, kernel, less_than, literal, native, refused
+from gateway.sql.functions.lowerings import at_most, either, kernel, less_than, literal, native, one_nan, refused
 from gateway.sql.functions.operators import LOWER_NEGATIVE, LOWER_POSITIVE, bind_binary, bind_unary
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Param, Site, coerce_args, make, param
@@ -53,6 +53,11 @@ def _real(name: str, lower: Lower | None = None, *aliases: str, shown: str | Non
         aliases=aliases,
         shown=shown,
     )
+
+
+def _partial(name: str) -> Lower:
+    """A function that has no value for some numbers."""
+    return lambda call, args, context: one_nan(bound.fn(name, DOUBLE, args[0]))
 
 
 def _logarithm(name: str) -> Lower:
@@ -459,8 +464,11 @@ def _bind_uuid(function: Function, site: Site) -> Expr:
 
 
 ROWS: tuple[Function, ...] = (
-    *(_real(n, shown=n.upper()) for n in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "cot")),
-    *(_real(n, shown=n.upper()) for n in ("cbrt", "degrees", "exp", "radians", "sin", "sinh", "tan", "tanh")),
+    *(_real(n, _partial(n), shown=n.upper()) for n in ("acos", "acosh", "asin", "atanh", "cos", "cot", "sin", "tan")),
+    *(
+        _real(n, shown=n.upper())
+        for n in ("asinh", "atan", "cbrt", "cosh", "degrees", "exp", "radians", "sinh", "tanh")
+    ),
     *(_real(n, kernel(n), shown=n.upper()) for n in ("csc", "sec", "expm1", "log1p")),
     _real("rint", kernel("rint")),
     _real("ln", _logarithm("ln")),

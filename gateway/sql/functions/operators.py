@@ -6,9 +6,11 @@ up to 32 bits the engine computes in BIGINT and casts back, 64 bits and decimals
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from gateway.errors import Span, UserError
+from gateway.sql.functions.lowerings import any_nan, one_nan
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context, Function, Site
 from gateway.sql.typed.coerce import (
@@ -397,6 +399,13 @@ def _literal_nonzero(expr: Expr) -> bool:
     return isinstance(expr, Lit) and expr.value is not None and expr.value != 0
 
 
+def _is_finite(arg: Expr) -> bool:
+    """Whether no sum or product with it is NaN unless the other operand is: a finite number, not zero."""
+    while isinstance(arg, b.EngineCast):
+        arg = arg.arg
+    return isinstance(arg, Lit) and arg.value is not None and arg.value != 0 and abs(arg.value) < math.inf
+
+
 def _lower_arithmetic(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     t, symbol = call.type, call.fn
     if t in (TINYINT, SMALLINT, INT):
@@ -408,7 +417,10 @@ def _lower_arithmetic(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
         return b.udf(_CHECKED[symbol], t, *args, raises=True, nullable=call.nullable)
     if isinstance(t, DecimalType):
         return _lower_decimal(call, t, args)
-    return b.op(symbol, t, *args, nullable=call.nullable)
+    bare = tuple(map(any_nan, args))
+    result = b.op(symbol, t, *bare, nullable=call.nullable)
+    safe = any(map(_is_finite, args)) and all(x is y for x, y in zip(bare, args, strict=True))
+    return result if safe else one_nan(result)
 
 
 def _lower_decimal(call: Call, t: DecimalType, args: tuple[Expr, ...]) -> Expr:

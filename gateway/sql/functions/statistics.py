@@ -16,7 +16,7 @@ from gateway.sql.functions.aggregates import (
     not_windowed,
 )
 from gateway.sql.functions.constants import constant, folded
-from gateway.sql.functions.lowerings import engine_cast, equals, lazy_case, not_null, raises, refused
+from gateway.sql.functions.lowerings import engine_cast, equals, lazy_case, not_null, one_nan, raises, refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import WINDOWED, Context, Function, Lower, Site, make, param
 from gateway.sql.typed.coerce import coerced, implicit_type, plain
@@ -91,8 +91,8 @@ def _moment(native_name: str, list_name: str) -> Lower:
         ):  # 0 for a single value to the engine, NaN to Spark if that is NaN or infinite
             most = bound.agg_fn("max", DOUBLE, args[0], of=agg, order=())
             native_ = bound.op("+", DOUBLE, native, bound.op("-", DOUBLE, most, most))
-            return bound.op("+", DOUBLE, native_, _nan_if(*wrong))
-        return bound.op("+", DOUBLE, native, _nan_if(*wrong))
+            return one_nan(bound.op("+", DOUBLE, native_, _nan_if(*wrong)))
+        return one_nan(bound.op("+", DOUBLE, native, _nan_if(*wrong)))
 
     return lower
 
@@ -123,7 +123,8 @@ def _spread(name: str) -> Lower:
         if WINDOWED in agg.data or all(map(_is_small, agg.args)):
             return native
         left, right = (_pairs(agg, side, args) for side in sides.get(name, ("regr_avgx", "regr_avgy")))
-        return bound.op("+", DOUBLE, native, _nan_if(_overflows(left, right, _pairs(agg, "regr_count", args))))
+        far = _overflows(left, right, _pairs(agg, "regr_count", args))
+        return one_nan(bound.op("+", DOUBLE, native, _nan_if(far)))
 
     return lower
 

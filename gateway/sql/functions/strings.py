@@ -324,8 +324,10 @@ def _levenshtein(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     distance = bound.fn("levenshtein", INT, *args[:2])
     if len(args) == 2:
         return distance
-    known = both(not_null(distance), not_null(args[2]))
-    return bound.case(INT, (at_most(distance, args[2]), distance), (known, integer(-1)))
+    # a constant NULL is 0 to Spark, where it computes while it plans
+    most = integer(0) if isinstance(args[2], Lit) and args[2].value is None else args[2]
+    known = both(not_null(distance), not_null(most))
+    return bound.case(INT, (at_most(distance, most), distance), (known, integer(-1)))
 
 
 def _chr(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

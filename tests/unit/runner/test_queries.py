@@ -118,7 +118,6 @@ def test_instants_with_a_pattern_are_refused_outside_of_utc(asked: Session) -> N
 
 
 NO_FORM = {
-    "a branch that the engine's planner takes for unreachable": "SELECT std(CASE WHEN exists(array(1), x -> x > 5) THEN a "
     "ELSE 1D END) FROM VALUES (CAST(1.5 AS FLOAT)) AS t(a)",
     "a wall clock beyond all": "SELECT try_cast(timestamp_micros(c) AS TIMESTAMP_NTZ) FROM VALUES (9223372036854775807) t(c)",
     "a map that has no key": "SELECT CAST(NULL AS MAP<VOID,VOID>) FROM range(1)",
