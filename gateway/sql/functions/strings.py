@@ -12,7 +12,6 @@ from gateway.sql.functions.collections import lower_concat_arrays, lower_reverse
 from gateway.sql.functions.constants import constant
 from gateway.sql.functions.lowerings import (
     at_most,
-    both,
     by_type,
     engine_cast,
     equals,
@@ -324,10 +323,9 @@ def _levenshtein(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     distance = bound.fn("levenshtein", INT, *args[:2])
     if len(args) == 2:
         return distance
-    # a constant NULL is 0 to Spark, where it computes while it plans
-    most = integer(0) if isinstance(args[2], Lit) and args[2].value is None else args[2]
-    known = both(not_null(distance), not_null(most))
-    return bound.case(INT, (at_most(distance, most), distance), (known, integer(-1)))
+    # NULL is 0 to Spark, where it evaluates what it has not compiled
+    most = bound.fn("coalesce", INT, args[2], integer(0), nullable=False) if args[2].nullable else args[2]
+    return bound.case(INT, (at_most(distance, most), distance), (not_null(distance), integer(-1)))
 
 
 def _chr(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
