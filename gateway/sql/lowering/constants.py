@@ -66,10 +66,14 @@ class _Found:
         self._known: dict[int, bool] = {}  # which expressions are constant, by their ids: they outlive this walk
 
     def enter(self, rel: Rel) -> None:
-        """The whole statement."""
+        """The whole statement; once more where a column may not be needed in one place, which spares it in all others."""
         self._root = rel
         self._passing = Passing(rel, self._is_constant, _is_local)
         self.relation(rel)
+        if self._unsure and self.constants:
+            self.constants, self.used = [], {c.id for c in rel.columns}
+            self._passing = Passing(rel, self._is_constant, _is_local, frozenset(self._unsure))
+            self.relation(rel)
 
     def relation(self, rel: Rel, grouped: bool = False) -> None:
         """What `rel` and the relations below it hold; `grouped` where only distinct rows of it count."""
@@ -86,8 +90,7 @@ class _Found:
         if isinstance(rel, b.Join) and grouped and _is_spared(rel, self.used):
             return
         for expr in self._evaluated(rel):
-            for known in (self._passing.over(expr) if self._passing is not None else ()) or [expr]:
-                self._expression(known)
+            self._known_or_not(expr)
         if emptied:
             self._early(rel)
             return
@@ -214,6 +217,16 @@ class _Found:
             windows = zip(rel.columns[len(rel.columns) - len(rel.windows) :], rel.windows, strict=True)
             return [w for c, w in windows if c.id in self.used]
         return expressions_of(rel)
+
+    def _known_or_not(self, expr: Expr) -> None:
+        """An expression that the relation holds, over the constants that columns are."""
+        known = self._passing.over(expr) if self._passing is not None else []
+        count = len(self.constants)
+        self._expression(expr)
+        if known:  # of the one without them only what it reads
+            del self.constants[count:]
+        for one in known:
+            self._expression(one)
 
     def _expression(self, expr: Expr) -> None:
         if isinstance(expr, Col):

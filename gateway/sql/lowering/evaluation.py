@@ -13,7 +13,7 @@ from typing import Any
 from gateway.sql.functions.fold import fold
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.nodes import Agg, Call, Cast, Col, Expr, LambdaVar, Lit
-from gateway.sqltypes import BINARY, VOID, ArrayType, DecimalType, is_fractional, is_nested
+from gateway.sqltypes import BINARY, BOOLEAN, VOID, ArrayType, DecimalType, is_fractional, is_nested
 
 # fmt: off
 # From the first operand to the last.
@@ -65,8 +65,15 @@ _NULL_TESTS = {"is null": False, "isnull": False, "is not null": True, "isnotnul
 
 def certain(expr: Expr) -> bool | None:
     """What Spark knows a condition for without evaluating it: a test for NULL of what never is, a column beside itself."""
+    if isinstance(expr, Lit) and expr.type == BOOLEAN:
+        told: bool | None = expr.value
+        return told
     if not isinstance(expr, Call):
         return None
+    if expr.fn in ("and", "or"):
+        parts = [certain(a) for a in expr.args]
+        decisive = expr.fn == "or"
+        return decisive if decisive in parts else None if None in parts else not decisive
     if expr.fn == "not":
         inner = certain(expr.args[0])
         return None if inner is None else not inner

@@ -18,7 +18,7 @@ from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
 from gateway.sql.functions.statistics import MERGED, tested
 from gateway.sql.lowering.bounds import Bounds
-from gateway.sql.lowering.evaluation import certain, filtered_first, is_shallow, null_by, operands
+from gateway.sql.lowering.evaluation import certain, filtered_first, is_shallow, null_by, operands, truth
 from gateway.sql.typed.catalogue import BOUNDED, WINDOWED, Catalogue, Context, Function, is_steady
 from gateway.sql.typed.nodes import (
     Agg,
@@ -186,7 +186,7 @@ class Lowering:
             args = tuple(self.lower(a) for a in call.args)
             if any(map(self.raises, args)) and self._is_settled(call):
                 return Lit(BOOLEAN, False, call.fn == "or")
-            if _is_decided(call) and self.raises(args[0]) and not any(map(_is_told, nodes(args[0]))):
+            if _is_decided(call, self.context) and self.raises(args[0]) and not any(map(_is_told, nodes(args[0]))):
                 # Spark evaluates constants from left to right
                 return udf("last", BOOLEAN, *args, nullable=args[1].nullable, raises=True)
             return self.connective(call.fn, self._constants_first(call, args))
@@ -468,7 +468,6 @@ def _is_told(part: Expr) -> bool:
     return isinstance(part, Udf) and part.impl in ("raise_error", "assert_true")
 
 
-def _is_decided(call: Call) -> bool:
+def _is_decided(call: Call, context: Context) -> bool:
     """Whether it is a constant before FALSE in AND, before TRUE in OR: the engine would not look at it."""
-    last = call.args[-1]
-    return isinstance(last, Lit) and last.value is (call.fn == "or") and not has_columns(call)
+    return not has_columns(call) and truth(call.args[-1], context) is (call.fn == "or")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Col, Expr, Lit, Rel
@@ -18,9 +18,16 @@ class Passing:
         rel: the statement.
         is_constant: whether an expression has no columns and one value.
         is_local: whether Spark computes a relation while it plans, so that its columns are no constants any more.
+        unsure: columns that stay as they are.
     """
 
-    def __init__(self, rel: Rel, is_constant: Callable[[Expr], bool], is_local: Callable[[Rel], bool]) -> None:
+    def __init__(
+        self,
+        rel: Rel,
+        is_constant: Callable[[Expr], bool],
+        is_local: Callable[[Rel], bool],
+        unsure: Set[int] = frozenset(),
+    ) -> None:
         self._made: dict[int, Sequence[Expr]] = {}  # one expression for each side of a union
         self._known: dict[int, Sequence[Expr]] = {}
         self._is_constant = is_constant
@@ -29,6 +36,9 @@ class Passing:
                 self._learn(below)
         for below in all_relations(rel):
             self._forget(below)
+        for column in unsure & self._made.keys():
+            if not all(isinstance(e, (Col, Lit)) for e in self._made[column]):  # a literal never fails
+                del self._made[column]
 
     def over(self, expr: Expr) -> list[Expr]:
         """The expression over such constants, once for each side of a union that they come from; empty without any."""

@@ -66,6 +66,9 @@ def balanced(kind: type[B], terms: list[Node]) -> B:
     return found
 
 
+_ENDS = ("order", "limit", "offset")  # what only a query has behind it
+
+
 class ExpressionParser(Cursor):
     """Recursive descent over one statement's tokens."""
 
@@ -207,7 +210,12 @@ class ExpressionParser(Cursor):
         if self.word in ("SELECT", "VALUES") and self._lists_literals():
             self._typed_literal()  # Spark's grammar tries expressions first
         if self.word != "(" and self.query_at(0):
-            return exp.In(this=left, query=self.query_and_paren())
+            at, is_call = self.index, self.word == "VALUES" and self.peek() == "("
+            query = self.query_and_paren()
+            if is_call and isinstance(query, exp.Values) and not any(query.args.get(k) for k in ("alias", *_ENDS)):
+                # as Spark's grammar reads it, a list that begins with a call
+                raise user_error("UNRESOLVED_ROUTINE", "Cannot resolve routine `VALUES`.", self.span(at))
+            return exp.In(this=left, query=query)
         items = [self.expression()]
         if isinstance(items[0], exp.Subquery) and self.word in AFTER_QUERY:
             return exp.In(this=left, query=self.query_and_paren(items[0]))
