@@ -87,13 +87,15 @@ async def drain(receive: Receive, left: int) -> None:
                     return
 
 
-async def stream(send: Send, status: int, kind: bytes, body: Parts, headers: tuple[Header, ...]) -> None:
-    """An answer part by part: each is sent once the client has taken those before."""
+async def stream(scope: Scope, send: Send, status: int, kind: bytes, body: Parts, headers: tuple[Header, ...]) -> None:
+    """An answer part by part: each is sent once the client has taken those before, and made while there is a client."""
     head = [(b"content-type", kind), (b"content-length", str(body.size).encode()), *headers]
     try:
         await send({"type": "http.response.start", "status": status, "headers": head})
         async for part in body.parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
+            if is_gone(scope):
+                raise ClientGoneError
     finally:
         body.close()
     await send({"type": "http.response.body", "body": b""})

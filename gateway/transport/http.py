@@ -224,7 +224,7 @@ class HttpApp:
         if isinstance(body, Parts):
             scope[ANSWER_BYTES] = body.at_once
             with contextlib.suppress(ClientGoneError):
-                await stream(send, status, kind, body, headers)
+                await stream(scope, send, status, kind, body, headers)
             return
         scope[ANSWER_BYTES] = len(body) if isinstance(body, bytes) else sum(map(len, body))
         await respond(send, status, kind, body, headers)

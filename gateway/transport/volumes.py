@@ -31,11 +31,12 @@ from gateway.transport.asgi import (
     headers_of,
     let_in,
 )
+from gateway.transport.bodies import SMALL_BODY
 from gateway.transport.lanes import Lane
 
 FILES = file_links.PATH
 _SILENT_SECONDS = 60.0
-_AT_ONCE = 1 << 20  # bytes that go to and from the disk
+_AT_ONCE = 1 << 20  # bytes that come from the disk
 _DRAINED = 64 << 20
 _HEADERS: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 _OCTETS = b"application/octet-stream"
@@ -122,7 +123,7 @@ class VolumeDoor:
                 raise self._too_large()
             waiting += chunk
             more = message.get("more_body", False)
-            if len(waiting) >= _AT_ONCE or (waiting and not more):
+            if len(waiting) >= SMALL_BODY or (waiting and not more):
                 await lane.run(owner, partial(draft.write, bytes(waiting)))
                 waiting.clear()
             if not more:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gateway.protocol.client import Client, RemoteError
+from tests.attacks.attacker import answer, resident_mib
 from tests.clients.test_volumes import asked, link
 from tests.live.gateway import Server
 
@@ -137,3 +138,48 @@ def test_who_may_only_read_is_given_no_link(server: Server, name: str) -> None:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode()
         status, answer = asked(server, "POST", "/api/2.0/mcp/sql", body, **{"Content-Type": "application/json"})
         assert status == 200 and (b"NOT_READ_ONLY" in answer) is refused, answer
+
+
+def begun(url: str, verb: str, *more: bytes) -> socket.socket:
+    """A connection on which a link is followed, from its head on."""
+    place = urlsplit(url)
+    assert place.hostname is not None
+    peer = socket.create_connection((place.hostname, place.port or 80), 20)
+    lines = [f"{verb} {place.path} HTTP/1.1".encode(), b"Host: x", *more]
+    peer.sendall(b"\r\n".join(lines) + b"\r\n\r\n")
+    return peer
+
+
+def test_files_that_are_half_sent_are_on_the_disk(server: Server, name: str) -> None:
+    with Client(server.thrift_url).open() as client:
+        put = link(client, f"PUT 'x' INTO '/Volumes/main/default/{name}/f' OVERWRITE")
+        before = resident_mib(server.process.pid)
+        peers = []
+        for _ in range(200):
+            peers.append(begun(put, "PUT", b"Content-Length: 4000000"))
+            peers[-1].sendall(b"x" * 1_040_000)
+            time.sleep(0.02)  # else it is what the system's buffers hold that is measured
+        time.sleep(1)
+        assert resident_mib(server.process.pid) - before < 120
+        assert answer(client, "SELECT 1 AS x") == [{"x": 1}]
+        for peer in peers:
+            peer.close()
+
+
+def test_a_file_is_read_no_further_than_somebody_takes_it(server: Server, name: str) -> None:
+    with Client(server.thrift_url).open() as client:
+        path = f"/Volumes/main/default/{name}/large"
+        assert asked(server, "PUT", link(client, f"PUT 'x' INTO '{path}'"), bytes(30_000_000))[0] == 200
+        got = link(client, f"GET '{path}' TO 'x'")
+        assert len(asked(server, "GET", got)[1]) == 30_000_000
+
+        def read_bytes() -> int:
+            return int(Path(f"/proc/{server.process.pid}/io").read_text().split()[1])
+
+        before = read_bytes()
+        for _ in range(20):
+            with begun(got, "GET") as peer:
+                assert peer.recv(12) == b"HTTP/1.1 200"
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # it ends at once
+        time.sleep(3)
+        assert read_bytes() - before < 200_000_000  # of 600
