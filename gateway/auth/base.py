@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -11,10 +12,14 @@ from gateway.errors import GatewayError
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """An authenticated caller; `proof` stands for the token behind it, which may be taken away."""
+    """An authenticated caller; `proof` stands for the token behind it, which may be taken away.
+
+    `ends`, in seconds since the epoch, is when a token that was given for a while is over.
+    """
 
     name: str
     proof: bytes = field(default=b"", repr=False, compare=False)
+    ends: float = field(default=math.inf, compare=False)
 
 
 class AuthenticationError(GatewayError):

@@ -83,7 +83,7 @@ class IssuedTokens:
             return None
         name = str(claims["sub"])
         behind = [p for p in self.proofs(name) if hmac.compare_digest(self._signature(p.hex()), claims["jti"])]
-        return Identity(name, behind[0]) if behind else None
+        return Identity(name, behind[0], claims["exp"]) if behind else None
 
     def _signature(self, text: str) -> str:
         return _encoded(hmac.digest(self._key, text.encode(), hashlib.sha256))

@@ -16,6 +16,7 @@ from gateway.history.records import STATEMENTS, Record
 from gateway.history.search import Condition, History, values_checked
 from gateway.history.told import STATUSES
 from gateway.protocol.handler import Caller
+from gateway.protocol.turns import Turns
 from gateway.rest import fields
 from gateway.rest.call import Asked, Path, Route
 from gateway.rest.fields import RestError
@@ -71,6 +72,7 @@ class ConsoleCalls:
     history: History
     recorder: Recorder[Record] | None
     facts: Facts
+    searches: Turns = field(default_factory=Turns)  # they take longer than rows, which do not wait for them
     results: Results = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,7 +116,7 @@ class ConsoleCalls:
 
     def now(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
         """Tell what is open and runs, and how many statements have been recorded since the start."""
-        with self.results.turns.turn(caller.principal.name):
+        with self.searches.turn(caller.principal.name):
             found = self.service.picture(caller.principal.name)
             return {
                 "operations": [{**o._asdict(), "start_time": o.start_time // 1000} for o in found.operations],
@@ -131,7 +133,7 @@ class ConsoleCalls:
             self.recorder.flush(_FLUSH_SECONDS)
         size, name = asked["max_results"] or _PAGE, caller.principal.name
         conditions, columns = _conditions(asked), (*_LISTED, "id")
-        with self.results.turns.turn(name), values_checked():
+        with self.searches.turn(name), values_checked():
             found, more = page(self.history, name, columns, conditions, before, size)
             rows = [dict(zip(columns, row, strict=True)) for row in found]
             return {"statements": [row | {"text": row["text"][:_SHOWN]} for row in rows], "more": more}

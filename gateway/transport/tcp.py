@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -315,7 +316,8 @@ class _Connection(asyncio.Protocol):
 
     async def _answer(self, body: bytes) -> None:
         try:
-            if self._caller.proof not in self._door.authenticator.proofs(self._caller.name):
+            known = self._caller.proof in self._door.authenticator.proofs(self._caller.name)
+            if not known or self._caller.ends <= time.time():
                 self.cut("its token is no longer valid")
                 return
             answer = await self._door.call(self._caller.name, body, self._sessions)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gateway.auth.authenticators import AllowAll
+from gateway.auth.base import Identity
 from gateway.protocol.reader import Budget
 from gateway.transport import door
 from gateway.transport.sasl import Status, message
@@ -183,6 +185,30 @@ def test_of_too_many_connections_those_beyond_a_callers_half_go(crowded: tuple[s
     bob = logged_in(crowded, "bob")
     assert [called(connection) for connection in mine] == [True] * 3 + [False, True]
     assert called(ann) and called(bob)
+
+
+def test_a_token_for_a_while_opens_no_call_behind_its_end(echo: Echo) -> None:
+    class Briefly(AllowAll):
+        def authenticate(self, headers: Mapping[str, str]) -> Identity:
+            return replace(super().authenticate(headers), ends=time.time() + 1.0)
+
+    tcp = TcpDoor(
+        bind("127.0.0.1", 0),
+        echo,
+        Briefly(),
+        trusting=True,
+        may_wait=lambda body: True,
+        limits=TcpLimits(idle=60.0, threads=4),
+    )
+    server = HttpServer(nothing, "127.0.0.1", 0, doors=[tcp])
+    server.start()
+    try:
+        one = logged_in(("127.0.0.1", tcp.port), "ann")
+        assert called(one)
+        time.sleep(1.1)
+        assert not called(one)
+    finally:
+        server.stop(1.0)
 
 
 def test_half_sent_messages_have_a_share_of_memory(echo: Echo) -> None:
