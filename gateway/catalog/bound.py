@@ -158,10 +158,11 @@ class TextTable(_Unversioned):
 
 @dataclass(frozen=True, slots=True)
 class PathTable(_Unversioned):
-    """Plain Parquet files under a path."""
+    """Plain Parquet files under a path; `by_us` has our own reader read them, which looks at what it has opened."""
 
     name: TableName
     snapshot: Snapshot
+    by_us: bool = False
 
     @property
     def schema(self) -> StructType:
@@ -180,4 +181,5 @@ class PathTable(_Unversioned):
         self, columns: Sequence[str], predicates: Sequence[Predicate], *, floats_compared: bool = True
     ) -> ScanPlan:
         """See `delta.scan.plan_scan`."""
-        return plan_scan(self.snapshot, columns, predicates, floats_compared=floats_compared)
+        found = plan_scan(self.snapshot, columns, predicates, floats_compared=floats_compared)
+        return found.one_by_one() if self.by_us else found

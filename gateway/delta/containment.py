@@ -109,10 +109,22 @@ def opened(path: str, within: Within) -> int:
         if error.errno not in (errno.ELOOP, errno.EMLINK):
             raise no_file(path) if error.errno == errno.ENXIO else error from None
         descriptor = os.open(end_of_link(path, within), _SAFE)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise no_file(path)
+        _check_opened(path, descriptor, within)
+    except BaseException:
         os.close(descriptor)
-        raise no_file(path)
+        raise
     return descriptor
+
+
+def _check_opened(path: str, descriptor: int, within: Within) -> None:
+    """Raise PATH_NOT_ALLOWED for a file that lies elsewhere: one of the folders above may be a link by now."""
+    with suppress(OSError):  # no Linux
+        real = os.readlink(f"/proc/self/fd/{descriptor}")
+        if within and not is_within(real, within) and not is_within(real, tuple(map(os.path.realpath, within))):
+            raise not_allowed(f"The file {path}, in whose way there is a link by now,")
 
 
 @contextmanager

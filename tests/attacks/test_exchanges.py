@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from gateway.delta.containment import held_folder, remove_file
+from gateway.delta.containment import held_folder, opened, remove_file
 from gateway.errors import UserError
 from gateway.protocol.client import Client
 from tests.attacks.attacker import answer, contents, outcome
@@ -101,6 +103,44 @@ def test_no_statement_writes_elsewhere(own: Server, tmp_path: Path, place: str) 
             while time.monotonic() < end:
                 outcome(client, rng.choice(WRITES), timeout_seconds=60)
                 assert contents(outside) == before
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_no_file_elsewhere_is_loaded(own: Server, tmp_path: Path, what: str) -> None:
+    """Files of the same size, schema and name lie in the warehouse and outside of it."""
+    inside, outside = own.warehouse / "files" / "in", tmp_path / "out"
+    for folder, value in ((inside, 1), (outside, 99)):
+        folder.mkdir(parents=True)
+        pq.write_table(
+            pa.table({"a": pa.array([value] * 1000, pa.int32())}), folder / "x.parquet", use_dictionary=False
+        )
+    place, target = (inside, outside) if what == "folder" else (inside / "x.parquet", outside / "x.parquet")
+    link = inside.with_name("link") if what == "folder" else inside / "_link"
+    os.symlink(target, link)
+    with Client(own.thrift_url).open() as client:
+        answer(client, "CREATE TABLE loaded (a INT)")
+        end = time.monotonic() + SECONDS
+        with exchanging(place, link):
+            while time.monotonic() < end:
+                outcome(
+                    client, f"COPY INTO loaded FROM '{inside}' FILEFORMAT = PARQUET COPY_OPTIONS ('force' = 'true')"
+                )
+        outcome(client, f"COPY INTO loaded FROM '{inside}' FILEFORMAT = PARQUET")
+        assert answer(client, "SELECT DISTINCT a FROM loaded") == [{"a": 1}]
+        answer(client, "DROP TABLE loaded")
+    shutil.rmtree(inside.parent)
+
+
+def test_a_file_is_opened_through_no_link_to_elsewhere(tmp_path: Path) -> None:
+    """Of the last step the flags of `open` see to it; of those above what was opened tells."""
+    (tmp_path / "x").mkdir()
+    (tmp_path / "y" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "y" / "a" / "b" / "file").write_text("x")
+    os.symlink(tmp_path / "y" / "a", tmp_path / "x" / "a")
+    path = str(tmp_path / "x" / "a" / "b" / "file")
+    with pytest.raises(UserError, match="PATH_NOT_ALLOWED"):
+        opened(path, (str(tmp_path / "x"),))
+    os.close(opened(path, (str(tmp_path / "x"), str(tmp_path / "y"))))
 
 
 @pytest.mark.parametrize("depth", range(4))

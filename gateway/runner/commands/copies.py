@@ -76,7 +76,7 @@ def _read(command: c.CopyInto, folder: str, paths: list[str], env: Environment) 
     roots, options = env.tables.paths.roots, {key.lower(): value for key, value in command.format_options}
     try:
         if command.format == "PARQUET":
-            found = PathTable(TableName("parquet", "", command.path), open_files(folder, roots, paths))
+            found = PathTable(TableName("parquet", "", command.path), open_files(folder, roots, paths), by_us=True)
             for column in found.snapshot.columns:
                 column.check_readable()
             return found
