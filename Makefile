@@ -1,6 +1,6 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only test-dbt test-clients test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map lock thrift clean
+.PHONY: demo test test-only test-dbt test-clients test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map pictures lock thrift clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -115,6 +115,10 @@ conformance-spark: $(VENV)/.jars
 # Random statements on the embedded engine and on a Spark of its own; ARGS="--statements N --seconds N --seed N": docs/fuzzing.md.
 fuzz: $(VENV)/.jars
 	$(BIN)/python -m tests.fuzz.run $(ARGS)
+
+# The pictures of docs/console.md, taken anew; needs Chromium.
+pictures: $(VENV)/.dev
+	GATEWAY_TEST_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/console/test_pictures.py
 
 # The same, of a fixed seed and number: nothing may differ. Without Java or the jars it is skipped, and says why.
 fuzz-slice: $(VENV)/.spark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -26,6 +27,7 @@ from gateway.service.api import Disposition, Form, WholeResults
 from gateway.worker_jobs import Runtime
 
 _PAGE, _LARGEST_PAGE = 200, 1000
+_OTHERS_SECONDS, _MANY = 10.0, 1 << 30
 _FLUSH_SECONDS = 0.5
 _RUN_SECONDS = 2.0  # most statements have ended then
 _SHOWN = 400  # characters of a text in a list
@@ -99,6 +101,7 @@ class ConsoleCalls:
             Route("GET", f"{result}/rows", "console_rows", self.rows, query=ROWS),
             Route("DELETE", result, "console_done", self.statements_api.close),
             Route("GET", "catalog", "console_catalog", self.tree.below, query=PLACE),
+            Route("GET", "files", "console_files", self.tree.files, query=PLACE),
             Route("GET", "settings", "console_settings", self.settings),
             Route("GET", "health", "console_health", self.health),
         )
@@ -121,8 +124,14 @@ class ConsoleCalls:
             return {
                 "operations": [{**o._asdict(), "start_time": o.start_time // 1000} for o in found.operations],
                 "sessions": [{**s._asdict(), "settings": dict(s.settings)} for s in found.sessions],
-                "recorded": 0 if self.recorder is None else self.recorder.added,
+                "recorded": self._recorded(),
             }
+
+    def _recorded(self) -> int:
+        """A number that changes with what has been recorded: here, and, every few seconds, by others on the same database."""
+        here = 0 if self.recorder is None else self.recorder.added
+        others = 0 if isinstance(self.history.place, str) else int(time.monotonic() / _OTHERS_SECONDS)
+        return here + others * _MANY
 
     def statements(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
         """List statements that have ended, the newest first: the caller's own, or all for administrators."""

@@ -21,7 +21,7 @@ from gateway.service.api import Principal
 
 API = f"{PATH}/api/"
 _SIGN_IN, _SIGN_OUT = f"{API}sign-in", f"{API}sign-out"
-_WAITING = tuple(API + path for path in ("run", "catalog", "results/"))
+_WAITING = tuple(API + path for path in ("run", "catalog", "files", "results/"))
 _ASKS_HISTORY = f"{API}statements"  # by GET
 _JSON = b"application/json"
 _CLIENT = "gateway-console"  # what it is called where programs are told apart

@@ -26,6 +26,7 @@ _LISTS = {
         {"COLUMN_NAME": "name", "TYPE_NAME": "type", "IS_NULLABLE": "nullable", "REMARKS": "comment"},
     ),
 }
+_FILES = {"FILE": "file", "PARTITION": "partition", "BYTES": "bytes", "ROWS": "rows", "HAS_DELETED": "deleted"}
 _WILD = str.maketrans({c: f"\\{c}" for c in "\\%_*."})
 
 
@@ -48,6 +49,14 @@ class Tree:
         )
         rows = self._rows(caller, request, columns)
         return {"kind": kind, "items": rows[:_MOST], "more": len(rows) > _MOST}
+
+    def files(self, caller: Caller, path: Path, asked: Asked) -> dict[str, Any]:
+        """List the data files of a table."""
+        if not (asked["catalog"] and asked["schema"] and asked["table"]):
+            raise fields.invalid("catalog, schema and table are needed")
+        place = asked["catalog"], asked["schema"], asked["table"]  # names, not patterns
+        request = MetadataRequest("files", *place, wait_seconds=_WAIT_SECONDS)
+        return {"items": self._rows(caller, request, _FILES)}
 
     def _rows(self, caller: Caller, request: MetadataRequest, columns: dict[str, str]) -> list[dict[str, Any]]:
         with self._answered(caller, request) as handle:

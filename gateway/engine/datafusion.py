@@ -281,11 +281,12 @@ class DataFusionExecution:
                 if record.num_rows:
                     delivered = True
                     yield conformed(record, target)
-            if time.perf_counter() - began > _LONG_SECONDS:
-                self.spilled_bytes = sum(each.spilled for each in self.engine.measure(self._frame.execution_plan()))
+            self._look_back(began)
             if self._measured:
                 self.operators = list(operators(self._frame.execution_plan()))
         except BaseException as error:
+            if isinstance(error, GeneratorExit):  # enough rows have been read
+                self._look_back(began)
             if not _is_failure(error):
                 raise
             again = None if delivered else self._after(economy, str(error))
@@ -294,6 +295,11 @@ class DataFusionExecution:
             raise self._told(error) from error
         finally:
             self.close()
+
+    def _look_back(self, began: float) -> None:
+        """Keep what the operators of a plan say that has taken long."""
+        if time.perf_counter() - began > _LONG_SECONDS:
+            self.spilled_bytes = sum(each.spilled for each in self.engine.measure(self._frame.execution_plan()))
 
     def _after(self, economy: Economy, message: str) -> Economy | None:
         """How to run again what has failed with `message`, or not at all."""

@@ -82,6 +82,15 @@ class Definitions:
                 waiting.extend(id_ for id_ in new if id_ in self.datasets and not self.datasets[id_].is_table)
         return {id_ for id_ in found if id_ in self.datasets and self.datasets[id_].is_table}
 
+    def lineage(self) -> list[tuple[str, str, list[str]]]:
+        """Of each dataset its label, its kind, and what it reads: labels, and the names of what is not defined here."""
+        reads: dict[str, dict[str, None]] = {id_: {} for id_ in self.datasets}
+        for flow in self.flows.values():
+            if flow.target in reads:
+                starts = (self.datasets[i].label if i in self.datasets else i for i in (*flow.inputs, *flow.external))
+                reads[flow.target] |= dict.fromkeys(start.removeprefix("spark_catalog.") for start in starts)
+        return [(dataset.label, dataset.kind, list(reads[dataset.id])) for dataset in self.ordered()]
+
     def ordered(self) -> list[Dataset]:
         """Datasets, sources first; those that do not depend on each other by name."""
         needs: dict[str, set[str]] = {id_: set() for id_ in self.datasets}

@@ -1,4 +1,5 @@
-"""What runs have done, as Delta tables of the warehouse: any client reads `main.pipelines.runs`, `.tables`, `.expectations`."""
+"""What runs have done, as Delta tables of the warehouse: any client reads `main.pipelines.runs`, `.tables`, `.graph`,
+`.expectations`."""
 
 from __future__ import annotations
 
@@ -52,6 +53,7 @@ class Run:
     message: str | None = None
     full_refresh: Sequence[str] = ()
     tables: list[TableRun] = field(default_factory=list)
+    graph: Sequence[tuple[str, str, list[str]]] = ()  # name, kind and what it reads of each table and view
 
 
 def _fields(*fields: tuple[str, t.DataType, str]) -> t.StructType:
@@ -81,6 +83,12 @@ TABLES = {
         ("version_before", t.BIGINT, "version of the Delta table before the run; NULL if there was none"),
         ("version_after", t.BIGINT, "version after the run"),
         ("error", t.STRING, "what went wrong"),
+    ),
+    "graph": _fields(
+        *_KEY,
+        ("name", t.STRING, "schema and name below main, or the name of a view of the run"),
+        ("kind", t.STRING, "streaming table, materialized view, temporary view, view or sink"),
+        ("reads", t.array(t.STRING), "what it reads, by the same names; others are from elsewhere"),
     ),
     "expectations": _fields(
         *_KEY,
@@ -118,6 +126,7 @@ class History:
         outcomes = ((table, o) for table in run.tables for o in table.outcomes)
         self._append("expectations", [(*key, *_outcome(table, o)) for table, o in outcomes])
         self._append("tables", [(*key, *_table(table)) for table in run.tables])
+        self._append("graph", [(*key, *node) for node in run.graph])
         refreshed = list(run.full_refresh)
         self._append("runs", [(*key, run.started, run.ended, run.state, run.message, refreshed)])
 

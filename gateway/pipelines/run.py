@@ -120,6 +120,7 @@ class _Attempt:
 
     def _go(self, prepared: Prepared, options: Options) -> None:
         anew = _anew(prepared, options)
+        self._run.graph = prepared.definitions.lineage()
         self._run.full_refresh = [ALL] if options.full_refresh_all else [t.label for t in anew]
         for warning in prepared.warnings:
             self._tell(f"warning: {warning}")

@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.catalog.base import Catalog
+from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import SCHEMA, information_of
 from gateway.catalog.keys import Reference, keys_of, references_of
 from gateway.catalog.objects import StoredKeys
+from gateway.delta.partitions import value_text
 from gateway.engine.base import MetadataCall
 from gateway.errors import GatewayError, ServerError
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.patterns import jdbc
 from gateway.sql.functions import public_names
 from gateway.sqltypes import (
+    BIGINT,
     BOOLEAN,
     INT,
     SMALLINT,
@@ -123,6 +126,15 @@ _CROSS_REFERENCE_COLUMNS: tuple[tuple[str, DataType], ...] = (
     ("FK_NAME", STRING),
     ("PK_NAME", STRING),
     ("DEFERRABILITY", INT),
+)
+# Of ours, for the console.
+MOST_FILES = 5_000
+_FILE_COLUMNS: tuple[tuple[str, DataType], ...] = (
+    ("FILE", STRING),
+    ("PARTITION", STRING),
+    ("BYTES", BIGINT),
+    ("ROWS", BIGINT),
+    ("HAS_DELETED", BOOLEAN),
 )
 #: TABLE_TYPE of what GetTables lists.
 TABLE_TYPES = ("TABLE", "VIEW")
@@ -421,6 +433,25 @@ def _cross_reference(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Ans
     return rows_of("GET_CROSS_REFERENCE", _typed(columns), _columns_of(rows, len(columns)))
 
 
+def _files(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
+    """The data files of one Delta table, at most `MOST_FILES` of them, in the order of its log."""
+    rows: list[tuple[Any, ...]] = []
+    for one in found(_chosen(call, catalogs), _named_exactly(call.schema), _named_exactly(call.table)):
+        table = one.opened()
+        if not isinstance(table, DeltaBoundTable):
+            continue
+        snapshot = table.snapshot
+        files = snapshot.files.only(range(min(MOST_FILES, len(snapshot.files))))
+        types = [(name, snapshot.by_name[name].type, files.partitions[name]) for name in snapshot.partition_columns]
+        for i, path in enumerate(files.logged):
+            values = [f"{name}={value_text(column[i], type_)}" for name, type_, column in types]
+            count = int(files.live_rows[i])
+            rows.append(
+                (path, ", ".join(values), int(files.sizes[i]), None if count < 0 else count, i in files.deleted)
+            )
+    return rows_of("GET_TABLES", _typed(_FILE_COLUMNS), _columns_of(rows, len(_FILE_COLUMNS)))
+
+
 Rule = Callable[[MetadataCall, Mapping[str, Catalog]], Answer]
 _RULES: dict[str, Rule] = {
     "catalogs": _catalogs,
@@ -432,4 +463,5 @@ _RULES: dict[str, Rule] = {
     "functions": _functions,
     "primary_keys": _primary_keys,
     "cross_reference": _cross_reference,
+    "files": _files,
 }

@@ -12,10 +12,12 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from itertools import zip_longest
 
 from gateway import observability
 from gateway.errors import ResourceError
 
+_LOOKED_AFTER = 0.5  # seconds: many may ask for their places, again and again
 FEW = 10  # one part in so many of a limit is there for each caller, whoever has taken the rest
 
 
@@ -25,7 +27,7 @@ class Place:
     `brief` says that the slot which it has is one of the lane's.
     """
 
-    __slots__ = ("brief", "held", "owner", "session", "small", "start", "waiting")
+    __slots__ = ("brief", "held", "owner", "queue", "session", "small", "start", "waiting")
 
     def __init__(self, session: str, start: Callable[[], None], small: bool, owner: str = "") -> None:
         self.brief = False
@@ -35,6 +37,11 @@ class Place:
         self.small = small
         self.waiting = False
         self.held = False
+        self.queue: Admission | None = None  # that it was entered into
+
+    def position(self) -> tuple[int, int] | None:
+        """Which one it is of those that wait, and how many these are; None unless it waits."""
+        return None if self.queue is None else self.queue.position(self)
 
 
 class _Turns:
@@ -58,6 +65,10 @@ class _Turns:
         else:
             del self._sessions[session]
         return place
+
+    def places(self) -> list[Place]:
+        """All of them, as they would be taken."""
+        return _in_turn([list(places) for places in self._sessions.values()])
 
     def has(self, place: Place) -> bool:
         return place in self._sessions.get(place.session, ())
@@ -84,6 +95,10 @@ class _FairQueue:
         """How many places a caller has in it."""
         turns = self._owners.get(owner)
         return 0 if turns is None else turns.length
+
+    def places(self) -> list[Place]:
+        """All of them, as they would be taken."""
+        return _in_turn([turns.places() for turns in self._owners.values()])
 
     def put(self, place: Place, first: bool = False) -> None:
         """It is the last of its session, or the `first`."""
@@ -117,6 +132,11 @@ class _FairQueue:
             del self._owners[place.owner]
 
 
+def _in_turn(lists: list[list[Place]]) -> list[Place]:
+    """One of each list, then the next of each."""
+    return [place for row in zip_longest(*lists) for place in row if place is not None]
+
+
 class Admission:
     """Gives `slots` slots to statements, `reserved` more that only small work (metadata calls) may use, and `lane` more that
     statements may begin in while all others have been taken for `patience` seconds: short ones among themselves are sooner
@@ -148,6 +168,8 @@ class Admission:
         self._running_statements = 0
         self._running_small = 0
         self._running_brief = 0
+        self._positions: dict[int, int] = {}
+        self._positions_at = float("-inf")
         self._here = threading.local()
 
     def enter(self, session: str, start: Callable[[], None], small: bool = False) -> Place:
@@ -159,6 +181,7 @@ class Admission:
     def enter_place(self, place: Place) -> None:
         """As `enter`, for a place that its owner made (and may have to know before `start` is called)."""
         with self._lock:
+            place.queue = self
             queue = self._small if place.small else self._statements
             queue.put(place)
             if self._lane and not place.small:
@@ -209,6 +232,17 @@ class Admission:
             waits = bool(self._untried) and self._running_brief < self._lane
         self._start(started)
         return self.patience if waits else float("inf")
+
+    def position(self, place: Place) -> tuple[int, int] | None:
+        """Which one a place is of the statements that wait, as of half a second ago, and how many these are."""
+        with self._lock:
+            if not place.waiting or place.small:
+                return None
+            now, key = self._clock(), id(place)
+            if now - self._positions_at > _LOOKED_AFTER or key not in self._positions:
+                self._positions = {id(each): at for at, each in enumerate(self._statements.places(), 1)}
+                self._positions_at = now
+            return self._positions[key], max(self._positions[key], len(self._statements))
 
     @property
     def waiting(self) -> int:

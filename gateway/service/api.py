@@ -153,6 +153,7 @@ METADATA_TYPES = {
     # TOperationType has none for keys; Hive's and Spark's servers call them this.
     "primary_keys": "GET_FUNCTIONS",
     "cross_reference": "GET_FUNCTIONS",
+    "files": "GET_TABLES",  # of ours
 }
 
 

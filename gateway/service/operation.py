@@ -238,7 +238,6 @@ class Operation:
     def status(self) -> OperationStatus:
         """A snapshot."""
         with self._changed:
-            waits = self.state is State.PENDING and not self.progress.text
             return OperationStatus(
                 handle=self.handle,
                 operation_type=self.purpose.operation_type,
@@ -247,10 +246,18 @@ class Operation:
                 modified_rows=self.finished.modified_rows if self.finished is not None else None,
                 started_ms=self.times.started_ms,
                 completed_ms=self.times.completed_ms,
-                progress_text="Waiting for a slot" if waits else self.progress.text,
+                progress_text=self.stage,
                 progress_fraction=1.0 if self._shown is State.FINISHED else self.progress.fraction,
                 protocol=self.session.protocol,
             )
+
+    @property
+    def stage(self) -> str:
+        """What it does now, in words."""
+        if self.state is not State.PENDING or self.progress.text:
+            return self.progress.text
+        position = None if self.place is None else self.place.position()
+        return "Waiting for a slot" + (f": {position[0]} of {position[1]} in the queue" if position is not None else "")
 
     def _move(self, state: State, error: GatewayError | None = None) -> bool:
         if state not in TRANSITIONS[self.state]:

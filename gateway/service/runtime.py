@@ -63,7 +63,7 @@ def _operation(operation: Operation, now: float) -> RunningOperation:
         duration_ms=_milliseconds(now - times.accepted),
         waiting_at_capacity_duration_ms=_milliseconds((times.admitted or now) - times.accepted),
         progress=progress.fraction,
-        progress_text=progress.text,
+        progress_text=operation.stage,
         produced_rows=operation.rows,
         result_bytes=sum(operation.bytes),
     )

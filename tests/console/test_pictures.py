@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from gateway.auth.authenticators import token_line
 from tests.console.test_editor import write
 from tests.live.browser import Browser, Page
-from tests.live.console import LONG, behind, run
+from tests.live.console import LONG, behind, record_pipelines, run, sign_in
 from tests.live.gateway import Server, start_server
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -24,7 +25,18 @@ JOINED = """SELECT n_name, count(*) AS customers, round(sum(c_acctbal)) AS balan
 FROM samples.tpch.nation
 JOIN samples.tpch.customer ON n_nationkey = c_nationkey
 GROUP BY n_name ORDER BY customers DESC"""
+SLOW = """SELECT n_name, count(*) AS pairs FROM samples.tpch.lineitem a
+JOIN samples.tpch.lineitem b ON a.l_suppkey = b.l_suppkey AND a.l_quantity = b.l_quantity
+JOIN samples.tpch.supplier ON s_suppkey = a.l_suppkey JOIN samples.tpch.nation ON n_nationkey = s_nationkey GROUP BY n_name"""
+OTHERS = {
+    "pipelines/shop": "json /srv/raw",
+    "sessions": "gateway-console",
+    "health": "Engine processes",
+    "settings": "memory-limit",
+}
+TOKEN = "dapi" + "a" * 32
 DONE = (
+    SLOW,
     "SELECT r_name, count(*) FROM samples.tpch.region JOIN samples.tpch.nation ON r_regionkey = n_regionkey GROUP BY r_name",
     "SELECT l_returnflag, sum(l_quantity) FROM samples.tpch.lineitem WHERE l_shipdate <= DATE '1998-09-02' GROUP BY 1",
     "CREATE TABLE main.default.trips AS SELECT * FROM samples.nyctaxi.trips",
@@ -37,10 +49,20 @@ DONE = (
 )
 
 
+def kept(text: str) -> str:
+    """A text as a list shows it."""
+    return " ".join(text.split())
+
+
 @pytest.fixture(scope="module")
 def at_work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    running = start_server(tmp_path_factory.mktemp("work"), "--memory-limit", "1GiB", "--slots", "2")
-    run(running, *DONE)
+    folder = tmp_path_factory.mktemp("work")
+    tokens = folder / "tokens"
+    tokens.write_text(token_line("ann", TOKEN) + "\n")
+    flags = ("--auth", "token", "--token-file", str(tokens), "--admins", "ann")
+    running = start_server(folder, "--memory-limit", "1GiB", "--slots", "2", *flags)
+    run(running, *DONE, token=TOKEN)
+    record_pipelines(running, "shop", "[PATH_NOT_FOUND] Path does not exist: /srv/raw")
     yield running
     assert running.stop() == 0
 
@@ -58,8 +80,11 @@ def taken(page: Page, name: str, folder: Path) -> None:
 
 
 def test_pictures(browser: Browser, at_work: Server, tmp_path: Path) -> None:
-    end = behind(at_work, LONG)
+    end = behind(at_work, LONG, token=TOKEN)
     with browser.page(at_work.url, width=1100, height=640) as page:
+        page.shows("Sign in")
+        taken(page, "sign-in", tmp_path)
+        sign_in(page, TOKEN)
         page.until("document.querySelector('.is-running .state.running')")
         page.shows("DESCRIBE HISTORY")
         page.key("ArrowDown")
@@ -84,6 +109,15 @@ def test_pictures(browser: Browser, at_work: Server, tmp_path: Path) -> None:
         page.evaluate("location.hash = '#/catalog/samples/tpch/nation'")
         page.shows("n_regionkey")
         taken(page, "catalog", tmp_path)
+        for view, text in OTHERS.items():
+            page.evaluate(f"location.hash = '#/{view}'")
+            page.shows(text)
+            taken(page, view.partition("/")[0], tmp_path)
+        page.evaluate("location.hash = '#/statements'")
+        page.click(".c-text a", kept(SLOW))
+        page.until("document.querySelector('.plan .operator')")
+        page.evaluate("document.querySelector('.plan').closest('section').scrollIntoView()")
+        taken(page, "statement", tmp_path)
         page.evaluate("document.documentElement.dataset.theme = 'dark'; location.hash = '#/statements'")
         page.click(".c-text a", "SELECT upper(n_name) FROM samples.tpch.nation ORDER BY n_name")
         page.shows("Rows given")
@@ -92,6 +126,8 @@ def test_pictures(browser: Browser, at_work: Server, tmp_path: Path) -> None:
         taken(page, "statement-dark", tmp_path)
         assert page.complaints() == []
     with browser.page(at_work.url, width=390, height=640, phone=True) as page:
+        page.shows("Sign in")
+        sign_in(page, TOKEN)
         page.shows("DESCRIBE HISTORY")
         taken(page, "phone", tmp_path)
 

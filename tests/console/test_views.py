@@ -14,7 +14,7 @@ from tests.live.gateway import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-VIEWS = ("statements", "editor", "catalog/samples/tpch/nation", "sessions", "health", "settings")
+VIEWS = ("statements", "editor", "catalog/samples/tpch/nation", "pipelines", "sessions", "health", "settings")
 
 
 @pytest.fixture

@@ -6,8 +6,12 @@ import json
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from gateway.pipelines.expectations import Expectation, Outcome
+from gateway.pipelines.history import History, Run, TableRun
+from gateway.pipelines.warehouse import Warehouse
 from tests.live.browser import Page
 from tests.live.gateway import Server
 
@@ -51,3 +55,25 @@ def ask(page: Page, method: str, path: str) -> tuple[int, Any]:
     script = f"fetch('/console/api/{path}', {json.dumps(init)}).then(async a => [a.status, await a.json()])"
     status, body = page.evaluate(script)
     return status, body
+
+
+def record_pipelines(server: Server, name: str, message: str) -> None:
+    """Let a pipeline have run three times into a gateway's warehouse, once badly, and another one crashed."""
+    past = History(Warehouse(server.warehouse))
+    start = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    outcome = Outcome(Expectation("positive", "amount > 0", "warn"), 4, 1, 1)
+    graph = [
+        ("shop.bronze", "streaming table", ["json /srv/raw"]),
+        ("v", "temporary view", ["shop.bronze"]),
+        ("shop.silver", "streaming table", ["v", "shop.bronze"]),
+    ]
+    for number, state in enumerate(("COMPLETED", "FAILED", "COMPLETED")):
+        began = start + timedelta(days=number)
+        ended = began + timedelta(seconds=3)
+        tables = [
+            TableRun("shop.bronze", "streaming table", "COMPLETED", began, ended, 4, 4, None, 1),
+            TableRun("shop.silver", "streaming table", state, began, ended, 4, 3, 0, 1, outcomes=[outcome]),
+        ]
+        told = message if state == "FAILED" else None
+        past.add(Run(f"2026010{number}", name, began, began + timedelta(seconds=9), state, told, (), tables, graph))
+    past.add(Run("20260109", "other", start, None, "CRASHED", "gone"))

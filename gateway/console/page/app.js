@@ -6,6 +6,7 @@ import { button, el, fill, notice } from "./dom.js";
 import { editorView } from "./editor.js";
 import { healthView } from "./health.js";
 import { start, stop } from "./live.js";
+import { pipelinesView } from "./pipelines.js";
 import { sessionsView } from "./sessions.js";
 import { settingsView } from "./settings.js";
 import { statementView } from "./statement.js";
@@ -16,9 +17,10 @@ const VIEWS = [
   ["statements", "Statements", "1", (place, me, [identifier]) => (identifier ? statementView(place, me, identifier) : statementsView(place, me))],
   ["editor", "Editor", "2", editorView],
   ["catalog", "Catalog", "3", catalogView],
-  ["sessions", "Sessions", "4", sessionsView],
-  ["health", "Health", "5", healthView],
-  ["settings", "Settings", "6", settingsView, (who) => who.administrator],
+  ["pipelines", "Pipelines", "4", pipelinesView],
+  ["sessions", "Sessions", "5", sessionsView],
+  ["health", "Health", "6", healthView],
+  ["settings", "Settings", "7", settingsView, (who) => who.administrator],
 ];
 const THEMES = ["system", "light", "dark"];
 

@@ -1,7 +1,8 @@
 // Catalogs, schemas, tables; of a table its columns, first rows, history and detail.
 
-import { button, el, facts, fill } from "./dom.js";
-import { oneLine, quoted, seen } from "./format.js";
+import { get } from "./api.js";
+import { answerTable, button, el, facts, fill } from "./dom.js";
+import { count, oneLine, quoted, seen, size } from "./format.js";
 import { below, catalogs, forgetNames } from "./names.js";
 import { small } from "./session.js";
 import { toEditor } from "./tabs.js";
@@ -55,12 +56,6 @@ function keys(event) {
   }
 }
 
-function answerTable(found, label) {
-  return el("div", { class: "scrolls", tabindex: 0, role: "region", "aria-label": label }, el("table", { class: "plain-table" },
-    el("thead", null, el("tr", null, found.columns.map((name) => el("th", { scope: "col" }, el("bdi", null, oneLine(name, 120)))))),
-    el("tbody", null, found.rows.length ? found.rows.map((row) => el("tr", null, row.map((value) => el("td", null, value === null ? el("span", { class: "null" }, "NULL") : el("bdi", null, oneLine(value, 500)))))) : el("tr", null, el("td", { colspan: found.columns.length || 1 }, "No rows.")))));
-}
-
 async function tableView(place, path) {
   const full = path.map(quoted).join(".");
   const body = el("div", { class: "tab-body" }, "…");
@@ -71,6 +66,14 @@ async function tableView(place, path) {
     },
     Preview: async () => answerTable(await small(`SELECT * FROM ${full} LIMIT 100`, 100), "The first rows"),
     History: async () => answerTable(await small(`DESCRIBE HISTORY ${full} LIMIT 100`, 100), "History"),
+    Files: async () => {
+      const { items } = await get("files", { catalog: path[0], schema: path[1], table: path[2] });
+      if (!items.length) return el("p", { class: "hint" }, "It has no data files of its own: it is empty, a view, or rows in memory.");
+      const total = items.reduce((sum, one) => sum + one.bytes, 0);
+      return el("div", null, el("p", null, `${count(items.length)}${items.length >= 5000 ? " or more" : ""} files, ${size(total)}`),
+        answerTable({ columns: ["File", "Partition", "Rows", "Bytes", "Deleted rows"], rows: items.slice(0, 1000).map((one) => [one.file, one.partition, one.rows === null ? null : count(one.rows), size(one.bytes), one.deleted ? "some" : ""]) }, "Files"),
+        items.length > 1000 && el("p", { class: "hint" }, "Only the first 1,000 are listed."));
+    },
     Partitions: async () => answerTable(await small(`SHOW PARTITIONS ${full}`, 500), "Partitions"),
     Detail: async () => {
       const found = await small(`DESCRIBE DETAIL ${full}`, 1);

@@ -1,5 +1,7 @@
 // Elements, made of names, attributes and texts: no text ever becomes markup.
 
+import { oneLine } from "./format.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function make(element, attributes, children) {
@@ -78,4 +80,11 @@ export function agreed(question, word) {
     document.body.append(dialog);
     dialog.showModal();
   });
+}
+
+// A small answer as a table.
+export function answerTable(found, label) {
+  return el("div", { class: "scrolls", tabindex: 0, role: "region", "aria-label": label }, el("table", { class: "plain-table" },
+    el("thead", null, el("tr", null, found.columns.map((name) => el("th", { scope: "col" }, el("bdi", null, oneLine(name, 120)))))),
+    el("tbody", null, found.rows.length ? found.rows.map((row) => el("tr", null, row.map((value) => el("td", null, value === null ? el("span", { class: "null" }, "NULL") : el("bdi", null, oneLine(value, 500)))))) : el("tr", null, el("td", { colspan: found.columns.length || 1 }, "No rows.")))));
 }

@@ -1,7 +1,7 @@
 // The text of EXPLAIN and EXPLAIN ANALYZE as a picture of operators.
 
 import { el, svg } from "./dom.js";
-import { count, oneLine, seen } from "./format.js";
+import { count, oneLine, seen, size } from "./format.js";
 
 const BOX = 220, TALL = 70, GAP_X = 18, GAP_Y = 24, MOST = 300;
 const LINE = /^(\s*)(\w+)(?::\s?(.*?))?(?:\s\[((?:rows \d+, )?time [^[\]]*)\])?$/;
@@ -34,6 +34,27 @@ export function operators(text) {
   return root;
 }
 
+// The operators that the history has kept, as a tree; null without any.
+export function kept(list) {
+  const stack = [];
+  let root = null;
+  for (const one of list || []) {
+    const [name, ...rest] = one.text.split(":");
+    const told = [["read", "read"], ["bytes", "output"], ["memory", "memory"], ["spilled", "spilled"]].filter(([key]) => one[key]).map(([key, word]) => `${word} ${size(one[key])}`);
+    if (one.filtered) told.push(`rows filtered by the scan ${count(one.filtered)}`);
+    for (const [what, left, total] of one.pruned || []) told.push(`${what} pruned ${left} of ${total}`);
+    const node = { name, detail: rest.join(":").trim(), told: told.join(", "), rows: one.rows ?? null, ms: one.ms ?? null, children: [] };
+    if (one.depth === 0) {
+      if (root) return null;
+      root = node;
+    } else if (stack[one.depth - 1]) stack[one.depth - 1].children.push(node);
+    else return null;
+    stack.length = one.depth;
+    stack[one.depth] = node;
+  }
+  return root;
+}
+
 function placed(node, x, y) {
   node.y = y;
   if (!node.children.length) {
@@ -58,7 +79,11 @@ function everyOne(node) {
 export function planView(text) {
   const root = operators(text);
   const written = el("details", { open: !root }, el("summary", null, "As text"), el("pre", { class: "sql", tabindex: 0, "aria-label": "Plan as text" }, seen(text)));
-  if (!root) return el("div", { class: "plan" }, written);
+  return root ? picture(root, written) : el("div", { class: "plan" }, written);
+}
+
+// A picture of a tree of operators, with what belongs beneath it.
+export function picture(root, beneath = null) {
   placed(root, 8, 8);
   const all = everyOne(root);
   const high = Math.max(...all.map((node) => node.y)) + TALL + 8;
@@ -73,7 +98,7 @@ export function planView(text) {
   }));
   const show = (node) => detail.replaceChildren(seen(`${node.name}${node.detail ? `: ${node.detail}` : ""}${node.told ? ` — ${node.told}` : ""}`));
   const boxes = all.map((node) => {
-    const told = [node.rows === null ? null : `${count(node.rows)} rows`, node.ms === null ? null : `${node.ms} ms`].filter(Boolean).join(" · ");
+    const told = [node.rows === null ? null : `${count(node.rows)} rows`, node.ms === null ? null : `${node.ms} ms`, /memory ([^,]+)/.exec(node.told)?.[1], /spilled/.test(node.told) ? "spilled" : null].filter(Boolean).join(" · ");
     const pruned = /pruned [1-9]/.test(node.told) ? " · pruned" : "";
     return svg("g", { class: "operator", tabindex: 0, role: "button", "aria-label": `${node.name}, ${told}`, onclick: () => show(node), onfocus: () => show(node), transform: `translate(${node.x} ${node.y})` },
       svg("title", null, oneLine(`${node.name} ${node.detail}`, 500)),
@@ -85,5 +110,5 @@ export function planView(text) {
   });
   return el("div", { class: "plan" },
     el("div", { class: "plan-scroll", tabindex: 0, role: "group", "aria-label": `Plan of ${all.length} operators` }, svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}` }, edges, boxes)),
-    detail, written);
+    detail, beneath);
 }

@@ -1,11 +1,11 @@
 // One statement in full.
 
 import { get, segment } from "./api.js";
-import { button, copied, el, facts, fill } from "./dom.js";
-import { count, duration, seen, size, stateOf, wholeMoment } from "./format.js";
+import { answerTable, button, copied, el, facts, fill } from "./dom.js";
+import { count, duration, oneLine, seen, size, stateOf, wholeMoment } from "./format.js";
 import { highlighted } from "./highlight.js";
 import { watch } from "./live.js";
-import { planView } from "./plan.js";
+import { kept, picture, planView } from "./plan.js";
 import { small } from "./session.js";
 import { bars, kill, stateMark } from "./statements.js";
 import { toEditor } from "./tabs.js";
@@ -24,13 +24,21 @@ function textBox(text) {
     el("p", { class: "buttons" }, button("Copy", () => copied(text)), button("Open in the editor", () => toEditor(text))));
 }
 
-// The plan is asked for, not kept: a statement that reads is planned again, and for its figures run again.
+// The plan that was run, where it was kept; and how the statement would be planned now, if it only reads.
 function planBox(told) {
-  if (told.statement_type !== "SELECT") return null;
-  if (told.text.includes("?")) {
-    return el("section", null, el("h2", null, "Plan"), el("p", { class: "hint" }, "The history keeps no literals (without --log-sql): open the text in the editor, put them in, and choose Analyze."));
-  }
+  const root = kept(told.details.operators);
   const place = el("div");
+  const found = [root && picture(root)];
+  if (!root && told.engine === "datafusion" && told.state === "FINISHED") {
+    found.push(el("p", { class: "hint" }, "The plan is kept of statements that run for more than 0.2 s."));
+  } else if (!root && told.engine === "spark") found.push(el("p", { class: "hint" }, "Plans of Spark are not kept."));
+  if (told.statement_type === "SELECT") {
+    if (told.text.includes("?")) found.push(el("p", { class: "hint" }, "To see how it would be run now, open the text in the editor, put its literals in, which the history does not keep (without --log-sql), and choose Explain or Analyze."));
+    else {
+      found.push(el("p", { class: "buttons" },
+        button("Explain", () => ask("EXPLAIN "), { title: "How it would be run now" }), button("Analyze", () => ask("EXPLAIN ANALYZE "), { title: "Runs it again and measures each operator" })), place);
+    }
+  }
   async function ask(prefix) {
     fill(place, el("p", null, "…"));
     try {
@@ -39,8 +47,27 @@ function planBox(told) {
       fill(place, el("pre", { class: "notice bad" }, seen(error.message)));
     }
   }
-  return el("section", null, el("h2", null, "Plan"), el("p", { class: "buttons" },
-    button("Explain", () => ask("EXPLAIN "), { title: "How it would be run now" }), button("Analyze", () => ask("EXPLAIN ANALYZE "), { title: "Runs it again and measures each operator" })), place);
+  return found.some(Boolean) ? el("section", null, el("h2", null, "Plan"), found) : null;
+}
+
+function tableLink([catalog, schema, table]) {
+  return el("a", { href: `#/catalog/${[catalog, schema, table].map(segment).join("/")}` }, el("bdi", null, oneLine([catalog, schema, table].join("."), 300)));
+}
+
+// What it read and wrote, and how each table was read.
+function tablesBox({ read = [], written = [], scans = [] }) {
+  if (!read.length && !written.length) return null;
+  const list = (name, tables) => tables.length ? [el("h3", null, name), el("ul", { class: "links" }, tables.map((one) => el("li", null, tableLink(one))))] : null;
+  return el("section", { "aria-label": "Tables" }, el("h2", null, "Tables"), list("Written", written), list("Read", read),
+    scans.length ? answerTable({ columns: ["Table", "Version", "Files", "Bytes", "Columns", "Reader", "Why"], rows: scans.map(([table, version, reader, why, some, all, bytes, columns]) => [table, version, `${count(some)} of ${count(all)}`, size(bytes), columns, reader, why]) }, "How each table was read") : null);
+}
+
+function parametersBox(parameters) {
+  if (!parameters?.length) return null;
+  const kept_ = "value" in parameters[0];
+  return el("section", { "aria-label": "Parameters" }, el("h2", null, "Parameters"),
+    answerTable({ columns: kept_ ? ["Name", "Type", "Value"] : ["Name", "Type"], rows: parameters.map((one, i) => [one.name ?? `${i + 1}.`, one.type, ...(kept_ ? [one.value] : [])]) }, "Parameters"),
+    !kept_ && el("p", { class: "hint" }, "The history keeps values with --log-sql only."));
 }
 
 function ended(told) {
@@ -52,15 +79,18 @@ function ended(told) {
     textBox(told.text),
     el("section", null, el("h2", null, "Time"), facts([
       ["Total", duration(told.total_ms)], ["Waiting for a slot", duration(told.queue_ms)], ["Reading the text", told.parse_ms === null ? null : duration(told.parse_ms)],
-      ["Compiling", told.compile_ms === null ? null : duration(told.compile_ms)], ["Running", told.execute_ms === null ? null : duration(told.execute_ms)],
+      ["Compiling", told.compile_ms === null ? null : duration(told.compile_ms)], ["Running", told.execute_ms === null ? null : duration(told.execute_ms)], ["Fetching", told.fetch_ms === null ? null : duration(told.fetch_ms)],
       ["Started", wholeMoment(told.started_ms)], ["Ended", wholeMoment(told.ended_ms)],
     ])),
     el("section", null, el("h2", null, "What it did"), facts([
       ["Engine", told.engine && seen(told.engine)], ["Why", told.reason && seen(told.reason)], ["Rows given", count(told.rows)], ["Bytes given", size(told.result_bytes)],
-      ["Rows written", told.written_rows === null ? null : count(told.written_rows)], ["Bytes to read", told.read_bytes === null ? null : size(told.read_bytes)],
+      ["Rows written", told.written_rows === null ? null : count(told.written_rows)],
+      ["Files written", told.details.files_written ? count(told.details.files_written) : null], ["Bytes written", told.details.bytes_written ? size(told.details.bytes_written) : null], ["Bytes to read", told.read_bytes === null ? null : size(told.read_bytes)],
       ["Files read", told.files_kept === null ? null : count(told.files_kept)], ["Files pruned", pruned === null ? null : `${count(pruned)} of ${count(told.files_total)}`],
       ["Spilled", told.spilled_bytes === null ? null : size(told.spilled_bytes)], ["From a kept answer", told.cached ? "yes" : null],
     ])),
+    parametersBox(told.details.parameters),
+    tablesBox(told.details),
     planBox(told),
     who(told),
   ];

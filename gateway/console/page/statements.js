@@ -7,17 +7,17 @@ import { lookNow, watch } from "./live.js";
 import { Windowed } from "./windowed.js";
 
 const PAGE = 500, AHEAD = 200;
-const PHASES = [["queue", "waited"], ["compile", "compiled"], ["run", "ran"]];
+const PHASES = [["queue", "waited"], ["compile", "compiled"], ["run", "ran"], ["fetch", "fetched"]];
 
 // Milliseconds of each phase of a statement, running or ended.
 export function phases(one) {
   if (one.ended_ms === undefined) {
     const waited = one.waiting_at_capacity_duration_ms;
-    return { queue: waited, compile: 0, run: Math.max(0, one.duration_ms - waited) };
+    return { queue: waited, compile: 0, run: Math.max(0, one.duration_ms - waited), fetch: 0 };
   }
   const known = one.queue_ms + (one.compile_ms || 0) + (one.execute_ms || 0);
   const rest = Math.max(0, one.total_ms - known); // of what failed before it was planned
-  return { queue: one.queue_ms, compile: (one.compile_ms || 0) + (one.execute_ms === null ? rest : 0), run: one.execute_ms || 0 };
+  return { queue: one.queue_ms, compile: (one.compile_ms || 0) + (one.execute_ms === null ? rest : 0), run: one.execute_ms || 0, fetch: one.fetch_ms || 0 };
 }
 
 export function bars(one, longest) {

@@ -13,6 +13,7 @@ from gateway.delta import write
 from gateway.delta.restore import restore
 from gateway.delta.table import open_snapshot
 from gateway.errors import ServerError
+from gateway.pipelines.definitions import STREAMING_TABLE, TEMPORARY_VIEW, Dataset, Definitions, Flow
 from gateway.pipelines.expectations import Expectation, Outcome
 from gateway.pipelines.history import CRASHED, History, Run, TableRun, new_run_id
 from gateway.pipelines.warehouse import Warehouse, text, version, written
@@ -53,9 +54,30 @@ def test_runs_are_found_again_newest_first(tmp_path: Path) -> None:
     assert past.of_run("tables", "r2") == []
 
 
+def test_the_graph_of_a_run_is_kept(tmp_path: Path) -> None:
+    past = History(Warehouse(tmp_path))
+    flows = {
+        "a": Flow("a", "a", (), ("json /in",)),
+        "b": Flow("b", "b", ("a", "v"), ("spark_catalog.other.t",)),
+        "more": Flow("more", "b", ("a",)),
+    }
+    datasets = {
+        id_: Dataset(id_, kind, "shop" if kind != TEMPORARY_VIEW else "", name)
+        for id_, kind, name in (("b", STREAMING_TABLE, "B"), ("a", STREAMING_TABLE, "A"), ("v", TEMPORARY_VIEW, "v"))
+    }
+    graph = Definitions(datasets, flows).lineage()
+    assert graph == [
+        ("shop.a", STREAMING_TABLE, ["json /in"]),
+        ("v", TEMPORARY_VIEW, []),
+        ("shop.b", STREAMING_TABLE, ["shop.a", "v", "other.t"]),
+    ]
+    past.add(Run("r1", "shop", T0, T0, "COMPLETED", graph=graph))
+    assert [(row["name"], row["reads"]) for row in past.of_run("graph", "r1")] == [(n, reads) for n, _, reads in graph]
+
+
 def test_history_is_plain_delta(tmp_path: Path) -> None:
     History(Warehouse(tmp_path)).add(Run("r1", "shop", T0, T0, "COMPLETED"))
-    for name in ("runs", "tables", "expectations"):
+    for name in ("runs", "tables", "graph", "expectations"):
         protocol = open_snapshot(str(tmp_path / "pipelines" / name)).protocol
         assert (protocol.reader, protocol.writer) == (1, 2)
 

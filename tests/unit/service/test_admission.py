@@ -218,3 +218,20 @@ def test_the_lane_opens_once_all_slots_have_been_taken_for_a_while() -> None:
     assert started == ["a", "b"] and admission.look() == 2.0 and started == ["a", "b"]  # b has begun only then
     now[0] = 3.0
     assert admission.look() == float("inf") and started == ["a", "b", "c"] and places[2].brief
+
+
+def test_who_waits_is_told_how_many_come_before() -> None:
+    now = [0.0]
+    queue = Admission(1, 100, clock=lambda: now[0])
+    queue.enter("s0", lambda: None)
+    places = []
+    for owner, session in (("ann", "a1"), ("ann", "a1"), ("ann", "a2"), ("bob", "b1")):
+        place = Place(session, lambda: None, small=False, owner=owner)
+        queue.enter_place(place)
+        places.append(place)
+    assert [place.position() for place in places] == [(1, 4), (4, 4), (3, 4), (2, 4)]  # as they take turns
+    now[0] += 1
+    queue.release(places[0])
+    assert [place.position() for place in places] == [None, (1, 3), (3, 3), (2, 3)]
+    small = queue.enter("s9", lambda: None, small=True)
+    assert small.position() is None and Place("x", lambda: None, small=False).position() is None

@@ -206,7 +206,7 @@ def test_a_metadata_call_uses_the_reserved_slot(house: House) -> None:
     session = house.open()
     statements = [house.execute(session) for _ in range(3)]
     assert [house.status(s).state for s in statements] == [State.RUNNING, State.RUNNING, State.PENDING]
-    assert house.status(statements[2]).progress_text == "Waiting for a slot"
+    assert house.status(statements[2]).progress_text == "Waiting for a slot: 1 of 1 in the queue"
     request = MetadataRequest("columns", table="t%", table_types=("VIEW",))
     operation = house.service.metadata(ME, session.handle, request)
     assert (operation.operation_type, operation.state) == ("GET_COLUMNS", State.RUNNING)

@@ -1,0 +1,132 @@
+"""What the console tells beyond its lists: plan, tables, parameters, a place in the queue; files and pipelines."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.live.browser import Page
+from tests.live.console import LONG, behind, record_pipelines, run
+from tests.live.gateway import Server, connect_to
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+SLOW = """SELECT a.k, count(*) AS of_long, sum(sqrt(a.id * b.id)) FROM main.default.facts a
+JOIN main.default.facts b ON a.k = b.k AND b.id + 77777 < 78776 GROUP BY a.k"""
+
+
+@pytest.fixture(scope="module")
+def facts(open_server: Server) -> None:
+    run(
+        open_server,
+        "CREATE TABLE IF NOT EXISTS main.default.facts PARTITIONED BY (k) AS SELECT id, id % 3 AS k FROM range(100000)",
+    )
+
+
+def open_statement(page: Page, name: str) -> None:
+    """Open the newest statement whose text has this in it."""
+    page.evaluate("location.hash = '#/statements'")
+    page.until(f"[...document.querySelectorAll('.c-text a')].some(a => a.textContent.includes({json.dumps(name)}))")
+    page.evaluate(
+        f"[...document.querySelectorAll('.c-text a')].find(a => a.textContent.includes({json.dumps(name)})).click()"
+    )
+    page.until("[...document.querySelectorAll('dt')].some(d => d.textContent === 'Rows given')")
+
+
+@pytest.mark.usefixtures("facts")
+def test_the_plan_that_was_run_is_a_picture_with_its_figures(page: Page, open_server: Server) -> None:
+    run(open_server, SLOW)
+    open_statement(page, "of_long")
+    page.until("document.querySelectorAll('.plan .operator').length > 3")
+    told = page.evaluate(
+        "[...document.querySelectorAll('.plan .operator')].map(o => o.getAttribute('aria-label')).join('; ')"
+    )
+    assert "HashJoinExec, " in told and "rows" in told and "ms" in told
+    assert "77777" not in page.evaluate("document.querySelector('.plan').outerHTML")  # a literal
+    page.evaluate("[...document.querySelectorAll('.plan .operator')].find(o => /HashJoin/.test(o.outerHTML)).focus()")
+    page.until("/memory [\\d.]+ [KM]iB/.test(document.querySelector('.plan-detail').innerText)")
+    page.shows("3 of 3")  # files of a table, in how it was read
+
+
+@pytest.mark.usefixtures("facts")
+def test_tables_lead_to_the_catalog_and_its_files(page: Page, open_server: Server) -> None:
+    run(
+        open_server,
+        "CREATE TABLE IF NOT EXISTS main.default.`fa<b>cts` AS SELECT 1 AS x",
+        "INSERT INTO main.default.`fa<b>cts` SELECT id AS written_one FROM main.default.facts LIMIT 5",
+    )
+    open_statement(page, "written_one")
+    links = "[...document.querySelectorAll('.links a')].map(a => a.innerText)"
+    assert page.evaluate(links) == ["main.default.fa<b>cts", "main.default.facts"]
+    page.shows("Files written")
+    page.click(".links a", "main.default.facts")
+    page.until("document.querySelector('h1')?.innerText === 'main.default.facts'")
+    page.click("button", "Files")
+    page.shows("3 files")
+    page.shows("k=2")
+    page.shows("33,333")
+    page.click("button", "Partitions")
+    page.until("document.querySelectorAll('.tab-body tbody tr').length === 3")
+
+
+def test_parameters_are_told_without_their_values(page: Page, open_server: Server) -> None:
+    with connect_to(open_server) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT :named AS with_parameters", {"named": "a secret value"})
+        cursor.fetchall()
+    open_statement(page, "with_parameters")
+    page.until("document.querySelector('section[aria-label=Parameters]')")
+    told = page.evaluate("document.querySelector('section[aria-label=Parameters]').innerText")
+    assert "named" in told and "STRING" in told and "secret" not in told and "--log-sql" in told
+
+
+def test_fetching_is_the_last_bar(page: Page, open_server: Server) -> None:
+    with connect_to(open_server) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT id, repeat('x', 100) AS fetched_long FROM range(300000)")
+        assert len(cursor.fetchall()) == 300_000
+    open_statement(page, "fetched_long")
+    page.until("document.querySelector('.wide-bar .fetch')?.getBoundingClientRect().width > 0")
+    assert "fetched" in page.evaluate("document.querySelector('.wide-bar .phases').getAttribute('aria-label')")
+    page.until("[...document.querySelectorAll('dt')].some(d => d.textContent === 'Fetching')")
+
+
+def test_who_waits_sees_its_place_in_the_queue(page: Page, open_server: Server) -> None:
+    ends = [behind(open_server, LONG + f" -- {i}") for i in range(5)]  # two slots, and the lane of short ones
+    page.until("document.querySelectorAll('.is-running').length === 5")
+    page.until("document.querySelector('.is-running .state.queued')")
+    page.evaluate(
+        "document.querySelector('.state.queued').closest('[role=row], .is-running').querySelector('a').click()"
+    )
+    page.shows("in the queue")
+    page.evaluate("location.hash = '#/statements'")
+    kill = """fetch('/console/api/now').then(a => a.json()).then(now => Promise.all(now.operations.map(o =>
+        fetch(`/console/api/statements/${o.statement_id}/kill`, {method: 'POST', body: '{}',
+              headers: {'Content-Type': 'application/json'}})))).then(all => all.length)"""
+    page.evaluate(kill)
+    for end in ends:
+        end()
+
+
+def test_no_pipeline_is_said(page: Page) -> None:
+    page.evaluate("location.hash = '#/pipelines'")
+    page.until("document.querySelector('.view-pipelines h1')")
+    page.until("/No pipeline has run|Runs of/.test(document.body.innerText)")
+
+
+def test_pipelines_show_their_graph_runs_and_expectations(page: Page, open_server: Server) -> None:
+    hostile = "<img src=x onerror=complaints.push('run')>"
+    record_pipelines(open_server, "sh'op", hostile)
+    page.key("4", alt=True)
+    page.shows("Runs of other")
+    page.shows("has not recorded its graph")
+    page.click(".names a", "sh'op")
+    page.until("document.querySelectorAll('.graph .box').length === 4")
+    assert page.evaluate("document.querySelectorAll('.graph .edge').length") == 4
+    page.shows("amount > 0")
+    page.shows("9.00 s")
+    page.shows(hostile)
+    page.click("td a", "20260101")
+    page.until("[...document.querySelectorAll('section[aria-label=Run] code')].some(c => c.innerText === '20260101')")
+    page.until("document.querySelector('section[aria-label=Run] .state.failed')")
+    page.evaluate("document.querySelector('.graph a').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+    page.until("location.hash.startsWith('#/catalog/main/shop/')")
