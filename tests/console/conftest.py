@@ -82,7 +82,7 @@ def long_history(open_server: Server) -> int:
     run(open_server, "SELECT 1")
     eventually(path.exists, 30)
     names = ("0", "s", "anonymous", "test", "SELECT", "datafusion", "proved", "FINISHED", None, None, None, "")
-    old = Record._make((*names, 0, 0, 12.5, 1.5, 0.5, 3.0, 8.0, 1, None, 100, 1, 2, 0, 64, False))
+    old = Record(*names, 0, 0, 12.5, 1.5, 0.5, 3.0, 8.0, 1, None, 100, 1, 2, 0, 64, False)
     with closing(sqlite3.connect(path, timeout=30)) as connection:
         connection.executemany(
             STATEMENTS.insertion(),

@@ -27,6 +27,8 @@ def facts(open_server: Server) -> None:
 def open_statement(page: Page, name: str) -> None:
     """Open the newest statement whose text has this in it."""
     page.evaluate("location.hash = '#/statements'")
+    page.click("input[name=text]")
+    page.type(name)
     page.until(f"[...document.querySelectorAll('.c-text a')].some(a => a.textContent.includes({json.dumps(name)}))")
     page.evaluate(
         f"[...document.querySelectorAll('.c-text a')].find(a => a.textContent.includes({json.dumps(name)})).click()"
@@ -42,7 +44,7 @@ def test_the_plan_that_was_run_is_a_picture_with_its_figures(page: Page, open_se
     told = page.evaluate(
         "[...document.querySelectorAll('.plan .operator')].map(o => o.getAttribute('aria-label')).join('; ')"
     )
-    assert "HashJoinExec, " in told and "rows" in told and "ms" in told
+    assert "HashJoin mode=" in told and "rows" in told and "ms" in told
     assert "77777" not in page.evaluate("document.querySelector('.plan').outerHTML")  # a literal
     page.evaluate("[...document.querySelectorAll('.plan .operator')].find(o => /HashJoin/.test(o.outerHTML)).focus()")
     page.until("/memory [\\d.]+ [KM]iB/.test(document.querySelector('.plan-detail').innerText)")

@@ -86,7 +86,7 @@ def test_the_tree_leads_to_tables(page: Page, open_server: Server) -> None:
     )
     page.key("3", alt=True)
     page.until("document.querySelectorAll('[role=treeitem]').length >= 2")
-    page.click("[role=treeitem] a", "main")
+    page.click("a[role=treeitem]", "main")
     page.click("article a", "odd <i>schema")
     page.click("article a", "<b>t_1")
     page.shows("c<b>")
@@ -107,19 +107,19 @@ def test_the_tree_leads_to_tables(page: Page, open_server: Server) -> None:
 
 def test_the_tree_goes_by_keys(page: Page) -> None:
     page.evaluate("location.hash = '#/catalog'")
-    page.until("document.querySelector('[role=treeitem] a')")
-    page.evaluate("document.querySelector('[role=treeitem] a').focus()")
+    page.until("document.querySelector('a[role=treeitem]')")
+    page.evaluate("document.querySelector('a[role=treeitem]').focus()")
     page.key("ArrowDown")
     assert page.evaluate("document.activeElement.innerText") == "samples"
     page.evaluate("location.hash = '#/catalog/system/query/history'")
     page.shows("statement_text")
     page.evaluate("location.hash = '#/catalog'")
-    page.until("[...document.querySelectorAll('[role=treeitem] a')].some(a => a.innerText === 'samples')")
-    page.evaluate("[...document.querySelectorAll('[role=treeitem] a')].find(a => a.innerText === 'samples').focus()")
+    page.until("[...document.querySelectorAll('a[role=treeitem]')].some(a => a.innerText === 'samples')")
+    page.evaluate("[...document.querySelectorAll('a[role=treeitem]')].find(a => a.innerText === 'samples').focus()")
     page.call(
         "Input.dispatchKeyEvent", type="rawKeyDown", key="ArrowRight", code="ArrowRight", windowsVirtualKeyCode=39
     )
-    page.until("[...document.querySelectorAll('[role=treeitem] a')].some(a => a.innerText === 'tpch')")
+    page.until("[...document.querySelectorAll('a[role=treeitem]')].some(a => a.innerText === 'tpch')")
     page.key("ArrowDown")
     page.key("Enter")
     page.until("location.hash.startsWith('#/catalog/samples/')")

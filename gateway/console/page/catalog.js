@@ -18,10 +18,12 @@ function branch(path, open, chosen) {
   const name = path[path.length - 1];
   const leaf = path.length === 3;
   const here = chosen.length === path.length && path.every((part, i) => part === chosen[i]);
-  const link = el("a", { href: address(path), "aria-current": here ? "true" : undefined, tabindex: here || (!chosen.length && path.length === 1) ? 0 : -1 }, el("bdi", null, oneLine(name, 120)));
-  const item = el("li", { role: "treeitem", "aria-expanded": leaf ? undefined : String(open), "aria-selected": String(here), "aria-label": oneLine(name, 120) }, el("span", { class: `leaf level-${path.length}` }, !leaf && el("span", { class: "twist", "aria-hidden": "true", onclick: () => toggle() }), link), !leaf && inner);
-  async function toggle(wanted = item.getAttribute("aria-expanded") !== "true") {
-    item.setAttribute("aria-expanded", String(wanted));
+  // The link is the item: its name is its text alone, and not that of all below it.
+  const link = el("a", { href: address(path), role: "treeitem", "aria-level": path.length, "aria-expanded": leaf ? undefined : String(open), "aria-selected": String(here), "aria-current": here ? "true" : undefined, tabindex: here || (!chosen.length && path.length === 1) ? 0 : -1 }, el("bdi", null, oneLine(name, 120)));
+  const item = el("li", { role: "none", class: open ? "is-open" : undefined }, el("span", { class: `leaf level-${path.length}` }, !leaf && el("span", { class: "twist", "aria-hidden": "true", onclick: () => toggle() }), link), !leaf && inner);
+  async function toggle(wanted = link.getAttribute("aria-expanded") !== "true") {
+    link.setAttribute("aria-expanded", String(wanted));
+    item.classList.toggle("is-open", wanted);
     inner.hidden = !wanted;
     if (wanted && !inner.childElementCount) await load();
   }
@@ -35,7 +37,7 @@ function branch(path, open, chosen) {
       fill(inner, el("li", { role: "none", class: "bad" }, error.message));
     }
   }
-  item.toggle = toggle;
+  link.toggle = toggle;
   if (!leaf && (open || (chosen.length >= path.length && path.every((part, i) => part === chosen[i])))) toggle(true);
   else inner.hidden = true;
   return item;
@@ -44,15 +46,15 @@ function branch(path, open, chosen) {
 function keys(event) {
   const links = [...event.currentTarget.querySelectorAll("a")].filter((link) => link.getClientRects().length);
   const at = links.indexOf(document.activeElement);
-  const item = document.activeElement.closest("[role=treeitem]");
-  if (at < 0 || !item) return;
+  const item = document.activeElement;
+  if (at < 0) return;
   const go = (link) => { event.preventDefault(); links.forEach((one) => { one.tabIndex = -1; }); link.tabIndex = 0; link.focus(); };
   if (event.key === "ArrowDown" && links[at + 1]) go(links[at + 1]);
   else if (event.key === "ArrowUp" && links[at - 1]) go(links[at - 1]);
   else if (event.key === "ArrowRight" && item.getAttribute("aria-expanded") === "false") { event.preventDefault(); item.toggle(true); }
   else if (event.key === "ArrowLeft") {
     if (item.getAttribute("aria-expanded") === "true") { event.preventDefault(); item.toggle(false); }
-    else { const above = item.parentElement.closest("[role=treeitem]"); if (above) go(above.querySelector("a")); }
+    else { const above = item.closest("[role=group]")?.parentElement.querySelector("a"); if (above) go(above); }
   }
 }
 

@@ -96,10 +96,10 @@ export function graphView(nodes, states) {
     const told = [one.kind, states.get(one.name)?.toLowerCase()].filter(Boolean).join(", ");
     const shape = svg("g", { transform: `translate(${one.x} ${one.y})` }, svg("title", null, seen(`${one.name} (${told})`)),
       svg("rect", { class: `box${one.kind === ELSEWHERE ? " source" : ""}`, width: WIDE, height: TALL, rx: 6 }),
-      svg("text", { x: 10, y: 19 }, oneLine(one.name, 28)), svg("text", { x: 10, y: 36, class: "kind" }, oneLine(told, 32)));
+      svg("text", { x: 10, y: 19 }, oneLine(one.name, 28)), " ", svg("text", { x: 10, y: 36, class: "kind" }, oneLine(told, 32)));
     const [schema, ...rest] = one.name.split(".");
     return /table|view/.test(one.kind) && !/^(temporary )?view$/.test(one.kind) && rest.length
-      ? svg("a", { href: `#/catalog/main/${segment(schema)}/${segment(rest.join("."))}`, "aria-label": seen(`${one.name}, ${told}`) }, shape) : shape;
+      ? svg("a", { href: `#/catalog/main/${segment(schema)}/${segment(rest.join("."))}`, "aria-label": `${oneLine(one.name, 28)} ${oneLine(told, 32)}` }, shape) : shape;
   });
   const wide = columns.length * (WIDE + GAP_X) - GAP_X + 20;
   return el("div", { class: "plan-scroll graph", tabindex: 0, role: "group", "aria-label": `Graph of ${all.size} tables and views` }, svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}` }, edges, boxes));

@@ -100,13 +100,14 @@ export function picture(root, beneath = null) {
   const boxes = all.map((node) => {
     const told = [node.rows === null ? null : `${count(node.rows)} rows`, node.ms === null ? null : `${node.ms} ms`, /memory ([^,]+)/.exec(node.told)?.[1], /spilled/.test(node.told) ? "spilled" : null].filter(Boolean).join(" · ");
     const pruned = /pruned [1-9]/.test(node.told) ? " · pruned" : "";
-    return svg("g", { class: "operator", tabindex: 0, role: "button", "aria-label": `${node.name}, ${told}`, onclick: () => show(node), onfocus: () => show(node), transform: `translate(${node.x} ${node.y})` },
+    const shown = [oneLine(node.name.replace(/Exec$/, ""), 28), oneLine(node.detail, 29), oneLine(told + pruned, 34)];
+    return svg("g", { class: "operator", tabindex: 0, role: "button", "aria-label": shown.filter(Boolean).join(" "), onclick: () => show(node), onfocus: () => show(node), transform: `translate(${node.x} ${node.y})` },
       svg("title", null, oneLine(`${node.name} ${node.detail}`, 500)),
       svg("rect", { width: BOX, height: TALL, rx: 6, class: "box" }),
       svg("rect", { width: (BOX * (node.ms || 0)) / slowest, height: 5, y: TALL - 6, class: "heat" }),
-      svg("text", { x: 10, y: 20, class: "name" }, oneLine(node.name.replace(/Exec$/, ""), 28)),
-      svg("text", { x: 10, y: 37, class: "detail" }, oneLine(node.detail, 29)),
-      svg("text", { x: 10, y: 55 }, oneLine(told + pruned, 34)));
+      svg("text", { x: 10, y: 20, class: "name" }, shown[0]), " ",
+      svg("text", { x: 10, y: 37, class: "detail" }, shown[1]), " ",
+      svg("text", { x: 10, y: 55 }, shown[2]));
   });
   return el("div", { class: "plan" },
     el("div", { class: "plan-scroll", tabindex: 0, role: "group", "aria-label": `Plan of ${all.length} operators` }, svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}` }, edges, boxes)),
