@@ -136,5 +136,11 @@ class Catalog(Protocol):
 
     def drop_table(self, schema: str, table: str) -> None: ...
 
+    def located(self, schema: str, table: str) -> str | None:
+        """The folder of an external Delta table, be there a table by now or not; None where none was given."""
+
+    def check_location(self, folder: str) -> None:
+        """Raise UserError PATH_NOT_ALLOWED unless an external table may lie in a folder (real)."""
+
     def table_location(self, schema: str, table: str) -> str:
         """Where a new managed table of that name is written (an absolute path, not created)."""

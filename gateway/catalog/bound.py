@@ -26,6 +26,7 @@ class DeltaBoundTable:
 
     name: TableName
     snapshot: Snapshot
+    external: bool = False  # its folder is none of the catalog's
 
     @property
     def schema(self) -> StructType:

@@ -278,8 +278,9 @@ _TYPES = {"tables": "MANAGED", "other_tables": "MANAGED", "views": "VIEW"}
 def _tables(asked: Asked) -> Iterator[Row]:
     for place in _places(asked):
         is_view = place.kind == "views"
+        external = place.kind == "tables" and place.catalog.located(place.schema, place.name) is not None
         row = place.row(
-            table_type=_TYPES[place.kind],
+            table_type="EXTERNAL" if external else _TYPES[place.kind],
             is_insertable_into="NO" if is_view or place.catalog.read_only else "YES",
             commit_action="PRESERVE",
             table_owner="",

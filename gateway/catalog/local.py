@@ -29,6 +29,7 @@ from gateway.catalog.objects import (
     Stored,
     StoredFunction,
     StoredKeys,
+    StoredLocation,
     StoredTable,
     StoredView,
     StoredVolume,
@@ -53,16 +54,19 @@ _log = logging.getLogger(__name__)
 class LocalCatalog:
     """The catalog `name` over the folder `root` (made if missing, unless `read_only`).
 
-    `others` are further folders that statements may use: files of a table may lie there, its folder may not.
+    `others` are further folders that statements may use: files of a table may lie there. Below `places` external tables lie.
     """
 
-    def __init__(self, name: str, root: str, read_only: bool = False, others: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, root: str, read_only: bool = False, others: Sequence[str] = (), places: Sequence[str] = ()
+    ) -> None:
         self.name = name
         self.read_only = read_only
         if not read_only:
             os.makedirs(root, exist_ok=True)
         self.root = os.path.realpath(root)
         self.within = (self.root, *(os.path.realpath(other) for other in others))
+        self.places = tuple(os.path.realpath(place) for place in places)
         self._links: set[str] = set()
         self._warned: set[str] = set()
         if not read_only:
@@ -82,7 +86,10 @@ class LocalCatalog:
         folder = self._schema_folder(schema)
         if folder is None:
             return []
-        return sorted(n for n in self._folders(folder) if has_log(os.path.join(folder, n)))
+        own = {n for n in self._folders(folder) if has_log(os.path.join(folder, n))}
+        lower = {n.lower() for n in own}
+        external = (s.name.table for s in self._all(StoredLocation, schema) if has_log(s.location))
+        return sorted(own.union(n for n in external if n.lower() not in lower))
 
     def other_tables(self, schema: str) -> list[str]:
         """Names of the tables of other formats of a schema, sorted; empty if there is no such schema."""
@@ -119,8 +126,12 @@ class LocalCatalog:
 
     def table(self, schema: str, table: str, as_of: AsOf | None = None) -> DeltaBoundTable | StoredTable | None:
         """The table at its newest version or as of `as_of`; None if there is none of that name."""
-        root = self.table_folder(schema, table)
+        root = self._own_folder(schema, table)
         if root is None:
+            external = self._external(schema, table)
+            if external is not None:
+                bound = bind(external.name, external.location, as_of, self.within)
+                return replace(bound, external=True)
             return self._stored(StoredTable, schema, table)
         folder, spelling = os.path.split(root)
         name = TableName(self.name, os.path.basename(folder), spelling)
@@ -185,6 +196,8 @@ class LocalCatalog:
     def table_location(self, schema: str, table: str) -> str:
         """Where a new managed table is written (absolute, not created)."""
         self.check_name("table", table)
+        if self._own_folder(schema, table) is None and (external := self._external(schema, table)) is not None:
+            return external.location
         return self._place(self._place_of_schema(schema), table)
 
     def schema_location(self, schema: str) -> str:
@@ -232,7 +245,13 @@ class LocalCatalog:
         """Move a table's folder. Raises TABLE_OR_VIEW_NOT_FOUND, LOCATION_ALREADY_EXISTS; UnsupportedError for a link."""
         self._check_writable()
         self.check_name("table", new_table)
-        root = self.table_folder(schema, table)
+        root = self._own_folder(schema, table)
+        external = self._external(schema, table) if root is None else None
+        if external is not None:
+            self.put(replace(external, name=TableName(self.name, new_schema, new_table)), False)
+            self.drop(StoredLocation, schema, table)
+            self._rename_keys(schema, table, new_schema, new_table)
+            return
         if root is None:
             raise self._no_table(schema, table)
         if os.path.islink(root):
@@ -252,6 +271,9 @@ class LocalCatalog:
             raise ServerError("WRITE_FAILED", text, retryable=True) from error
         delta_table.forget(os.path.realpath(os.path.dirname(root)) + "/" + os.path.basename(root))
         delta_table.forget(target)
+        self._rename_keys(schema, table, new_schema, new_table)
+
+    def _rename_keys(self, schema: str, table: str, new_schema: str, new_table: str) -> None:
         kept = self.keys(schema, table)
         if kept is not None:
             self.put(replace(kept, name=TableName(self.name, new_schema, new_table)), True)
@@ -277,9 +299,12 @@ class LocalCatalog:
             self._write_facts(facts)
 
     def drop_table(self, schema: str, table: str) -> None:
-        """Remove a table and its files; raises UserError TABLE_OR_VIEW_NOT_FOUND."""
+        """Remove a table and its files, of an external one its name; raises UserError TABLE_OR_VIEW_NOT_FOUND."""
         self._check_writable()
-        root = self.table_folder(schema, table)
+        root = self._own_folder(schema, table)
+        if self.drop(StoredLocation, schema, table) and root is None:
+            self.drop(StoredKeys, schema, table)
+            return
         if root is None:
             if self.drop(StoredTable, schema, table):
                 folder = self._schema_folder(schema)
@@ -389,6 +414,36 @@ class LocalCatalog:
 
     def table_folder(self, schema: str, table: str) -> str | None:
         """The folder of an existing table, None if there is none of that name."""
+        own = self._own_folder(schema, table)
+        if own is not None:
+            return own
+        external = self._external(schema, table)
+        return None if external is None else external.location
+
+    def located(self, schema: str, table: str) -> str | None:
+        """The folder of an external table, be there a table by now or not; None where none was given."""
+        found = self._stored(StoredLocation, schema, table) if self.places else None
+        return None if found is None else found.location
+
+    def check_location(self, folder: str) -> None:
+        """Raise UserError PATH_NOT_ALLOWED unless an external table may lie in a folder (real)."""
+        below = any(is_under(folder, place) and folder != place for place in self.places)
+        if not below or is_under(folder, self.root) or is_under(self.root, folder):
+            text = f"An external table cannot lie in {folder}: it has to be below a folder that --allow-path names."
+            raise UserError("PATH_NOT_ALLOWED", text)
+
+    def _external(self, schema: str, table: str) -> StoredLocation | None:
+        """An external table that is there. Raises PATH_NOT_ALLOWED if its folder is none, or a link by now."""
+        found = self._stored(StoredLocation, schema, table) if self.places else None
+        if found is None:
+            return None
+        self.check_location(os.path.realpath(found.location))
+        if os.path.realpath(found.location) != found.location:
+            raise not_allowed(f"The folder {found.location}, in whose place there is a link by now,")
+        return found if has_log(found.location) else None
+
+    def _own_folder(self, schema: str, table: str) -> str | None:
+        """The folder of a table in its schema's."""
         folder = self._schema_folder(schema)
         root = None if folder is None else self._child(folder, table)
         return root if root is not None and has_log(root) else None

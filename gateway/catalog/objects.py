@@ -1,4 +1,4 @@
-"""What Delta cannot hold: views, functions, volumes, keys, tables of other formats; each one small JSON file of a schema.
+"""What Delta cannot hold: views, functions, volumes, keys, places, other formats; each one small JSON file of a schema.
 
 A file ``<schema>/_objects/<name>.<kind>.json`` is written to a draft and moved into place, so that processes neither read
 halves nor lose each other's objects. File names are lower case; the spelling of a name is inside.
@@ -125,6 +125,14 @@ class StoredTable:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredLocation:
+    """A Delta table that lies in a folder of its own, which goes with nothing that is dropped here."""
+
+    name: TableName
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """A primary key, or with a `parent` a foreign key.
 
@@ -158,14 +166,15 @@ class StoredKeys:
         return tuple(key for key in self.keys if key.parent)
 
 
-AnyStored = StoredView | StoredFunction | StoredTable | StoredVolume | StoredKeys
-Stored = TypeVar("Stored", StoredView, StoredFunction, StoredTable, StoredVolume, StoredKeys)
+AnyStored = StoredView | StoredFunction | StoredTable | StoredVolume | StoredKeys | StoredLocation
+Stored = TypeVar("Stored", StoredView, StoredFunction, StoredTable, StoredVolume, StoredKeys, StoredLocation)
 KINDS: dict[type, str] = {
     StoredView: "view",
     StoredFunction: "function",
     StoredTable: "table",
     StoredVolume: "volume",
     StoredKeys: "keys",
+    StoredLocation: "location",
 }
 
 
@@ -324,7 +333,7 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
 
 
 def _plain(stored: Any) -> dict[str, Any]:
-    if isinstance(stored, (StoredFunction, StoredVolume, StoredKeys)):
+    if isinstance(stored, (StoredFunction, StoredVolume, StoredKeys, StoredLocation)):
         return asdict(stored)
     plain = {key: getattr(stored, key) for key in stored.__dataclass_fields__}
     plain["schema"] = _json(stored.schema)

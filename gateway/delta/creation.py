@@ -39,6 +39,7 @@ class Definition:
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    external: bool = False
 
     def features(self, old: Protocol | None = None) -> frozenset[str]:
         """The features that it needs, beside those of the table that it replaces.

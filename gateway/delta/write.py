@@ -294,7 +294,7 @@ def _create_info(
         "partitionBy": commit.compact_json(spec["partitionColumns"]),
         "clusterBy": commit.compact_json([".".join(path) for path in definition.cluster_by]),
         "description": spec.get("description"),
-        "isManaged": "true",
+        "isManaged": "false" if definition.external else "true",
         "properties": commit.compact_json(spec["configuration"]),
     }
     metrics = _metrics(writer) if as_select else {}

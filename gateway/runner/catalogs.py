@@ -13,7 +13,7 @@ from gateway.catalog.volumes import VolumePath
 
 def open_catalogs(warehouse: str, samples: str, allow_paths: Sequence[str]) -> tuple[dict[str, Catalog], AllowedRoots]:
     """``main`` in the folder `warehouse`, ``samples`` in its own, and these with `allow_paths` as what may be named."""
-    main = LocalCatalog("main", warehouse, others=(samples, *allow_paths))
+    main = LocalCatalog("main", warehouse, others=(samples, *allow_paths), places=allow_paths)
     catalogs: dict[str, Catalog] = {"main": main, "samples": open_samples(samples)}
 
     def volume(path: VolumePath) -> str | None:

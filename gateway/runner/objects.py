@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.catalog.base import Catalog, TableName
-from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
+from gateway.catalog.objects import StoredFunction, StoredLocation, StoredTable, StoredView
 from gateway.errors import Span, UnsupportedError, UserError
 from gateway.runner.tables import StatementTables
 from gateway.sql.read.statement import Statement as Read
@@ -42,7 +42,9 @@ class Place:
 
 def has_view(catalog: Catalog | None, schema: str, name: str) -> bool:
     """Whether a view has the name, be its file damaged or not: that can be dropped."""
-    if catalog is None or catalog.table_folder(schema, name) is not None:
+    if catalog is None or catalog.identity(StoredLocation, schema, name) is not None:
+        return False
+    if catalog.table_folder(schema, name) is not None:
         return False
     return catalog.identity(StoredView, schema, name) is not None
 

@@ -119,7 +119,7 @@ def _json_of(command: c.DescribeTable, fields: tuple[StructField, ...], table: A
 def _kind(table: Any) -> str:
     if isinstance(table, Relation):
         return "VIEW"
-    return "MANAGED" if table.name.catalog else "EXTERNAL"
+    return "MANAGED" if table.name.catalog and not getattr(table, "external", False) else "EXTERNAL"
 
 
 def _provider(table: Any) -> str:

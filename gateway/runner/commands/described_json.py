@@ -30,7 +30,7 @@ def table_json(table: Any, fields: Sequence[StructField], provider: str, keys: S
         fields,
         {
             "location": f"file:{table.location}",
-            "type": "MANAGED",
+            "type": "EXTERNAL" if getattr(table, "external", False) else "MANAGED",
             "provider": provider,
             "comment": table.comment,
             "table_properties": dict(sorted(table.properties.items())),

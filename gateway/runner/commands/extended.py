@@ -47,7 +47,8 @@ def extended_text(found: Any) -> str:
         lines.append(("Type", "VIEW"))
     else:
         provider = found.format if isinstance(found, StoredTable) else "delta"
-        lines += [("Type", "MANAGED"), ("Provider", provider), ("Location", f"file:{found.location}")]
+        kind = "EXTERNAL" if getattr(found, "external", False) else "MANAGED"
+        lines += [("Type", kind), ("Provider", provider), ("Location", f"file:{found.location}")]
     if found.properties:
         lines.append(("Table Properties", _properties(found.properties)))
     if not isinstance(found, StoredView) and found.partition_columns:
@@ -153,6 +154,8 @@ def table_statement(table: DeltaBoundTable, keys: Sequence[str] = ()) -> str:
     kept = {k: v for k, v in table.properties.items() if k != MOST_ID and not k.startswith(IN_COMMIT_SINCE)}
     if "allowColumnDefaults" in snapshot.protocol.writer_features:
         kept[f"{FEATURE}allowColumnDefaults"] = "supported"
+    if table.external:
+        text += f"LOCATION {quoted_text(f'file:{table.location}')}\n"
     return text + _clauses(table.comment, kept)
 
 

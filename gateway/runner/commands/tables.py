@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from gateway.catalog.bound import DeltaBoundTable
-from gateway.catalog.objects import StoredTable
+from gateway.catalog.objects import StoredLocation, StoredTable
 from gateway.delta import write
 from gateway.delta.features import Kept
 from gateway.delta.identity import is_identity
@@ -14,7 +15,7 @@ from gateway.errors import Span, UserError, unsupported
 from gateway.planner import plan
 from gateway.runner import objects
 from gateway.runner.answer import RESULT, Answer, done
-from gateway.runner.commands import keys
+from gateway.runner.commands import keys, locations
 from gateway.runner.commands.constraints import checked, guarded_query
 from gateway.runner.commands.definitions import definition_of, like, selected, unreserved
 from gateway.runner.commands.generated import left_out
@@ -37,30 +38,36 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     """CREATE TABLE and CREATE TABLE AS SELECT."""
     catalog, schema, table = new_table(command.name, env)
     objects.check_writable(catalog, "no table can be created", command.name.span)
-    if command.location is not None:
-        raise unsupported("LOCATION", command.name.span)
     place = objects.Place(catalog, schema, table)
     if not objects.may_make_table(place, command.replace, command.if_not_exists, command.name.span):
         return done("CREATE_TABLE")
-    path = catalog.table_location(schema, table)
-    replace = command.replace
+    path, replace = catalog.table_location(schema, table), command.replace
+    if command.location is not None:
+        path = locations.checked_folder(command, place, env)
+        if locations.is_table(command, path, place):
+            return locations.adopted(command, path, place, env, emit)
+    external = command.location is not None or catalog.located(schema, table) == path
     if command.query is None:
-        definition = definition_of(command, env)
+        definition = dataclasses.replace(definition_of(command, env), external=external)
         declared = keys.declared(command, place, definition.schema, keys.checks_of(definition.properties), env)
         write.check_creatable(path, definition, as_select=False, replace=replace)
         emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
         write.make_table(path, definition, None, replace)
+        if command.location is not None:
+            locations.keep(place, path, command.name.span)
         keys.keep(place, declared)
         return Answer("CREATE_TABLE", is_query=False, announced=True)
     query, binder = runner.bind(command.query.tree, env)
     if command.columns is not None:
         raise unsupported("a column list with CREATE TABLE AS SELECT", command.name.span)
-    definition = selected(command, query.schema, env)
+    definition = dataclasses.replace(selected(command, query.schema, env), external=external)
     write.check_creatable(path, definition, as_select=True, replace=replace)
     decision = plan(compile_query(stored(query, binder, definition.schema), env.context))
     runner.check_size(decision, env, command.name.span)
     rows = announced_rows("CREATE_TABLE_AS_SELECT", decision, INSERTED, runner, emit)
     result = write.make_table(path, definition, rows, replace)
+    if command.location is not None:
+        locations.keep(place, path, command.name.span)
     # Databricks shows the columns without a row here; connector tests rely on it.
     return written_rows("CREATE_TABLE_AS_SELECT", result, [])
 
@@ -97,7 +104,8 @@ def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Q
         shown = f"{catalog.name}.{schema}.{table}"
         raise objects.wrong_kind("DROP TABLE", "EXTERNAL or MANAGED", shown, "VIEW", "DROP VIEW", name.span)
     known = catalog is not None and (
-        catalog.table_folder(schema, table) is not None or catalog.identity(StoredTable, schema, table) is not None
+        any(catalog.identity(kind, schema, table) is not None for kind in (StoredLocation, StoredTable))
+        or catalog.table_folder(schema, table) is not None
     )
     if catalog is None or not known:
         if command.if_exists:

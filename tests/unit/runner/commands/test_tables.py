@@ -230,7 +230,7 @@ def test_one_bad_row_of_many_leaves_nothing(shop: Session) -> None:
         ("CREATE TABLE n (a INT) PARTITIONED BY (b)", "COLUMN_NOT_DEFINED_IN_TABLE", "42703"),
         ("CREATE TABLE n (a INT) PARTITIONED BY (a)", "ALL_PARTITION_COLUMNS_NOT_ALLOWED", "KD005"),
         ("CREATE TABLE n (a INT, b INT) PARTITIONED BY (a, a)", "COLUMN_ALREADY_EXISTS", "42711"),
-        ("CREATE TABLE n (a INT) LOCATION '/tmp/x'", "UNSUPPORTED_FEATURE", "0A000"),
+        ("CREATE TABLE n (a INT) LOCATION '/tmp/x'", "PATH_NOT_ALLOWED", "42501"),
         ("CREATE TABLE n (a INT) USING parquet", "UNSUPPORTED_FEATURE", "0A000"),
         ("CREATE TABLE n (a INT) TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true')", None, None),
         ("CREATE TABLE `../n` (a INT)", "INVALID_IDENTIFIER", "42602"),

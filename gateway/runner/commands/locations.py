@@ -1,0 +1,75 @@
+"""CREATE TABLE … LOCATION: tables in folders of their own, which DROP TABLE leaves where they are."""
+
+from __future__ import annotations
+
+import os
+
+from gateway.catalog.objects import StoredLocation
+from gateway.delta.log import has_log
+from gateway.delta.table import open_snapshot
+from gateway.engine.base import Emit, Planned
+from gateway.errors import Span, UserError, unsupported
+from gateway.runner.answer import RESULT, Answer
+from gateway.runner.commands.definitions import definition_of
+from gateway.runner.environment import Environment
+from gateway.runner.objects import Place, already_exists
+from gateway.sql.read import command_nodes as c
+
+
+def checked_folder(command: c.CreateTable, place: Place, env: Environment) -> str:
+    """The real folder that a statement names. Raises what keeps a table from lying there."""
+    span = command.name.span
+    assert command.location is not None
+    if command.replace:
+        raise unsupported("CREATE OR REPLACE TABLE … LOCATION", span)
+    place.catalog.check_name("table", place.name)
+    try:
+        folder = env.tables.paths.resolve(command.location, must_exist=False)
+        place.catalog.check_location(folder)
+    except UserError as error:
+        raise error.at(span) from None
+    if not os.path.isdir(os.path.dirname(folder)):
+        raise UserError("PATH_NOT_FOUND", f"Path does not exist: {os.path.dirname(folder)}.", span=span)
+    return folder
+
+
+def is_table(command: c.CreateTable, folder: str, place: Place) -> bool:
+    """Whether there is a Delta table in the folder. Raises DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION for anything else."""
+    there = has_log(folder)
+    if (there and command.query is not None) or (not there and os.path.lexists(folder) and not _is_empty(folder)):
+        text = (
+            f"Cannot create table ('{place.quoted}'). The associated location ('file:{folder}') is not empty and also not a "
+            "Delta table."
+        )
+        raise UserError("DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION", text, span=command.name.span)
+    return there
+
+
+def _is_empty(folder: str) -> bool:
+    return os.path.isdir(folder) and not os.listdir(folder)
+
+
+def adopted(command: c.CreateTable, folder: str, place: Place, env: Environment, emit: Emit) -> Answer:
+    """A name for a table that is there. Raises DELTA_CREATE_TABLE_SCHEME_MISMATCH for one that is another than is said."""
+    span = command.name.span
+    snapshot = open_snapshot(folder, within=env.tables.paths.roots)
+    if command.properties or command.comment is not None or command.checks or command.keys or command.clustered_by:
+        raise unsupported("CREATE TABLE … LOCATION of a table that is there, with more than its columns,", span)
+    if command.columns:
+        given = definition_of(command, env)
+        if given.metadata or given.schema != snapshot.schema or given.partition_by != snapshot.partition_columns:
+            text = f"The specified schema does not match the existing schema at file:{folder}."
+            raise UserError("DELTA_CREATE_TABLE_SCHEME_MISMATCH", text, span=span)
+    elif command.partitioned_by:
+        raise unsupported("CREATE TABLE … PARTITIONED BY … LOCATION of a table that is there", span)
+    emit(Planned("CREATE_TABLE", "gateway", "a file of the catalog", RESULT, writes=True, is_query=False))
+    keep(place, folder, span)
+    return Answer("CREATE_TABLE", is_query=False, announced=True)
+
+
+def keep(place: Place, folder: str, span: Span | None) -> None:
+    """Keep where a table lies; raises TABLE_OR_VIEW_ALREADY_EXISTS if somebody else was faster."""
+    was = place.catalog.located(place.schema, place.name)
+    stale = was is not None and not has_log(was)
+    if not place.catalog.put(StoredLocation(place.full, folder), stale):
+        raise already_exists(place, span)

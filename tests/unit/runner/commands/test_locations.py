@@ -1,0 +1,117 @@
+"""CREATE TABLE … LOCATION: tables below allowed folders, which stay there when their names go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.unit.runner.session import Session, refused
+from tests.unit.runner.written import folder_of
+
+
+@pytest.fixture
+def place(session: Session, tmp_path: Path) -> Path:
+    """A folder below an allowed one, which is not there yet."""
+    allowed = session.runner.environment(session.state).tables.paths.roots[-1]
+    parent = Path(allowed) / tmp_path.name
+    parent.mkdir()
+    return parent / "t"
+
+
+def test_an_external_table_is_as_any_other_and_stays_when_it_is_dropped(session: Session, place: Path) -> None:
+    session.run(f"CREATE TABLE t (id INT PRIMARY KEY, s STRING) PARTITIONED BY (s) LOCATION 'file:{place}'")
+    session.run("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+    session.run("UPDATE t SET id = 3 WHERE id = 1")
+    session.run("OPTIMIZE t")
+    session.run("VACUUM t")
+    assert session.rows("SHOW TABLES") == [("shop", "t", False)]
+    told = {row[0]: row[1] for row in session.rows("DESCRIBE EXTENDED t")}
+    assert (told["Type"], told["Location"]) == ("EXTERNAL", f"file:{place}")
+    assert json.loads(session.rows("DESCRIBE EXTENDED t AS JSON")[0][0])["type"] == "EXTERNAL"
+    kinds = "SELECT table_type FROM information_schema.tables WHERE table_schema = 'shop'"
+    assert session.rows(kinds) == [("EXTERNAL",)]
+    assert DeltaTable(str(place)).to_pyarrow_table().num_rows == 2
+    assert DeltaTable(str(place)).history()[-1]["operationParameters"]["isManaged"] == "false"
+    session.run("ALTER TABLE t RENAME TO u")
+    assert [row[0] for row in session.rows("SELECT id FROM u ORDER BY id")] == [2, 3]
+    session.run("CREATE OR REPLACE TABLE u (a INT)")  # in its place
+    assert DeltaTable(str(place)).version() > 2
+    ((text,),) = session.rows("SHOW CREATE TABLE u")
+    session.run("DROP TABLE u")
+    assert (place / "_delta_log").is_dir()
+    assert session.rows("SHOW TABLES") == []
+    session.run(text)
+    assert session.rows("SELECT * FROM u") == []
+    session.run("USE default")
+    assert refused(session, "DROP SCHEMA shop").condition == "SCHEMA_NOT_EMPTY"
+    session.run("DROP SCHEMA shop CASCADE")
+    assert (place / "_delta_log").is_dir()
+    session.run("CREATE SCHEMA shop")
+
+
+def test_what_is_there_gets_a_name_if_it_is_what_the_statement_says(session: Session, place: Path) -> None:
+    session.run(f"CREATE TABLE t LOCATION '{place}' AS SELECT 1 AS a, 'x' AS b")
+    session.run(f"CREATE TABLE again LOCATION '{place}'")
+    session.run(f"CREATE TABLE spelt (a INT, b STRING) LOCATION '{place}'")
+    session.run("INSERT INTO again VALUES (2, 'y')")
+    assert (
+        session.rows("SELECT * FROM spelt ORDER BY a")
+        == [(1, "x"), (2, "y")]
+        == session.rows("SELECT * FROM t ORDER BY a")
+    )
+    for columns in (
+        "(a INT)",
+        "(a BIGINT, b STRING)",
+        "(a INT, b STRING NOT NULL)",
+        "(a INT, b STRING) PARTITIONED BY (b)",
+    ):
+        text = f"CREATE TABLE other {columns} LOCATION '{place}'"
+        assert refused(session, text).condition == "DELTA_CREATE_TABLE_SCHEME_MISMATCH"
+    text = f"CREATE TABLE other LOCATION '{place}' AS SELECT 1 AS a"
+    assert refused(session, text).condition == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+    assert refused(session, f"CREATE TABLE t LOCATION '{place}'").condition == "TABLE_OR_VIEW_ALREADY_EXISTS"
+
+
+def test_tables_lie_below_allowed_folders_only(session: Session, place: Path) -> None:
+    warehouse = folder_of(session).parent.parent
+    samples = session.runner.catalogs["samples"].schema_location("tpch")
+    (place.parent / "full").mkdir()
+    (place.parent / "full" / "f").write_text("x")
+    (place.parent / "link").symlink_to("/tmp")
+    for folder, condition in (
+        ("/etc/t", "PATH_NOT_ALLOWED"),
+        (f"{place.parent.parent}", "PATH_NOT_ALLOWED"),
+        (f"{place.parent}/../../../t", "PATH_NOT_ALLOWED"),
+        (f"{place.parent}/link/t", "PATH_NOT_ALLOWED"),
+        (f"{warehouse}/shop/t", "PATH_NOT_ALLOWED"),
+        (f"{samples}/t", "PATH_NOT_ALLOWED"),
+        ("s3://bucket/t", "PATH_NOT_ALLOWED"),
+        ("t", "PATH_NOT_ALLOWED"),
+        (f"{place.parent}/none/t", "PATH_NOT_FOUND"),
+        (f"{place.parent}/full", "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"),
+    ):
+        assert refused(session, f"CREATE TABLE t (a INT) LOCATION '{folder}'").condition == condition, folder
+    assert refused(session, f"CREATE TABLE t LOCATION '{place}'").condition == "UNSUPPORTED_FEATURE"
+    assert refused(session, f"CREATE OR REPLACE TABLE t (a INT) LOCATION '{place}'").condition == "UNSUPPORTED_FEATURE"
+    assert session.rows("SHOW TABLES") == []
+
+
+def test_a_place_that_is_a_link_by_now_is_not_followed(session: Session, place: Path, tmp_path: Path) -> None:
+    session.run(f"CREATE TABLE t (a INT) LOCATION '{place}'")
+    place.rename(tmp_path / "elsewhere")
+    place.symlink_to(tmp_path / "elsewhere")
+    for text in ("SELECT * FROM t", "INSERT INTO t VALUES (1)"):
+        assert refused(session, text).condition == "PATH_NOT_ALLOWED"
+    stored = folder_of_object(session)
+    stored.write_text(stored.read_text().replace(str(place), "/etc"))
+    assert refused(session, "SELECT * FROM t").condition == "PATH_NOT_ALLOWED"
+    session.run("DROP TABLE t")
+    assert session.rows("SHOW TABLES") == []
+
+
+def folder_of_object(session: Session) -> Path:
+    """The file that says where ``t`` lies."""
+    return Path(session.runner.catalogs["main"].schema_location("shop"), "_objects", "t.location.json")
