@@ -108,6 +108,17 @@ def with_features(old: Protocol, features: Iterable[str]) -> Protocol:
     )
 
 
+def without_features(old: Protocol, features: Collection[str]) -> Protocol:
+    """`old` without some features: the lowest versions that stand for the others, else their names."""
+    known = {name for name in old.features if name in BY_NAME and name not in features}
+    unknown = (old.reader_features | old.writer_features) - BY_NAME.keys()
+    if unknown:
+        raise unsupported(
+            f"dropping a feature of a table that has others which are not known ({', '.join(sorted(unknown))})"
+        )
+    return protocol_of(known)
+
+
 # ---- metadata
 
 

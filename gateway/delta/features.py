@@ -83,7 +83,8 @@ FEATURES: tuple[Feature, ...] = (
     # That columns may have defaults; those that do say so in their metadata.
     Feature("allowColumnDefaults", Read.NATIVE, Kept.ALWAYS),
     Feature("materializePartitionColumns", Read.NATIVE),
-    Feature("checkpointProtection", Read.NATIVE),
+    # No log is shortened here, and checkpoints are made of the newest version alone.
+    Feature("checkpointProtection", Read.NATIVE, Kept.ALWAYS),
     Feature("collations", Read.NATIVE),
     Feature("collations-preview", Read.NATIVE),
     Feature("redirectReaderWriter-preview", Read.REFUSE),

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from gateway.delta import commit, log
 from gateway.delta.containment import opened
-from gateway.delta.creation import with_features
+from gateway.delta.creation import with_features, without_features
 from gateway.delta.features import Kept
-from gateway.delta.properties import check_feed_columns
+from gateway.delta.properties import FEED, check_feed_columns, check_may_feed
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
@@ -34,6 +34,7 @@ class Alteration:
     edit: Callable[[dict[str, Any]], None]
     reads: bool = False
     features: frozenset[str] = frozenset()  # that the table has then
+    without: frozenset[str] = frozenset()  # those that it has no longer
     more: tuple[commit.Action, ...] = ()  # actions beside it
     unchanged: bool = False  # but for these
 
@@ -49,7 +50,10 @@ def edited(snapshot: Snapshot, alteration: Alteration) -> dict[str, Any]:
     action = copy.deepcopy(logged_metadata(snapshot))
     action["schema"] = json.loads(action["schemaString"])
     alteration.edit(action)
-    check_feed_columns([f["name"] for f in action["schema"]["fields"]], action.get("configuration", {}))
+    names = [f["name"] for f in action["schema"]["fields"]]
+    if snapshot.properties.get(FEED, "").lower() != "true":
+        check_may_feed(names, action.get("configuration", {}))
+    check_feed_columns(names, action.get("configuration", {}))
     text = json.dumps(action.pop("schema"), separators=(",", ":"), ensure_ascii=False)
     return {**action, "schemaString": text}
 
@@ -58,6 +62,8 @@ def alter(snapshot: Snapshot, alteration: Alteration) -> int:
     """Commit a change; its version. Raises UserError DELTA_METADATA_CHANGED and kin where another writer was faster."""
     actions: list[commit.Action] = [] if alteration.unchanged else [{"metaData": edited(snapshot, alteration)}]
     protocol = with_features(snapshot.protocol, alteration.features)
+    if alteration.without:
+        protocol = without_features(protocol, alteration.without)
     if protocol != snapshot.protocol:
         actions.append(commit.protocol_action(protocol))
     actions += alteration.more

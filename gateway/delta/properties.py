@@ -9,7 +9,7 @@ from gateway.delta import log
 from gateway.delta.expressions import CONSTRAINT
 from gateway.delta.features import BY_NAME, FEATURES, Kept
 from gateway.delta.table import MAPPING
-from gateway.errors import UnsupportedError
+from gateway.errors import UnsupportedError, UserError
 
 FEATURE = "delta.feature."
 #: The property of tables whose every change of a row is to be found in files of its own.
@@ -124,6 +124,18 @@ def check_feed_columns(names: Iterable[str], properties: Mapping[str, str]) -> N
     taken = [name for name in names if name.lower() in FEED_COLUMNS]
     if taken and properties.get(FEED, "").lower() == "true":
         raise UnsupportedError("UNSUPPORTED_FEATURE", f"A column {taken[0]} in a table with {FEED}.")
+
+
+def check_may_feed(names: Iterable[str], properties: Mapping[str, str]) -> None:
+    """Raise DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS if a table with such columns is to be given a feed of its changes."""
+    taken = [name for name in names if name.lower() in FEED_COLUMNS]
+    if taken and properties.get(FEED, "").lower() == "true":
+        text = (
+            "Unable to enable Change Data Capture on the table. The table already contains reserved columns "
+            f"[{', '.join(taken)}] that will be used internally as metadata for the table's Change Data Feed. To enable Change "
+            "Data Feed on the table rename/drop these columns."
+        )
+        raise UserError("DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS", text)
 
 
 def check_known(key: str) -> None:

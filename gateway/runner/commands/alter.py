@@ -14,7 +14,7 @@ from gateway.delta.expressions import CONSTRAINT
 from gateway.delta.log import IN_COMMIT
 from gateway.delta.metadata import Alteration, alter, check_alterable, edited
 from gateway.delta.properties import MOST_ID, ROW_TRACKING, asked, check_known, spelt
-from gateway.delta.table import MAPPING
+from gateway.delta.table import MAPPING, open_snapshot
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import UserError, unsupported
 from gateway.runner import objects
@@ -23,6 +23,7 @@ from gateway.runner.commands import keys
 from gateway.runner.commands.columns import added, as_text, changed, dropped, no_column, reclustered, renamed
 from gateway.runner.commands.constraints import check_condition
 from gateway.runner.commands.definitions import unreserved
+from gateway.runner.commands.dropped_features import alterations
 from gateway.runner.commands.targets import batches_of, quoted
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
@@ -49,6 +50,8 @@ def alter_table(command: c.AlterTable, job: Statement, env: Environment, runner:
             return keys.add(command.change, table, env, emit)
         case c.DropKey():
             return keys.drop(command.change, table, env, emit)
+        case c.DropFeature():
+            return _committed(table, list(alterations(command.change, table)), emit)
         case c.DropConstraint():
             dropped_key = keys.drop_named(command.change, table, env, emit)
             if dropped_key is not None:
@@ -114,8 +117,16 @@ def _commit(table: DeltaBoundTable, alteration: Alteration | None, emit: Emit) -
     if alteration is None:
         return done("ALTER_TABLE")
     edited(table.snapshot, alteration)  # what is wrong with it is told before it is announced
+    return _committed(table, [alteration], emit)
+
+
+def _committed(table: DeltaBoundTable, alterations: Sequence[Alteration], emit: Emit) -> Answer:
+    """One commit after the other."""
     emit(Planned("ALTER_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
-    version = alter(table.snapshot, alteration)
+    snapshot, version = table.snapshot, None
+    for at, alteration in enumerate(alterations):
+        snapshot = snapshot if not at else open_snapshot(snapshot.root, within=snapshot.within)
+        version = alter(snapshot, alteration)
     return Answer("ALTER_TABLE", is_query=False, announced=True, facts={"version": version})
 
 
@@ -356,6 +367,7 @@ _VERBS: dict[type, str] = {
     c.ClusterBy: "ALTER TABLE ... CLUSTER BY",
     c.AddConstraint: "ALTER TABLE ... ADD CONSTRAINT",
     c.DropConstraint: "ALTER TABLE ... DROP CONSTRAINT",
+    c.DropFeature: "ALTER TABLE ... DROP FEATURE",
     c.AddKey: "ALTER TABLE ... ADD CONSTRAINT",
     c.DropKey: "ALTER TABLE ... DROP CONSTRAINT",
 }

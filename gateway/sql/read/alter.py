@@ -28,8 +28,8 @@ from gateway.sql.read.command_rules import SCHEMA_WORDS
 from gateway.sql.read.datatypes import data_type
 from gateway.sql.read.ddl import DefinitionParser
 from gateway.sql.read.made_view import EVOLUTION, TYPE_EVOLUTION
-from gateway.sql.read.table_nodes import TableChange
-from gateway.sql.read.tokens import END
+from gateway.sql.read.table_nodes import DropFeature, TableChange
+from gateway.sql.read.tokens import END, STRING
 from gateway.sqltypes import StructField
 
 _COMMENTED = {"TABLE": "TABLE", "VIEW": "VIEW", "COLUMN": "COLUMN", **dict.fromkeys(SCHEMA_WORDS, "SCHEMA")}
@@ -96,6 +96,9 @@ class AlterParser(DefinitionParser):
             change = key
         elif self.word == "DROP" and self.peek() in ("PRIMARY", "FOREIGN") and self.peek(2) == "KEY":
             change = self._dropped_key()
+        elif self.match("DROP", "FEATURE"):
+            feature = self.string() if self.word == STRING else self.identifier().name
+            change = DropFeature(feature, self.match("TRUNCATE", "HISTORY"), self.span(start))
         elif self.word in ("ADD", "DROP") and self.peek() == "CONSTRAINT":
             change = self._constraint()
         elif self.word == "ADD" and self.peek() in ("COLUMN", "COLUMNS"):

@@ -29,6 +29,7 @@ from gateway.sql.read.table_nodes import CreateTable as CreateTable
 from gateway.sql.read.table_nodes import CreateTableLike as CreateTableLike
 from gateway.sql.read.table_nodes import DropColumns as DropColumns
 from gateway.sql.read.table_nodes import DropConstraint as DropConstraint
+from gateway.sql.read.table_nodes import DropFeature as DropFeature
 from gateway.sql.read.table_nodes import DropKey as DropKey
 from gateway.sql.read.table_nodes import Key as Key
 from gateway.sql.read.table_nodes import RenameColumn as RenameColumn

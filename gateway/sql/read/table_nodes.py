@@ -135,9 +135,18 @@ class DropKey:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class DropFeature:
+    """DROP FEATURE name [TRUNCATE HISTORY]."""
+
+    name: str
+    truncate: bool
+    span: Span
+
+
 TableChange = (
     SetProperties | UnsetProperties | AddColumns | RenameColumn | DropColumns | ChangeColumns | AddConstraint | DropConstraint
-    | ClusterBy | AddKey | DropKey
+    | ClusterBy | AddKey | DropKey | DropFeature
 )  # fmt: skip
 
 
