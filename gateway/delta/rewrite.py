@@ -56,6 +56,16 @@ class Replaced:
     vectors_removed: int = 0
     change_files: int = 0
 
+    def metrics(self) -> dict[str, int]:
+        """What Delta says of new rows in the place of others."""
+        return {
+            "numFiles": self.added_files,
+            "numOutputRows": self.added_rows,
+            "numOutputBytes": self.added_bytes,
+            "numRemovedFiles": self.removed_files,
+            "numRemovedBytes": self.removed_bytes,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Change:

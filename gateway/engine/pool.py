@@ -11,7 +11,6 @@ on another process, unseen by its owner.
 from __future__ import annotations
 
 import itertools
-import os
 import pickle
 import threading
 import time
@@ -19,11 +18,11 @@ from collections.abc import Callable
 
 from gateway import observability
 from gateway.engine.base import Event, Failed, Finished, Handler, Job, Planned, Rows, Yielded
-from gateway.engine.channel import CancelJob, JobEvent, NotReady, Ready, RunJob, SpoolGiven, SpoolWanted, Start
+from gateway.engine.channel import CancelJob, JobEvent, NotReady, Ready, RunJob, SpoolWanted, Start
 from gateway.engine.launch import Launched
 from gateway.engine.pool_watch import PoolLimits, PoolWatch
 from gateway.engine.process import WorkerProcess
-from gateway.engine.runs import PoolRun, Sink, cannot_start, lost, shutting_down
+from gateway.engine.runs import PoolRun, Sink, cannot_start, give_spool, lost, shutting_down
 from gateway.engine.seats import PoolStats, Seat, Seats
 from gateway.errors import GatewayError, ServerError
 
@@ -212,7 +211,7 @@ class WorkerPool:
             self._on_event(seat, run, message.event)
         elif isinstance(message, SpoolWanted):
             if seat.run is not None:
-                self._give_spool(seat, seat.run)
+                give_spool(seat.process.channel, seat.run)
         elif isinstance(message, Ready):
             self._on_ready(seat)
         elif isinstance(message, NotReady):
@@ -251,17 +250,6 @@ class WorkerPool:
             run.planned = True
             run.writes = event.writes
         run.sink.event(event)
-
-    def _give_spool(self, seat: Seat, run: PoolRun) -> None:
-        try:
-            descriptor = run.sink.spool_descriptor()
-        except GatewayError as error:
-            run.cancel(error)
-            return
-        try:
-            seat.process.channel.send(SpoolGiven(run.run_id), descriptor)
-        finally:
-            os.close(descriptor)
 
     def _on_death(self, seat: Seat, how: str) -> None:
         """The process is gone: settle its job and see to a replacement."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.engine.runs import PoolRun
+from gateway.engine.runs import INLINE_BYTES, SPOOL_LIMIT, PoolRun
 from gateway.engine.seats import Seat, Seats
 from gateway.errors import ResourceError
 
@@ -26,8 +26,8 @@ class PoolLimits:
         settle: how long a process without a job may compute.
     """
 
-    spool_limit: int = 20 << 30
-    inline_bytes: int = 256 << 10
+    spool_limit: int = SPOOL_LIMIT
+    inline_bytes: int = INLINE_BYTES
     memory_limit: int | None = None
     grace: float = 0.5
     plan: float = 60.0

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Protocol
 
 from gateway.engine.base import Event, Job
+from gateway.engine.channel import Channel, SpoolGiven
 from gateway.errors import CanceledError, GatewayError, ServerError
+
+# Of every pool, unless it is told otherwise.
+SPOOL_LIMIT = 20 << 30
+INLINE_BYTES = 256 << 10
 
 
 class Sink(Protocol):
@@ -61,6 +67,31 @@ class PoolRun:
     def may_run_again(self) -> bool:
         """Whether nobody would notice a second run, as its process was lost."""
         return self.verdict is None and not self.delivered and not self.writes and self.attempt == 1
+
+
+class Run(Protocol):
+    """What pools have in common in their jobs."""
+
+    @property
+    def run_id(self) -> int: ...
+
+    @property
+    def sink(self) -> Sink: ...
+
+    def cancel(self, error: GatewayError | None = None) -> None: ...
+
+
+def give_spool(channel: Channel, run: Run) -> None:
+    """Send the file for a job's rows to its process; the job ends if there can be none. Raises OSError."""
+    try:
+        descriptor = run.sink.spool_descriptor()
+    except GatewayError as error:
+        run.cancel(error)
+        return
+    try:
+        channel.send(SpoolGiven(run.run_id), descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def shutting_down() -> ServerError:

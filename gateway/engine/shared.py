@@ -9,7 +9,6 @@ give its slot to others, and goes on with `Progress` when a thread takes it.
 from __future__ import annotations
 
 import itertools
-import os
 import pickle
 import threading
 import time
@@ -31,9 +30,9 @@ from gateway.engine.base import (
     Waiting,
     Writing,
 )
-from gateway.engine.channel import CancelJob, JobEvent, NotReady, Ready, RunJob, SpoolGiven, SpoolWanted, Start
+from gateway.engine.channel import CancelJob, JobEvent, NotReady, Ready, RunJob, SpoolWanted, Start
 from gateway.engine.process import WorkerProcess
-from gateway.engine.runs import Sink, shutting_down
+from gateway.engine.runs import INLINE_BYTES, SPOOL_LIMIT, Sink, give_spool, shutting_down
 from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError
 
 
@@ -50,8 +49,8 @@ class SharedLimits:
 
     threads: int = 8
     queue: int = 1000
-    spool_limit: int = 20 << 30
-    inline_bytes: int = 256 << 10
+    spool_limit: int = SPOOL_LIMIT
+    inline_bytes: int = INLINE_BYTES
     grace: float = 3.0
     start: float = 600.0
 
@@ -324,24 +323,13 @@ class SharedPool:
         if run is None:
             raise TypeError("an event of a job that does not run here")
         if isinstance(message, SpoolWanted):
-            self._give_spool(process, run)
+            give_spool(process.channel, run)
         elif isinstance(message.event, (Finished, Failed)):
             self._ended(run, message.event)
         else:
             if isinstance(message.event, Writing) or (isinstance(message.event, Planned) and message.event.writes):
                 run.writes = True
             self._tell(run, message.event)
-
-    def _give_spool(self, process: WorkerProcess, run: SharedRun) -> None:
-        try:
-            descriptor = run.sink.spool_descriptor()
-        except GatewayError as error:
-            run.cancel(error)
-            return
-        try:
-            process.channel.send(SpoolGiven(run.run_id), descriptor)
-        finally:
-            os.close(descriptor)
 
     def _on_death(self, process: WorkerProcess | None, how: str) -> None:
         how = self._ends.get(how, how)

@@ -142,16 +142,13 @@ def _conforming(batches: Iterator[pa.RecordBatch], condition: str, span: Span) -
 
 
 def _metrics(done: Replaced, copied: int, deleted: int | None) -> dict[str, int]:
-    metrics = {
-        "numFiles": done.added_files,
-        "numOutputRows": done.added_rows,
-        "numOutputBytes": done.added_bytes,
-        "numRemovedFiles": done.removed_files,
-        "numRemovedBytes": done.removed_bytes,
-    }
     if deleted is None:
-        return metrics
-    return metrics | {"numDeletedRows": deleted, "numCopiedRows": copied, "numAddedChangeFiles": done.change_files}
+        return done.metrics()
+    return done.metrics() | {
+        "numDeletedRows": deleted,
+        "numCopiedRows": copied,
+        "numAddedChangeFiles": done.change_files,
+    }
 
 
 def truncate(command: c.Truncate, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:

@@ -120,15 +120,7 @@ def _committed(one: Replacing, inserted: Counted, kept: Counted, found: Found) -
     if head is not None or touched:
 
         def metrics(done: Replaced) -> dict[str, int]:
-            return {
-                "numFiles": done.added_files,
-                "numOutputRows": done.added_rows,
-                "numOutputBytes": done.added_bytes,
-                "numRemovedFiles": done.removed_files,
-                "numRemovedBytes": done.removed_bytes,
-                "numDeletedRows": deleted,
-                "numCopiedRows": kept.rows,
-            }
+            return done.metrics() | {"numDeletedRows": deleted, "numCopiedRows": kept.rows}
 
         told = Change("WRITE", {"mode": "Overwrite", "partitionBy": "[]", "predicate": one.shown()}, metrics)
         snapshot, reads = one.change.snapshot, one.change.reads

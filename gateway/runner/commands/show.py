@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import SCHEMA
 from gateway.catalog.keys import clauses
@@ -43,11 +45,16 @@ def show_tables(command: c.ShowTables, job: Statement, env: Environment, runner:
     match = hive(command.pattern)
     names = sorted(catalog.tables(schema) + catalog.other_tables(schema) + catalog.views(schema))
     rows = [(schema, t, False) for t in names if match(t)]
+    return _with_temporary(rows, match, env, "database", "tableName")
+
+
+def _with_temporary(
+    rows: list[tuple[str, str, bool]], match: Callable[[str], bool], env: Environment, schema: str, name: str
+) -> Answer:
+    """`rows` and the session's views, under the columns `schema`, `name` and isTemporary."""
     rows += [("", v.name, True) for v in env.session.views.values() if match(v.name)]
     fields = struct(
-        StructField("database", STRING, False),
-        StructField("tableName", STRING, False),
-        StructField("isTemporary", BOOLEAN, False),
+        StructField(schema, STRING, False), StructField(name, STRING, False), StructField("isTemporary", BOOLEAN, False)
     )
     return rows_of("SHOW", fields, [[r[i] for r in rows] for i in range(3)])
 
@@ -84,13 +91,7 @@ def show_views(command: c.ShowViews, job: Statement, env: Environment, runner: Q
     catalog, schema = schema_in(command.schema, env)
     match = hive(command.pattern)
     rows = [(schema, v, False) for v in catalog.views(schema) if match(v)]
-    rows += [("", v.name, True) for v in env.session.views.values() if match(v.name)]
-    fields = struct(
-        StructField("namespace", STRING, False),
-        StructField("viewName", STRING, False),
-        StructField("isTemporary", BOOLEAN, False),
-    )
-    return rows_of("SHOW", fields, [[r[i] for r in rows] for i in range(3)])
+    return _with_temporary(rows, match, env, "namespace", "viewName")
 
 
 def show_columns(command: c.ShowColumns, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
