@@ -194,6 +194,10 @@ class SparkRunner(Handler):
         if shape is not None:
             finish_write(frame, shape, emit)
             return
+        self._show(job, statement, word, frame, slot, emit)
+
+    def _show(self, job: Statement, statement: Read, word: str, frame: Any, slot: SparkSessionSlot, emit: Emit) -> None:
+        """The rows of a frame, and what the statement has changed in the session."""
         schema = readable_schema(frame, self.names.column)
         if not schema.fields:
             changes = temporaries.changes(statement, slot.spark, slot.definitions, job.session)
@@ -207,7 +211,7 @@ class SparkRunner(Handler):
         streams = not is_ddl and not self.engine.is_connect
         emit(Planned(word, "spark", job.route, schema, writes=is_ddl, streams=streams))
         count = 0
-        described = _NAMES.get(statement.keywords[1]) if first in ("DESCRIBE", "DESC") else None
+        described = _NAMES.get(statement.keywords[1]) if statement.keywords[:1] in (("DESCRIBE",), ("DESC",)) else None
         named = next((i for i, f in enumerate(schema.fields) if f.name == described), None)
         for batch in batches(self.engine, self._scratch, frame, schema):
             emit.rows(batch if named is None else renamed(batch, named, self.names.named))
