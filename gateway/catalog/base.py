@@ -95,6 +95,9 @@ class Catalog(Protocol):
 
     def table(self, schema: str, table: str, as_of: AsOf | None = None) -> BoundTable | None: ...
 
+    def outline(self, schema: str, table: str) -> Any:
+        """The `delta.outline.Outline` of a table; None if it has to be opened."""
+
     def view(self, schema: str, view: str) -> Any:
         """The `objects.StoredView` of that name; None also where a table has the name."""
 

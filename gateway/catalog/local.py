@@ -37,6 +37,7 @@ from gateway.catalog.objects import (
 from gateway.delta import table as delta_table
 from gateway.delta.containment import held_folder, is_under, not_allowed
 from gateway.delta.log import has_log
+from gateway.delta.outline import Outline, kept_of, outline_of
 from gateway.delta.write import STAGING
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError, full_disk_told
 from gateway.worker_jobs import Witness
@@ -136,6 +137,15 @@ class LocalCatalog:
         folder, spelling = os.path.split(root)
         name = TableName(self.name, os.path.basename(folder), spelling)
         return bind(name, self._real(root), as_of, self.within)
+
+    def outline(self, schema: str, table: str) -> Outline | None:
+        """Columns and comment of a table, as far as they can be told without opening it."""
+        folder = self._schema_folder(schema)
+        known = None if folder is None else kept_of(f"{folder}/{table}")  # its commit is where it was
+        if known is not None:
+            return known
+        root = self.table_folder(schema, table)
+        return None if root is None else outline_of(self._real(root), self.within)
 
     def view(self, schema: str, view: str) -> StoredView | None:
         """The view of that name; None also where a table has the name."""

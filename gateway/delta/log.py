@@ -189,11 +189,11 @@ def protocol_in_commits(root: str) -> Protocol | None:
         except ServerError:
             continue  # the caller already has an error to report; this only makes it more precise
         if found:
-            return _protocol(found[-1])
+            return protocol_of(found[-1])
     return None
 
 
-def _protocol(spec: object) -> Protocol | None:
+def protocol_of(spec: object) -> Protocol | None:
     """A protocol action; None unless it has the protocol's types."""
     if not isinstance(spec, dict):
         return None

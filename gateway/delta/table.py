@@ -399,11 +399,7 @@ def _snapshot(root: str, table: DeltaTable, within: Within) -> Snapshot:
     metadata = table.metadata()
     created = metadata.created_time
     properties = dict(metadata.configuration)
-    mapping = properties.get(MAPPING, "none").lower() if protocol.has("columnMapping") else "none"
-    if mapping not in ("none", "name", "id"):
-        raise UnsupportedError(
-            "UNSUPPORTED_TABLE_FEATURE", f"Column mapping mode {mapping!r} of {root} is not supported."
-        )
+    mapping = mapping_of(protocol, properties, root)
     columns = parse_schema(json.loads(table.schema().to_json()), mapping)
     try:
         files = _files(root, table, protocol, columns, tuple(metadata.partition_columns), within)
@@ -423,6 +419,16 @@ def _snapshot(root: str, table: DeltaTable, within: Within) -> Snapshot:
         created_ms=created if created is not None and abs(created) <= log.LAST_MS else None,
         within=within,
     )
+
+
+def mapping_of(protocol: Protocol, properties: Mapping[str, str], root: str) -> str:
+    """The column mapping mode of a table. Raises UnsupportedError."""
+    mapping = properties.get(MAPPING, "none").lower() if protocol.has("columnMapping") else "none"
+    if mapping not in ("none", "name", "id"):
+        raise UnsupportedError(
+            "UNSUPPORTED_TABLE_FEATURE", f"Column mapping mode {mapping!r} of {root} is not supported."
+        )
+    return mapping
 
 
 def _files(

@@ -199,9 +199,14 @@ class Listed:
     def kind(self) -> str:
         return "VIEW" if self.is_view else "TABLE"
 
-    def opened(self) -> Any:
-        """The table or view itself; None if it was dropped meanwhile. Raises GatewayError."""
-        return (self.catalog.view if self.is_view else self.catalog.table)(self.schema, self.name)
+    def described(self) -> Any:
+        """What has its columns and its comment: an outline, or else the table or view itself.
+
+        None if it was dropped meanwhile. Raises GatewayError.
+        """
+        if self.is_view:
+            return self.catalog.view(self.schema, self.name)
+        return self.catalog.outline(self.schema, self.name) or self.catalog.table(self.schema, self.name)
 
 
 def found(catalogs: Iterable[Catalog], schema: Match, table: Match) -> Iterator[Listed]:
@@ -233,7 +238,7 @@ def names_information(match: Match) -> bool:
 def comment_of(table: Listed) -> str:
     """A table's comment; a table that cannot be opened is still listed."""
     try:
-        opened = table.opened()
+        opened = table.described()
     except GatewayError:
         return ""
     return (opened.comment or "") if opened is not None else ""
@@ -246,7 +251,7 @@ def found_columns(
     tables = list(found(catalogs, schema, table))
     for one in tables:
         try:
-            opened = one.opened()
+            opened = one.described()
         except GatewayError:
             if len(tables) == 1:
                 raise

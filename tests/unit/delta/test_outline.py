@@ -1,0 +1,108 @@
+"""An outline says what opening a table says, and there is none where only that tells."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway import sqltypes as t
+from gateway.delta.outline import kept_of, outline_of
+from gateway.delta.table import forget, open_snapshot
+from gateway.delta.write import append, create_table
+from tests.unit.delta.test_write import SIMPLE, batch_of, schema_of
+
+
+def commit(root: Path, version: int) -> Path:
+    return root / "_delta_log" / f"{version:020}.json"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = Path(os.path.realpath(tmp_path)) / "t"
+    create_table(str(made), SIMPLE, comment="what it is for")
+    return made
+
+
+def test_it_says_what_the_table_says(root: Path) -> None:
+    found = outline_of(str(root), (str(root.parent),))
+    opened = open_snapshot(str(root))
+    assert found is not None
+    assert (found.schema, found.comment) == (opened.schema, opened.comment)
+    assert found.comment == "what it is for"
+
+
+def test_types_and_comments_are_those_of_the_table(tmp_path: Path) -> None:
+    root = os.path.realpath(tmp_path) + "/all"
+    kinds = {"i": t.INT, "d": t.decimal(12, 3), "c": t.char(3), "v": t.varchar(4), "n": t.TIMESTAMP_NTZ}
+    nested = {"a": t.array(t.map_of(t.STRING, t.DATE)), "s": t.struct(t.StructField("x", t.BINARY, True, "note"))}
+    create_table(root, schema_of(**kinds, **nested))
+    found = outline_of(root, (root,))
+    assert found is not None and found.schema == open_snapshot(root).schema
+
+
+def test_a_new_version_is_seen(root: Path) -> None:
+    within = (str(root.parent),)
+    first = outline_of(str(root), within)
+    append(str(root), [batch_of(SIMPLE, [1, "a"])])
+    assert kept_of(str(root)) is None
+    assert outline_of(str(root), within) == first and kept_of(str(root)) == first
+    shutil.rmtree(root)
+    forget(str(root))
+    assert kept_of(str(root)) is None and outline_of(str(root), within) is None
+    time.sleep(0.02)
+    create_table(str(root), schema_of(other=t.DATE))
+    found = outline_of(str(root), within)
+    assert found is not None and [f.name for f in found.schema.fields] == ["other"]
+
+
+def edited(root: Path, **actions: Any) -> None:
+    """Replace actions of the first commit."""
+    path = commit(root, 0)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("\n".join(json.dumps({k: actions.get(k, v) for k, v in line.items()}) for line in lines))
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda root: commit(root, 0).write_text('{"metaData": {"id"'),
+        lambda root: commit(root, 0).write_text(""),
+        lambda root: commit(root, 0).write_text("[]\n"),
+        lambda root: commit(root, 0).write_text('{"commitInfo": {}}'),
+        lambda root: commit(root, 2).write_text('{"commitInfo": {}}'),
+        lambda root: (root / "_delta_log" / f"{0:020}.checkpoint.parquet").write_bytes(b""),
+        lambda root: (root / "_delta_log" / "_last_checkpoint").write_text("{}"),
+        lambda root: commit(root, 0).rename(commit(root, 1)),
+        lambda root: edited(root, protocol={"minReaderVersion": 99, "minWriterVersion": 99}),
+        lambda root: edited(root, protocol={"minReaderVersion": "1", "minWriterVersion": 2}),
+        lambda root: edited(root, metaData={"id": "x", "schemaString": "{}"}),
+        lambda root: edited(root, metaData={"id": "x", "schemaString": 3}),
+        lambda root: edited(root, metaData=[]),
+        lambda root: [commit(root, v).write_text('{"commitInfo": {}}') for v in range(1, 12)],
+        lambda root: commit(root, 1).write_text(json.dumps({"commitInfo": "x" * 300_000})),
+        lambda root: shutil.rmtree(root),
+    ],
+)
+def test_there_is_none_where_only_the_table_tells(root: Path, harm: Any) -> None:
+    harm(root)
+    assert outline_of(str(root), (str(root.parent),)) is None
+
+
+def test_links_are_not_followed(root: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    log = root / "_delta_log"
+    shutil.copytree(log, elsewhere / "log")
+    assert outline_of(str(root), (str(elsewhere),)) is None  # it lies outside of the folders that may be used
+    commit(root, 0).unlink()
+    commit(root, 0).symlink_to(elsewhere / "log" / f"{0:020}.json")
+    assert outline_of(str(root), (str(root.parent),)) is None
+    shutil.rmtree(log)
+    log.symlink_to(elsewhere / "log")
+    assert outline_of(str(root), (str(root.parent),)) is None
