@@ -1,16 +1,21 @@
-"""The same work through each door: SELECT 1 by HTTP, HTTPS and TCP, and ten million rows as PyHive receives them."""
+"""The same work through each door: SELECT 1 by HTTP, HTTPS, TCP and REST, and ten million rows as PyHive receives them."""
 
 from __future__ import annotations
 
 import contextlib
+import http.client
+import json
 import os
 import socket
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from importlib import util
 from pathlib import Path
 from struct import pack, unpack
 from typing import Any
+from urllib.parse import urlsplit
 
 from benchmarks.measure import Row, Sample, rounds, show
 from benchmarks.systems import ANEW, gateway_process
@@ -48,17 +53,41 @@ class _Tcp:
         return data
 
 
-def _select(clients: dict[str, Client], pid: int) -> dict[str, Sample]:
+class _Rest:
+    """Statements by the Statement Execution API, in a session of it, on one connection."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(url).netloc)
+        self._connection.connect()
+        self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._session = self._post("sessions", {"session_confs": ANEW})["session_id"]
+
+    def select(self) -> None:
+        """SELECT 1."""
+        answer = self._post("statements", {"session_id": self._session, "statement": "SELECT 1"})
+        assert answer["result"]["data_array"] == [["1"]], answer
+
+    def _post(self, path: str, fields: dict[str, Any]) -> Any:
+        body = json.dumps({"warehouse_id": "gateway", **fields})
+        self._connection.request("POST", f"/api/2.0/sql/{path}", body)
+        return json.loads(self._connection.getresponse().read())
+
+
+def _select(clients: dict[str, Client], rest: _Rest, pid: int) -> dict[str, Sample]:
     """Single statements, through each door in turn; columnar, as over TCP there is nothing else."""
-    times: dict[str, list[float]] = {name: [] for name in clients}
+    work: dict[str, Callable[[], object]] = {
+        name: partial(client.execute, "SELECT 1", arrow=False) for name, client in clients.items()
+    }
+    work["REST"] = rest.select
+    times: dict[str, list[float]] = {name: [] for name in work}
     with contextlib.ExitStack() as stack:
         for client in clients.values():
             stack.enter_context(client.open(ANEW, protocol=HIVE_V10))
 
         def turn() -> None:
-            for name, client in clients.items():
+            for name, one in work.items():
                 start = time.perf_counter()
-                client.execute("SELECT 1", arrow=False)
+                one()
                 times[name].append(time.perf_counter() - start)
 
         rounds(turn, STATEMENTS, WARM_UP, server=pid)
@@ -105,7 +134,7 @@ def run() -> list[Row]:
         with gateway_process(*flags) as (url, pid, _):
             clients = {"HTTP": Client(url), "HTTPS": Client(f"https://127.0.0.1:{https}"), "TCP": Client(url)}
             clients["TCP"]._connection = _Tcp(tcp)  # type: ignore[assignment]  # noqa: SLF001
-            samples = _select(clients, pid)
+            samples = _select(clients, _Rest(url), pid)
             rows, seconds = _pyhive(tcp)
         del os.environ["SSL_CERT_FILE"]
     plain = samples["HTTP"].median
@@ -116,7 +145,7 @@ def run() -> list[Row]:
             f"<= {MOST:g} x HTTP",
             samples[name].median <= MOST * plain,
         )
-        for name in ("HTTPS", "TCP")
+        for name in ("HTTPS", "TCP", "REST")
     ]
     work = f"{ROWS // 1_000_000}M bigints, PyHive's client over TCP"
     shown = show(seconds) + ("" if rows == ROWS else " OTHER ROW COUNT")

@@ -16,6 +16,8 @@ NAMES = (
     "doors",
     "transfer",
     "links",
+    "crowds",
+    "metadata",
     "lookup",
     "hits",
     "functions",
