@@ -118,7 +118,6 @@ def test_instants_with_a_pattern_are_refused_outside_of_utc(asked: Session) -> N
 
 
 NO_FORM = {
-    "ELSE 1D END) FROM VALUES (CAST(1.5 AS FLOAT)) AS t(a)",
     "a wall clock beyond all": "SELECT try_cast(timestamp_micros(c) AS TIMESTAMP_NTZ) FROM VALUES (9223372036854775807) t(c)",
     "a map that has no key": "SELECT CAST(NULL AS MAP<VOID,VOID>) FROM range(1)",
     "a name that Arrow ends early": r"SELECT named_struct('a\0b', 1)",
