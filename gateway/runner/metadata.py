@@ -442,7 +442,7 @@ def _files(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
     """The data files of one Delta table, at most `MOST_FILES` of them, in the order of its log."""
     rows: list[tuple[Any, ...]] = []
     for one in found(_chosen(call, catalogs), _named_exactly(call.schema), _named_exactly(call.table)):
-        table = one.opened()
+        table = None if one.is_view else one.catalog.table(one.schema, one.name)
         if not isinstance(table, DeltaBoundTable):
             continue
         snapshot = table.snapshot

@@ -214,8 +214,6 @@ def _bind_parsed(function: Function, site: Site) -> Expr:
             f"`{function.name}` of a {t.sql} with a pattern, in a time zone other than UTC, is not supported.",
             span=site.span,
         )
-    if is_try and isinstance(t, DecimalType) and t.precision - t.scale > 12:  # whose microseconds wrap around
-        raise UnsupportedError("UNSUPPORTED_FEATURE", f"`{function.name}` of {t.sql} is not supported.", span=site.span)
     if not parse and t != target:
         casts = len(args) == 1 or is_try  # with a pattern it is no cast to Spark
         made = coerced(args[0], target).nullable if casts else args[0].nullable
