@@ -30,7 +30,6 @@ from gateway.sqltypes import (
     DATE,
     STRING,
     TIMESTAMP,
-    TIMESTAMP_NTZ,
     VOID,
     DataType,
     is_integral,
@@ -50,6 +49,19 @@ _FORMS = {
     "~": "~{0}",
     "ilike": "ilike({0}, {1})",
 }
+# What plans print in another way than names.
+_PLANNED = {
+    "if": "if ({0}) {1} else {2}", "not": "NOT {0}", "is null": "isnull({0})", "isnull": "isnull({0})",
+    "is not null": "isnotnull({0})", "isnotnull": "isnotnull({0})", "startswith": "StartsWith({0}, {1})",
+    "endswith": "EndsWith({0}, {1})", "contains": "Contains({0}, {1})", "rlike": "RLIKE({0}, {1})",
+    "element_at": "element_at({0}, {1}, None, true)",
+}  # fmt: skip
+# Whose arguments plans print as names do (InheritAnalysisRules).
+_NAMED = frozenset((
+    "between", "btrim", "date_part", "datepart", "decode", "extract", "nullif", "nullifzero", "nvl", "nvl2", "to_date",
+    "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz", "try_add", "try_divide", "try_element_at", "try_mod",
+    "try_multiply", "try_subtract", "try_to_date", "try_to_timestamp", "zeroifnull",
+))  # fmt: skip
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
 
@@ -82,6 +94,8 @@ class Names:
             shown = literals.shown(e, self.time_zone)
             return _bare(shown, e.type) if self._in_plan and e.value is not None else shown
         if isinstance(e, Call):
+            if self._in_plan and (e.fn in _NAMED or e.shown == "equal_null"):
+                return self._within(e, False)
             return self._call(e)
         if isinstance(e, Cast):
             if self._in_plan and not e.implicit:
@@ -321,17 +335,14 @@ def _bare(shown: str, t: DataType) -> str:
     """A constant as plans show it, without the word of its type."""
     if t == BINARY:
         return f"0x{shown[2:-1]}"
-    return shown.split("'")[1] if t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) else shown
+    return shown.split("'")[1] if t in (DATE, TIMESTAMP) else shown
 
 
 def _in_plan(e: Call, args: Sequence[str]) -> str | None:
     """What plans show in another way than names do; None for all others."""
-    if e.fn == "if":
-        return f"if ({args[0]}) {args[1]} else {args[2]}"
-    if e.fn == "not" and e.shown is None:
-        return f"NOT {args[0]}"
-    if e.fn in ("is null", "is not null"):
-        return f"{e.fn.replace(' ', '')}({args[0]})"
+    form = _PLANNED.get(e.fn)
+    if form is not None and e.shown in (None, e.fn, "regexp", "regexp_like"):
+        return form.format(*args)
     if e.fn == "in":
         return f"{args[0]} IN ({','.join(args[1:])})"
     return f"-{args[0]}" if e.shown == "-" and len(args) == 1 else None
