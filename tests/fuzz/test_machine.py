@@ -219,6 +219,25 @@ def test_no_fault_no_finding(embedded: Embedded, tmp_path: Path) -> None:
     assert not machine.tally.differences
 
 
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_which_row_raises_first_is_no_difference(embedded: Embedded, tmp_path: Path, everywhere: bool) -> None:
+    """An oracle that tells another condition: over both rows only, or of each row alone as well."""
+
+    class Otherwise(_Faulty):
+        def ask(self, one: Case, *, compiled: bool = False) -> Outcome:
+            told = self.engine.ask(one)
+            if everywhere or one.statements[-1].count("), (") == 1:
+                told.condition = "DIVIDE_BY_ZERO"
+            return told
+
+    machine = _machine(embedded, "", tmp_path)
+    machine.spark = Otherwise(embedded, "")
+    rows = listed((Tree(("(", listed(("1",)), ")")), Tree(("(", listed(("2147483647",)), ")"))))
+    values = Tree((" FROM VALUES ", rows, " AS t(", listed(("c1",)), ")"), "values")
+    machine.asked(case("expressions", query("SELECT c1 + 2147483647", values)))()
+    assert machine.tally.verdicts["expressions"] == {"difference" if everywhere else "excused": 1}
+
+
 def test_bisection_reaches_each_expression(embedded: Embedded, tmp_path: Path) -> None:
     """A batch of which one member raises in the oracle only."""
 
