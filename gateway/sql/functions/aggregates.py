@@ -8,7 +8,18 @@ from typing import Any
 
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql.functions.constants import folded
-from gateway.sql.functions.lowerings import any_nan, both, engine_cast, equals, not_null, one_nan, refused, text
+from gateway.sql.functions.lowerings import (
+    any_nan,
+    both,
+    engine_cast,
+    equals,
+    lazy_case,
+    not_null,
+    one_nan,
+    raises,
+    refused,
+    text,
+)
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import (
     BOUNDED,
@@ -349,6 +360,8 @@ def _by(descending: bool) -> Lower:
         if is_nested(key.type):
             raise refused(agg, f"{agg.shown} ordered by {key.type.sql}")
         where = filtered(agg, not_null(key))
+        if key.nullable and raises(value):  # Spark does not evaluate what has no place in the order
+            value = lazy_case(value.type, (not_null(key), value))
         if key.type in (FLOAT, DOUBLE):
             key = bound.udf("float_order", INT if key.type == FLOAT else BIGINT, key)
         order = (SortKey(key, descending, True),)
