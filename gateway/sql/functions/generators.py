@@ -68,11 +68,6 @@ def _rows(kind: str, outer: bool) -> Lower:
     return lower
 
 
-def _are_one(left: DataType, right: DataType) -> bool:
-    """Whether two types differ in nothing but what may be NULL inside."""
-    return plain(left).simple == plain(right).simple
-
-
 def _bind_stack(function: Function, site: Site) -> Expr:
     if len(site.args) < 2:
         raise site.wrong_count("> 1")
@@ -92,7 +87,7 @@ def _bind_stack(function: Function, site: Site) -> Expr:
     for index, value in enumerate(values):
         column = index % width
         common = least_common_type(types[column], value.type)
-        mixed = VOID not in (types[column], value.type) and not _are_one(types[column], value.type)
+        mixed = VOID not in (types[column], value.type) and plain(types[column]) != plain(value.type)
         if common is None or mixed:
             raise UserError(
                 "DATATYPE_MISMATCH.STACK_COLUMN_DIFF_TYPES",
