@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
-from gateway.sql.lowering.evaluation import UNKNOWN, certain, truth
+from gateway.sql.lowering.evaluation import UNKNOWN, certain, simplified, truth
 from gateway.sql.lowering.passing import Passing
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue, Context
@@ -62,6 +62,7 @@ class _Found:
         self._catalogue = catalogue
         self._root: Rel | None = None
         self._passing: Passing | None = None
+        self._made: list[Expr] = []
         self._written: list[dict[int, Expr]] = []  # what is over single rows, for the ids in `_known`
         self._known: dict[int, bool] = {}  # which expressions are constant, by their ids: they outlive this walk
 
@@ -221,12 +222,17 @@ class _Found:
     def _known_or_not(self, expr: Expr) -> None:
         """An expression that the relation holds, over the constants that columns are."""
         known = self._passing.over(expr) if self._passing is not None else []
+        if not known:
+            plain = simplified(expr, self._context)
+            known = [plain] if plain is not expr else []
         count = len(self.constants)
         self._expression(expr)
         if known:  # of the one without them only what it reads
             del self.constants[count:]
         for one in known:
-            self._expression(one)
+            plain = simplified(one, self._context)
+            self._made += one, plain  # so that no other expression gets their ids
+            self._expression(plain)
 
     def _expression(self, expr: Expr) -> None:
         if isinstance(expr, Col):
@@ -378,6 +384,8 @@ def _is_emptied(rel: Rel) -> bool:
     empty = [_may_be_empty(below) for below in inputs_of(rel)]
     if isinstance(rel, b.SetOp):
         return rel.kind == "union" and all(empty)
+    if isinstance(rel, b.Join) and isinstance(rel.condition, Lit) and rel.condition.value is False:
+        return rel.kind not in ("left", "right", "full", "anti") or any(empty)
     if isinstance(rel, b.Join) and rel.kind == "full":
         return all(empty)
     if isinstance(rel, b.Join) and rel.kind in _KEPT_SIDE:

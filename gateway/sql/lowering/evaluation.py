@@ -12,7 +12,8 @@ from typing import Any
 
 from gateway.sql.functions.fold import fold
 from gateway.sql.typed.catalogue import Context
-from gateway.sql.typed.nodes import Agg, Call, Cast, Col, Expr, LambdaVar, Lit
+from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, LambdaVar, Lit
+from gateway.sql.typed.walk import children, rebuilt
 from gateway.sqltypes import BINARY, BOOLEAN, VOID, ArrayType, DecimalType, is_fractional, is_nested
 
 # fmt: off
@@ -123,6 +124,33 @@ def truth(expr: Expr, context: Context) -> bool | str | None:
         return UNKNOWN
     left, right = (v.value for v in found)
     return None if left is None or right is None else _COMPARED[expr.fn](left, right)
+
+
+def simplified(expr: Expr, context: Context) -> Expr:
+    """`expr` with a literal or column for what conditions without columns choose; the same object if there is none.
+
+    Of a branch that is computed Spark has tried to know the value before, and lets it be if that failed.
+    """
+    expr = rebuilt(expr, lambda e: simplified(e, context)) if children(expr) else expr
+    chosen = _chosen(expr, context)
+    return chosen if isinstance(chosen, (Col, Lit)) else expr
+
+
+def _chosen(expr: Expr, context: Context) -> Expr:
+    if isinstance(expr, Call) and expr.fn == "if":
+        told = truth(expr.args[0], context)
+        return expr if told == UNKNOWN else expr.args[1 if told is True else 2]
+    if isinstance(expr, Call) and expr.fn in ("coalesce", "nvl", "ifnull") and not expr.args[0].nullable:
+        return expr.args[0]
+    if not isinstance(expr, Case):
+        return expr
+    left = [(truth(c, context), (c, v)) for c, v in expr.whens]
+    left = [(told, when) for told, when in left if told is True or told == UNKNOWN]
+    if left and left[0][0] is True:
+        return left[0][1][1]
+    if not left:
+        return expr.otherwise if expr.otherwise is not None else Lit(expr.type, True, None)
+    return expr
 
 
 def operands(call: Call, raising: Sequence[int]) -> Sequence[int]:
