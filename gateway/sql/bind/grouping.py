@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -86,6 +87,13 @@ class Grouping:
         if self.sets is None:
             return rebuilt(expr, self.rewrite)
         return self._over_sets(expr)
+
+    def check(self, exprs: Iterable[Expr]) -> None:
+        """UserError for grouping() and grouping_id() of what is no key, which Spark tells before a column that is none."""
+        for e in exprs:
+            for part in nodes(e):
+                if isinstance(part, Call) and part.fn in ("grouping", "grouping_id"):
+                    self._grouping(part)
 
     def _over_sets(self, expr: Expr) -> Expr:
         """`rewrite` of what holds keys that are NULL in the rows of other sets."""

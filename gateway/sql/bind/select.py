@@ -169,6 +169,7 @@ class SelectBinder:
         having, order = self.node.args.get("having"), self.node.args.get("order")
         self.generators.check_grouped(above.exprs, span_of(self.node))
         grouping.free = self.generators.ids
+        grouping.check((*above.exprs, *(k.expr for k, _ in above.keys)))
         self.generators.rewrite(grouping.rewrite)
         above.exprs = [grouping.rewrite(e) for e in above.exprs]
         _check_scalars(grouping, [i.expr for i in items], above.exprs)

@@ -32,6 +32,7 @@ from gateway.sql.typed.nodes import (
     Fn,
     Frame,
     Lambda,
+    LambdaVar,
     Lit,
     Op,
     SortKey,
@@ -40,7 +41,7 @@ from gateway.sql.typed.nodes import (
     Window,
     udf,
 )
-from gateway.sql.typed.walk import children, has_columns, nodes, rebuilt_engine
+from gateway.sql.typed.walk import children, has_columns, nodes, rebuilt, rebuilt_engine
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -62,6 +63,8 @@ from gateway.sqltypes import (
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _ONE = Lit(INT, False, 1)
 _ZERO = Lit(INT, False, 0)
+_DECIDING = {"exists": "or", "forall": "and"}  # with a lambda
+_WRITTEN = 16  # elements that are looked at one by one
 _TWICE = frozenset({"between", "nullif", "nullifzero", "decode"})  # look at their first operand more than once
 _GUARD = 60  # nodes of an operand that is written once more, as its own guard
 
@@ -184,7 +187,7 @@ class Lowering:
             if call.fn == "between":
                 return self.connective("and", [self.lower(a) for a in call.args])
             args = tuple(self.lower(a) for a in call.args)
-            if any(map(self.raises, args)) and self._is_settled(call):
+            if any(map(self.raises, args)) and (self._is_settled(call) or self._is_decided_before(call, args)):
                 return Lit(BOOLEAN, False, call.fn == "or")
             if _is_decided(call, self.context) and self.raises(args[0]) and not any(map(_is_told, nodes(args[0]))):
                 # Spark evaluates constants from left to right
@@ -196,6 +199,10 @@ class Lowering:
                 "UNSUPPORTED_FUNCTION", f"The function `{call.shown or call.fn}` is not supported.", span=call.span
             )
         args = tuple(self.lower(a) for a in call.args)
+        if call.fn in _DECIDING and self.raises(args[1]) and not self.raises(args[0]):
+            one_by_one = _one_by_one(call)
+            if one_by_one is not None:
+                return self.lower(one_by_one)
         if args and all(isinstance(a, Lit) for a in args):
             folded = fold(replace(call, args=args), self.context)
             if folded is not None:
@@ -212,6 +219,11 @@ class Lowering:
             return result
         raising = [k for k, a in enumerate(args) if self.raises(a)]
         return self._spared(call, args, raising, self._kept(args, result))
+
+    def _is_decided_before(self, call: Call, args: Sequence[Expr]) -> bool:
+        """Whether an operand that is TRUE in OR, FALSE in AND is before all that may raise: the engine looks at those, too."""
+        first = next(i for i, a in enumerate(args) if self.raises(a))
+        return any(truth(a, self.context) is (call.fn == "or") for a in call.args[:first])
 
     def _constants_first(self, call: Call, args: Sequence[Expr]) -> list[Expr]:
         """Operands of AND or OR: Spark knows the constant ones before it evaluates any, and may need no other."""
@@ -466,6 +478,23 @@ def is_key(expr: Expr) -> bool:
 
 def _is_told(part: Expr) -> bool:
     return isinstance(part, Udf) and part.impl in ("raise_error", "assert_true")
+
+
+def _one_by_one(call: Call) -> Call | None:
+    """exists or forall over elements as they are written: Spark stops at the first that decides."""
+    items, body = call.args
+    if not isinstance(items, Call) or items.fn != "array" or not 1 < len(items.args) <= _WRITTEN:
+        return None
+    assert isinstance(body, Lambda)
+    (variable,) = body.params
+    terms = tuple(_with(body.body, variable.id, a) for a in items.args)
+    return Call(BOOLEAN, call.nullable, _DECIDING[call.fn], terms)
+
+
+def _with(e: Expr, variable: int, value: Expr) -> Expr:
+    if isinstance(e, LambdaVar):
+        return value if e.id == variable else e
+    return rebuilt(e, lambda child: _with(child, variable, value))
 
 
 def _is_decided(call: Call, context: Context) -> bool:
