@@ -87,7 +87,7 @@ def _result(service: WholeResults, operation: bytes, outcome: Outcome) -> Json:
     if there:
         columns = len(outcome.metadata.schema.fields)
         asked = min(there, MOST_ROWS, max(1, _MOST_CELLS // columns))
-        data = b"".join(pages.file(service.piece(operation, 0, asked)).parts)
+        data = b"".join(pages.file(service.piece(operation, 0, asked, 2 * MOST_BYTES)).parts)
         rows = _fitting(json.loads(data))
     truncated = outcome.truncated or len(rows) < there
     shape |= {"total_row_count": len(rows), "total_chunk_count": int(bool(rows)), "truncated": truncated}

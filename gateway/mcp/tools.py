@@ -14,9 +14,10 @@ from gateway.errors import GatewayError
 from gateway.mcp import answers
 from gateway.mcp.messages import Json
 from gateway.protocol.handler import Caller
+from gateway.protocol.turns import Turns
 from gateway.rest import fields
 from gateway.rest.statements import StatementApi, parameters, result_options
-from gateway.service.api import Disposition, ExecuteRequest, Files, Form
+from gateway.service.api import Disposition, ExecuteRequest, Files, Form, OperationStatus
 
 WAIT_SECONDS = 10.0
 _ROWS = 1_000  # where a call names no limit
@@ -94,6 +95,7 @@ class SqlTools:
 
     def __init__(self, statements: StatementApi) -> None:
         self._statements = statements
+        self._turns = Turns(2, 1)  # while rows become values and text of values, other threads wait
         self._tools = {
             tool.name: tool
             for tool in (
@@ -138,7 +140,7 @@ class SqlTools:
             status = self._statements.execute_alone(caller, asked["catalog"], asked["schema"], request)
         except GatewayError as error:
             return answers.refused(error)
-        return answers.told(self._statements.service, caller.principal, status)
+        return self._told(caller, status)
 
     def _poll(self, caller: Caller, asked: Mapping[str, Any], wait: float) -> Json:
         service, principal = self._statements.service, caller.principal
@@ -147,4 +149,8 @@ class SqlTools:
             status = service.operation_status(principal, handle, wait)
         except GatewayError as error:
             return answers.refused(error)
-        return answers.told(service, principal, status)
+        return self._told(caller, status)
+
+    def _told(self, caller: Caller, status: OperationStatus) -> Json:
+        with self._turns.turn(caller.principal.name):
+            return answers.told(self._statements.service, caller.principal, status)

@@ -18,7 +18,8 @@ Answer = bytes | Sequence[bytes | bytearray | memoryview]
 # tells: whether the client has gone.
 CALLER, LET_IN, ANSWER_BYTES = "gateway.caller", "gateway.let_in", "gateway.answer_bytes"
 GONE = "gateway.gone"
-_PIECE_BYTES = 4 << 20
+# A part is copied on its way; pages and files behind links are smaller than what goes in pieces.
+_LARGE_BYTES, _PIECE_BYTES = 16 << 20, 1 << 20
 _DRAINED_SECONDS, _SILENT_SECONDS = 10.0, 1.0  # for what follows behind the limit of a body
 
 
@@ -119,8 +120,8 @@ async def respond(send: Send, status: int, kind: bytes, body: Answer, headers: t
 
 
 def _pieces(part: bytes | bytearray | memoryview) -> Iterator[bytes | bytearray | memoryview]:
-    """A large part in pieces: each is copied on its way, when the one before it has gone."""
-    if len(part) <= _PIECE_BYTES:
+    """A large part in pieces: each is copied when the one before it has gone."""
+    if len(part) <= _LARGE_BYTES:
         yield part
     else:
         whole = memoryview(part)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -403,3 +407,29 @@ def test_wrong_arguments_are_told_to_the_model_or_by_the_protocol(
     status, answer = agent.ask("tools/call", "2025-06-18", name=name, arguments=arguments)
     assert (status, answer["error"]) == (200, {"code": -32602, "message": text})
     assert not agent.pool.runs
+
+
+def test_answers_are_made_one_after_the_other(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While rows become text no other thread gets on: of one caller one answer is made, of all two."""
+    busy: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    lock = threading.Lock()
+
+    def told(service: Any, principal: Any, status: Any) -> Any:
+        with lock:
+            busy[principal.name] += 1
+            most[principal.name] = max(most[principal.name], busy[principal.name])
+            most["all"] = max(most["all"], busy.total())
+        time.sleep(0.02)
+        with lock:
+            busy[principal.name] -= 1
+        return {"content": [], "structuredContent": {}, "isError": False}
+
+    monkeypatch.setattr(answers, "told", told)
+    asked = {"name": "execute_sql", "arguments": {"query": "SELECT 1"}}
+    request = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": asked}
+    with ThreadPoolExecutor(24) as executor:
+        callers = ("ann", "bob", "eve") * 8
+        statuses = [s for s, _ in executor.map(lambda who: agent.post(request, "2025-11-25", who), callers)]
+    assert statuses == [200] * 24
+    assert most == {"ann": 1, "bob": 1, "eve": 1, "all": 2}
