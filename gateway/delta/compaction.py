@@ -28,7 +28,7 @@ from gateway.delta.scan import verify_files
 from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot, specs_of
 from gateway.delta.write import check_own, check_snapshot_writable, removes_of, storage_errors
-from gateway.errors import unsupported
+from gateway.errors import ServerError, unsupported
 from gateway.sqltypes import BIGINT, VOID
 
 #: Bytes below which a file is put together with others, and of those together: Delta's.
@@ -164,7 +164,11 @@ def check_compactable(snapshot: Snapshot, layout: Layout | None = None) -> None:
 def indexed_columns(snapshot: Snapshot) -> int:
     """How many columns have statistics."""
     text = snapshot.properties.get(_INDEXED, "32")
-    return min(int(text), len(snapshot.columns))
+    try:
+        return min(int(text), len(snapshot.columns))
+    except ValueError as error:
+        told = f"The Delta table {snapshot.root} has {text[:40]!r} as {_INDEXED}."
+        raise ServerError("DELTA_LOG_CORRUPT", told) from error
 
 
 def _partition(snapshot: Snapshot, file: int) -> tuple[str | None, ...]:

@@ -2,7 +2,7 @@
 
 What is kept is Delta's: all that the newest version holds, what was taken out of it within the retention, what is younger than
 that, what is hidden (names that begin with ``_`` or ``.``, the log among them, but for partitions and change data). Links are
-neither followed nor removed.
+neither followed nor removed, nor is anything of a table that lies inside of this one.
 """
 
 from __future__ import annotations
@@ -76,7 +76,12 @@ def sweep(snapshot: Snapshot, hours: float | None, lite: bool) -> Swept:
         if file.is_folder or file.modified_ms < before:
             sizes[file.path] = max(sizes.get(file.path, 0), file.bytes)
             counts.update([file.path] if file.is_folder else [file.path, *_folders(root, file.path)])
-    gone = {path: sizes.get(path, 0) for path, count in counts.items() if count == 1 and path not in kept}
+    others: dict[str, bool] = {}
+    gone = {
+        path: sizes.get(path, 0)
+        for path, count in counts.items()
+        if count == 1 and path not in kept and not _is_of_another(root, path, others)
+    }
     folders = 1 + sum(file.is_folder for file in found)
     return Swept(dict(sorted(gone.items())), folders, retention, specified, until)
 
@@ -167,6 +172,16 @@ def _folders(root: str, path: str) -> Iterator[str]:
     while len(folder) > len(root):
         yield folder
         folder = os.path.dirname(folder)
+
+
+def _is_of_another(root: str, path: str, known: dict[str, bool]) -> bool:
+    """Whether a file or folder is, or lies in, a table of its own: it has a log. Delta would remove its files."""
+    for folder in (path, *_folders(root, path)):
+        if folder not in known:
+            known[folder] = os.path.lexists(f"{folder}/{log.LOG}")
+        if known[folder]:
+            return True
+    return False
 
 
 def _listed(snapshot: Snapshot, folder: str) -> Iterator[_File]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -117,6 +118,36 @@ def test_removals_of_other_types_are_told(client: Client, table: Path, field: di
         told = outcome(client, text)
         assert "INTERNAL_ERROR" not in str(told), text
     assert isinstance(outcome(client, COUNT), RemoteError) or answer(client, COUNT)[0]["n"] in (0, 100)
+
+
+@pytest.mark.parametrize("place", ["inner", "p=1/inner", "_change_data", "a/b/c"])
+def test_a_table_inside_of_another_is_left_alone(client: Client, table: Path, place: str) -> None:
+    """Its files are no part of the outer one, and removals that name them are not heeded."""
+    inner = table / place
+    shutil.copytree(table.parent / "beside", inner)
+    (table / "stray.parquet").write_text("x")
+    victim = next(inner.glob("*.parquet")).relative_to(table)
+    gone = {"path": str(victim), "size": 1, "dataChange": True, "deletionTimestamp": 1}
+    log_action(table, 1, commitInfo={"timestamp": 0, "operation": "WRITE"}, remove=gone)
+    age(table)
+    before = contents(inner)
+    for text in ("VACUUM tended LITE", "VACUUM tended"):
+        assert not isinstance(outcome(client, text), RemoteError), text
+        assert contents(inner) == before
+    assert not (table / "stray.parquet").exists()
+    assert answer(client, COUNT) == [{"n": 100}]
+
+
+@pytest.mark.parametrize("text", ["x", "", "1.5"])
+def test_a_number_of_columns_that_is_none_is_told(client: Client, table: Path, text: str) -> None:
+    log = table / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"]["configuration"]["delta.dataSkippingNumIndexedCols"] = text
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    assert "INTERNAL_ERROR" not in str(outcome(client, "OPTIMIZE tended ZORDER BY (id)"))
+    assert "INTERNAL_ERROR" not in str(outcome(client, "OPTIMIZE tended"))
 
 
 def test_a_file_without_a_name_is_told(client: Client, table: Path) -> None:
