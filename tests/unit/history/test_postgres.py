@@ -163,6 +163,16 @@ def test_rows_whose_answer_was_lost_are_written_once(url: DatabaseUrl) -> None:
     assert kept(url) == ["s1", "s2"]
 
 
+def test_what_becomes_known_later_is_written_to_its_record(url: DatabaseUrl) -> None:
+    with running(url) as history:
+        history.add(record(1)._replace(details='{"read":[["a","b","\\u0000"]]}'))
+        history.add(record(2))
+        history.add_later("s2", 12.5)
+        history.add_later("nobody", 1.0)
+        eventually(lambda: kept(url, "fetch_ms") == [None, 12.5])
+    assert kept(url, "details") == ['{"read":[["a","b","\\u0000"]]}', None]
+
+
 def test_a_server_that_is_gone_delays_nobody_and_loses_nothing(
     postgres: Postgres, url: DatabaseUrl, lines: list[tuple[str, dict[str, Any]]]
 ) -> None:
