@@ -82,11 +82,14 @@ def clone(
             "copiedFilesSize": done.copied_bytes,
         }
         domains = [{"domainMetadata": spec} for spec in state.domains.values() if not spec.get("removed")]
+        # Which files COPY INTO has loaded, and how far streams have come, goes with copies of all files.
+        done_by = [{"txn": {"appId": app, "version": at}} for app, at in state.transactions.items()] if deep else []
         actions: list[commit.Action] = [
             commit.info_action("CLONE", parameters, metrics, False, -1),
             {"protocol": state.protocol},
             {"metaData": metadata},
             *domains,
+            *done_by,
             *({"add": spec} for spec in adds),
         ]
         commit.publish(folder, 0, commit.stamped(folder, -1, metadata["configuration"], actions))

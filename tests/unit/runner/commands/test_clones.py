@@ -75,6 +75,20 @@ def test_a_clone_of_a_clone_of_a_version(source: Session, kind: str) -> None:
         assert not any("file:" in path for path in paths["path"].to_pylist())
 
 
+def test_what_was_loaded_into_a_table_is_not_loaded_into_its_deep_clone_again(session: Session, tmp_path: Path) -> None:
+    allowed = session.runner.environment(session.state).tables.paths.roots[-1]
+    files = Path(allowed) / tmp_path.name
+    files.mkdir()
+    (files / "f.csv").write_text("1\n")
+    load = f"COPY INTO {{}} FROM '{files}' FILEFORMAT = CSV COPY_OPTIONS ('mergeSchema' = 'true')"
+    session.run("CREATE TABLE t (a INT)")
+    assert session.rows(load.format("t")) == [(1, 1, 0)]
+    session.run("CREATE TABLE deep DEEP CLONE t")
+    session.run("CREATE TABLE shallow SHALLOW CLONE t")
+    assert session.rows(load.format("deep")) == [(0, 0, 0)]
+    assert session.rows(load.format("shallow")) == [(1, 1, 0)]
+
+
 def test_a_cloned_identity_and_constraint_hold(session: Session) -> None:
     session.run("CREATE TABLE t (id BIGINT GENERATED ALWAYS AS IDENTITY, a INT CHECK (a > 0))")
     session.run("INSERT INTO t (a) VALUES (1), (2)")
