@@ -410,4 +410,14 @@ def quote_if_needed(name: str) -> str:
     """The identifier as Spark prints it in messages: back-quoted unless plain."""
     if name and (name[0].isalpha() or name[0] == "_") and all(c.isalnum() or c == "_" for c in name):
         return name
+    return quote_part(name)
+
+
+def quote_part(name: str) -> str:
+    """The identifier in back quotes, whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def quoted_text(value: str) -> str:
+    """A string literal: backslashes and quotes escaped, as Spark's parser undoes them."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -15,7 +15,7 @@ from gateway.catalog.base import Catalog, TableName
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.objects import Key, StoredKeys
 from gateway.errors import GatewayError
-from gateway.sqltypes import quote_if_needed
+from gateway.sqltypes import quote_if_needed, quote_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def clauses(catalog: Catalog, table: Any) -> list[str]:
 
 
 def _list(columns: tuple[str, ...]) -> str:
-    return ", ".join("`" + column.replace("`", "``") + "`" for column in columns)
+    return ", ".join(map(quote_part, columns))
 
 
 def _parent(catalog: Catalog, key: Key) -> StoredKeys | None:

@@ -10,7 +10,8 @@ from typing import Any
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.pipelines.definitions import STREAMING_TABLE, Dataset
 from gateway.pipelines.prepare import Prepared, views
-from gateway.pipelines.warehouse import quoted, text, version
+from gateway.pipelines.warehouse import version
+from gateway.sqltypes import quote_part, quoted_text
 
 # Delta writes them for itself; they belong to the columns that are replaced.
 _OF_COLUMNS = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materialized")
@@ -60,14 +61,16 @@ def _replacing(table: Dataset, folder: Path, stored: Snapshot) -> str:
     assert table.columns is not None
     columns = StructType.fromJson(json.loads(table.columns)).toDDL()
     kept = {k: v for k, v in stored.properties.items() if k.startswith("delta.") and not k.startswith(_OF_COLUMNS)}
-    parts = [f"CREATE OR REPLACE TABLE {quoted(table.schema)}.{quoted(table.name)} ({columns}) USING delta"]
+    parts = [f"CREATE OR REPLACE TABLE {quote_part(table.schema)}.{quote_part(table.name)} ({columns}) USING delta"]
     if table.partitions:
-        parts.append(f"PARTITIONED BY ({', '.join(map(quoted, table.partitions))})")
+        parts.append(f"PARTITIONED BY ({', '.join(map(quote_part, table.partitions))})")
     if table.clusters:
-        parts.append(f"CLUSTER BY ({', '.join(map(quoted, table.clusters))})")
-    parts.append(f"LOCATION {text(f'file:{folder}')}")
+        parts.append(f"CLUSTER BY ({', '.join(map(quote_part, table.clusters))})")
+    parts.append(f"LOCATION {quoted_text(f'file:{folder}')}")
     if kept:
-        parts.append(f"TBLPROPERTIES ({', '.join(f'{text(k)} = {text(v)}' for k, v in sorted(kept.items()))})")
+        parts.append(
+            f"TBLPROPERTIES ({', '.join(f'{quoted_text(k)} = {quoted_text(v)}' for k, v in sorted(kept.items()))})"
+        )
     return " ".join(parts)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from gateway.pipelines.definitions import Dataset
 from gateway.pipelines.events import reason
 from gateway.pipelines.project import ProjectError
-from gateway.pipelines.warehouse import quoted
+from gateway.sqltypes import quote_part
 
 PREFIX = "gateway.expect."
 WARN, FAIL, COUNT = "warn", "fail", "count"
@@ -134,7 +134,7 @@ def _earlier(
 
 
 def _query(session: Any, dataset: Dataset, expectations: Sequence[Expectation], at: int) -> list[int]:
-    table = f"{quoted(dataset.schema)}.{quoted(dataset.name)} VERSION AS OF {at}"
+    table = f"{quote_part(dataset.schema)}.{quote_part(dataset.name)} VERSION AS OF {at}"
     counts = ", ".join(f"count_if({_fails(e)})" for e in expectations)
     row = session.sql(f"SELECT count(*), {counts} FROM {table}").collect()[0]
     return [int(value) for value in row]

@@ -24,8 +24,9 @@ from gateway.pipelines.project import Project, ProjectError
 from gateway.pipelines.recover import Before
 from gateway.pipelines.server import Server, serve
 from gateway.pipelines.stream import is_sparks, messages, raise_unresolved
-from gateway.pipelines.warehouse import Warehouse, quoted
+from gateway.pipelines.warehouse import Warehouse
 from gateway.pipelines.watch import Tell, Watch
+from gateway.sqltypes import quote_part
 
 _LOCKS = ".pipelines"
 ALL = "*"
@@ -255,4 +256,4 @@ def _execute(prepared: Prepared, anew: Sequence[Dataset], anew_all: bool, watch:
 
 
 def _names(tables: Iterable[Dataset]) -> list[str]:
-    return [f"{quoted(t.schema)}.{quoted(t.name)}" for t in tables]
+    return [f"{quote_part(t.schema)}.{quote_part(t.name)}" for t in tables]

@@ -17,6 +17,7 @@ from gateway.delta import log
 from gateway.errors import ConfigError
 from gateway.pipelines.project import local_path
 from gateway.pipelines.registry import words
+from gateway.sqltypes import quote_part, quoted_text
 
 
 class Warehouse:
@@ -36,7 +37,7 @@ class Warehouse:
         """Make the databases `schemas` in Spark, each at its folder. Raises ConfigError if one is elsewhere already."""
         for schema in schemas:
             folder = self._schema_folder(schema)
-            session.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(schema)} LOCATION {text(f'file:{folder}')}")
+            session.sql(f"CREATE DATABASE IF NOT EXISTS {quote_part(schema)} LOCATION {quoted_text(f'file:{folder}')}")
             where = _location(session, schema)
             if where != folder:
                 raise ConfigError(
@@ -54,8 +55,8 @@ class Warehouse:
                     continue
                 self.attach(session, [schema])
                 folder = Path(self._catalog.table_location(schema, table))
-                name = f"{quoted(schema)}.{quoted(table)}"
-                session.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {text(f'file:{folder}')}")
+                name = f"{quote_part(schema)}.{quote_part(table)}"
+                session.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {quoted_text(f'file:{folder}')}")
                 done.add((schema, table))
 
     def _schema_folder(self, schema: str) -> Path:
@@ -98,18 +99,8 @@ def _rows(info: dict[str, Any]) -> int:
     return int(metrics.get("numOutputRows", 0))
 
 
-def quoted(name: str) -> str:
-    """A name in backquotes."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def text(value: str) -> str:
-    """A string literal of Spark SQL."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
 def _location(session: Any, schema: str) -> Path:
-    rows = session.sql(f"DESCRIBE DATABASE {quoted(schema)}").collect()
+    rows = session.sql(f"DESCRIBE DATABASE {quote_part(schema)}").collect()
     found = {str(row[0]): str(row[1]) for row in rows}.get("Location", "")
     # Told as a URI, unlike all that is given to Spark.
     return Path(unquote(local_path(found) or found))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gateway.cli.shell.shortcuts import SHORTCUTS
 from gateway.protocol.client import Client, RemoteError
-from gateway.sqltypes import quote_if_needed
+from gateway.sqltypes import quote_if_needed, quoted_text
 
 _WORDS = (
     "ALL ALTER ANALYZE AND ANTI AS ASC BETWEEN BY CASE CAST CATALOGS COLUMNS COMMENT CREATE CROSS CUBE DELETE DESC DESCRIBE "
@@ -143,7 +143,7 @@ class Names:
 
 
 def _columns(client: Client, table: Table) -> tuple[str, ...]:
-    catalog, schema, name = ("'" + part.replace("\\", "\\\\").replace("'", "\\'") + "'" for part in table)
+    catalog, schema, name = map(quoted_text, table)
     where = f"table_catalog = {catalog} AND table_schema = {schema} AND table_name = {name}"
     found = client.execute(f"{_COLUMNS} WHERE {where} ORDER BY ordinal_position").rows_of_texts(1)
     return tuple(name for (name,) in found)

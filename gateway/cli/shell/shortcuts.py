@@ -10,6 +10,7 @@ from gateway.cli.chart import KINDS
 from gateway.cli.shell.entry import LEAVE
 from gateway.cli.shell.view import View
 from gateway.errors import ConfigError
+from gateway.sqltypes import quoted_text
 
 _DIGITS = 18
 
@@ -57,12 +58,8 @@ def _asks(bare: str | None, named: str | None) -> Action:
     return action
 
 
-def _like(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
 def _functions(shell: Prompt, argument: str) -> None:
-    shell.execute(f"SHOW FUNCTIONS LIKE {_like(argument)}" if argument else "SHOW FUNCTIONS")
+    shell.execute(f"SHOW FUNCTIONS LIKE {quoted_text(argument)}" if argument else "SHOW FUNCTIONS")
 
 
 def _switch(name: str, values: Mapping[str, object]) -> Action:

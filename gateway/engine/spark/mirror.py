@@ -12,6 +12,7 @@ from typing import Any
 from gateway.engine.base import Emit
 from gateway.engine.spark.session import configure
 from gateway.errors import CanceledError, unsupported
+from gateway.sqltypes import quoted_text
 
 _TURN_SECONDS = 0.2
 
@@ -153,8 +154,8 @@ class Mirror:
             if not _is_plain(table.name):
                 raise unsupported(f"Spark on the table `{table.name}` (ASCII letters, digits and _ are fine)")
             self._database(table.database)
-            location = f"file:{table.folder}".replace("\\", "\\\\").replace("'", "\\'")
-            self._session.sql(f"CREATE TABLE IF NOT EXISTS {_full(key)} USING delta LOCATION '{location}'")
+            location = quoted_text(f"file:{table.folder}")
+            self._session.sql(f"CREATE TABLE IF NOT EXISTS {_full(key)} USING delta LOCATION {location}")
             self._relations[key] = (table.folder, state[1])
 
     def _drop(self, space: dict[tuple[str, str], tuple[str, object]], key: tuple[str, str]) -> None:

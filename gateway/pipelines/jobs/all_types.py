@@ -16,7 +16,7 @@ import pyarrow as pa
 from gateway import sqltypes as t
 from gateway.catalog.samples import all_types
 from gateway.delta.schema import CHAR_VARCHAR
-from gateway.pipelines.jobs.places import quoted
+from gateway.sqltypes import quote_part
 
 ROWS = 1000  # at scale 1, beside the first five
 _FIRST_DAY, _DAYS = -719_162, 3_652_059  # 0001-01-01, days to 9999-12-31
@@ -42,17 +42,17 @@ def all_types_frame(spark: Any, scale: float, seed: int) -> Any:
 
     made = ["CAST(id AS INT) AS id"]
     made += [
-        f"{nullable(expression(kind, fresh), fresh)} AS {quoted(name)}"
+        f"{nullable(expression(kind, fresh), fresh)} AS {quote_part(name)}"
         for name, (kind, _) in columns.items()
         if name != "id"
     ]
     first = spark.createDataFrame(batch)
     first = first.selectExpr(
-        *(f"CAST({quoted(n)} AS {_stored(k).sql}) AS {quoted(n)}" for n, (k, _) in columns.items())
+        *(f"CAST({quote_part(n)} AS {_stored(k).sql}) AS {quote_part(n)}" for n, (k, _) in columns.items())
     )
     more = spark.range(len(batch) + 1, len(batch) + 1 + rows).selectExpr(*made)
     marked = [
-        f.col(quoted(n)).alias(n, metadata={CHAR_VARCHAR: k.simple} if isinstance(k, t.CharType) else {})
+        f.col(quote_part(n)).alias(n, metadata={CHAR_VARCHAR: k.simple} if isinstance(k, t.CharType) else {})
         for n, (k, _) in columns.items()
     ]
     return first.unionByName(more).select(*marked, f.lit(None).alias("c_void"))

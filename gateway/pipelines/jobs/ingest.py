@@ -19,11 +19,12 @@ from gateway.engine.spark.errors import is_lost
 from gateway.errors import ConfigError, GatewayError, ServerError
 from gateway.pipelines.jobs.columns import check_given, merged, parse_schema
 from gateway.pipelines.jobs.ledger import Ledger, committed, is_abandoned, ledger_folder, opened, read_plans
-from gateway.pipelines.jobs.places import Place, literal
+from gateway.pipelines.jobs.places import Place
 from gateway.pipelines.jobs.records import COLUMN, FILE, RAW, REASON, Files, check_castable
 from gateway.pipelines.jobs.report import Report, Say, rows_table
 from gateway.pipelines.jobs.session import spark_errors
 from gateway.pipelines.jobs.sources import CSV, JSON, Found, SourceFile, file_of
+from gateway.sqltypes import quoted_text
 
 QUARANTINE = "_quarantine"
 PROPERTY = "gateway.ingest"  # of a table that is loaded: the id of its ledger
@@ -356,7 +357,7 @@ def _check_written(
 def mark_table(spark: Any, place: Place, ledger: Ledger) -> None:
     """Note in the table which ledger tells of its rows."""
     if place.exists and table_properties(spark, place).get(PROPERTY) != ledger.id:
-        spark.sql(f"ALTER TABLE {place.sql} SET TBLPROPERTIES ({literal(PROPERTY)} = {literal(ledger.id)})")
+        spark.sql(f"ALTER TABLE {place.sql} SET TBLPROPERTIES ({quoted_text(PROPERTY)} = {quoted_text(ledger.id)})")
 
 
 def _written(place: Place, ledger: Ledger, batch: int, planned: int) -> int:

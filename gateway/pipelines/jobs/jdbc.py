@@ -33,10 +33,11 @@ from gateway.pipelines.jobs.ingest import (
 )
 from gateway.pipelines.jobs.ledger import Ledger, committed, ledger_folder, opened, read_plans
 from gateway.pipelines.jobs.marks import Mark, marks, start
-from gateway.pipelines.jobs.places import Place, literal, quoted
+from gateway.pipelines.jobs.places import Place
 from gateway.pipelines.jobs.records import FILE, check_castable, sql_of, typed
 from gateway.pipelines.jobs.report import Report, Say, rows_table
 from gateway.pipelines.jobs.session import spark_errors
+from gateway.sqltypes import quote_part, quoted_text
 
 # Types whose order is the same in Spark and in databases, and whose text is exact. Not strings: collations differ.
 _CURSORS = ("tinyint", "smallint", "int", "bigint", "decimal", "date", "timestamp", "timestamp_ntz")
@@ -264,7 +265,7 @@ def _finish_replacement(spark: Any, place: Place, ledger: Ledger) -> int:
     table = spark.read.format("delta").option("versionAsOf", commit.version).load(str(place.folder))
     types = {name: sql_of(field.dataType) for name, field in by_name(table.schema).items()}
     same = [(key, name) for key, name, kind in plan["cursors"] if types.get(name.lower()) == kind]
-    row = table.agg(f.count("*"), *(f.max(quoted(name)).cast("string") for _, name in same)).collect()[0]
+    row = table.agg(f.count("*"), *(f.max(quote_part(name)).cast("string") for _, name in same)).collect()[0]
     found = [(key, name, high) for (key, name), high in zip(same, row[1:], strict=True) if high is not None]
     mark_table(spark, place, ledger)
     for other in before:
@@ -297,7 +298,7 @@ def _plan(load: _Load, column: Any, ledger: Ledger) -> dict[str, Any] | None:
         "table": source.name,
     }
     load.say(f"looking for rows with {column.name} above {low}" if low else "looking at all rows")
-    name = quoted(column.name)
+    name = quote_part(column.name)
     missing = frame.where(f.col(name).isNull()).limit(1).count()
     if missing:
         raise ConfigError(
@@ -316,7 +317,7 @@ def _above(frame: Any, what: Mapping[str, Any]) -> Any:
     """The rows whose cursor, as Spark reads it, is above `low`."""
     if what["low"] is None:
         return frame
-    name, low = quoted(what["column"]), f"CAST({literal(what['low'])} AS {what['type']})"
+    name, low = quote_part(what["column"]), f"CAST({quoted_text(what['low'])} AS {what['type']})"
     # The first condition goes to the database, where a value may have more digits; the second has no form that could.
     return frame.where(f"{name} >= {low}").where(f"least({name}, {low}) < {name}")
 
@@ -326,6 +327,6 @@ def _checked(frame: Any, what: Mapping[str, Any]) -> Any:
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 
-    name, high = quoted(what["column"]), f"CAST({literal(what['high'])} AS {what['type']})"
+    name, high = quote_part(what["column"]), f"CAST({quoted_text(what['high'])} AS {what['type']})"
     part = _above(frame, what).where(f"greatest({name}, {high}) <= {high}")
     return typed(part.withColumn(FILE, f.lit(what["table"])), StructType.fromJson(what["schema"]))

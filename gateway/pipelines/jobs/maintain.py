@@ -20,10 +20,11 @@ from gateway.engine.spark.masters import is_connect
 from gateway.errors import ConfigError, GatewayError, ServerError, unsupported
 from gateway.pipelines.jobs.columns import can_widen, parse_schema, type_at
 from gateway.pipelines.jobs.ledger import ledger_folder, opened, read_plans
-from gateway.pipelines.jobs.places import Place, literal, quoted, split_name
+from gateway.pipelines.jobs.places import Place, split_name
 from gateway.pipelines.jobs.records import sql_of
 from gateway.pipelines.jobs.report import Report, Say, rows_table
 from gateway.pipelines.jobs.session import spark_errors
+from gateway.sqltypes import quote_part, quoted_text
 
 COMPACT, CLUSTER, VACUUM, CHECKPOINT = "compact", "cluster", "vacuum", "checkpoint"
 WIDEN, MAP = "widen-types", "map-columns"
@@ -165,7 +166,7 @@ def _statements(task: Task, place: Place) -> list[str]:
 
 
 def _column(name: str) -> str:
-    return ".".join(quoted(part) for part in split_name(name))
+    return ".".join(quote_part(part) for part in split_name(name))
 
 
 def _figures(spark: Any, place: Place) -> Figures:
@@ -260,7 +261,7 @@ def _longer(spark: Any, duration: str, hours: float) -> bool:
     """Whether a table property like ``interval 30 days`` is longer than `hours`."""
     text = duration.lower().removeprefix("interval ").strip()
     start = "TIMESTAMP'2001-01-01'"
-    ends = (f"{start} + INTERVAL {literal(span)}" for span in (text, f"{hours * 3600:.0f} seconds"))
+    ends = (f"{start} + INTERVAL {quoted_text(span)}" for span in (text, f"{hours * 3600:.0f} seconds"))
     return bool(spark.sql(f"SELECT {' > '.join(ends)}").collect()[0][0])
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from gateway.catalog.local import LocalCatalog
-from gateway.pipelines.jobs.places import CATALOG, literal, quoted
+from gateway.pipelines.jobs.places import CATALOG
 from gateway.sql.read.tokens import QUOTED, scan
+from gateway.sqltypes import quote_part, quoted_text
 
 Catalogs = Mapping[str, LocalCatalog]
 
@@ -50,7 +51,7 @@ def respelt(text: str, catalogs: Catalogs, schema: str, prefix: str) -> tuple[st
         catalog, name, table, parts = found
         tables.setdefault((catalog, name), set()).add(table)
         last = tokens[index + 2 * (parts - 2)]  # the token of the schema
-        pieces += [text[done : tokens[index].start], f"spark_catalog.{quoted(database(prefix, catalog, name))}"]
+        pieces += [text[done : tokens[index].start], f"spark_catalog.{quote_part(database(prefix, catalog, name))}"]
         done = last.end + 1
         index += 2 * len(names) - 1
     return "".join(pieces) + text[done:], tables
@@ -107,15 +108,15 @@ def registered(spark: Any, text: str, catalogs: Catalogs, schema: str) -> Iterat
     try:
         for (catalog, name), members in tables.items():
             made.append(database(prefix, catalog, name))
-            spark.sql(f"CREATE DATABASE {quoted(made[-1])}")
+            spark.sql(f"CREATE DATABASE {quote_part(made[-1])}")
             spelling = next((s for s in catalogs[catalog].schemas() if s.lower() == name), name)
             for table in sorted(members):
                 folder = Path(catalogs[catalog].table_location(spelling, table)).resolve()
-                name_there = f"{quoted(made[-1])}.{quoted(table)}"
-                spark.sql(f"CREATE TABLE {name_there} USING delta LOCATION {literal(str(folder))}")
+                name_there = f"{quote_part(made[-1])}.{quote_part(table)}"
+                spark.sql(f"CREATE TABLE {name_there} USING delta LOCATION {quoted_text(str(folder))}")
         spark.catalog.setCurrentDatabase(database(prefix, CATALOG, schema))
         yield changed
     finally:
         spark.catalog.setCurrentDatabase(before)
         for name in made:
-            spark.sql(f"DROP DATABASE IF EXISTS {quoted(name)} CASCADE")
+            spark.sql(f"DROP DATABASE IF EXISTS {quote_part(name)} CASCADE")

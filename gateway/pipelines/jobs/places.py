@@ -9,6 +9,7 @@ from pathlib import Path
 from gateway.catalog.local import LocalCatalog
 from gateway.delta.log import has_log
 from gateway.errors import ConfigError, GatewayError
+from gateway.sqltypes import quote_part
 
 CATALOG = "main"
 
@@ -33,7 +34,7 @@ class Place:
     @property
     def sql(self) -> str:
         """The table by its path, as Spark's SQL names it."""
-        return f"delta.{quoted(str(self.folder))}"
+        return f"delta.{quote_part(str(self.folder))}"
 
     def beside(self, suffix: str) -> Place:
         """The table of the same schema with a longer name."""
@@ -50,16 +51,6 @@ class Place:
         """Raise ConfigError if the folder holds something that is not a Delta table."""
         if self.folder.exists() and not self.exists and (not self.folder.is_dir() or any(self.folder.iterdir())):
             raise ConfigError("table", f"{self.name}: {self.folder} holds something that is not a Delta table")
-
-
-def quoted(name: str) -> str:
-    """A name as Spark's SQL takes it whatever characters it has."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def literal(text: str) -> str:
-    """A string literal of Spark's SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def split_name(text: str) -> list[str]:

@@ -19,9 +19,9 @@ from typing import Any, TextIO
 
 from gateway.errors import ConfigError
 from gateway.pipelines.jobs.columns import by_name, check_names, is_lossless, widest
-from gateway.pipelines.jobs.places import literal, quoted
 from gateway.pipelines.jobs.sources import CSV, JSON, PARQUET, SourceFile, file_of
 from gateway.sql.spark.made_table import FILE_OPTIONS
+from gateway.sqltypes import quote_part, quoted_text
 
 RAW, REASON, COLUMN, FILE = "__gateway_raw", "__gateway_reason", "__gateway_column", "__gateway_file"
 _OWN = (RAW, REASON, COLUMN, FILE)
@@ -173,7 +173,7 @@ class Files:
         frame = self._typed(group, schema) if self.format == PARQUET else self._parsed(group, schema)
         found = by_name(frame.schema)
         columns = [
-            f.col(quoted(found[name].name)).alias(field.name)
+            f.col(quote_part(found[name].name)).alias(field.name)
             if name in found
             else f.lit(None).cast(field.dataType).alias(field.name)
             for name, field in by_name(schema).items()
@@ -197,14 +197,14 @@ class Files:
         # Behind a value that does not fit, the parsers go on: the other columns have theirs.
         texts = self._texts(fields)
         cases = [
-            f"WHEN {texts}.{quoted(field.name)} IS NOT NULL AND {quoted(field.name)} IS NULL "
-            f"THEN struct({literal(field.name)} AS name, concat({literal(f'column {field.name}: ')}, "
-            f"left({texts}.{quoted(field.name)}, {_SHOWN}), {literal(f' is not {sql_of(field.dataType)}')}) AS reason)"
+            f"WHEN {texts}.{quote_part(field.name)} IS NOT NULL AND {quote_part(field.name)} IS NULL "
+            f"THEN struct({quoted_text(field.name)} AS name, concat({quoted_text(f'column {field.name}: ')}, "
+            f"left({texts}.{quote_part(field.name)}, {_SHOWN}), {quoted_text(f' is not {sql_of(field.dataType)}')}) AS reason)"
             for field in fields
         ]
         malformed = "struct(CAST(NULL AS STRING) AS name, 'malformed record' AS reason)"
         number = f"struct(CAST(NULL AS STRING) AS name, 'not {len(fields)} fields' AS reason)"
-        checked = f"WHEN {texts}.{quoted(RAW)} IS NOT NULL THEN {number if self.format == CSV else malformed}"
+        checked = f"WHEN {texts}.{quote_part(RAW)} IS NOT NULL THEN {number if self.format == CSV else malformed}"
         why = f"CASE WHEN {RAW} IS NULL THEN NULL {checked} {' '.join(cases)} ELSE {malformed} END"
         return frame.selectExpr("*", f"{why} AS __gateway_why").selectExpr(
             "* EXCEPT (__gateway_why)", f"__gateway_why.reason AS {REASON}", f"__gateway_why.name AS {COLUMN}"
@@ -212,14 +212,14 @@ class Files:
 
     def _texts(self, fields: Sequence[Any]) -> str:
         """SQL for the bad record as a struct of texts."""
-        inner = ", ".join(f"{quoted(field.name)} STRING" for field in fields)
-        schema = literal(f"{inner}, {quoted(RAW)} STRING")
+        inner = ", ".join(f"{quote_part(field.name)} STRING" for field in fields)
+        schema = quoted_text(f"{inner}, {quote_part(RAW)} STRING")
         return f"from_{self.format}({RAW}, {schema}, {self._parser_options()})"
 
     def _parser_options(self) -> str:
         options = {k: v for k, v in self.options.items() if k.lower() not in ("header", "multiline", "samplingratio")}
         pairs = chain.from_iterable({**options, "columnNameOfCorruptRecord": RAW, "mode": "PERMISSIVE"}.items())
-        return f"map({', '.join(map(literal, pairs))})"
+        return f"map({', '.join(map(quoted_text, pairs))})"
 
     def _typed(self, group: Sequence[SourceFile], schema: Any) -> Any:
         """Parquet, see `typed`; nested columns are read with the table's type, whose fields are found by name."""
@@ -252,21 +252,21 @@ def typed(frame: Any, schema: Any) -> Any:
     columns, cases = [], []
     for field in own:
         target = known[field.name.lower()]
-        name = quoted(field.name)
+        name = quote_part(field.name)
         if _is_nested(field.dataType) or is_lossless(field.dataType, target.dataType):
             columns.append(f"CAST({name} AS {sql_of(target.dataType)}) AS {name}")
             continue
         there = f"try_cast({name} AS {sql_of(target.dataType)})"
         columns.append(f"{there} AS {name}")
         text = f"left(CAST({name} AS STRING), {_SHOWN})"
-        reason = f"concat({literal(f'column {field.name}: ')}, {text}, {literal(f' is not {sql_of(target.dataType)}')})"
+        reason = f"concat({quoted_text(f'column {field.name}: ')}, {text}, {quoted_text(f' is not {sql_of(target.dataType)}')})"
         cases.append(
             f"WHEN {name} IS NOT NULL AND NOT (try_cast({there} AS {sql_of(field.dataType)}) <=> {name}) "
-            f"THEN struct({literal(field.name)} AS name, {reason} AS reason)"
+            f"THEN struct({quoted_text(field.name)} AS name, {reason} AS reason)"
         )
     nothing = "CAST(NULL AS STRUCT<name: STRING, reason: STRING>)"
     why = f"CASE {' '.join(cases)} ELSE {nothing} END" if cases else nothing
-    everything = ", ".join(quoted(field.name) for field in own)
+    everything = ", ".join(quote_part(field.name) for field in own)
     frame = frame.selectExpr("*", f"{why} AS __gateway_why")
     return frame.selectExpr(
         *columns,
@@ -330,7 +330,7 @@ def sql_of(kind: Any) -> str:
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, StructType):
-        inner = ", ".join(f"{quoted(f.name)}: {sql_of(f.dataType)}" for f in kind.fields)
+        inner = ", ".join(f"{quote_part(f.name)}: {sql_of(f.dataType)}" for f in kind.fields)
         return f"STRUCT<{inner}>"
     if isinstance(kind, ArrayType):
         return f"ARRAY<{sql_of(kind.elementType)}>"

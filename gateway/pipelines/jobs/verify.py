@@ -18,12 +18,12 @@ from gateway.engine import spill
 from gateway.errors import ConfigError, GatewayError, ServerError, UserError, unsupported
 from gateway.pipelines.jobs.compare import Comparison, Rows, compare
 from gateway.pipelines.jobs.names import Catalogs, registered
-from gateway.pipelines.jobs.places import CATALOG, quoted, split_name
+from gateway.pipelines.jobs.places import CATALOG, split_name
 from gateway.pipelines.jobs.report import Report, Say, rows_table
 from gateway.pipelines.jobs.session import spark_errors
 from gateway.protocol.client import Client, RemoteError
 from gateway.results.arrow_types import sql_type_of
-from gateway.sqltypes import VOID, DataType
+from gateway.sqltypes import VOID, DataType, quote_part
 
 _TOLD = re.compile(r"\[([A-Z0-9_.]+)\] (.*?) SQLSTATE: \w{5}", re.DOTALL)
 
@@ -50,7 +50,7 @@ def query_of(text: str, catalogs: Catalogs) -> str:
         raise ConfigError("verify", f"'{text}' is not a table's name: [main.]schema.table")
     if catalogs[catalog].table_folder(parts[-2], parts[-1]) is None:
         raise ConfigError("verify", f"there is no Delta table {text} in {catalogs[catalog].root}")
-    return "SELECT * FROM " + ".".join(quoted(p) for p in parts)
+    return "SELECT * FROM " + ".".join(quote_part(p) for p in parts)
 
 
 def verify(
@@ -168,7 +168,7 @@ def _writable(column: str, field: Any) -> str:
             )
         return f"{text} AS {column}"
     if "interval" in name or "void" in name:
-        raise unsupported(f"Comparing column {quoted(field.name)} of type {name}")
+        raise unsupported(f"Comparing column {quote_part(field.name)} of type {name}")
     return column
 
 

@@ -17,7 +17,6 @@ from gateway.delta.log import IN_COMMIT_SINCE
 from gateway.delta.properties import FEATURE, MOST_ID
 from gateway.delta.write import check_snapshot_writable
 from gateway.errors import unsupported
-from gateway.sql.spark.literals import quoted_text
 from gateway.sqltypes import (
     ArrayType,
     CharType,
@@ -26,6 +25,7 @@ from gateway.sqltypes import (
     StructField,
     StructType,
     quote_if_needed,
+    quoted_text,
 )
 from gateway.worker_jobs import TempView
 

@@ -18,9 +18,9 @@ from gateway.runner import objects
 from gateway.runner.tables import StatementTables
 from gateway.sql.bind.parameters import Given
 from gateway.sql.functions.names import SPARK_NAMES
-from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.spark.respell import SPARK_CATALOG, Head, Mention, Naming, Respelt, database, names_back, respell
+from gateway.sqltypes import quote_part
 
 _GLOB = frozenset("*?[]{}")
 

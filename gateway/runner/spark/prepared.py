@@ -12,10 +12,10 @@ from gateway.runner.spark.registered import Registered, Registrar, text_as_made
 from gateway.runner.spark.results import readable_schema
 from gateway.runner.spark.sent import sent
 from gateway.runner.spark.settings import as_made
-from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.made_view import clauses
 from gateway.sql.read.statement import read_statement
 from gateway.sql.spark.respell import SPARK_CATALOG, Respelt, database
+from gateway.sqltypes import quote_part
 
 _UNKNOWN = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_ROUTINE", "ROUTINE_NOT_FOUND", "UNRESOLVABLE_TABLE_VALUED")
 

@@ -26,16 +26,14 @@ from gateway.runner.spark.names import spark_name
 from gateway.runner.spark.sent import sent
 from gateway.runner.spark.settings import SPARK_SETTINGS
 from gateway.sql.bind.view_columns import columns_of, columns_of_temporary, no_upcast
-from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.made_view import EVOLUTION, clauses, function_of
 from gateway.sql.read.statement import Statement as Read
 from gateway.sql.read.statement import read_statement
 from gateway.sql.spark.allowed import check_expression
-from gateway.sql.spark.literals import quoted_text
 from gateway.sql.spark.made_table import check_definition
 from gateway.sql.spark.respell import Head, Respelt, database
 from gateway.sql.typed.coerce import can_upcast, nullable_inside, plain
-from gateway.sqltypes import StructField, StructType, struct
+from gateway.sqltypes import StructField, StructType, quote_part, quoted_text, struct
 
 _DEFAULTS = {key: DEFAULT_ZONE if key == TIMEZONE else "true" for key in SPARK_SETTINGS}
 # (statement, catalog, schema, head, whether names are spelt out) -> the text that is kept, for Spark

@@ -12,7 +12,8 @@ from gateway.errors import UnsupportedError
 from gateway.runner.session_definitions import declared
 from gateway.sql.read.declarations import defined
 from gateway.sql.read.statement import Statement as Read
-from gateway.sql.spark.literals import quoted_text, spark_value
+from gateway.sql.spark.literals import spark_value
+from gateway.sqltypes import quoted_text
 
 _WITHOUT_TEXT = ("array", "map", "struct", "variant", "binary")
 

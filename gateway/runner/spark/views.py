@@ -15,11 +15,10 @@ from gateway.runner.spark.prepared import Preparation
 from gateway.runner.spark.results import finish, is_collated, readable_schema, schema_of
 from gateway.runner.spark.sent import sent
 from gateway.runner.spark.settings import kept_settings
-from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.made_view import MadeView, clauses
 from gateway.sql.read.statement import read_statement
 from gateway.sql.spark.respell import Head, Respelt
-from gateway.sqltypes import StructType
+from gateway.sqltypes import StructType, quote_part
 
 
 def make_temporary_view(

@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind.scope import Scope, ambiguous, fields_of, unresolved
-from gateway.sql.read.identifiers import quote_part
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import Agg, Col, Expr, Subquery
 from gateway.sql.typed.walk import children
+from gateway.sqltypes import quote_part
 
 #: What Spark swallows while it looks for the columns of an ORDER BY item: the next place is tried.
 _SWALLOWED = frozenset(

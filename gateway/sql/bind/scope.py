@@ -10,10 +10,19 @@ from functools import lru_cache
 from typing import Protocol, TypeVar, cast
 
 from gateway.errors import Span, UserError, unsupported
-from gateway.sql.read.identifiers import quote_part
 from gateway.sql.typed.coerce import coerced, implicit_type, plain
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit
-from gateway.sqltypes import STRING, VOID, ArrayType, MapType, StructField, StructType, array, quote_if_needed
+from gateway.sqltypes import (
+    STRING,
+    VOID,
+    ArrayType,
+    MapType,
+    StructField,
+    StructType,
+    array,
+    quote_if_needed,
+    quote_part,
+)
 
 E = TypeVar("E", bound=Expr)
 

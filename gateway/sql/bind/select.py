@@ -18,7 +18,6 @@ from gateway.sql.bind.outputs import Grouped, Output, Sorted, columns_in, unsupp
 from gateway.sql.bind.relations import Relations
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sorting import sort_key
-from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import is_generator, is_steady
 from gateway.sql.typed.coerce import plain
@@ -37,7 +36,7 @@ from gateway.sql.typed.nodes import (
     Window,
 )
 from gateway.sql.typed.walk import children, contains, nodes
-from gateway.sqltypes import DataType, has_map
+from gateway.sqltypes import DataType, has_map, quote_part
 
 Node = exp.Expr
 _TIME_WINDOWS = frozenset({"window", "session_window"})

@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token
 
 from gateway.errors import GatewayError, Span, UserError, unsupported
 from gateway.sql.read.tokens import END, STRING, is_name, scan, span_of_token, syntax_error
+from gateway.sqltypes import quote_part
 from gateway.worker_jobs import Parameter, Statement
 
 _CLAUSE = "IDENTIFIER"
@@ -143,8 +144,3 @@ def _name(value: str, span: Span) -> str:
 
 
 __all__ = ["identified"]
-
-
-def quote_part(name: str) -> str:
-    """An identifier as Spark quotes it in messages."""
-    return "`" + name.replace("`", "``") + "`"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.errors import Span, UserError, unsupported
-from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.statement import Statement
 from gateway.sql.read.tokens import END, STRING, span_of_token
+from gateway.sqltypes import quote_part
 
 _TEMPORARY = ("TEMPORARY", "TEMP")
 _CLAUSES = ("AS", "COMMENT", "TBLPROPERTIES", "WITH", "DEFAULT")  # what may follow a clause of CREATE VIEW

@@ -31,6 +31,7 @@ from gateway.sqltypes import (
     IntervalType,
     MapType,
     StructType,
+    quoted_text,
 )
 
 _SUFFIXES: dict[DataType, str] = {TINYINT: "Y", SMALLINT: "S", INT: "", BIGINT: "L"}
@@ -96,11 +97,6 @@ def spark_value(scalar: pa.Scalar, type_: DataType) -> str:
         scalar.value if isinstance(scalar, (pa.Date32Scalar, pa.TimestampScalar, pa.DurationScalar)) else scalar.as_py()
     )
     return spark_literal(Lit(type_, False, value))
-
-
-def quoted_text(value: str) -> str:
-    """A string literal: backslashes and quotes escaped, as Spark's parser undoes them."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _decimal(value: Decimal, type_: DecimalType) -> str:

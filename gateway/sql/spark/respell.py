@@ -15,12 +15,12 @@ from sqlglot.tokenizer_core import Token
 
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind.parameters import Given
-from gateway.sql.read.identifiers import quote_part
 from gateway.sql.read.statement import Kind, Statement
 from gateway.sql.read.tokens import END, QUOTED, is_name, span_of_token
 from gateway.sql.spark.allowed import check_allowed
-from gateway.sql.spark.literals import quoted_text, spark_given
+from gateway.sql.spark.literals import spark_given
 from gateway.sql.spark.made_table import TABLE_FORMATS
+from gateway.sqltypes import quote_part, quoted_text
 
 SPARK_CATALOG = "spark_catalog"
 MAIN = "main"

@@ -16,7 +16,8 @@ from gateway.errors import ServerError
 from gateway.pipelines.definitions import STREAMING_TABLE, TEMPORARY_VIEW, Dataset, Definitions, Flow
 from gateway.pipelines.expectations import Expectation, Outcome
 from gateway.pipelines.history import CRASHED, History, Run, TableRun, new_run_id
-from gateway.pipelines.warehouse import Warehouse, text, version, written
+from gateway.pipelines.warehouse import Warehouse, version, written
+from gateway.sqltypes import quoted_text
 from tests.live.tables import overwrite
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -122,4 +123,4 @@ def test_folders_of_tables(tmp_path: Path) -> None:
 
 
 def test_literals() -> None:
-    assert text(r"it's \d") == r"'it\'s \\d'"
+    assert quoted_text(r"it's \d") == r"'it\'s \\d'"

@@ -10,8 +10,9 @@ import pytest
 
 from gateway.errors import ConfigError, ServerError
 from gateway.pipelines.jobs.ledger import committed, opened, read_plans
-from gateway.pipelines.jobs.places import literal, locate, quoted, split_name
+from gateway.pipelines.jobs.places import locate, split_name
 from gateway.pipelines.jobs.sources import file_of, find, format_of, stat_file
+from gateway.sqltypes import quote_part, quoted_text
 
 
 def write(path: Path, text: str = "x") -> Path:
@@ -91,7 +92,7 @@ def test_names_of_tables(tmp_path: Path) -> None:
     for bad in ("t", "a.b.c", "a..b", "`a.b", "a.`../x`", "_a.b", "a._b", ""):
         with pytest.raises(ConfigError):
             locate(tmp_path, bad)
-    assert (quoted("a`b"), literal("it's \\ here")) == ("`a``b`", "'it\\'s \\\\ here'")
+    assert (quote_part("a`b"), quoted_text("it's \\ here")) == ("`a``b`", "'it\\'s \\\\ here'")
     write(tmp_path / "s" / "junk" / "file")
     junk = locate(tmp_path, "s.junk")
     for check in (junk.check_free, junk.check_table):
