@@ -320,6 +320,14 @@ def test_views_on_both_engines(client: Client) -> None:
     assert client.rows("SHOW TABLES LIKE 'v'") == [("views_on_both_engines", "v", False)]
 
 
+def test_the_first_object_of_a_schema_may_be_one_of_spark(client: Client) -> None:
+    """As dbt-spark makes them: with ANSI off all runs there, and Spark has not heard of the schema."""
+    client.run("SET ansi_mode = false", "CREATE SCHEMA of_views", "CREATE SCHEMA of_functions")
+    client.run("CREATE OR REPLACE VIEW of_views.v AS SELECT 1 AS id", "CREATE FUNCTION of_functions.f() RETURN 2")
+    assert client.rows("SELECT id, of_functions.f() FROM of_views.v") == [(1, 2)]
+    client.run("DROP SCHEMA of_views CASCADE", "DROP SCHEMA of_functions CASCADE", "RESET ansi_mode")
+
+
 def test_a_view_keeps_its_time_zone(client: Client) -> None:
     client.run("SET TIME ZONE 'America/New_York'", "CREATE VIEW n AS SELECT TIMESTAMP'2024-01-01 12:00:00' AS at")
     client.run("SET TIME ZONE 'UTC'")

@@ -40,6 +40,7 @@ def make_function(
         finish(job, "CREATE_FUNCTION", emit, writes=False)
         return
     prepared.prepare(job, slot, respelt, emit)
+    prepared.engine.mirror.database(spark_parts(place)[0], emit)
     try:
         slot.spark.sql(sent(slot.spark, respelt))
     finally:

@@ -88,6 +88,7 @@ def make_view(
     if not objects.may_make_view(place, view.replaces, view.if_not_exists, view.span):
         finish(job, "CREATE_VIEW", emit, writes=False)
         return
+    prepared.engine.mirror.database(spark_parts(place)[0], emit)
     try:
         slot.spark.conf.set(*UNNAMED_COLUMNS)
         slot.spark.sql(respelt.text)  # which finds temporary objects and cycles
