@@ -121,7 +121,7 @@ def test_the_answer_is_told_to_be_one_of_staging(server: Server, volume: str) ->
         put = client.execute(f"PUT '/tmp/f' INTO '{volume}/f' OVERWRITE")
         assert put.metadata.isStagingOperation is True and put.columns == FOUR
         (row,) = put.table().to_pylist()
-        assert (row["operation"], row["headers"], row["localFile"]) == ("PUT", "{}", "/tmp/f")
+        assert (row["operation"], row["headers"], row["localFile"]) == ("PUT", [], "/tmp/f")
         assert row["presignedUrl"].startswith(f"{server.url}/sql/1.0/files/")
         for statement, local in ((f"GET '{volume}/f' TO 'x y'", "x y"), (f"REMOVE '{volume}/f'", "")):
             told = client.execute(statement)

@@ -16,12 +16,18 @@ from gateway.engine.base import Emit, Statement
 from gateway.errors import Span, UserError, full_disk_told, unsupported
 from gateway.results import file_links
 from gateway.runner import objects
-from gateway.runner.answer import Answer, rows_of, strings
+from gateway.runner.answer import Answer, rows_of
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
-from gateway.sqltypes import BIGINT, STRING, StructField, struct
+from gateway.sqltypes import BIGINT, STRING, StructField, map_of, struct
 
-_TOLD = strings("operation", "presignedUrl", "headers", "localFile")
+# `headers` as a map: @databricks/sql hands them on as they are, the others take a map's text too.
+_TOLD = struct(
+    StructField("operation", STRING, False),
+    StructField("presignedUrl", STRING, False),
+    StructField("headers", map_of(STRING, STRING), False),
+    StructField("localFile", STRING, False),
+)
 _LISTED = struct(
     StructField("path", STRING),
     StructField("name", STRING),
@@ -105,7 +111,7 @@ def _told(
     if job.files is None:
         raise unsupported(f"{operation} for a client that cannot follow links over HTTP", span)
     url = file_links.url(job.files, verb, place.folder, place.path.file, job.session.user, replaces=replaces)
-    return rows_of(operation, _TOLD, [[operation], [url], ["{}"], [local]])
+    return rows_of(operation, _TOLD, [[operation], [url], [[]], [local]])
 
 
 def _check_local(operation: str, local: str, span: Span) -> None:
