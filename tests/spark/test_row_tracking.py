@@ -39,6 +39,25 @@ def test_rows_keep_their_numbers_whoever_writes(sql: Sql, vectors: str) -> None:
             assert sql.spark(_ROWS.format(t=name)) == expected, (name, statement)
 
 
+def test_rows_that_were_numbered_later_keep_their_numbers(sql: Sql) -> None:
+    sql.auto("DROP TABLE IF EXISTS later")
+    sql.embedded("CREATE TABLE later (id INT, s STRING) TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    sql.embedded("INSERT INTO later VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    sql.embedded("INSERT INTO later VALUES (4, 'd')")
+    sql.embedded("DELETE FROM later WHERE id = 2")
+    sql.embedded("ALTER TABLE later SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    ask = "SELECT id, _metadata.row_id FROM later ORDER BY id"
+    before = dict(sql.spark(ask))
+    assert len(set(before.values())) == 3
+    sql.spark("UPDATE later SET s = 'x' WHERE id = 1")
+    sql.embedded("UPDATE later SET s = 'y' WHERE id = 3")
+    sql.embedded("INSERT INTO later VALUES (5, 'e')")
+    sql.spark("OPTIMIZE later")
+    after = dict(sql.spark(ask))
+    assert {key: after[key] for key in before} == before
+    assert len(set(after.values())) == 4
+
+
 def test_identity_columns_count_on_whoever_writes(sql: Sql) -> None:
     sql.auto("DROP TABLE IF EXISTS counted")
     sql.embedded(

@@ -14,7 +14,9 @@ from gateway.delta.expressions import CONSTRAINT
 from gateway.delta.log import IN_COMMIT
 from gateway.delta.metadata import Alteration, alter, check_alterable, edited
 from gateway.delta.properties import MOST_ID, ROW_TRACKING, asked, check_known, spelt
+from gateway.delta.row_ids import tracks_rows
 from gateway.delta.table import MAPPING, open_snapshot
+from gateway.delta.tracking import check_trackable, track_rows
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import UserError, unsupported
 from gateway.runner import objects
@@ -50,6 +52,11 @@ def alter_table(command: c.AlterTable, job: Statement, env: Environment, runner:
             return keys.add(command.change, table, env, emit)
         case c.DropKey():
             return keys.drop(command.change, table, env, emit)
+        case c.SetProperties() if _tracks(command.change) and not tracks_rows(table.snapshot):
+            check_trackable(table.snapshot)
+            emit(Planned("ALTER_TABLE", "gateway", "commits to the Delta log", RESULT, writes=True, is_query=False))
+            version = track_rows(table.snapshot)
+            return Answer("ALTER_TABLE", is_query=False, announced=True, facts={"version": version})
         case c.DropFeature():
             return _committed(table, list(alterations(command.change, table)), emit)
         case c.DropConstraint():
@@ -216,6 +223,11 @@ def _with_column_comment(view: StoredView, column: c.Name, comment: str | None) 
 
 
 # ---- properties
+
+
+def _tracks(change: c.SetProperties) -> bool:
+    """Whether rows are to be numbered from now on, and nothing else is asked for."""
+    return [(spelt(key), value.lower()) for key, value in change.pairs] == [(ROW_TRACKING, "true")]
 
 
 def _set_properties(pairs: dict[str, str], mapping: str) -> Alteration:

@@ -126,11 +126,40 @@ def test_what_cannot_be_kept_is_refused(session: Session) -> None:
     assert isinstance(refused(session, "UPDATE t SET id = 2"), UnsupportedError)
 
 
-def test_rows_of_a_table_that_is_there_are_not_tracked_later(session: Session) -> None:
+_LATER = "ALTER TABLE t SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
+
+
+@pytest.mark.parametrize("properties", ["", "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"])
+def test_rows_of_a_table_that_is_there_are_numbered_later(session: Session, properties: str) -> None:
+    session.run(f"CREATE TABLE t (id INT) {properties}")
+    for part in ("(1), (2), (3)", "(4)"):
+        session.run(f"INSERT INTO t VALUES {part}")
+    session.run("DELETE FROM t WHERE id = 2")
+    session.run(_LATER)
+    told = [row[4] for row in session.rows("DESCRIBE HISTORY t")[:3]]
+    assert told == ["SET TBLPROPERTIES", "ROW TRACKING BACKFILL", "UPGRADE PROTOCOL"]
+    before = _numbers(session)
+    assert sorted(before) == [1, 3, 4] and len({number for number, _ in before.values()}) == 3
+    session.run("UPDATE t SET id = 30 WHERE id = 3")
+    session.run("INSERT INTO t VALUES (5)")
+    session.run("OPTIMIZE t")
+    after = _numbers(session)
+    assert {key: after[key] for key in (1, 4)} == {key: before[key] for key in (1, 4)}
+    assert after[30][0] == before[3][0] and after[30][1] > before[3][1]
+    assert after[5][0] not in {number for number, _ in before.values()}
+    versions = len(session.rows("DESCRIBE HISTORY t"))
+    session.run("CREATE TABLE empty (id INT)")
+    session.run(_LATER.replace("TABLE t", "TABLE empty"))
+    assert len(session.rows("DESCRIBE HISTORY empty")) == 3
+    assert len(session.rows("DESCRIBE HISTORY t")) == versions
+
+
+@pytest.mark.parametrize(
+    "more", ["'delta.enableRowTracking' = 'false'", "'delta.enableRowTracking' = 'true', 'k' = 'v'"]
+)
+def test_row_tracking_is_turned_on_later_by_itself_or_not_at_all(session: Session, more: str) -> None:
     session.run("CREATE TABLE t (id INT)")
-    assert isinstance(
-        refused(session, "ALTER TABLE t SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')"), UnsupportedError
-    )
+    assert isinstance(refused(session, f"ALTER TABLE t SET TBLPROPERTIES ({more})"), UnsupportedError)
 
 
 def test_a_table_in_the_place_of_one_that_tracks_its_rows(tracked: Session) -> None:
