@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import NoneType
 from typing import Any
 
 import pyarrow as pa
@@ -118,6 +119,7 @@ def _field(spec: dict[str, Any], mapping: str) -> Column:
     mapped = mapping != "none"
     metadata = spec.get("metadata") or {}
     name = spec["name"]
+    _check_texts(name, metadata)
     data_type, children = _type(spec["type"], mapping)
     column = Column(
         name=name,
@@ -132,6 +134,17 @@ def _field(spec: dict[str, Any], mapping: str) -> Column:
     )
     declared = metadata.get(CHAR_VARCHAR)
     return column if declared is None else _with_declared(column, declared)
+
+
+_TEXTS = ("comment", PHYSICAL, CHAR_VARCHAR, "CURRENT_DEFAULT", "EXISTS_DEFAULT", "delta.generationExpression")
+_LONGEST = 2**31 - 1  # of a CHAR or VARCHAR
+
+
+def _check_texts(name: object, metadata: dict[str, Any]) -> None:
+    """Raise ValueError for a name or a text of a column that is none: lists of the columns of all tables show them."""
+    wrong = [key for key in _TEXTS if not isinstance(metadata.get(key, ""), (str, NoneType))]
+    if wrong or not isinstance(name, str):
+        raise ValueError(f"the column {str(name)[:200]!r} has no text as {', '.join(wrong) or 'name'}")
 
 
 def _type(spec: Any, mapping: str) -> tuple[t.DataType, tuple[Column, ...]]:
@@ -211,7 +224,7 @@ def _declared_text(column: Column, text: str, at: int) -> tuple[Column, int]:
         if text.startswith(kind, at):
             stop = text.find(")", at)
             length = text[at + len(kind) : stop]
-            if not (length.isascii() and length.isdecimal()):
+            if not (length.isascii() and length.isdecimal() and len(length) < 20 and 0 < int(length) <= _LONGEST):
                 raise _undeclarable(column, text)
             return replace(column, type=make(int(length))), stop + 1
     return column, _expect(column, text, at, "string")

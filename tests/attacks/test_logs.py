@@ -189,6 +189,32 @@ def test_names_that_only_look_like_versions_are_none(client: Client, log: Path, 
     assert answer(client, "SELECT count(*) AS n FROM damaged") == [{"n": 101}]
 
 
+TEXTS = ("comment", "__CHAR_VARCHAR_TYPE_STRING", "CURRENT_DEFAULT", "delta.generationExpression")
+NO_TEXTS: tuple[Any, ...] = (5, [], {"a": 1}, True)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((key, value) for key in TEXTS for value in NO_TEXTS),
+        ("__CHAR_VARCHAR_TYPE_STRING", "char(99999999999)"),
+        ("__CHAR_VARCHAR_TYPE_STRING", f"varchar({'9' * 10_000})"),
+    ],
+)
+def test_one_tables_columns_do_not_hide_those_of_others(client: Client, log: Path, key: str, value: Any) -> None:
+    """A comment that is a number would be an error in every list of columns."""
+    fields = [{"name": "s", "type": "string", "nullable": True, "metadata": {key: value}}]
+    text = json.dumps({"type": "struct", "fields": fields})
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    log.write_text("".join(json.dumps(a) + "\n" for a in changed("metaData", schemaString=text)(actions)))
+    for statement in ("SELECT * FROM damaged", "DESCRIBE EXTENDED damaged", "SHOW CREATE TABLE damaged"):
+        told = outcome(client, statement)
+        assert isinstance(told, RemoteError) and "INTERNAL_ERROR" not in str(told), told
+    columns = "SELECT count(*) AS n, max(comment), max(column_default) FROM system.information_schema.columns"
+    listed = answer(client, columns)
+    assert listed[0]["n"] > 0
+
+
 @pytest.mark.parametrize("annotated", [True, False])
 @pytest.mark.parametrize("vector", [True, False])
 def test_bytes_that_are_no_text_are_told(client: Client, log: Path, annotated: bool, vector: bool) -> None:
