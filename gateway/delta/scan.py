@@ -116,7 +116,9 @@ class ScanPlan:
     def register(self, ctx: Any, name: str) -> None:
         """Register the scan in a `datafusion.SessionContext` as the table `name` (lower case, plain)."""
         self._watches[:] = (
-            [Watch((f.path for f in self._files), self._within)] if self.reader in (NATIVE, MIXED) else []
+            [Watch((f.path for f in self._files), self._within, contents=True)]
+            if self.reader in (NATIVE, MIXED)
+            else []
         )
         if self.reader == EMPTY:
             # Not as a table of no rows: of a constant over one the engine's statistics have the sum 0 (DataFusion 55).

@@ -2,7 +2,7 @@
 
 DataFusion lists the files of a scan while it plans, and takes one that is not there for no rows. That a file is there before
 and after proves nothing: its folder may have been away for a moment. But whoever moves, removes or makes a file or folder
-changes the folder that holds it, which its time of change tells.
+changes the folder that holds it, which its time of change tells; who cuts a file off and fills it again, the file's.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ _TICK_NS = 20_000_000
 
 
 class Watch:
-    """Folders as they are when it is made: those of files, and all above up to one of `within`."""
+    """Folders as they are when it is made: those of files, and all above up to one of `within`; with `contents` they too."""
 
-    def __init__(self, paths: Iterable[str], within: Within) -> None:
+    def __init__(self, paths: Iterable[str], within: Within, contents: bool = False) -> None:
         self._began = time.time_ns()
         self._seen: dict[str, tuple[int, ...]] = {}
         self._holds = True
+        paths = list(paths)
+        for path in paths if contents else ():
+            self._seen[path] = now = _now(path)
+            self._holds &= bool(now)
         for folder in {os.path.dirname(path) for path in paths}:
             while folder not in self._seen:
                 self._seen[folder] = now = _now(folder)
@@ -43,9 +47,13 @@ class Watch:
 
 
 def _now(folder: str) -> tuple[int, ...]:
-    """What changes with a folder; () if it is not there, or is a link: what that leads to has other folders above."""
+    """What changes with a folder or a file; () if it is not there, or is a link: what that leads to has other folders above."""
     try:
         found = os.lstat(folder)
     except OSError:
         return ()
-    return (found.st_dev, found.st_ino, found.st_ctime_ns) if stat.S_ISDIR(found.st_mode) else ()
+    return (
+        (found.st_dev, found.st_ino, found.st_ctime_ns)
+        if stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)
+        else ()
+    )

@@ -69,3 +69,49 @@ def test_what_is_away_for_a_moment_is_never_an_empty_answer(server: Server, what
         assert answers
         assert {text: outcome(client, text) for text in right} == {t: [{"n": n}] for t, n in right.items()}
         answer(client, "DROP SCHEMA races CASCADE")
+
+
+@contextmanager
+def cut_off(path: Path) -> Iterator[None]:
+    """A file is empty for a moment, again and again, in its place and with its size and contents behind that."""
+    good, stop, random_ = path.read_bytes(), threading.Event(), random.Random(5)
+
+    def run() -> None:
+        with path.open("r+b") as file:
+            while not stop.is_set():
+                file.truncate(0)
+                time.sleep(random_.random() * 0.003)
+                os.pwrite(file.fileno(), good, 0)
+                time.sleep(random_.random() * 0.02)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("read", ["table", "folder"])
+def test_a_file_that_is_cut_off_for_a_moment_is_never_an_empty_answer(server: Server, read: str) -> None:
+    with Client(server.thrift_url).open() as client:
+        answer(client, "CREATE TABLE cut AS SELECT id FROM range(3000)")
+        folder = server.warehouse / "default" / "cut"
+        name, (path,) = "cut", folder.glob("*.parquet")
+        if read == "folder":
+            other = server.warehouse.parent / "files" / "cut"
+            other.mkdir()
+            path = path.rename(other / path.name)
+            name = f"parquet.`{other}`"
+        answers, end = 0, time.monotonic() + SECONDS
+        with cut_off(path):
+            while time.monotonic() < end or (not answers and time.monotonic() < end + 30):
+                found = outcome(client, f"SELECT sum(id) AS n FROM {name}")
+                if isinstance(found, RemoteError):
+                    assert any(f"[{c}" in str(found) for c in MISSING), str(found)
+                else:
+                    assert found == [{"n": 3000 * 2999 // 2}]
+                    answers += 1
+        assert answers
+        answer(client, "DROP TABLE cut")
