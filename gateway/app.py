@@ -371,7 +371,7 @@ class Gateway:
             "slots": self.config.slots,
             "jobs_waiting": stats.waiting,
             "spark": self.config.spark is not None,
-            "history": None if recorder is None else {"recorded": recorder.added, "lost": recorder.lost},
+            "history": None if recorder is None else _of_history(recorder),
             "disks": [
                 {"of": name, "free_bytes": free.free, "total_bytes": free.total}
                 for name, free in (
@@ -385,6 +385,10 @@ class Gateway:
         stats = self._pool.stats()
         observability.gauge("engine_up", stats.idle + stats.busy, engine="datafusion")
         return observability.metrics_text()
+
+
+def _of_history(recorder: Recorder[Record]) -> dict[str, Any]:
+    return {"recorded": recorder.added, "lost": recorder.lost, "written": recorder.is_written}
 
 
 def prepare_folders(config: Config) -> None:

@@ -112,6 +112,11 @@ class Recorder(Generic[R]):
         """How many records were given to it."""
         return self._added
 
+    @property
+    def is_written(self) -> bool:
+        """Whether the store took what it was given last."""
+        return not self._troubled
+
     def flush(self, seconds: float) -> bool:
         """Wait until all that has been added so far is written; whether it is."""
         with self._lock:

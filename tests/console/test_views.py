@@ -129,6 +129,7 @@ def test_sessions_health_and_settings(page: Page, open_server: Server) -> None:
     page.evaluate("location.hash = '#/health'")
     page.shows("Ready")
     page.shows("Engine processes")
+    page.until("[...document.querySelectorAll('dd .state.finished')].some(e => e.innerText === 'written')")
     page.evaluate("location.hash = '#/settings'")
     page.shows("memory-limit")
     page.shows("1GiB")

@@ -20,9 +20,10 @@ import pytest
 from gateway.app import Gateway, Named, runner_factory, write_ready_file
 from gateway.auth.authenticators import token_line
 from gateway.config import Config, load_config
+from gateway.config.values import DatabaseUrl
 from gateway.engine.base import Handler
 from gateway.engine.launch import Launched
-from gateway.errors import GatewayError
+from gateway.errors import ConfigError, GatewayError
 from gateway.observability import METRICS
 from gateway.protocol.client import Client, RemoteError
 from tests.live.fakes import FakeHandler
@@ -156,3 +157,11 @@ def test_every_metric_that_is_used_is_declared_with_its_labels() -> None:
                 assert metric.kind == kinds[name], f"{path}:{node.lineno}"
                 assert None in labels or labels == set(metric.labels), f"{path}:{node.lineno}"
     assert used > 5
+
+
+def test_a_history_whose_driver_is_missing_is_said_by_name(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    url = DatabaseUrl("postgresql://ann:secret@127.0.0.1/h")
+    with pytest.raises(ConfigError, match=r"psycopg: pip install 'gateway\[postgresql\]'") as caught:
+        Gateway(replace(config, history=url), FakeHandler).start()
+    assert caught.value.setting == "history" and "secret" not in str(caught.value) + repr(replace(config, history=url))

@@ -31,7 +31,8 @@ export function healthView(place, me) {
         ["Slots", count(told.slots)], ["Engine processes", `${told.workers.busy} busy, ${told.workers.idle} idle, ${told.workers.starting} starting`], ["Running", count(running)],
         ["Queued", count(now.operations.length - running)], ["Sessions", count(now.sessions.length)],
       ]),
-      el("h2", null, "History"), told.history ? facts([["Recorded since the start", count(told.history.recorded)], ["Lost", count(told.history.lost)]]) : el("p", null, "Off (--history)."),
+      el("h2", null, "History"), told.history ? facts([["Recorded since the start", count(told.history.recorded)], ["Lost", count(told.history.lost)],
+        ["Store", el("span", { class: `state ${told.history.written ? "finished" : "failed"}` }, told.history.written ? "written" : "cannot be written: what comes waits in memory, see the log")]]) : el("p", null, "Off (--history)."),
       el("h2", null, "Disks"), facts(told.disks.map((disk) => [disk.of, el("span", null, `${size(disk.free_bytes)} free of ${size(disk.total_bytes)} `, el("meter", { min: 0, max: disk.total_bytes, high: disk.total_bytes * 0.9, value: disk.total_bytes - disk.free_bytes, "aria-label": `${disk.of}: used` }))])));
   });
 }

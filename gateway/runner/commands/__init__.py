@@ -99,8 +99,9 @@ _RULES: dict[type, Rule] = {
 
 
 # Those that change a table or a view, whose name is their `table` or `name`.
-_CHANGES = (c.CreateTable, c.CreateTableLike, c.DropTable, c.Insert, c.ReplaceOn, c.Delete, c.Update, c.Merge, c.Truncate,
-            c.CopyInto, c.Optimize, c.Vacuum, c.Restore, c.CreateView, c.AlterTable, c.DropView)  # fmt: skip
+_CHANGES = (c.CreateTable, c.CreateTableLike, c.CreateClone, c.DropTable, c.Insert, c.ReplaceOn, c.Delete, c.Update,
+            c.Merge, c.Truncate, c.CopyInto, c.Optimize, c.Vacuum, c.Restore, c.CreateView, c.AlterTable,
+            c.DropView)  # fmt: skip
 
 
 def written(command: Any) -> c.Name | None:

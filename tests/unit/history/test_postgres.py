@@ -186,6 +186,7 @@ def test_a_server_that_is_gone_delays_nobody_and_loses_nothing(
                 history.add(record(number))
             assert time.monotonic() - started < 1.0
             eventually(lambda: any(event == "history cannot be written" for event, _ in lines))
+            assert not history.is_written
             with pytest.raises(
                 ServerError, match=r"The history cannot be read: its database does not answer"
             ) as caught:
@@ -194,6 +195,7 @@ def test_a_server_that_is_gone_delays_nobody_and_loses_nothing(
         finally:
             postgres.start()
         assert history.flush(_WAIT)
+        eventually(lambda: history.is_written)
     assert len(kept(url)) == 1001
     assert [event for event, _ in lines] == ["history cannot be written", "history is written again"]
     assert "s3cret" not in str(lines)
