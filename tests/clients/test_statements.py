@@ -167,6 +167,7 @@ STATEMENTS: dict[str, list[tuple[str, tuple[str, ...] | Fails | Gives]]] = {
         ("SELECT 1 AS `one`, COUNT(1) AS `n` FROM `{s}`.`parted` GROUP BY 1", Gives(("one", "n"), [])),
     ],
     "Metabase": [
+        ("set legacy_time_parser_policy = legacy", Fails("only 'corrected' is", "0A000")),  # Spark honours it
         ("SET TIME ZONE 'Europe/Amsterdam'", ("key", "value")),
         ("select current_timezone()", Gives(("current_timezone()",), [("Europe/Amsterdam",)])),
         (
