@@ -62,7 +62,7 @@ class _Found:
         self._catalogue = catalogue
         self._root: Rel | None = None
         self._passing: Passing | None = None
-        self._made: list[Expr] = []
+        self._seen: list[Expr] = []
         self._written: list[dict[int, Expr]] = []  # what is over single rows, for the ids in `_known`
         self._known: dict[int, bool] = {}  # which expressions are constant, by their ids: they outlive this walk
 
@@ -231,7 +231,6 @@ class _Found:
             del self.constants[count:]
         for one in known:
             plain = simplified(one, self._context)
-            self._made += one, plain  # so that no other expression gets their ids
             self._expression(plain)
 
     def _expression(self, expr: Expr) -> None:
@@ -291,6 +290,7 @@ class _Found:
                 not isinstance(expr, Call) or self._is_steady(expr)
             )
             self._known[id(expr)] = known
+            self._seen.append(expr)  # so that no other expression gets its id
         return known
 
     def _is_steady(self, call: Call) -> bool:
