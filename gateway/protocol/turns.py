@@ -11,25 +11,46 @@ AT_ONCE, OF_ONE = 8, 4
 
 
 class Turns:
-    """Lets a few threads pass, of one caller fewer. Thread-safe."""
+    """Lets a few threads pass, of one caller fewer; who waits is woken when it is their turn, nobody else. Thread-safe."""
 
     def __init__(self, at_once: int = AT_ONCE, of_one: int = OF_ONE) -> None:
         self._at_once = at_once
         self._of_one = of_one
         self._busy: Counter[str] = Counter()
-        self._changed = threading.Condition()
+        self._waiting: list[tuple[str, threading.Event]] = []
+        self._lock = threading.Lock()
 
     @contextmanager
     def turn(self, caller: str) -> Iterator[None]:
         """Wait for a turn, and have it as long as the block lasts."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._busy[caller] < self._of_one and self._busy.total() < self._at_once)
-            self._busy[caller] += 1
+        with self._lock:
+            called = None if self._takes(caller) else threading.Event()
+            if called is not None:
+                self._waiting.append((caller, called))
+        if called is not None:
+            called.wait()
         try:
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 self._busy[caller] -= 1
                 if not self._busy[caller]:
                     del self._busy[caller]
-                self._changed.notify_all()
+                self._call()
+
+    def _takes(self, caller: str) -> bool:
+        """Give a turn to a caller, if there is one."""
+        free = self._busy[caller] < self._of_one and self._busy.total() < self._at_once
+        if free:
+            self._busy[caller] += 1
+        return free
+
+    def _call(self) -> None:
+        """Wake those who have a turn now, the first that came first."""
+        left = []
+        for caller, called in self._waiting:
+            if self._takes(caller):
+                called.set()
+            else:
+                left.append((caller, called))
+        self._waiting = left

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 IDLE_SECONDS = 15.0
@@ -43,7 +44,8 @@ class _Idle:
 class Threads:
     """What `ThreadPoolExecutor` is, but that a thread ends which had nothing to do: those of a crowd would stay for good.
 
-    The thread that has worked last is the first to work again, so that the others become idle for long enough.
+    The thread that has worked last is the first to work again, so that the others become idle for long enough. New ones are
+    started by a thread of its own: `Thread.start` waits until the new one has run, which event loops have no time for.
     """
 
     def __init__(self, name: str, most: int, idle_seconds: float = IDLE_SECONDS) -> None:
@@ -55,6 +57,9 @@ class Threads:
         self._idle: list[_Idle] = []
         self._count = 0
         self._closed = False
+        self._starting = 0  # threads that were ordered and have not taken a task yet
+        self._orders: SimpleQueue[bool] = SimpleQueue()  # of threads, until the end
+        self._starter: threading.Thread | None = None
 
     def submit(self, call: Callable[[], R]) -> Future[R]:
         """The outcome to come of a call. Raises RuntimeError once closed."""
@@ -66,44 +71,53 @@ class Threads:
                 found = self._idle.pop()
                 found.task = task
                 found.lock.release()
-            elif self._count < self._most:
-                self._begin(task)
             else:
                 self._waiting.append(task)
+                if self._count < self._most:
+                    self._count += 1
+                    self._starting += 1
+                    self._orders.put(True)
+                    if self._starter is None:
+                        self._starter = threading.Thread(target=self._start, name=f"{self._name} start", daemon=True)
+                        self._starter.start()
         return task.future
 
-    def _begin(self, task: _Task) -> None:
-        """A thread for a call; where the system has none left, those that there are do it."""
-        try:
-            threading.Thread(target=self._work, args=(task,), name=self._name, daemon=True).start()
-        except RuntimeError:
-            if not self._count:
-                raise
-            self._waiting.append(task)
-        else:
-            self._count += 1
+    def _start(self) -> None:
+        """Start threads as they are wanted; where the system has none left, those that there are do what waits."""
+        while self._orders.get():
+            try:
+                threading.Thread(target=self._work, name=self._name, daemon=True).start()
+            except RuntimeError as error:
+                with self._lock:
+                    self._count -= 1
+                    self._starting -= 1
+                    left, self._waiting = (deque[_Task](), self._waiting) if self._count else (self._waiting, deque())
+                for task in left:
+                    task.future.set_exception(error)
 
     def close(self) -> None:
         """Let calls in flight finish, start no more."""
         with self._lock:
             self._closed = True
-            for task in self._waiting:
-                task.future.cancel()
-            self._waiting.clear()
+            self._orders.put(False)
+            while len(self._waiting) > self._starting:
+                self._waiting.pop().future.cancel()
             for idle in self._idle:
                 idle.lock.release()
             self._idle.clear()
 
-    def _work(self, task: _Task | None) -> None:
+    def _work(self) -> None:
+        task = self._next(starts=True)
         while task is not None:
             task.run()
             task = None  # what it has made is let go of while this waits
             task = self._next()
 
-    def _next(self) -> _Task | None:
+    def _next(self, *, starts: bool = False) -> _Task | None:
         """What to do next; None for a thread that has waited in vain, which is counted no more."""
         idle = _Idle()
         with self._lock:
+            self._starting -= starts
             if self._waiting:
                 return self._waiting.popleft()
             if self._closed:

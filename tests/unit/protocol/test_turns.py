@@ -1,0 +1,54 @@
+"""Large answers are made a few at a time, of one caller fewer, and each caller comes to their turn."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gateway.protocol.turns import Turns
+from tests.live.processes import eventually
+
+
+def test_a_few_pass_at_once_and_all_come_to_their_turn() -> None:
+    turns, lock = Turns(3, 2), threading.Lock()
+    busy: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+
+    def work(caller: str) -> str:
+        with turns.turn(caller):
+            with lock:
+                busy[caller] += 1
+                most[caller], most["all"] = max(most[caller], busy[caller]), max(most["all"], busy.total())
+            time.sleep(0.005)
+            with lock:
+                busy[caller] -= 1
+        return caller
+
+    with ThreadPoolExecutor(40) as executor:
+        callers = ["ann"] * 60 + ["bob"] * 20 + ["eve"] * 20
+        assert list(executor.map(work, callers)) == callers
+    assert most["all"] == 3 and most["ann"] == 2 and max(most.values()) == 3
+
+
+def test_others_pass_those_who_wait_for_themselves() -> None:
+    turns = Turns(2, 1)
+    waiting = threading.Thread(target=lambda: turns.turn("ann").__enter__(), daemon=True)
+    with turns.turn("ann"):
+        waiting.start()
+        eventually(lambda: turns._waiting, 10)
+        with turns.turn("bob"):
+            assert waiting.is_alive()
+    waiting.join(10)
+    assert not waiting.is_alive() and not turns._waiting
+
+
+def test_a_turn_ends_with_an_error() -> None:
+    turns = Turns(1, 1)
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError), turns.turn("ann"):
+            raise ZeroDivisionError
+    assert not turns._busy
