@@ -20,7 +20,7 @@ from gateway import sqltypes as t
 from gateway.delta.containment import Within, end_of_link, look, source
 from gateway.delta.features import Protocol
 from gateway.delta.log import LOG
-from gateway.delta.scan import missing_file, unreadable_file
+from gateway.delta.scan import ONE_VALUE, missing_file, one_valued, unreadable_file
 from gateway.delta.schema import Column, UnreadableType
 from gateway.delta.table import Contents, Files, Snapshot
 from gateway.errors import UnsupportedError, UserError
@@ -39,13 +39,15 @@ def open_files(path: str, within: Within = (), only: Sequence[str] | None = None
     paths = listed(path, within) if only is None else list(only)
     columns: tuple[Column, ...] | None = None
     counts: list[int] = []
+    suspects: dict[str, dict[str, set[str]]] = {}
     sizes: list[int] = []
     for file in paths:
         try:
             stat = look(file, within)
         except OSError as error:
             raise missing_file(path, file) from error
-        found, rows = _described(file, stat.st_size, stat.st_mtime_ns, within)
+        found, rows, single = _described(file, stat.st_size, stat.st_mtime_ns, within)
+        suspects[file] = {ONE_VALUE: single}
         sizes.append(stat.st_size)
         counts.append(rows)
         if columns is None:
@@ -67,7 +69,7 @@ def open_files(path: str, within: Within = (), only: Sequence[str] | None = None
         deleted={},
     )
     # Every file was just seen to have these names.
-    contents: Contents = {p: (None, _names(columns)) for p in paths}
+    contents: Contents = {p: (None, {**_names(columns), **suspects[p]}) for p in paths}
     return Snapshot(
         path, NO_VERSION, Protocol(1, 2), columns, (), {}, None, "none", files, within=within, contents=contents
     )
@@ -100,11 +102,12 @@ def listed(path: str, within: Within) -> list[str]:
 
 
 @lru_cache(maxsize=_MOST_FILES)
-def _described(path: str, _size: int, _modified: int, within: Within) -> tuple[tuple[Column, ...], int]:
-    """Columns and rows of one file, from its footer; read once while size and time stay the same."""
+def _described(path: str, _size: int, _modified: int, within: Within) -> tuple[tuple[Column, ...], int, set[str]]:
+    """Columns and rows of one file, and which columns may hide NaN, from its footer, read once while size and time stay."""
     try:
         with source(path, within) as opened, pq.ParquetFile(opened) as file:
             schema, leaves, rows = file.schema_arrow, file.schema, file.metadata.num_rows
+            single = one_valued(file.metadata)
     except (pa.ArrowException, OSError) as error:
         raise unreadable_file(path, error) from error
     # The leaves in order: only they tell INT96 (an instant) from a local timestamp.
@@ -115,7 +118,7 @@ def _described(path: str, _size: int, _modified: int, within: Within) -> tuple[t
         if folded.count(name) > 1:
             text = f"The column {t.quote_if_needed(column.name)} appears more than once in {path}."
             raise UserError("COLUMN_ALREADY_EXISTS", text)
-    return columns, rows
+    return columns, rows, single
 
 
 def _column(name: str, arrow: pa.DataType, physical: Iterator[str]) -> Column:

@@ -8,6 +8,7 @@ by the one and the others by the other.
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -228,7 +229,7 @@ def plan_scan(
     groups = _groups(files, kept, constants)
     seen: Seen = {}
     verify_files(snapshot.root, [f for group in groups for f in group.files], snapshot.within, seen)
-    reader, reason = _reader(snapshot, wanted, kept, groups, seen)
+    reader, reason = _reader(snapshot, wanted, kept, groups, seen, floats_compared)
     floats = any(has_float(c.type) for c in wanted)
     return ScanPlan(
         reader=reader,
@@ -346,7 +347,12 @@ def _padded_value(value: pa.Scalar, data_type: t.DataType) -> pa.Scalar:
 
 
 def _reader(
-    snapshot: Snapshot, wanted: tuple[Column, ...], kept: list[int], groups: tuple[_Group, ...], seen: Seen
+    snapshot: Snapshot,
+    wanted: tuple[Column, ...],
+    kept: list[int],
+    groups: tuple[_Group, ...],
+    seen: Seen,
+    floats_compared: bool,
 ) -> tuple[str, str]:
     """The reader for the kept files and the reason for it, by the features of the table and the facts of the files."""
     files = snapshot.files
@@ -374,7 +380,7 @@ def _reader(
         return DATASET, f"{len(kept)} files"
     if not all(files.paths[i].endswith(".parquet") for i in kept):
         return DATASET, "file names without .parquet"
-    problem = _file_problem(snapshot, stored, kept, seen)
+    problem = _file_problem(snapshot, stored, kept, seen, floats_compared)
     if problem:
         return DATASET, problem
     if with_vectors:
@@ -386,7 +392,9 @@ def _holds_void(data_type: t.DataType) -> bool:
     return any(c == t.VOID or _holds_void(c) for c in data_type.children())
 
 
-def _file_problem(snapshot: Snapshot, stored: Sequence[Column], kept: list[int], seen: Seen) -> str | None:
+def _file_problem(
+    snapshot: Snapshot, stored: Sequence[Column], kept: list[int], seen: Seen, floats_compared: bool
+) -> str | None:
     """Why DataFusion would misread a kept file: a column whose name in the file differs in case, or its type in kind.
 
     It makes arrays of single values, casts whatever it finds, and takes bytes for texts. Of each file the footer is read,
@@ -395,6 +403,9 @@ def _file_problem(snapshot: Snapshot, stored: Sequence[Column], kept: list[int],
     paths = [snapshot.files.paths[i] for i in kept]
     for names in _facts(snapshot, paths, seen):
         for column in stored:
+            # Where floats are compared, the engine is told of no statistics.
+            if not floats_compared and column.physical in names.get(ONE_VALUE, ()):
+                return f"the column {column.name} may hold NaN beside its only value in a file"
             problem = _name_problem(column, names)
             if problem:
                 return problem
@@ -420,10 +431,28 @@ NameTree = dict[str, Any]
 def _names_in(path: str, within: Within) -> NameTree:
     """Names of the columns in a Parquet file, nested ones as nested dicts, with the types of the others."""
     try:
-        with source(path, within) as opened:
-            return _tree(pq.read_schema(opened))
+        with source(path, within) as opened, pq.ParquetFile(opened) as file:
+            return {**_tree(file.schema_arrow), ONE_VALUE: one_valued(file.metadata)}
     except (pa.ArrowException, OSError) as error:
         raise unreadable_file(path, error) from error
+
+
+#: Where, among the names in a file, those of which statistics tell one value stand; no column is called so.
+ONE_VALUE = "\0one value"
+
+
+def one_valued(metadata: pq.FileMetaData) -> set[str]:
+    """Float columns of which statistics tell one value: the engine would give that for NaN, which they do not count."""
+    found: dict[str, set[float]] = {}
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for at in range(row_group.num_columns):
+            leaf = row_group.column(at)
+            if leaf.physical_type in ("FLOAT", "DOUBLE"):
+                told = leaf.statistics
+                values = {told.min, told.max} if told is not None and told.has_min_max else {math.nan, math.inf}
+                found.setdefault(leaf.path_in_schema, set()).update(values)
+    return {path for path, values in found.items() if len(values) < 2}
 
 
 def unreadable_file(path: str, error: Exception) -> ServerError:

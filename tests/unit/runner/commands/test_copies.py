@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from datetime import date
 from decimal import Decimal
@@ -11,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from gateway.delta.copying import copy_files, loaded_files, matches
 from gateway.delta.table import open_snapshot
@@ -217,3 +219,17 @@ def test_identity_columns_are_not_left_empty(session: Session, source: Path) -> 
     error = refused(session, f"COPY INTO t FROM '{source}' FILEFORMAT = PARQUET")
     assert isinstance(error, UnsupportedError) and "identity" in error.message
     assert session.rows("SELECT * FROM t") == []
+
+
+def test_nan_beside_one_other_value_stays_nan(session: Session, source: Path) -> None:
+    folder = source / "nan"
+    folder.mkdir()
+    rows = pa.table({"k": [1, 2, 3], "d": [math.nan, 1.5, 1.5], "f": pa.array([2.5, 2.5, math.nan], pa.float32())})
+    pq.write_table(rows, folder / "f.parquet")
+    session.run("CREATE TABLE t (k BIGINT, d DOUBLE, f FLOAT)")
+    session.run(f"COPY INTO t FROM '{folder}' FILEFORMAT = PARQUET")
+    write_deltalake(folder_of(session, "u"), rows)
+    for relation in ("t", "u", f"parquet.`{folder}/f.parquet`"):
+        for _ in range(3):
+            found = session.rows(f"SELECT string(d), string(f) FROM {relation} ORDER BY k")
+            assert found == [("NaN", "2.5"), ("1.5", "2.5"), ("1.5", "NaN")], relation
