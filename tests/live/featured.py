@@ -51,7 +51,7 @@ class FeaturedHistory(History):
         self.session, self.random, self.folder, self.files = session, random.Random(seed), folder, files
         choice = self.random.random
         self.features = sorted(name for name in {**_COLUMNS, **_PROPERTIES} if choice() < _OFTEN)
-        if "generated" in self.features and "widened" in self.features:  # of whose column others are computed
+        if {"generated", "checks"} & set(self.features) and "widened" in self.features:  # which look at the column
             self.features.remove("widened")
         self.place = self.random.choice(_PLACES)
         columns = [_COLUMNS[name][0] for name in self.features if name in _COLUMNS]
