@@ -43,9 +43,6 @@ _SHORT_IDS = {
 }  # fmt: skip
 
 
-# ----------------------------------------------------------------------------------------------------------- calendar
-
-
 def months_of(days: Ints) -> Ints:
     """Months since January 1970 of dates."""
     months: Ints = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
@@ -87,9 +84,6 @@ def days_of(year: int, month: int, day: int) -> int | None:
     if day > int(month_lengths(months)[0]):
         return None
     return int(month_starts(months)[0]) + day - 1
-
-
-# -------------------------------------------------------------------------------------------------------------- zones
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +243,6 @@ def local_of(micros: int, zone: Zone) -> int:
     return int(to_local(np.array([micros], dtype=np.int64), zone)[0])
 
 
-# ------------------------------------------------------------------------------------------------------------ parsing
-
-
 def _digits(text: str, least: int, most: int) -> int | None:
     return int(text) if least <= len(text) <= most and text.isascii() and text.isdigit() else None
 
@@ -394,9 +385,6 @@ def parse_ntz(text: str, allow_zone: bool = True) -> int | None:
         return None
     micros = stamp.days * MICROS_PER_DAY + stamp.micros
     return micros if -(2**63) <= micros < 2**63 else None
-
-
-# ----------------------------------------------------------------------------------------------------------- printing
 
 
 def date_text(days: int) -> str:

@@ -25,8 +25,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
-# ------------------------------------------------------------------------------------------------------------------ logs
-
 _SECRET_KEY = re.compile(
     r"token|password|passwd|secret|authorization|credential|api_?key|cookie|private", re.IGNORECASE
 )
@@ -171,8 +169,6 @@ def _readable(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return printable(text if text and not any(c in text for c in ' "=\n') else json.dumps(text, ensure_ascii=False))
 
-
-# --------------------------------------------------------------------------------------------------------------- metrics
 
 _FAST = (
     0.0005,

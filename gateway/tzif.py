@@ -107,9 +107,6 @@ def _listed(content: bytes) -> tuple[Ints, Ints, str]:
     return starts, np.concatenate([offsets[:1], offsets[kinds]]), content[at:].strip().decode("ascii")
 
 
-# -------------------------------------------------------------------------------------------------- the footer's rule
-
-
 def _standard_and_summer(names: str) -> tuple[int, int]:
     """Seconds east of both times of ``EST5EDT`` or ``<+1030>-10:30<+11>-11``; an hour apart if the second says nothing."""
     values: list[int] = []

@@ -179,9 +179,6 @@ def information_of(catalog: str, schema: str, catalogs: Mapping[str, Catalog]) -
     return None if known is None else InformationCatalog(known.name, catalogs)
 
 
-# ------------------------------------------------------------------------------------------------------------- what there is
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """A table or view by its names; `kind` is a method of catalogs that lists such."""
@@ -242,9 +239,6 @@ def _own(asked: Asked) -> Iterator[tuple[str, str]]:
                 for relation in RELATIONS:
                     if asked.pinned.leaves("table_name", relation):
                         yield catalog, relation
-
-
-# ------------------------------------------------------------------------------------------------------------- rows
 
 
 def _catalog_name(asked: Asked) -> Iterator[Row]:

@@ -28,8 +28,6 @@ from gateway.worker_jobs import (
     Witness,
 )
 
-# ------------------------------------------------------------------------------------------------------------- events
-
 _STAGING = frozenset({"PUT", "GET", "REMOVE"})
 
 
@@ -215,9 +213,6 @@ class Emit(Protocol):
 
     @property
     def cancelled(self) -> bool: ...
-
-
-# ------------------------------------------------------------------------------------------------------------- engine
 
 
 class Source(Protocol):

@@ -27,9 +27,6 @@ _LENGTH = struct.Struct("<I")
 _READ_BYTES = 64 * 1024  # below what the allocator maps and unmaps each time
 
 
-# ---------------------------------------------------------------------------------------------------- front to worker
-
-
 @dataclass(frozen=True, slots=True)
 class Start:
     """First message: how to make the handler, limits that every statement has, jobs that may run at once."""
@@ -60,9 +57,6 @@ class SpoolGiven:
     """Answer to `SpoolWanted`; the descriptor comes with it."""
 
     run_id: int
-
-
-# ---------------------------------------------------------------------------------------------------- worker to front
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,8 +61,6 @@ class WorkerPool:
         self._first: Launched | None = None
         self._threads: list[threading.Thread] = []
 
-    # ------------------------------------------------------------------------------------------------------ verbs
-
     def start(self, first: Launched | None = None) -> None:
         """Begin to start the first process, or go on with `first`, which starts already; returns at once."""
         self._first = first
@@ -147,8 +145,6 @@ class WorkerPool:
         with self._changed:
             return [s.process.pid for s in self._seats.all]
 
-    # --------------------------------------------------------------------------- dispatch; `_changed` is held by callers
-
     def _seat_for(self, run: PoolRun, first: bool = False) -> Seat | None:
         """See `Seats.take`; the caller sends the job."""
         seat = self._seats.take(run, first)
@@ -160,8 +156,6 @@ class WorkerPool:
         if more > 0 and not self._stopping:
             self._seats.to_start += more
             self._changed.notify_all()
-
-    # ------------------------------------------------------------------------------------------------ without the lock
 
     def _send_job(self, seat: Seat, run: PoolRun) -> None:
         # A process that dies meanwhile is noticed by its reader, which looks after the job.
@@ -185,8 +179,6 @@ class WorkerPool:
         if run.cancelled_at is not None:
             observability.histogram("cancel_seconds", time.monotonic() - run.cancelled_at)
         run.sink.event(event if run.verdict is None else Failed(run.verdict))
-
-    # -------------------------------------------------------------------------------------- one reader per process
 
     def _read_events(self, seat: Seat) -> None:
         process = seat.process
@@ -298,8 +290,6 @@ class WorkerPool:
         elif seat is not None:
             self._send_job(seat, run)
 
-    # ------------------------------------------------------------------------------------------ the spawner's thread
-
     def _spawn_processes(self) -> None:
         while True:
             with self._changed:
@@ -337,8 +327,6 @@ class WorkerPool:
                 process.kill()
         observability.gauge("engine_up", len(self._seats.all), engine=self._name)
         threading.Thread(target=self._read_events, args=(seat,), name=f"worker-{process.pid}", daemon=True).start()
-
-    # --------------------------------------------------------------------------------------------- the watch's thread
 
     def _watch_clock(self) -> None:
         with self._changed:

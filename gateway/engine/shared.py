@@ -111,8 +111,6 @@ class SharedPool:
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    # ------------------------------------------------------------------------------------------------------ verbs
-
     @property
     def ready(self) -> bool:
         """Whether its process serves."""
@@ -191,8 +189,6 @@ class SharedPool:
         with self._changed:
             return self._process.pid if self._process is not None else None
 
-    # --------------------------------------------------------------------------------------------- jobs to the process
-
     def _want_process(self) -> None:
         """With the lock held: have a process, and the threads that look after it."""
         if self._process is None:
@@ -265,8 +261,6 @@ class SharedPool:
         with run.lock:
             self._tell(run, event if run.verdict is None else Failed(run.verdict))
             run.over = True
-
-    # ------------------------------------------------------------------------------------------ the process and its end
 
     def _keep_process(self) -> None:
         """Start a process whenever one is wanted, and read its events until it ends.
@@ -362,8 +356,6 @@ class SharedPool:
 
     def _cannot_start(self, reason: str) -> ServerError:
         return ServerError("WORKER_LOST", f"{self._title} cannot be started: {reason}", retryable=True)
-
-    # --------------------------------------------------------------------------------------------- the watch's thread
 
     def _watch_clock(self) -> None:
         with self._changed:

@@ -107,8 +107,6 @@ class FileStore:
                 raise too_slow(query.seconds) from error
             raise unreadable(error) from error
 
-    # ---------------------------------------------------------------------------------------------------------- failures
-
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         """A connection to the file that is there now; what fails in the block is told as passing or lasting."""

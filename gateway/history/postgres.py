@@ -162,8 +162,6 @@ class PostgresStore:
         except (PassingError, OverflowError, UnicodeError) as error:
             raise unreadable(error) from None
 
-    # -------------------------------------------------------------------------------------------------------- connection
-
     @contextmanager
     def _opened(self) -> Iterator[Connection[Row]]:
         """A connection with the table in place; what fails in the block is told as passing or lasting."""

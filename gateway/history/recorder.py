@@ -137,8 +137,6 @@ class Recorder(Generic[R]):
         if self._thread.is_alive():
             self._thread.join(_STOP_SECONDS)
 
-    # -------------------------------------------------------------------------------------------------------- the thread
-
     def _work(self) -> None:
         while True:
             self._wake.wait(_PRUNE_SECONDS)
@@ -203,8 +201,6 @@ class Recorder(Generic[R]):
             self.lost += count
         counter("history_lost_total", count)
 
-    # ---------------------------------------------------------------------------------------------------------- failures
-
     def _trouble(self, reason: str | None) -> bool:
         """False: it is tried again. Told once, until it is good again."""
         self._store.close()
@@ -220,8 +216,6 @@ class Recorder(Generic[R]):
             self._later.clear()
         self._let_go(written=False)
         return True
-
-    # --------------------------------------------------------------------------------------------------------- retention
 
     def _prune(self) -> None:
         self._store.prune_by_size(self._size, self._going)

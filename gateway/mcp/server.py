@@ -135,8 +135,6 @@ class McpServer:
             value = {"resultType": "complete", **value, "_meta": {versions.SERVER_INFO: _SERVER}}
         return messages.result(message.id, value)
 
-    # --------------------------------------------------------------------------------------------------------- methods
-
     def _initialize(self, context: Context, message: Message) -> Json:
         asked = message.params.get("protocolVersion")
         if not isinstance(asked, str):

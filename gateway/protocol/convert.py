@@ -45,9 +45,6 @@ _NAME_PART = re.compile(r"`((?:[^`]|``)+)`")
 _MAX_ARGUMENT_DEPTH = 32
 
 
-# ------------------------------------------------------------------------------------------------------------- statuses
-
-
 def success() -> Any:
     """TStatus SUCCESS."""
     return ttypes.TStatus(statusCode=ttypes.TStatusCode.SUCCESS_STATUS)
@@ -119,9 +116,6 @@ def _progress(status: OperationStatus) -> Any:
     )
 
 
-# -------------------------------------------------------------------------------------------------------------- handles
-
-
 def _identifier(identifier: Any, condition: str, name: str) -> Handle:
     guid = identifier.guid if identifier is not None else None
     secret = identifier.secret if identifier is not None else None
@@ -157,9 +151,6 @@ def operation_handle(status: OperationStatus) -> Any:
     )
 
 
-# --------------------------------------------------------------------------------------------------------------- schema
-
-
 def type_id(type_: DataType, options: ResultOptions) -> int:
     """TTypeId; VOID and intervals get their own id only for clients that asked for their Arrow types as well."""
     if type_.name == "VOID" and options.null_as_arrow:
@@ -190,9 +181,6 @@ def table_schema(schema: StructType, options: ResultOptions) -> Any:
             )
         )
     return ttypes.TTableSchema(columns=columns)
-
-
-# -------------------------------------------------------------------------------------------------- sessions and options
 
 
 def settings_from(configuration: Mapping[str, str] | None) -> tuple[dict[str, str], str | None, str | None]:
@@ -248,9 +236,6 @@ def _options(*, arrow: bool, lz4: bool, links: bool, types: Any, as_string: bool
         interval_as_arrow=bool(types and types.intervalTypesAsArrow),
         null_as_arrow=bool(types and types.nullTypeAsArrow),
     )
-
-
-# ----------------------------------------------------------------------------------------------------------- parameters
 
 
 def parameters_from(parameters: Any) -> tuple[Parameter, ...]:

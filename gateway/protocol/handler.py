@@ -140,8 +140,6 @@ class ThriftHandler:
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end the connection
             return _refusal(method, _unexpected(method, error))
 
-    # -------------------------------------------------------------------------------------------------------- sessions
-
     def open_session(self, caller: Caller, request: Any) -> Any:
         """OpenSession."""
         protocol = versions.negotiate(request.client_protocol, request.client_protocol_i64)
@@ -178,8 +176,6 @@ class ThriftHandler:
         """GetInfo."""
         self._service.session_info(caller.principal, convert.session_from(request.sessionHandle))
         return ttypes.TGetInfoResp(status=convert.success(), infoValue=information.answer(request.infoType))
-
-    # ------------------------------------------------------------------------------------------------------ statements
 
     def execute_statement(self, caller: Caller, request: Any) -> Any:
         """ExecuteStatement."""
@@ -295,8 +291,6 @@ class ThriftHandler:
 
     def _rows(self, asked: int | None) -> int:
         return asked if asked is not None and asked > 0 else self._options.default_rows
-
-    # ------------------------------------------------------------------------------------------------------ operations
 
     def operation_status(self, caller: Caller, request: Any) -> Any:
         """GetOperationStatus: held for a while unless the operation has ended."""

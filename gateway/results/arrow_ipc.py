@@ -139,9 +139,6 @@ def _frame(message: pa.Buffer | bytes) -> bytes:
     return compress(message, block_size=BLOCKSIZE_MAX4MB, block_linked=False)  # type: ignore[no-any-return]
 
 
-# ------------------------------------------------------------------------------------------------------------- schema
-
-
 def _metadata(data_type: DataType) -> dict[bytes, bytes]:
     shown = without_lengths(data_type)
     text = json.dumps(shown.json(), separators=(",", ":"), ensure_ascii=False)
@@ -202,9 +199,6 @@ def _native_type(data_type: DataType, options: ArrowOptions, time_zone: str) -> 
     return data_type.arrow()
 
 
-# -------------------------------------------------------------------------------------------------------------- arrays
-
-
 def _column(values: pa.Array, data_type: DataType, options: ArrowOptions, time_zone: str) -> pa.Array:
     if _as_text(data_type, options):
         return wire_text(values, data_type, time_zone)
@@ -236,8 +230,6 @@ def _native(values: pa.Array, data_type: DataType, options: ArrowOptions, time_z
     child = _native(values.values.slice(start, stop - start), data_type.element, options, time_zone)
     return pa.ListArray.from_arrays(positions, child, mask=null_mask(values))
 
-
-# ------------------------------------------------------------------------------------------------------ month interval
 
 # A schema message with one field of that type: pyarrow reads it but offers no constructor. Its layout is that of int32.
 _MONTH_INTERVAL_SCHEMA = (

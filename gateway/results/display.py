@@ -118,9 +118,6 @@ def _integers(values: pa.Array) -> npt.NDArray[np.int64]:
     return filled.to_numpy().astype(np.int64, copy=False)  # type: ignore[no-any-return]
 
 
-# --------------------------------------------------------------------------------------------------------- containers
-
-
 def _list_text(values: pa.ListArray, data_type: ArrayType, zone: str, style: _Style) -> pa.StringArray:
     offsets, start, stop = list_parts(values)
     inner = _inner_text(values.values.slice(start, stop - start), data_type.element, zone, style)
@@ -169,8 +166,6 @@ def _key_order(keys: pa.StringArray, offsets: npt.NDArray[np.int32]) -> pa.Array
         return None
     return pa.array(np.argsort(position, kind="stable"))
 
-
-# ------------------------------------------------------------------------------------------------------ strings, bytes
 
 _ESCAPES = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 _ESCAPED = np.array([c < 32 or c in (34, 92) for c in range(256)])

@@ -127,8 +127,6 @@ class Operation:
         self._streams = False  # enough rows of a large result are there for clients to begin
         self._linked: bool | None = None  # whether clients get links instead of rows; None: nobody has asked yet
 
-    # -------------------------------------------------------------------------------------------------------- states
-
     def queue(self) -> None:
         """It was accepted and waits, unless it runs or has ended already."""
         with self._changed:
@@ -279,8 +277,6 @@ class Operation:
         if spool is not None:
             spool.close()
 
-    # -------------------------------------------------------------------------------------------- events of the worker
-
     def event(self, event: Event) -> None:
         """Take in an event of the job; those that come after the end are dropped."""
         if isinstance(event, Rows):
@@ -429,8 +425,6 @@ class Operation:
         if finished.modified_rows is not None:
             return f"{finished.modified_rows} rows written in {seconds:.3f} s"
         return f"{self.rows} rows in {seconds:.3f} s"
-
-    # ---------------------------------------------------------------------------------------------------------- result
 
     def metadata(self) -> ResultMetadata:
         """Shape of the result; waits until it is known, and how large it is if that matters. Raises the operation's error."""

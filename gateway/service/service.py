@@ -105,8 +105,6 @@ class GatewayService:
         self._draining = False
         self._stopping = False
 
-    # ------------------------------------------------------------------------------------------------------- lifecycle
-
     def start(self) -> None:
         """Start the housekeeping thread."""
         self._housekeeper.start()
@@ -137,8 +135,6 @@ class GatewayService:
             return True
         lately = self._clock() - _READ_LATELY_SECONDS
         return any(o.unread_rows and o.touched > lately for o in self._operations.values())
-
-    # -------------------------------------------------------------------------------------------------------- sessions
 
     def open_session(self, request: OpenSessionRequest) -> SessionInfo:
         """See `api.Service`. Unknown settings are left out and logged; a schema need not exist."""
@@ -224,8 +220,6 @@ class GatewayService:
             self._let_go(handle)
         observability.gauge("sessions_open", len(self._sessions))
         observability.log("session closed", session_id=session.id)
-
-    # ------------------------------------------------------------------------------------------------------ operations
 
     def execute(self, principal: Principal, session: Handle, request: ExecuteRequest) -> OperationStatus:
         """See `api.Service`. Whether the call waits is `wait_seconds` alone."""
@@ -388,8 +382,6 @@ class GatewayService:
                 break
         return holdings.fits(owner.name, size)
 
-    # ---------------------------------------------------------------------------------------------- from text to worker
-
     def _accept(
         self, session: Session, purpose: Purpose, size: int, timeout: float | None, wait: float
     ) -> OperationStatus:
@@ -528,8 +520,6 @@ class GatewayService:
             raise ResourceError(
                 "STATEMENT_TOO_LARGE", f"The statement is longer than the {limit} bytes that it may be."
             )
-
-    # ---------------------------------------------------------------------------------------------------- housekeeping
 
     def sweep(self) -> float:
         """End what is over its time, let go of what has expired; seconds until the next statement timeout (or inf)."""

@@ -258,8 +258,6 @@ class HttpApp:
             raise RefusalError(404, "ENDPOINT_NOT_FOUND", f"No API found for '{scope['method']} {path[:200]}'")
         return name[1:], partial(self._probe, _PAGES[name])
 
-    # ---------------------------------------------------------------------------------------------------------- Thrift
-
     async def _call(self, scope: Scope, receive: Receive) -> Reply:
         if scope["method"] != "POST":
             raise RefusalError(405, "METHOD_NOT_ALLOWED", "Thrift takes POST only.", (b"allow", b"POST"))
@@ -455,8 +453,6 @@ class HttpApp:
         return RefusalError(
             413, "REQUEST_TOO_LARGE", f"The request body exceeds the limit of {self._limits.body} bytes.", close=True
         )
-
-    # ----------------------------------------------------------------------------------------------------------- pages
 
     async def _probe(self, page: Page, scope: Scope, receive: Receive) -> Reply:
         if scope["method"] not in ("GET", "HEAD"):

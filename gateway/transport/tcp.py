@@ -200,8 +200,6 @@ class _Connection(asyncio.Protocol):
         self._last = False  # nothing more is read: an answer that ends the connection is on its way
         self._gone = False
 
-    # ------------------------------------------------------------------------------------------------ what comes from below
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
         transport.set_write_buffer_limits(_PAUSED_ABOVE)
@@ -235,8 +233,6 @@ class _Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._wake()
-
-    # -------------------------------------------------------------------------------------------------------------- reading
 
     def _go_on(self) -> None:
         """Take what is in the buffer as far as it goes, up to one call."""
@@ -312,8 +308,6 @@ class _Connection(asyncio.Protocol):
             self._door.sign_ins.refused(error.cause, self._address, _CLIENT, "sasl")
         self._say_last(error.answer, str(error))
 
-    # -------------------------------------------------------------------------------------------------------------- answers
-
     async def _answer(self, body: bytes) -> None:
         try:
             known = self._caller.proof in self._door.authenticator.proofs(self._caller.name)
@@ -365,8 +359,6 @@ class _Connection(asyncio.Protocol):
             self._expect("the peer to close", 2.0)
         else:
             self._transport.close()
-
-    # ---------------------------------------------------------------------------------------------------------------- ends
 
     def close_when_answered(self) -> None:
         """Take no further call."""

@@ -128,9 +128,6 @@ def test_a_statement_that_takes_long_is_polled(server: Server) -> None:
     agent.end()
 
 
-# ----------------------------------------------------------------------------------------------- without a client
-
-
 def test_a_result_is_no_larger_than_an_agent_can_take(server: Server) -> None:
     for text, most in (
         ("SELECT id FROM range(100000)", 1000),

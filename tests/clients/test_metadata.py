@@ -106,9 +106,6 @@ def column_values(direct: Any, index: int) -> int:
     raise AssertionError("a column without an arm")
 
 
-# ------------------------------------------------------------------------------------------------- catalogs and schemas
-
-
 def test_catalogs(cursor: Any) -> None:
     assert rows(cursor.catalogs()) == [("main",), ("samples",)]
     assert [d[:2] for d in cursor.description] == [("TABLE_CAT", TEXT)]
@@ -157,9 +154,6 @@ def test_spark_is_the_sessions_catalog(connect: Any) -> None:
     with connect().cursor() as cursor:
         cursor.schemas(catalog_name="SPARK", schema_name="tpch")
         assert rows(cursor) == []
-
-
-# --------------------------------------------------------------------------------------------------------------- tables
 
 
 @pytest.mark.parametrize(
@@ -233,9 +227,6 @@ def test_comments_and_new_tables_are_seen_at_once(cursor: Any) -> None:
     assert rows(cursor) == []
 
 
-# -------------------------------------------------------------------------------------------------------------- columns
-
-
 def test_columns_of_every_type(cursor: Any) -> None:
     cursor.columns(catalog_name="samples", schema_name="delta_types", table_name="all_types")
     assert {d[0]: d[1] for d in cursor.description} == TYPES
@@ -271,9 +262,6 @@ def test_column_patterns(cursor: Any, table: str, column: str | None, found: lis
 def test_columns_of_all_schemas(cursor: Any) -> None:
     cursor.columns(catalog_name="samples")
     assert len({(r[1], r[2]) for r in rows(cursor)}) == len(TPCH) + 2
-
-
-# ------------------------------------------------------------------------------------------------------- odd and hostile
 
 
 @pytest.mark.parametrize("pattern", ["%" * 65_536, "_" * 65_536, "a%" * 32_768, "\\" * 65_535, "%_" * 1000 + "%", "\\"])

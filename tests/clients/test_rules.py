@@ -76,9 +76,6 @@ def post(server: Server, path: str, body: bytes, **headers: str) -> tuple[int, d
     return answer
 
 
-# ------------------------------------------------------------------------------------------------------- forms of results
-
-
 def test_go_tells_the_form_of_rows_by_the_field_that_is_set(raw: Client) -> None:
     for arrow in (True, False):
         rows = run(raw, "SELECT 1 AS n", canReadArrowResult=arrow).directResults.resultSet.results
@@ -158,9 +155,6 @@ def test_node_begins_with_fetch_first_and_reads_columns_until_an_empty_page(raw:
 
 def codec_rows(page: Any) -> int:
     return int(page.results.columns[0].i64Val.values.count)
-
-
-# ------------------------------------------------------------------------------------------------- the life of statements
 
 
 def test_csharp_keeps_a_result_alive_by_asking_for_its_status(raw: Client) -> None:
@@ -252,9 +246,6 @@ def test_closing_what_nobody_knows_is_no_error_for_the_python_connector(raw: Cli
         assert closed.status.statusCode == SUCCESS
 
 
-# ------------------------------------------------------------------------------------------------------ sessions, errors
-
-
 def test_go_and_harlequin_know_lost_handles_by_their_words(server: Server) -> None:
     with Client(server.thrift_url).open() as client:
         operation = run(client, "SELECT 1", rows=0).operationHandle
@@ -322,9 +313,6 @@ def test_a_schema_that_is_not_there_opens_a_session_of_the_python_connector(conn
     with connect(catalog="main", schema="not_there").cursor() as cursor:
         cursor.execute("SELECT current_database()")
         assert cursor.fetchall()[0][0] == "not_there"
-
-
-# --------------------------------------------------------------------------------------------------- paths and side calls
 
 
 @pytest.mark.parametrize(

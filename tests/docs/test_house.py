@@ -36,6 +36,12 @@ def test_no_module_is_a_drawer_for_what_has_no_name() -> None:
     assert [str(path) for path in [*_modules(PACKAGE), *_modules(TESTS)] if path.stem in drawers] == []
 
 
+def test_no_line_is_drawn_between_parts_of_a_file() -> None:
+    drawn = re.compile(r"^\s*# ?-{5,}", re.MULTILINE)
+    files = [*_modules(PACKAGE), *_modules(TESTS)]
+    assert _names([path for path in files if drawn.search(path.read_text(encoding="utf-8"))]) == []
+
+
 @pytest.mark.parametrize("folder", [PACKAGE, TESTS], ids=lambda p: p.name)
 def test_the_first_line_says_what_a_file_is(folder: Path) -> None:
     silent = [

@@ -72,8 +72,6 @@ def arguments(text: str) -> list[str] | None:
     return split(inside) if inside.strip() else []
 
 
-# ------------------------------------------------------------------------------------------------------------- as a tree
-
 _CLAUSES = (
     ("UNION",), ("INTERSECT",), ("EXCEPT",), ("MINUS",), ("WITH",), ("SELECT",), ("FROM",), ("WHERE",), ("GROUP", "BY"),
     ("HAVING",), ("ORDER", "BY"), ("SORT", "BY"), ("LIMIT",), ("OFFSET",), ("WINDOW",), ("LATERAL", "VIEW"),

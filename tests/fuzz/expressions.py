@@ -69,8 +69,6 @@ class Expressions:
         self.plain = False  # whether only columns and literals may be arguments
         self.tame = False  # whether nothing may raise: then it does not matter which rows an engine looks at, and when
 
-    # ------------------------------------------------------------------------------------------------------- by type
-
     def of(self, type_: str, depth: int) -> Tree:
         """An expression of a type, or one that is cast to it where it matters little."""
         random = self.random
@@ -100,8 +98,6 @@ class Expressions:
     def literal(self, type_: str) -> str:
         """A constant."""
         return literal(self.random, type_, self.edge)
-
-    # ------------------------------------------------------------------------------------------------------- functions
 
     def call(self, name: str, depth: int) -> Tree:
         """A call of a function in one of its recorded ways."""
@@ -168,8 +164,6 @@ class Expressions:
         others = [s.arguments[at].text for s in learnt().calls[signature.name] if len(s.arguments) > at]
         good = [s for s in learnt().calls[signature.name] if len(s.arguments) > at and fits(s.arguments[at])]
         return self.random.choice(good).arguments[at].text if good and others else wanted.text
-
-    # ------------------------------------------------------------------------------------------------------- operators
 
     def _pair(self, depth: int) -> tuple[Tree, Tree]:
         """Two sides of a comparison: mostly of one type, else of types that meet."""
@@ -245,8 +239,6 @@ class Expressions:
         return expr(
             type_, "(", self._leaf_or_more(type_, depth - 1), f" {word} ", self._leaf_or_more(other, depth - 1), ")"
         )
-
-    # ------------------------------------------------------------------------------------------------------ other forms
 
     def _cast(self, type_: str, depth: int) -> Tree | None:
         if self.tame:

@@ -106,8 +106,6 @@ class Grouping:
             chosen.append(f"({inside})")
         return f" GROUP BY GROUPING SETS ({', '.join(chosen)})", True
 
-    # --------------------------------------------------------------------------------------------------------- windows
-
     def window(self) -> Tree:
         """A window function whose result does not depend on the order of ties."""
         random, maker = self.random, self.maker

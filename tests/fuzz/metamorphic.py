@@ -64,8 +64,6 @@ class RefusedError(Exception):
     """A statement is refused or fails: nothing can be said of it."""
 
 
-# --------------------------------------------------------------------------------------------------------------- tables
-
 COLUMNS = (
     ("k", "int"),
     ("n", "bigint"),
@@ -128,9 +126,6 @@ def make_tables(session: Session, folder: Path) -> tuple[Table, ...]:
     return tuple(Table(name, COLUMNS) for name in ("m1", "m2", "m3", *COPIES))
 
 
-# ----------------------------------------------------------------------------------------------------------------- ways
-
-
 class _Unpruned(Compiled):
     """A compiled query that tells its scans nothing."""
 
@@ -190,9 +185,6 @@ WAYS: dict[str, Callable[[Runner, Compiled], Iterator[Any]]] = {
     "on seven partitions": _with_engine(1 << 30, 7),
     "with little memory": _with_engine(_SMALL, 2),
 }
-
-
-# -------------------------------------------------------------------------------------------------------------- checking
 
 
 @dataclass(slots=True)

@@ -87,8 +87,6 @@ def _words(sql: str) -> set[str]:
     return {t.lower() for t in brackets.tokens(sql)}
 
 
-# ------------------------------------------------------------------------------------------------------------- mutations
-
 Mutation = Callable[[Random, Tree], Tree]
 
 

@@ -38,8 +38,6 @@ class Queries:
         self._names = 0
         self._unnamed = False  # whether the next SELECT may leave names to the engine
 
-    # ------------------------------------------------------------------------------------------------------ statements
-
     def top(self) -> tuple[Tree, tuple[int, ...]]:
         """A statement, and the positions of its columns by which it is sorted."""
         random = self.random
@@ -107,8 +105,6 @@ class Queries:
             )
             return Tree((text, optional(limit))), tuple(places)
         return optional(text), tuple(places)
-
-    # ----------------------------------------------------------------------------------------------------------- SELECT
 
     def select(self, depth: int, outer: Sequence[Column], types: Sequence[str] = ()) -> tuple[Tree, list[Column]]:
         """One SELECT; with `types`, its items have these."""
@@ -208,8 +204,6 @@ class Queries:
         word = random.choice((" = ", " = ", " = ", " = ", " <=> ", " < ", " <> "))
         return expr("boolean", expr(i.type, i.text), word, expr(o.type, o.text))
 
-    # ------------------------------------------------------------------------------------------------------- subqueries
-
     def _scalar(self, outer: Sequence[Column], depth: int) -> Tree:
         """A subquery of one row: an aggregate, or the first row."""
         random = self.random
@@ -257,8 +251,6 @@ class Queries:
         name = f"p{len(self.parameters)}" if self._style == "named" else None
         self.parameters.append(Parameter(name, kind, value))
         return expr(type_, f":{name}" if name else "?")
-
-    # --------------------------------------------------------------------------------------------------------- grouping
 
     def _grouped(self, maker: Expressions, source: Tree, where: Tree, unnamed: bool) -> tuple[Tree, list[Column]]:
         random = self.random

@@ -83,8 +83,6 @@ def _plain(text: str) -> str:
     return "".join(text.split()).upper()
 
 
-# ------------------------------------------------------------------------------------------------------------- comparison
-
 ANSWER = Outcome("answer", [("a", "int", False), ("b", "double", True)], [[1, 0.0], [2, None]])
 ERROR = Outcome("error", condition="DIVIDE_BY_ZERO")
 ASKED = case("queries", query("SELECT 1"))
@@ -151,9 +149,6 @@ def test_counts_become_a_table(tmp_path: Path) -> None:
     assert any("Seeds 3, 4. Differences: 1 rows. 1 of " in line for line in lines)
     assert "old" not in lines
     assert (lines[0], lines[-1]) == ("before", "after")
-
-
-# --------------------------------------------------------------------------------------------------------------- shrinking
 
 
 def test_what_does_not_matter_is_left_out() -> None:

@@ -91,8 +91,6 @@ class Kubernetes:
             process.kill()
             process.wait()
 
-    # ---------------------------------------------------------------------------------------------------- the API server
-
     def answer(self, method: str, path: str, query: dict[str, str], body: Object) -> tuple[int, bytes]:
         """Status and text for a request that is no watch."""
         match = _PATH.fullmatch(path)
@@ -180,8 +178,6 @@ class Kubernetes:
             self._happened("MODIFIED", key, found)
             process.terminate()
             threading.Timer(found["spec"].get("terminationGracePeriodSeconds", 30), process.kill).start()
-
-    # -------------------------------------------------------------------------------------------------------- the kubelet
 
     def _run(self, key: Key) -> None:
         """A pod from its start to its end."""

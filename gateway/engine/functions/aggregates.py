@@ -24,8 +24,6 @@ from gateway.sqltypes import MAX_PRECISION, DecimalType, IntervalType
 Vector = np.ndarray[Any, np.dtype[Any]]
 _WIDE = Context(prec=100)
 
-# ------------------------------------------------------------------------------------------------------ order of floats
-
 
 def _order_key(values: Vector) -> Vector:
     """Integers that sort as Spark sorts floats: one zero, NaN above everything."""
@@ -65,9 +63,6 @@ def float_of_order(spec: UdfSpec) -> Kernel:
         return pa.array(bits.view(returns.to_pandas_dtype()), returns, mask=nulls)
 
     return kernel
-
-
-# ---------------------------------------------------------------------------------------------------------- sums, means
 
 
 def _overflow(lenient: bool, message: str) -> None:
@@ -181,9 +176,6 @@ def correlation(spec: UdfSpec) -> Kernel:
         return pc.if_else(pc.greater(pairs, 1), known, pa.scalar(None, pa.float64()))
 
     return kernel
-
-
-# ------------------------------------------------------------------------------------------------------------------ lists
 
 
 @implementation("list_or_empty")

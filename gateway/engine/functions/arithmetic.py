@@ -143,9 +143,6 @@ def integer_div(spec: UdfSpec) -> Kernel:
     return kernel
 
 
-# ------------------------------------------------------------------------------------------------------------- decimals
-
-
 def unscaled(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Unscaled values of a decimal128 array as Python integers (object array; 0 for NULL), and a validity mask."""
     array = array if isinstance(array, pa.Array) else array.combine_chunks()

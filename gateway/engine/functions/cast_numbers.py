@@ -241,9 +241,6 @@ def from_boolean(array: pa.Array, target: DataType) -> Converted:
     return Converted(small.cast(target.arrow()))
 
 
-# ------------------------------------------------------------------------------------------------ dates and timestamps
-
-
 def timestamp_array(micros: npt.NDArray[np.int64], void: Bools, target: DataType) -> pa.Array:
     """Microseconds as TIMESTAMP or TIMESTAMP_NTZ."""
     return with_nulls(micros, void, pa.int64()).cast(target.arrow())

@@ -71,8 +71,6 @@ _SPECIAL = {
 }  # fmt: skip
 _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 
-# ------------------------------------------------------------------------------------------------------------- reading
-
 
 def read_integral(array: pa.Array, target: DataType) -> Converted:
     """Sign and digits only; a number out of range is malformed too."""
@@ -271,9 +269,6 @@ def reader(target: DataType, zone: Zone) -> Callable[[pa.Array], Converted] | No
     if target == BINARY:
         return lambda a: Converted(a.cast(pa.binary()))
     return None
-
-
-# ------------------------------------------------------------------------------------------------------------ printing
 
 
 def print_decimal(array: pa.Array) -> pa.Array:

@@ -85,9 +85,6 @@ def _shown(value: pa.Scalar) -> Any:
     return stamp_text(value.value) if pa.types.is_timestamp(value.type) else value.as_py()
 
 
-# ------------------------------------------------------------------------------------------------------- nested values
-
-
 def list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Offsets from 0 (one more than rows) and the values of a list or map array; NULL rows are empty."""
     lengths = pc.fill_null(pc.list_value_length(_as_list(array)), 0).to_numpy(zero_copy_only=False)

@@ -96,9 +96,6 @@ def checked_zone(name: str) -> Zone:
     return zone
 
 
-# -------------------------------------------------------------------------------------------------------------- fields
-
-
 @implementation("local_time")
 def local_time(spec: UdfSpec) -> Kernel:
     """TIMESTAMP to its wall clock (TIMESTAMP_NTZ); params: (zone,)."""
@@ -195,9 +192,6 @@ def month_name(spec: UdfSpec) -> Kernel:
     """``Jan`` … of dates."""
     names = pa.array([m[:3] for m in patterns.MONTHS])
     return lambda a: names.take(with_nulls(months_of(ints(a)) % 12, nulls(a), pa.int64()))
-
-
-# ------------------------------------------------------------------------------------------------------- dates to dates
 
 
 def wrapped_dates(days: Ints, void: Bools) -> pa.Array:
@@ -370,9 +364,6 @@ def _truncated(values: Ints, unit: str, zone: Zone, source: DataType) -> Ints:
     else:
         moved, kept = truncated_days(local // MICROS_PER_DAY, unit) * MICROS_PER_DAY, None
     return to_instant(moved, zone, kept) if source == TIMESTAMP else moved
-
-
-# --------------------------------------------------------------------------------------------------- counts and spans
 
 
 @implementation("months_between")

@@ -53,8 +53,6 @@ UNIT_MICROS = {
     "day": MICROS_PER_DAY, "hour": MICROS_PER_HOUR, "minute": MICROS_PER_MINUTE, "second": MICROS_PER_SECOND,
 }  # fmt: skip
 
-# ---------------------------------------------------------------------------------------------------------- text forms
-
 
 def interval_text(value: int, type: IntervalType) -> str:
     """``INTERVAL '1-2' YEAR TO MONTH``, ``INTERVAL '1 02:03:04.5' DAY TO SECOND``: Spark's ANSI form."""
@@ -122,9 +120,6 @@ def parse_interval(text: str, type: IntervalType) -> int | None:
         total += count * UNIT_MICROS[unit]
     total = sign * (total + int(groups.get("fraction", "0")[:6].ljust(6, "0")))
     return total if -(2**63) <= total < 2**63 else None
-
-
-# --------------------------------------------------------------------------------------------------------------- casts
 
 
 def interval_cast(source: DataType, target: DataType) -> Callable[[pa.Array], Converted] | None:
@@ -219,9 +214,6 @@ def _from_number(array: pa.Array, source: DataType, target: IntervalType) -> Con
         return whole
 
     return Converted(*each(array, target.arrow(), convert), overflow(source, target))
-
-
-# ---------------------------------------------------------------------------------------------------------- arithmetic
 
 
 _INTERVAL_OVERFLOW = "Integer overflow while operating with intervals."
@@ -350,9 +342,6 @@ def interval_scale(spec: UdfSpec) -> Kernel:
         return pa.array([None if v is None or f is None else scaled(v, f) for v, f in pairs], type_)
 
     return kernel
-
-
-# ------------------------------------------------------------------------------------- dates and timestamps ± intervals
 
 
 def date_array(days: Ints, void: Bools) -> pa.Array:

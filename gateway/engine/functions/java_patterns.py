@@ -162,8 +162,6 @@ class _Scanner:
             raise PatternError("unclosed group")
         return "".join(self.out)
 
-    # ---------------------------------------------------------------------------------------------------------- groups
-
     def _open(self, flags: _Flags) -> tuple[_Flags, bool]:
         """After ``(``: writes the group's head; False for a bare flag group such as ``(?i)``."""
         if self.peek() != "?":
@@ -242,8 +240,6 @@ class _Scanner:
         if self.peek() in ("?", "+"):
             char += self.take()
         return char
-
-    # ----------------------------------------------------------------------------------------------------------- atoms
 
     def _atom(self, char: str, flags: _Flags) -> str:
         if char == ".":
@@ -397,8 +393,6 @@ class _Scanner:
                 raise _refuse(f"\\p{{{name}}}")
             raise PatternError(f"unknown character property name {{{name}}}")
         return f"\\{'P' if negative else 'p'}{{{name}}}"
-
-    # ---------------------------------------------------------------------------------------------------------- classes
 
     def _class(self, flags: _Flags) -> str:
         """After ``[``: the whole class, nested ones and intersections included."""

@@ -25,8 +25,6 @@ from gateway.engine.functions.patterns import offset_text
 from gateway.instants import date_text, known_zone, local_of, parse_date
 from gateway.sqltypes import ArrayType, DataType, DecimalType, MapType, StructType, is_integral, struct
 
-# ------------------------------------------------------------------------------------------------------------------- trees
-
 
 @dataclass(frozen=True, slots=True)
 class Real:
@@ -150,8 +148,6 @@ def _utf8(text: str | None) -> str | None:
     """Lone surrogates, which Arrow cannot hold, become question marks."""
     return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
 
-
-# ------------------------------------------------------------------------------------------------------------------- paths
 
 _KEY, _SUBSCRIPT, _WILDCARD = "key", "subscript", "*"
 
@@ -332,9 +328,6 @@ def json_tuple(spec: UdfSpec) -> Kernel:
     return kernel
 
 
-# ----------------------------------------------------------------------------------------------------------------- writing
-
-
 def _writer(t: DataType, zone_name: str) -> Callable[[Any], str]:
     """A function that writes one non-NULL Arrow value of type `t` as Spark's to_json does."""
     if t.name == "STRING" or t.name in ("CHAR", "VARCHAR"):
@@ -434,9 +427,6 @@ def to_json(spec: UdfSpec) -> Kernel:
         return pa.array([None if row is None else write(row) for row in rows], pa.string())
 
     return kernel
-
-
-# ----------------------------------------------------------------------------------------------------------------- reading
 
 
 CORRUPT = "_corrupt_record"  # the field of from_json's schema that is given a document which does not fit

@@ -114,9 +114,6 @@ def concatenated(arrays: list[pa.Array], type: pa.DataType) -> pa.Array:
     return built(lengths.sum(axis=1), values.take(pa.array(index)), void, type)
 
 
-# ---------------------------------------------------------------------------------------------------------- comparison
-
-
 def _plain(values: pa.Array) -> pa.Array | None:
     """Values in a form that Arrow compares as Spark does; None for nested ones."""
     if pa.types.is_nested(values.type):

@@ -108,8 +108,6 @@ def log1p(value: pa.Array) -> pa.Array:
         return pa.array(np.log1p(x), pa.float64(), mask=nulls | (x <= -1.0))
 
 
-# --------------------------------------------------------------------------------------------------------------- rounding
-
 _MODES = {"half_towards_infinity": ROUND_HALF_UP, "half_to_even": ROUND_HALF_EVEN}
 
 
@@ -207,9 +205,6 @@ def whole_double(value: pa.Array, mode: str) -> pa.Array:
         inside[near] = whole[near].astype(np.int64)
     inside[big], inside[small] = _INT64_MAX, _INT64_MIN
     return pa.array(inside, pa.int64(), mask=nulls)
-
-
-# --------------------------------------------------------------------------------------------------------------- integers
 
 
 @implementation("abs_integer")
@@ -396,9 +391,6 @@ def pmod(spec: UdfSpec) -> Kernel:
         return per_distinct(compute, (left, right), returns)
 
     return kernel
-
-
-# -------------------------------------------------------------------------------------------------------------------- try
 
 
 @implementation("try_arithmetic")

@@ -147,9 +147,6 @@ def from_epoch_fraction(spec: UdfSpec) -> Kernel:
     return kernel
 
 
-# --------------------------------------------------------------------------------------------------------------- zones
-
-
 @implementation("utc_shift")
 def utc_shift(spec: UdfSpec) -> Kernel:
     """from_utc_timestamp ("from") and to_utc_timestamp ("to"); params: (direction,)."""

@@ -64,8 +64,6 @@ def format_number(value: Any, places: int, single: bool) -> str | None:
     return grouped(Decimal(value), places)
 
 
-# ------------------------------------------------------------------------------------------------------ format_string
-
 _FLAGS = "-#+ 0,("
 _INT_MAX = 2**31 - 1
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}

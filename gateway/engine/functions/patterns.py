@@ -169,8 +169,6 @@ def _checked(letter: str, count: int, pattern: str) -> Token:
     return letter, count
 
 
-# ------------------------------------------------------------------------------------------------------------- writing
-
 _PADDED = pa.array([f"{i:02d}" for i in range(100)])
 _YEARS = pa.array([f"{i:04d}" for i in range(10000)])
 
@@ -301,8 +299,6 @@ def offset_text(seconds: int, letter: str, count: int) -> str:
         text += f"{colon}{minutes:02d}"
     return text + (f"{colon}{rest:02d}" if count > 3 and rest else "")
 
-
-# ------------------------------------------------------------------------------------------------------------- reading
 
 _NUMERIC = "yMLdHkKhmsS"
 

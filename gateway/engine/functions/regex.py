@@ -143,9 +143,6 @@ def _matched(
     return result if indices is None else result.take(indices)
 
 
-# --------------------------------------------------------------------------------------------------------------- functions
-
-
 def _fast_rlike(pattern: str) -> Any:
     found = linear(pattern)
     return found and (found, lambda texts: pc.match_substring_regex(texts, found.text))

@@ -60,9 +60,6 @@ def raise_error(message: str | None) -> None:
     raise RowError("USER_RAISED_EXCEPTION", "null" if message is None else message)
 
 
-# ---------------------------------------------------------------------------------------------------------------- binary
-
-
 @vectorised("binary_length")
 def binary_length(value: pa.Array) -> pa.Array:
     """Bytes of a BINARY."""
@@ -146,9 +143,6 @@ def overlay(value: Any, piece: Any, position: int, length: int) -> Any:
 
 def _wrapped(value: int) -> int:
     return (value - _INT_MIN) % 2**32 + _INT_MIN
-
-
-# --------------------------------------------------------------------------------------------------- pieces of strings
 
 
 @vectorised("concat_ws")
@@ -297,9 +291,6 @@ def is_valid_utf8(value: str | bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-# ------------------------------------------------------------------------------------------------------------- encodings
 
 
 @scalar("base64")

@@ -200,8 +200,6 @@ class SparkEngine:
             if self.is_connect:
                 spark.removeTag(statement_id)
 
-    # ------------------------------------------------------------------------------------------------------ the watch
-
     def _watch(self) -> None:
         """Cancel what shall stop, tell progress, and notice a JVM or a server that has ended."""
         while True:

@@ -271,9 +271,6 @@ def _signed(text: str) -> tuple[int, str]:
     return 1, text
 
 
-# ------------------------------------------------------------------------------------------------------------- display
-
-
 def java_double(value: float, single: bool = False) -> str:
     """Java's Double.toString (Float.toString with `single`)."""
     return float_text(value, 24 if single else 53)

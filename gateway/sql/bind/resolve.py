@@ -73,8 +73,6 @@ class Binder(Relations):
         schema = struct(*(StructField(c.name, c.type, c.nullable) for c in rel.columns))
         return BoundQuery(rel, schema, self.ids if self.ids.subqueries else None)
 
-    # --------------------------------------------------------------------------------------------------------- queries
-
     def query(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
         """A query and the scope that it was bound in (whose `outer_refs` are its references to enclosing queries)."""
         ctes, windows = self.ctes, self.expressions.windows

@@ -105,8 +105,6 @@ class SelectBinder:
                 span=span_of(node),
             )
 
-    # -------------------------------------------------------------------------------------------------------- assembly
-
     def _finish(self, rel: Rel, scope: Scope, items: list[Item]) -> Rel:
         node = self.node
         having, order = node.args.get("having"), node.args.get("order")

@@ -104,9 +104,6 @@ def collected(agg: Agg, value: Expr, type_: DataType | None = None) -> AggFn:
     return bound.agg_fn("array_agg", list_type, value, of=agg, where=filtered(agg, not_null(value)), order=())
 
 
-# ------------------------------------------------------------------------------------------------------------------ count
-
-
 def _bind_count(function: Function, site: Site) -> Expr:
     if not site.args and not site.star:
         raise UserError(
@@ -183,9 +180,6 @@ def _approx_count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
     if value.type in (FLOAT, DOUBLE):
         value = bound.op("+", value.type, value, bound.lit(0.0, value.type))
     return bound.agg_fn("count", BIGINT, value, of=agg, distinct=True, order=())
-
-
-# ----------------------------------------------------------------------------------------------------------- sums, means
 
 
 def _bind_total(function: Function, site: Site) -> Expr:
@@ -266,9 +260,6 @@ def mean_of(agg: Agg, value: Expr, type_: DataType, lenient: bool) -> Expr:
     total = bound.agg_fn("sum", decimal(30, 0), _units(value), of=agg, order=())
     checked = bound.udf("integer_total", type_, total, params=(lenient,), raises=not lenient)
     return bound.udf("integer_mean", type_, _units(checked), count)
-
-
-# --------------------------------------------------------------------------------------------------------- one of a group
 
 
 def _bind_ordered(function: Function, site: Site) -> Expr:
@@ -368,9 +359,6 @@ def _by(descending: bool) -> Lower:
         return bound.agg_fn("last_value", agg.type, value, where=where, distinct=False, order=order)
 
     return lower
-
-
-# ---------------------------------------------------------------------------------------------------------------- collect
 
 
 def _bind_collect(function: Function, site: Site) -> Expr:

@@ -121,9 +121,6 @@ def _bind_insert(function: Function, site: Site) -> Expr:
     return make(function, site, tuple(args), array(array_of(args[0]).element), args[0].nullable or args[1].nullable)
 
 
-# ------------------------------------------------------------------------------------------------- functions of arrays
-
-
 def _one_array(site: Site, ordered: bool = False) -> ArrayType:
     t = plain(site.args[0].type)
     if not isinstance(t, ArrayType):

@@ -183,9 +183,6 @@ def _fails(source: DataType, target: DataType) -> bool:
     return not (source in (TIMESTAMP, TIMESTAMP_NTZ) and target in (DATE, TIMESTAMP, TIMESTAMP_NTZ))
 
 
-# ----------------------------------------------------------------------------------------------------------- constants
-
-
 def fold_cast(literal: Lit, type: DataType, context: Context | None = None) -> Lit | None:
     """`literal` cast to `type` at compile time; None where that is not cheap, not certain, or fails at run time.
 

@@ -54,9 +54,6 @@ def check_count(site: Site, expected: int) -> None:
         raise site.wrong_count(str(expected))
 
 
-# -------------------------------------------------------------------------------------------------------- constructors
-
-
 def _bind_array(function: Function, site: Site) -> Expr:
     common = least_common_of(a.type for a in site.args) if site.args else VOID
     if common is None:
@@ -135,9 +132,6 @@ def _lower_struct(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
         raise refused(call, "A struct with two fields of one name, or one without a name,")
     parts = (part for name, value in zip(names, args[1::2], strict=True) for part in (bound.lit(name, STRING), value))
     return bound.fn("named_struct", call.type, *parts, nullable=False)
-
-
-# ------------------------------------------------------------------------------------------------------ element access
 
 
 def _lower_field(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:

@@ -57,8 +57,6 @@ def wall_clock(arg: Expr, context: Context) -> Expr:
     return bound.udf("local_time", TIMESTAMP_NTZ, arg, params=(context.time_zone,), nullable=arg.nullable)
 
 
-# ---------------------------------------------------------------------------------------------------- moving and spans
-
 _UNITS = {
     "YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "WEEK": "week", "DAY": "day", "DAYOFYEAR": "dayofyear",
     "HOUR": "hour", "MINUTE": "minute", "SECOND": "second", "MILLISECOND": "millisecond", "MICROSECOND": "microsecond",
@@ -186,8 +184,6 @@ def _datediff(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     left, right = (bound.cast(bound.EngineCast(INT, a.nullable, a), INT) for a in args)
     return bound.op("-", INT, left, right, nullable=call.nullable)
 
-
-# ------------------------------------------------------------------------------------------------------ text and parts
 
 _PARSED = (STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
 

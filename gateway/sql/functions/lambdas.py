@@ -134,9 +134,6 @@ def _bind_over_map(function: Function, site: Site) -> Expr:
     return make(function, site, (site.args[0], body), result, site.args[0].nullable)
 
 
-# ------------------------------------------------------------------------------------------------------------ lowering
-
-
 def substituted(expr: Any, values: dict[int, Expr]) -> Any:
     """An engine-level tree with lambda variables replaced by expressions, by their ids."""
     if isinstance(expr, LambdaVar):

@@ -96,9 +96,6 @@ def _atan2(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.fn("atan2", DOUBLE, *(bound.op("+", DOUBLE, a, _zero()) for a in args))
 
 
-# --------------------------------------------------------------------------------------------------------------- rounding
-
-
 def _scale(site: Site, index: int) -> int | None:
     """The constant number of digits; None for NULL. Casts of literals are folded."""
     if site.args[index].type == STRING:
@@ -234,9 +231,6 @@ def _shown_ceil(call: Call, names: list[str]) -> str:
     return f"{name}({', '.join(names)})"
 
 
-# ---------------------------------------------------------------------------------------------------- signs and remainders
-
-
 _LONG = "negate_long_decimal"
 
 
@@ -271,9 +265,6 @@ def _signum(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if is_interval(value.type):
         value = bound.cast(value, DOUBLE)
     return bound.udf("signum", DOUBLE, value)
-
-
-# ------------------------------------------------------------------------------------------------------------ integer parts
 
 
 def _bind_shift(function: Function, site: Site) -> Expr:
@@ -329,9 +320,6 @@ def _bind_width_bucket(function: Function, site: Site) -> Expr:
 
 def _width_bucket(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.udf("width_bucket", BIGINT, *(bound.cast(a, DOUBLE) for a in args[:3]), args[3])
-
-
-# ------------------------------------------------------------------------------------------------------------- as operators
 
 
 def _as_operator(symbol: str, key: str | None = None) -> Callable[[Function, Site], Expr]:

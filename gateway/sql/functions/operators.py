@@ -378,9 +378,6 @@ def bind_connective(word: str, args: list[Expr], spans: list[Span | None]) -> Ex
     return Call(BOOLEAN, _nullable(*checked), word, tuple(checked))
 
 
-# ------------------------------------------------------------------------------------------------------------ lowering
-
-
 def _lower_comparison(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     t = call.args[0].type
     if isinstance(t, (ArrayType, StructType)):

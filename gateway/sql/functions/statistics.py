@@ -45,9 +45,6 @@ from gateway.sqltypes import (
 _DOUBLE = param(DOUBLE)
 
 
-# -------------------------------------------------------------------------------------------------------------- statistics
-
-
 #: Statistics that Spark puts together from parts, but for windows. It begins with a part of no values, whose share of the
 #: spread, 0 * (mean * mean / count), is NaN where that overflows (CentralMomentAgg, Covariance: mergeExpressions).
 MERGED = frozenset((
@@ -201,9 +198,6 @@ def _regr_mean(side: int) -> Lower:
         return mean_of(paired, args[side], agg.type, False)
 
     return lower
-
-
-# ------------------------------------------------------------------------------------------------------------ percentiles
 
 
 def _shares(site: Site, index: int) -> tuple[tuple[float, ...], bool]:

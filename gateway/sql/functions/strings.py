@@ -43,9 +43,6 @@ def _not_negative(length: Expr) -> Expr:
     return bound.case(INT, (less_than(length, integer(0)), integer(0)), otherwise=length)
 
 
-# ------------------------------------------------------------------------------------------------ pieces and positions
-
-
 def _substring(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if call.type == BINARY:
         return bound.udf("binary_substring", BINARY, *args)
@@ -142,9 +139,6 @@ def _bind_elt(function: Function, site: Site) -> Expr:
     rest = param(BINARY) if binary else param("string")
     args = coerce_args(Function("elt", (index,), rest), site)
     return make(function, site, args, BINARY if binary else STRING, True)
-
-
-# --------------------------------------------------------------------------------------------------- joining and padding
 
 
 def _bind_concat(function: Function, site: Site) -> Expr:
@@ -247,9 +241,6 @@ def _bind_pad(function: Function, site: Site) -> Expr:
     return make(function, site, args, kind, any(a.nullable for a in args))
 
 
-# ------------------------------------------------------------------------------------------------ searching and splitting
-
-
 def _position(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     needle, source, start = args
     if isinstance(start, Lit) and start.value == 1:
@@ -343,9 +334,6 @@ def _collation(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return text("SYSTEM.BUILTIN.UTF8_BINARY")
 
 
-# -------------------------------------------------------------------------------------------------------------- trimming
-
-
 def _bind_trim(function: Function, site: Site) -> Expr:
     if not 1 <= len(site.args) <= 2:
         raise site.wrong_count("[1, 2]")
@@ -369,9 +357,6 @@ def _shown_trim(side: str) -> Callable[[Call, list[str]], str]:
         return f"{call.shown}({names[0]})"
 
     return shown
-
-
-# ----------------------------------------------------------------------------------------------------- masks and formats
 
 
 def _bind_mask(function: Function, site: Site) -> Expr:

@@ -65,8 +65,6 @@ class _Existence:
         self._filters = False  # whether they are a filter's
         self._base: Rel | None = None  # what the expressions at hand are over, joined with what they ask for
 
-    # ------------------------------------------------------------------------------------------------------- relations
-
     def relation(self, rel: Rel) -> None:
         stack = [rel]
         while stack:
@@ -145,8 +143,6 @@ class _Existence:
             join.right = made
         return column
 
-    # ------------------------------------------------------------------------------------------------------- positions
-
     def condition(self, e: Expr) -> Expr:
         """A conjunct of a filter: the engine joins for EXISTS, IN and their negations."""
         if not _has_subquery(e):
@@ -199,8 +195,6 @@ class _Existence:
             if pushed is not None:
                 return self.value(pushed)
         return rebuilt(e, self.value)
-
-    # ------------------------------------------------------------------------------------------------------ subqueries
 
     def _entered(self, e: Subquery) -> Subquery:
         """The subquery with its own subqueries rewritten."""

@@ -208,8 +208,6 @@ class CallParser(PrimaryParser):
         self.advance()
         return bound, side
 
-    # ------------------------------------------------------------------ calls with words inside
-
     def _extract(self, start: int) -> Node | None:
         if not (self.is_name(1) and self.peek(2) == "FROM"):
             return None

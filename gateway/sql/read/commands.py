@@ -154,8 +154,6 @@ class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser, St
             self._refuse(keywords)
         return rule()
 
-    # ------------------------------------------------------------------ session
-
     def _use(self) -> Command:
         self.advance()
         if self.word == "CATALOG" and (self.is_name(1) or self.peek() == STRING):
@@ -245,8 +243,6 @@ class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser, St
             message = "Expected format is 'RESET' or 'RESET key'."
             raise UserError("INVALID_RESET_COMMAND_FORMAT", message, span=self.span(0))
         return Reset(key)
-
-    # ------------------------------------------------------------------ metadata
 
     def _show(self) -> Command:
         self.advance()

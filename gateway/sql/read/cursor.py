@@ -78,8 +78,6 @@ class Cursor:
         self.index = index
         self.word = words[index]
 
-    # ------------------------------------------------------------------ moving
-
     def advance(self, count: int = 1) -> None:
         self.index += count
         self.word = self.words[self.index]
@@ -109,8 +107,6 @@ class Cursor:
                 self.fail()
             self.advance()
 
-    # ------------------------------------------------------------------ errors and positions
-
     def fail(self, hint: str = "", index: int | None = None) -> NoReturn:
         """PARSE_SYNTAX_ERROR at the token `index` (default: the next one)."""
         token = self.tokens[self.index if index is None else index]
@@ -134,8 +130,6 @@ class Cursor:
         """`node` with the position from token `start` to the last token consumed."""
         node._meta = {"start": self.tokens[start].start, "end": self.tokens[self.index - 1].end}  # noqa: SLF001 (hot)
         return node
-
-    # ------------------------------------------------------------------ small rules
 
     def is_name(self, distance: int = 0) -> bool:
         """Whether an identifier (any word, or a back-quoted one) stands there; words are not reserved."""

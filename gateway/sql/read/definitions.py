@@ -166,8 +166,6 @@ class TableParser(KeyParser):
             raise unsupported(f"CREATE TABLE … {word}", self.span(self.index))
         self.fail()
 
-    # ------------------------------------------------------------------ columns
-
     def _definitions(self) -> tuple[tuple[ColumnDefinition, ...], list[Check | Key]]:
         self.expect("(")
         found: list[ColumnDefinition] = []
@@ -322,8 +320,6 @@ class TableParser(KeyParser):
         allowed.check(tree)
         span = self.span(start)
         return tree, self.text[span.start : span.stop]
-
-    # ------------------------------------------------------------------ clauses
 
     def _partitions(
         self, columns: tuple[ColumnDefinition, ...] | None, constraints: list[Check | Key]

@@ -84,8 +84,6 @@ class ExpressionParser(Cursor):
         """A word and the text behind it; given by the subclass."""
         raise NotImplementedError
 
-    # ------------------------------------------------------------------ boolean levels
-
     def expression(self) -> Node:
         """Any expression: OR level."""
         left = self._conjunction()
@@ -249,8 +247,6 @@ class ExpressionParser(Cursor):
             return exp.Escape(this=node, expression=escape)
         return node
 
-    # ------------------------------------------------------------------ operators
-
     def value(self, floor: int = 1) -> Node:
         """A value expression whose binary operators are at least of level `floor` (1 comparison … 7 multiplication)."""
         start = self.index
@@ -329,8 +325,6 @@ class ExpressionParser(Cursor):
             run += 1
             if run > self.limits.chain:
                 self.too_complex("accesses in a row", self.limits.chain)
-
-    # ------------------------------------------------------------------ queries inside
 
     def query_at(self, distance: int) -> bool:
         """Whether a query starts there (after any opening parentheses)."""

@@ -92,8 +92,6 @@ class KeyParser(CommandRules):
             raise unsupported(f"a key with {self.word} {self.peek()}", self.span(self.index))
         return rely
 
-    # ------------------------------------------------------------------ later
-
     def _added_key(self) -> AddKey | None:
         """``ADD [CONSTRAINT name] key``; None, and nothing read, for anything else."""
         start = self.index

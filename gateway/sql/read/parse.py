@@ -220,8 +220,6 @@ class QueryParser(RelationParser):
                 select.set("windows", self._windows())
         return self.place(select, start)
 
-    # ------------------------------------------------------------------ grouping
-
     def _group(self) -> exp.Group:
         start = self.index
         self.advance(2)
@@ -273,8 +271,6 @@ class QueryParser(RelationParser):
                 found.append(self._group_item() if nested else self.expression())
         self.expect(")")
         return found
-
-    # ------------------------------------------------------------------ windows, order, limit
 
     def _windows(self) -> list[Node]:
         self.advance()

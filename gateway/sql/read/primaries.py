@@ -287,8 +287,6 @@ class PrimaryParser(ExpressionParser):
                 return follower == ")" and self.peek(distance + 2) == "->"
         return False
 
-    # ------------------------------------------------------------------ names for results
-
     def named_expression(self) -> Node:
         """An expression with an optional alias (``AS`` may be missing) or list of aliases."""
         start = self.index

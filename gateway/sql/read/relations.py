@@ -207,8 +207,6 @@ class RelationParser(CallParser):
             join.set("using", self.names())
         return self.place(join, start)
 
-    # ------------------------------------------------------------------ primaries
-
     def primary_relation(self) -> Node:
         """One relation with its alias."""
         start = self.index

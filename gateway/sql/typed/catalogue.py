@@ -23,8 +23,6 @@ BOUNDED = "bounded"
 #: In `Agg.data` of statistics: the rows are those of a window, which Spark never puts together from parts.
 WINDOWED = "windowed"
 
-# ------------------------------------------------------------------------------------------------------------ contexts
-
 
 @dataclass(slots=True)
 class Clock:

@@ -412,8 +412,6 @@ def can_store(source: DataType, target: DataType) -> bool:
     return False
 
 
-# ------------------------------------------------------------------------------------------------------ implicit casts
-
 #: Classes of types that a function parameter may accept; a parameter is a sequence of DataTypes and class names.
 CLASSES: dict[str, Callable[[DataType], bool]] = {
     "integral": is_integral,

@@ -16,8 +16,6 @@ from typing import Any
 from gateway.errors import Span
 from gateway.sqltypes import BOOLEAN, DataType
 
-# -------------------------------------------------------------------------------------------------------- expressions
-
 
 @dataclass(slots=True, eq=False)
 class Expr:
@@ -164,9 +162,6 @@ class Subquery(Expr):
     span: Span | None = None
 
 
-# ------------------------------------------------------------------------------------------- engine-level expressions
-
-
 @dataclass(slots=True, eq=False)
 class Fn(Expr):
     """A native DataFusion scalar function; `raises` if it can fail for some row."""
@@ -215,9 +210,6 @@ class AggFn(Expr):
     where: Expr | None = None
     order: tuple[SortKey, ...] = ()
     ignore_nulls: bool = False
-
-
-# ---------------------------------------------------------------------------------------------------------- relations
 
 
 @dataclass(slots=True, eq=False)
@@ -360,9 +352,6 @@ class CteRef(Rel):
     """A use of a CTE under fresh column ids, in the order of the CTE's columns."""
 
     cte: Cte
-
-
-# ------------------------------------------------------------------------------------------- constructors for lowering
 
 
 def fn(name: str, type: DataType, *args: Expr, nullable: bool = True, raises: bool = False) -> Fn:

@@ -98,8 +98,6 @@ class Operation:
         self.rows: dict[int, int] = {}
         self.last: tuple[tuple[int, int | None, int | None], int] | None = None
 
-    # ------------------------------------------------------------------------------------------------------ what it may say
-
     def refusal(self, status: Any) -> None:
         """An error of a call about this operation."""
         if self.closed:
@@ -194,8 +192,6 @@ class Operation:
         else:
             must([column.stringVal.values for column in rows.columns] == [[]], "rows of a statement without a result")
         return []
-
-    # ----------------------------------------------------------------------------------------------------- where a page is
 
     def window(self, step: Fetch, offset: int | None) -> tuple[int | None, int | None] | None:
         """Start and bound of the page that a fetch asks for; None if it names no rows."""

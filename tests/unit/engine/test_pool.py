@@ -175,9 +175,6 @@ def test_the_spool_limit_and_a_full_disk_are_resource_errors(tmp_path: Path) -> 
         limited.stop()
 
 
-# ------------------------------------------------------------------------------------------------------- cancel and kill
-
-
 def test_cancel_asks_first(pool: WorkerPool) -> None:
     sink = Sink()
     before = set(pool.process_ids())
@@ -284,9 +281,6 @@ def test_a_process_that_idles_stays() -> None:
         small.stop()
 
 
-# ------------------------------------------------------------------------------------------------------ death of a worker
-
-
 def test_a_read_without_rows_is_run_again_unseen(pool: WorkerPool, tmp_path: Path) -> None:
     sink = run(pool, f"die_once {tmp_path / 'mark'}; rows 4")
     assert sink.events[-1] == Finished(4, changes=())
@@ -360,9 +354,6 @@ def test_many_jobs_survive_random_kills() -> None:
         eventually(lambda: pool.stats().idle >= 1 and pool.stats().busy == 0)
     finally:
         pool.stop()
-
-
-# -------------------------------------------------------------------------------------------------------------- processes
 
 
 def test_there_is_always_a_warm_spare_within_the_bound() -> None:

@@ -108,8 +108,6 @@ def test_a_second_engine_that_takes_no_more_is_the_answer() -> None:
     assert both.sink.error() is both.second.refusal
 
 
-# ---------------------------------------------------------------------------------------------------------- doubted errors
-
 DOUBTED = UserError("UNRESOLVED_COLUMN", "No such column.")
 TO_CONFIRM = Handover("spark", "to be confirmed", confirms=True)
 
@@ -179,9 +177,6 @@ def test_a_cancel_ends_the_confirmation() -> None:
     assert isinstance(both.sink.error(), CanceledError)
 
 
-# ----------------------------------------------------------------------------------------------------------------- memory
-
-
 def test_a_shortage_of_memory_goes_to_the_second_engine_before_any_row() -> None:
     both = Both()
     both.embedded.plan()
@@ -219,9 +214,6 @@ def test_metadata_calls_are_never_handed_over() -> None:
         both = Both(MetadataCall("m", "tables", SessionState("main", "default", "u", {})))
         both.embedded.sink.event(failure)
         assert both.sink.error() is failure.error and not both.second.runs
-
-
-# ----------------------------------------------------------------------------------------------------------------- cancel
 
 
 @pytest.mark.parametrize("error", [None, ResourceError("QUERY_EXECUTION_TIMEOUT_EXCEEDED", "Too long.")])

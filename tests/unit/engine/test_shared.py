@@ -127,9 +127,6 @@ def pid(pool: SharedPool) -> int:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------- jobs as they go
-
-
 def test_events_come_in_order_and_begin_with_waiting(pool: SharedPool) -> None:
     sink = finishes(pool, "rows 3; progress 0.5; rows 2")
     assert [type(e) for e in sink.events] == [Waiting, Progress, Planned, Rows, Progress, Rows, Finished]
@@ -228,9 +225,6 @@ def test_more_than_the_queue_holds_is_refused(make: Make) -> None:
     assert raised.value.condition == "RESOURCE_EXHAUSTED" and raised.value.retryable
 
 
-# ------------------------------------------------------------------------------------------------------------------- start
-
-
 def test_nothing_is_started_before_the_first_job(make: Make) -> None:
     pool = make()
     time.sleep(0.2)
@@ -271,9 +265,6 @@ def test_a_factory_that_cannot_travel_is_an_error() -> None:
         assert "cannot be started" in submit(pool, "rows 1")[1].error().message
     finally:
         pool.stop()
-
-
-# ------------------------------------------------------------------------------------------------------- loss of the process
 
 
 def test_a_loss_fails_what_runs_once_and_serves_what_waits(make: Make) -> None:
@@ -319,9 +310,6 @@ def test_many_jobs_survive_random_kills(make: Make) -> None:
             isinstance(last, Failed) and last.error.condition in ("WORKER_LOST", "OPERATION_CANCELED")
         ), last
     finishes(pool)
-
-
-# ------------------------------------------------------------------------------------------------------------------ cancel
 
 
 def test_a_waiting_job_is_cancelled_at_once(make: Make) -> None:
@@ -380,9 +368,6 @@ def test_cancel_while_a_spool_file_is_awaited(make: Make) -> None:
     release.set()
     assert isinstance(sink.error(), CanceledError)
     finishes(pool)
-
-
-# -------------------------------------------------------------------------------------------------------------------- stop
 
 
 def test_stop_ends_everything_and_leaks_nothing() -> None:

@@ -71,9 +71,6 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agent:
     return Agent(pool, McpServer(SqlTools(statements)))
 
 
-# ------------------------------------------------------------------------------------------------------------ versions
-
-
 @pytest.mark.parametrize("version", versions.OPENED)
 def test_a_version_that_is_known_is_agreed_on(agent: Agent, version: str) -> None:
     status, answer = agent.ask("initialize", protocolVersion=version, capabilities={}, clientInfo={})
@@ -143,8 +140,6 @@ def test_requests_of_the_newest_version_say_the_same_everywhere(agent: Agent) ->
     status, text = agent.mcp.answer(raw, b"{}", "me")
     assert (status, json.loads(text)["error"]["code"]) == (400, -32020)
 
-
-# ------------------------------------------------------------------------------------------------------------ messages
 
 REQUEST = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
 
@@ -264,9 +259,6 @@ def test_wrong_parameters_are_errors_of_the_protocol(agent: Agent, method: str, 
 def test_only_json_is_taken_and_given(agent: Agent, content_type: str, accept: str, status: int) -> None:
     raw = [(b"content-type", content_type.encode()), *([(b"accept", accept.encode())] if accept else [])]
     assert agent.mcp.answer(raw, json.dumps(REQUEST).encode(), "me")[0] == status
-
-
-# --------------------------------------------------------------------------------------------------------------- tools
 
 
 def test_tools_say_what_they_do(agent: Agent) -> None:

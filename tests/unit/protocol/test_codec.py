@@ -27,8 +27,6 @@ BUDGET = Budget()
 CLASSES = [value for value in vars(ttypes).values() if isinstance(value, type) and hasattr(value, "thrift_spec")]
 STRUCTS = [cls for cls in CLASSES if cls.thrift_spec]
 
-# ---------------------------------------------------------------------------------------------------------- round trips
-
 _SCALARS: dict[int, st.SearchStrategy[Any]] = {
     2: st.booleans(),
     3: st.integers(-(2**7), 2**7 - 1),
@@ -119,9 +117,6 @@ def test_recordings_decode_the_same_without_the_unknown_fields(shared: Path) -> 
         )
 
 
-# -------------------------------------------------------------------------------------------------------------- budgets
-
-
 def message(method: bytes, fields: bytes, *, word: int = 0x80010001, seqid: int = 7) -> bytes:
     """A call whose request struct has the given bytes as fields."""
     return struct.pack(">Ii", word, len(method)) + method + struct.pack(">i", seqid) + b"\x0c\0\1" + fields + b"\0\0"
@@ -208,9 +203,6 @@ def test_large_honest_requests_pass() -> None:
 def test_size_is_limited() -> None:
     body = message(b"ExecuteStatement", b"\x0b\0\2" + struct.pack(">i", 2000) + bytes(2000))
     assert "exceeds the limit" in refused(body, Budget(size=1000)).text
-
-
-# --------------------------------------------------------------------------------------------------------------- damage
 
 
 def test_unknown_method_is_skipped_as_bytes() -> None:
@@ -309,9 +301,6 @@ def test_random_bytes_are_refused() -> None:
     for size in range(300):
         refused(source.randbytes(size))
         refused(message(b"ExecuteStatement", b"")[:30] + source.randbytes(size))
-
-
-# --------------------------------------------------------------------------------------------------------------- splice
 
 
 def test_spliced_column_equals_a_list() -> None:

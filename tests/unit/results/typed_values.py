@@ -110,9 +110,6 @@ def array_of(kind: t.DataType, values: list[Any]) -> pa.Array:
     return pa.array(values, kind.arrow())
 
 
-# ------------------------------------------------------------------------------------------------- the obvious text form
-
-
 def java_number(value: float, kind: type[np.floating]) -> str:
     """`Double.toString` / `Float.toString`, one by one."""
     return float_text(float(kind(value)), 53 if kind is np.float64 else 24)

@@ -93,9 +93,6 @@ def refused(call: Callable[[], object], kind: type[GatewayError] = GatewayError)
     return raised.value
 
 
-# ---------------------------------------------------------------------------------------------------------------- sessions
-
-
 def test_a_session_starts_where_it_was_asked_to(house: House) -> None:
     info = house.open()
     assert (info.catalog, info.schema, info.time_zone, info.protocol) == ("main", "default", "Etc/UTC", 0xA507)
@@ -179,9 +176,6 @@ def test_every_verb_gives_one_error_for_wrong_foreign_and_closed_handles(house: 
     assert house.status(operation).state is State.RUNNING
 
 
-# -------------------------------------------------------------------------------------------------------------- statements
-
-
 def test_a_statement_from_acceptance_to_rows(house: House) -> None:
     session = house.open(settings={"timezone": "Asia/Tokyo"})
     operation = house.execute(
@@ -262,9 +256,6 @@ def test_waiting_for_the_end_is_bounded_and_ends_with_it(house: House) -> None:
     assert house.service.operation_status(ME, operation, 0.01).state is State.RUNNING
     threading.Timer(0.05, run.finish).start()
     assert house.service.operation_status(ME, operation, WAIT).state is State.FINISHED
-
-
-# ---------------------------------------------------------------------------------------------------- cancel, time, expiry
 
 
 def test_cancel_is_seen_at_once_and_frees_the_slot_when_the_work_stops(tmp_path: Path) -> None:
@@ -401,9 +392,6 @@ def test_closing_a_session_ends_its_operations(house: House) -> None:
     assert len(house.pool.runs) == 2  # those that waited never ran
 
 
-# -------------------------------------------------------------------------------------------------------------- the end
-
-
 def test_a_drain_waits_for_running_statements_and_refuses_new_ones(house: House) -> None:
     session = house.open()
     operation = house.execute(session)
@@ -456,9 +444,6 @@ def test_the_front_imports_no_engine_and_no_parser() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=WAIT)
     assert done.stdout.strip() == "[]"
-
-
-# ---------------------------------------------------------------------------------------------------- with real processes
 
 
 @pytest.fixture

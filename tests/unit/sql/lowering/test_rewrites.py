@@ -173,9 +173,6 @@ def test_a_refusal_of_the_engine_points_at_the_statement(session: Session) -> No
     assert raised.value.span == Span(9, 15)
 
 
-# ------------------------------------------------------------------------------------------- get(array, index), nested fields
-
-
 def test_rewrites_databricks_get_array_access(session: Session) -> None:
     """get() counts from 0 and gives NULL before the first and behind the last element, also for computed indexes."""
     check(

@@ -206,8 +206,6 @@ def test_tables_are_mentioned_and_paths_are_told() -> None:
     assert not found.paths and respelt("SELECT * FROM delta.`/allowed/t`").paths == ("delta, /real/allowed/t",)
 
 
-# ------------------------------------------------------------------------------------------------------------- refusals
-
 REFUSED = [
     "SELECT TRANSFORM(a) USING 'cat' AS (b) FROM t",
     "FROM t MAP a USING 'cat'",
@@ -320,9 +318,6 @@ def test_schemas_that_are_not_there_are_not_looked_up_among_sparks(at: tuple[str
             respelt(f"INSERT INTO {name} VALUES (1)", at)
 
 
-# ----------------------------------------------------------------------------------------------------------- parameters
-
-
 def test_twelve_positional_parameters_keep_their_order() -> None:
     text = "SELECT " + ", ".join("?" * 12) + " -- ?\n, '?'"
     parameters = [Parameter(None, "INT", str(i)) for i in range(12)]
@@ -345,9 +340,6 @@ def test_a_parameter_without_a_value_is_an_error_at_its_place() -> None:
     assert raised.value.span.start == 10
 
 
-# ------------------------------------------------------------------------------------------------------------- positions
-
-
 def test_positions_map_back_over_edits_and_any_script() -> None:
     text = "-- é😀\nSELECT :p, 名, nope\n  FROM main.sales.t, samples.tpch.x WHERE zz"
     found = respelt(text, parameters=[Parameter("p", "STRING", "a longer text")])
@@ -366,9 +358,6 @@ def test_text_before_the_statement_is_left_out_but_counted() -> None:
     text = "  /* c */ SELECT nope ; "
     found = respelt(text)
     assert found.text == "SELECT nope" and found.original(7) == text.index("nope")
-
-
-# --------------------------------------------------------------------------------------------------------- names in errors
 
 
 def test_databases() -> None:
