@@ -17,7 +17,8 @@ _PRUNED = {
 # What tells the memory that an operator has held, which only joins do; the engine gives it as text alone.
 _MEMORY = re.compile(r"\b(?:build_|peak_)?mem_used(?:\{[^}]*\})?=([\d.]+) ([KMGT]?)B")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_PRUNED_TEXT = re.compile(r"(\w+)(?:\{[^}]*\})?=(\d+) total → (\d+) matched")
+# Names are written out: literals of statements, however long, stand in the same text.
+_PRUNED_TEXT = re.compile(rf"\b({'|'.join(_PRUNED)})(?:\{{[^}}]*\}})?=(\d+) total → (\d+) matched")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,6 @@ def operators(plan: Any, depth: int = 0) -> Iterator[Operator]:
 def _pruned(shown: str) -> tuple[tuple[str, int, int], ...]:
     found: dict[str, tuple[int, int]] = {}
     for name, total, matched in _PRUNED_TEXT.findall(shown):
-        if name in _PRUNED:
-            before = found.get(name, (0, 0))
-            found[name] = (before[0] + int(total) - int(matched), before[1] + int(total))
+        before = found.get(name, (0, 0))
+        found[name] = (before[0] + int(total) - int(matched), before[1] + int(total))
     return tuple((_PRUNED[name], *counts) for name, counts in found.items() if counts[1])
