@@ -385,7 +385,7 @@ def test_a_database_that_is_not_to_be_used_is_said_at_the_start(tmp_path: Path) 
 def test_the_plan_of_what_took_long_is_kept_with_its_figures(cursor: Any) -> None:
     name = f"t{uuid.uuid4().hex[:8]}"
     rows(cursor, f"CREATE TABLE {name} AS SELECT id, id % 7 AS k FROM range(100000)")
-    joined = f"{name} a JOIN {name} b ON a.k = b.k AND b.id < 999"
+    joined = f"{name} a JOIN {name} b ON a.k = b.k AND b.id < 9999"
     slow = f"SELECT a.k, count(*) AS c, sum(sqrt(a.id * b.id)) FROM {joined} GROUP BY a.k"
     assert len(rows(cursor, slow)) == 7
     rows(cursor, f"SELECT 1 FROM {name} LIMIT 1")

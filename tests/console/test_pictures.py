@@ -26,7 +26,7 @@ FROM samples.tpch.nation
 JOIN samples.tpch.customer ON n_nationkey = c_nationkey
 GROUP BY n_name ORDER BY customers DESC"""
 SLOW = """SELECT n_name, count(*) AS pairs FROM samples.tpch.lineitem a
-JOIN samples.tpch.lineitem b ON a.l_suppkey = b.l_suppkey AND a.l_quantity = b.l_quantity
+JOIN samples.tpch.lineitem b ON a.l_suppkey = b.l_suppkey AND a.l_quantity <> b.l_quantity
 JOIN samples.tpch.supplier ON s_suppkey = a.l_suppkey JOIN samples.tpch.nation ON n_nationkey = s_nationkey GROUP BY n_name"""
 OTHERS = {
     "pipelines/shop": "json /srv/raw",

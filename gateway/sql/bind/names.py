@@ -30,6 +30,7 @@ from gateway.sqltypes import (
     DATE,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     VOID,
     DataType,
     is_integral,
@@ -100,6 +101,8 @@ class Names:
         if isinstance(e, Cast):
             if self._in_plan and not e.implicit:
                 return f"{'try_cast' if e.is_try else 'cast'}({self.text(e.arg)} as {e.type.simple})"
+            if e.implicit and self._in_plan and isinstance(e.arg, Lit) and e.arg.type == TIMESTAMP_NTZ:
+                return self._within(e.arg, False)  # Spark's cast shows it as SQL
             if e.implicit or is_nested(e.type):
                 return self.text(e.arg)
             return f"{'TRY_CAST' if e.is_try else 'CAST'}({self.text(e.arg)} AS {_type(e.type)})"
@@ -335,7 +338,7 @@ def _bare(shown: str, t: DataType) -> str:
     """A constant as plans show it, without the word of its type."""
     if t == BINARY:
         return f"0x{shown[2:-1]}"
-    return shown.split("'")[1] if t in (DATE, TIMESTAMP) else shown
+    return shown.split("'")[1] if t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) else shown
 
 
 def _in_plan(e: Call, args: Sequence[str]) -> str | None:

@@ -224,7 +224,6 @@ def test_explain_holds_the_inner_statement(text: str, mode: str, kind: type) -> 
         ("ALTER TABLE t ADD CONSTRAINT c UNIQUE (a)", "ADD CONSTRAINT … UNIQUE"),
         ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0) NOT ENFORCED", "ADD CONSTRAINT … CHECK … NOT"),
         ("ALTER TABLE t ADD CHECK (a > 0)", "ALTER TABLE … ADD CHECK"),
-        ("ALTER TABLE t DROP FEATURE f", "ALTER TABLE … DROP FEATURE"),
         ("ALTER TABLE t CHANGE COLUMN c d BIGINT", "CHANGE COLUMN with another name"),
         ("ALTER TABLE t ADD COLUMNS (c INT DEFAULT 1)", "ADD COLUMNS with DEFAULT"),
         ("COMMENT ON CATALOG c IS 'x'", "COMMENT ON CATALOG"),
