@@ -99,13 +99,7 @@ class Names:
                 return self._within(e, False)
             return self._call(e)
         if isinstance(e, Cast):
-            if self._in_plan and not e.implicit:
-                return f"{'try_cast' if e.is_try else 'cast'}({self.text(e.arg)} as {e.type.simple})"
-            if e.implicit and self._in_plan and isinstance(e.arg, Lit) and e.arg.type == TIMESTAMP_NTZ:
-                return self._within(e.arg, False)  # Spark's cast shows it as SQL
-            if e.implicit or is_nested(e.type):
-                return self.text(e.arg)
-            return f"{'TRY_CAST' if e.is_try else 'CAST'}({self.text(e.arg)} AS {_type(e.type)})"
+            return self._cast(e)
         if isinstance(e, Case):
             parts = [f"WHEN {self.text(c)} THEN {self.text(v)}" for c, v in e.whens]
             if e.otherwise is not None:
@@ -123,6 +117,15 @@ class Names:
         if isinstance(e, LambdaVar):
             return "namedlambdavariable()"
         raise TypeError(type(e).__name__)
+
+    def _cast(self, e: Cast) -> str:
+        if self._in_plan and not e.implicit:
+            return f"{'try_cast' if e.is_try else 'cast'}({self.text(e.arg)} as {e.type.simple})"
+        if e.implicit and self._in_plan and isinstance(e.arg, Lit) and e.arg.type == TIMESTAMP_NTZ:
+            return self._within(e.arg, False)  # Spark's cast shows it as SQL
+        if e.implicit or is_nested(e.type):
+            return self.text(e.arg)
+        return f"{'TRY_CAST' if e.is_try else 'CAST'}({self.text(e.arg)} AS {_type(e.type)})"
 
     def _call(self, e: Call) -> str:
         fn = e.fn
