@@ -84,6 +84,7 @@ def test_the_tree_leads_to_tables(page: Page, open_server: Server) -> None:
         "CREATE TABLE IF NOT EXISTS main.`odd <i>schema`.`<b>t_1` (`c<b>` INT COMMENT '<script>\u202e', `d` STRING)",
         "INSERT INTO main.`odd <i>schema`.`<b>t_1` VALUES (1, '<img src=x>')",
     )
+    page.shows("running or queued")  # keys are heard from now on
     page.key("3", alt=True)
     page.until("document.querySelectorAll('[role=treeitem]').length >= 2")
     page.click("a[role=treeitem]", "main")

@@ -134,6 +134,7 @@ class Browser:
         )
         page = Page(self, session, url)
         page.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
+        page.call("Emulation.setFocusEmulationEnabled", enabled=True)  # it hears keys whatever page was opened last
         for domain in ("Page", "Runtime", "Network", "Log"):
             page.call(f"{domain}.enable")
         page.call("Page.addScriptToEvaluateOnNewDocument", source=_WATCH)
@@ -157,8 +158,9 @@ class Page:
         return self.browser.call(method, self._session, **parameters)
 
     def go(self, path: str) -> None:
-        """Open another path of the same server."""
+        """Open another path of the same server; back when its scripts have run."""
         self.call("Page.navigate", url=self.url + path)
+        self.until("location.protocol !== 'about:' && document.readyState === 'complete'")
 
     def evaluate(self, script: str) -> Any:
         """The value of an expression, awaited."""
