@@ -50,8 +50,9 @@ endif
 test: lint test-only
 	@echo "Tests on Spark are a target of their own: make test-spark (Java 17 or 21, Maven)"
 
+# A worker that crashes ends the run: with groups the tests that it had left would be waited for without an end.
 test-only: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup --max-worker-restart=0 $(ARGS)
 
 # dbt against a gateway without Spark, in an environment of its own: it binds other versions of what the tests need.
 DBT := .dbt
