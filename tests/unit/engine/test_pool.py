@@ -16,46 +16,13 @@ import pytest
 from gateway.engine.base import Event, Failed, Finished, MetadataCall, Planned, Progress, Rows, SessionState, Statement
 from gateway.engine.pool import WorkerPool
 from gateway.engine.pool_watch import PoolLimits
-from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, UserError
+from gateway.errors import CanceledError, ResourceError, ServerError, UserError
 from tests.live.fakes import FakeHandler, batch
+from tests.live.listener import Listener
 
 SESSION = SessionState("main", "default", "somebody", {})
 SCHEMA = pa.schema({"id": pa.int64(), "text": pa.string()})
 WAIT = 30.0
-
-
-class Sink:
-    """Keeps events; `spool` is the descriptor for rows."""
-
-    def __init__(self, spool: int | None = None) -> None:
-        self.events: list[Event] = []
-        self.ended = threading.Event()
-        self.spool = spool
-        self.running = threading.Event()
-
-    def event(self, event: Event) -> None:
-        assert not self.ended.is_set(), "an event after the last one"
-        self.events.append(event)
-        self.running.set()
-        if isinstance(event, (Finished, Failed)):
-            self.ended.set()
-
-    def spool_descriptor(self) -> int:
-        if self.spool is None:
-            raise ResourceError("RESULT_TOO_LARGE", "No spool here.")
-        return os.dup(self.spool)
-
-    def last(self) -> Event:
-        assert self.ended.wait(WAIT)
-        return self.events[-1]
-
-    def error(self) -> GatewayError:
-        last = self.last()
-        assert isinstance(last, Failed), last
-        return last.error
-
-    def of(self, kind: type) -> list[Event]:
-        return [e for e in self.events if isinstance(e, kind)]
 
 
 def statement(text: str) -> Statement:
@@ -77,8 +44,8 @@ def pool() -> Iterator[WorkerPool]:
     assert pool.process_ids() == []
 
 
-def run(pool: WorkerPool, text: str) -> Sink:
-    sink = Sink()
+def run(pool: WorkerPool, text: str) -> Listener:
+    sink = Listener()
     pool.submit(statement(text), sink)
     sink.last()
     return sink
@@ -110,7 +77,7 @@ def test_events_come_in_order_and_small_rows_inside_them(pool: WorkerPool) -> No
 
 
 def test_a_metadata_call_is_a_job_too(pool: WorkerPool) -> None:
-    sink = Sink()
+    sink = Listener()
     pool.submit(MetadataCall("m", "tables", SESSION), sink)
     assert isinstance(sink.last(), Finished)
 
@@ -129,7 +96,7 @@ def test_an_unexpected_exception_is_an_internal_error_without_its_text(pool: Wor
 
 def test_large_results_go_through_the_spool_file(pool: WorkerPool, tmp_path: Path) -> None:
     with open(tmp_path / "spool", "w+b") as file:
-        sink = Sink(file.fileno())
+        sink = Listener(file.fileno())
         pool.submit(statement("rows 100001"), sink)
         assert isinstance(sink.last(), Finished)
         parts = [e for e in sink.events if isinstance(e, Rows)]
@@ -147,7 +114,7 @@ def test_large_results_go_through_the_spool_file(pool: WorkerPool, tmp_path: Pat
 
 def test_huge_batches_are_split_by_rows(pool: WorkerPool, tmp_path: Path) -> None:
     with open(tmp_path / "spool", "w+b") as file:
-        sink = Sink(file.fileno())
+        sink = Listener(file.fileno())
         pool.submit(statement("rows 40 40 1000000"), sink)
         sink.last()
     sizes = [e.length for e in sink.events if isinstance(e, Rows)]
@@ -162,12 +129,12 @@ def test_the_spool_limit_and_a_full_disk_are_resource_errors(tmp_path: Path) -> 
     limited = make(1, limits=PoolLimits(spool_limit=1 << 20))
     try:
         with open(tmp_path / "spool", "w+b") as file:
-            sink = Sink(file.fileno())
+            sink = Listener(file.fileno())
             limited.submit(statement("rows 100000"), sink)
             error = sink.error()
             assert isinstance(error, ResourceError) and error.condition == "RESULT_TOO_LARGE"
         with open("/dev/full", "wb") as file:
-            sink = Sink(file.fileno())
+            sink = Listener(file.fileno())
             limited.submit(statement("rows 30000 8192"), sink)
             error = sink.error()
             assert isinstance(error, ResourceError) and "No space left" in error.message
@@ -176,7 +143,7 @@ def test_the_spool_limit_and_a_full_disk_are_resource_errors(tmp_path: Path) -> 
 
 
 def test_cancel_asks_first(pool: WorkerPool) -> None:
-    sink = Sink()
+    sink = Listener()
     before = set(pool.process_ids())
     job = pool.submit(statement("sleep 60"), sink)
     assert sink.running.wait(WAIT)
@@ -188,7 +155,7 @@ def test_cancel_asks_first(pool: WorkerPool) -> None:
 
 
 def test_cancel_kills_what_does_not_listen(pool: WorkerPool) -> None:
-    sink = Sink()
+    sink = Listener()
     job = pool.submit(statement("show; busy 600"), sink)
     eventually(lambda: bool(sink.of(Rows)))
     rows = sink.events[1]
@@ -203,7 +170,7 @@ def test_cancel_kills_what_does_not_listen(pool: WorkerPool) -> None:
 
 def test_cancel_right_after_submit_always_ends_the_job(pool: WorkerPool) -> None:
     for _ in range(50):
-        sink = Sink()
+        sink = Listener()
         pool.submit(statement("sleep 60"), sink).cancel()
         assert isinstance(sink.error(), CanceledError)
 
@@ -211,7 +178,7 @@ def test_cancel_right_after_submit_always_ends_the_job(pool: WorkerPool) -> None
 def test_a_waiting_job_is_cancelled_at_once() -> None:
     cold = make(1, FakeHandler(warm_seconds=60))
     try:
-        sink = Sink()
+        sink = Listener()
         job = cold.submit(statement("rows 1"), sink)
         job.cancel()
         assert isinstance(sink.error(), CanceledError)
@@ -223,7 +190,7 @@ def test_a_waiting_job_is_cancelled_at_once() -> None:
 def test_a_job_that_is_never_planned_is_killed_as_too_complex() -> None:
     hasty = make(1, limits=PoolLimits(plan=0.5))
     try:
-        sink, running = Sink(), Sink()
+        sink, running = Listener(), Listener()
         hasty.submit(statement("unplanned; busy 60"), sink)
         failure = sink.last()
         assert isinstance(failure, Failed)
@@ -237,7 +204,7 @@ def test_a_job_that_is_never_planned_is_killed_as_too_complex() -> None:
 def test_a_job_that_ends_later_than_it_thought_has_told_its_plan_all_the_same() -> None:
     hasty = make(1, limits=PoolLimits(plan=3.0))
     try:
-        sink = Sink()
+        sink = Listener()
         hasty.submit(statement("soon; rows 3; busy 6"), sink)
         assert sink.running.wait(WAIT) and not sink.ended.is_set()
         assert isinstance(sink.last(), Finished)
@@ -317,10 +284,10 @@ def test_kill_from_outside_is_survived(phase: str) -> None:
         if phase != "starting":
             pool.wait_ready(WAIT)
         eventually(lambda: bool(pool.process_ids()))
-        sink = Sink()
+        sink = Listener()
         if phase == "queued":
             pool.submit(statement("sleep 1"), sink)
-            second, third = Sink(), Sink()
+            second, third = Listener(), Listener()
             eventually(lambda: pool.stats().idle == 1)
             pool.submit(statement("sleep 0.5"), second)
             pool.submit(statement("rows 1"), third)
@@ -339,7 +306,7 @@ def test_many_jobs_survive_random_kills() -> None:
     pool = make(2)
     try:
         pool.wait_ready(WAIT)
-        sinks = [Sink() for _ in range(60)]
+        sinks = [Listener() for _ in range(60)]
         for sink in sinks:
             pool.submit(statement("sleep 0.02; rows 3"), sink)
         for _ in range(4):
@@ -361,7 +328,7 @@ def test_there_is_always_a_warm_spare_within_the_bound() -> None:
     try:
         pool.wait_ready(WAIT)
         assert len(pool.process_ids()) == 1
-        sinks = [Sink() for _ in range(2)]
+        sinks = [Listener() for _ in range(2)]
         runs = [pool.submit(statement("sleep 60"), sink) for sink in sinks]
         eventually(lambda: pool.stats().idle == 1 and pool.stats().busy == 2)
         assert len(pool.process_ids()) == 3
@@ -380,7 +347,7 @@ def test_a_handler_that_cannot_start_is_an_error_with_the_reason() -> None:
     try:
         with pytest.raises(ServerError, match="told to be broken"):
             pool.wait_ready(WAIT)
-        sink = Sink()
+        sink = Listener()
         pool.submit(statement("rows 1"), sink)
         assert "told to be broken" in sink.error().message
     finally:
@@ -398,7 +365,7 @@ def test_a_factory_that_cannot_travel_is_an_error() -> None:
 
 
 def test_a_job_that_cannot_travel_fails_alone(pool: WorkerPool) -> None:
-    sink = Sink()
+    sink = Listener()
     session = SessionState("main", "default", "x", MappingProxyType({}))
     pool.submit(Statement("s", "rows 1", session), sink)
     assert sink.error().condition == "INTERNAL_ERROR"
@@ -409,7 +376,7 @@ def test_stop_ends_processes_and_jobs_and_leaks_nothing() -> None:
     threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
     pool = make(1)
     pool.wait_ready(WAIT)
-    running, queued = Sink(), [Sink(), Sink()]
+    running, queued = Listener(), [Listener(), Listener()]
     pool.submit(statement("sleep 60"), running)
     for sink in queued:
         pool.submit(statement("sleep 60"), sink)
@@ -419,14 +386,14 @@ def test_stop_ends_processes_and_jobs_and_leaks_nothing() -> None:
         assert "shutting down" in sink.error().message
     assert not any(alive(pid) for pid in pids)
     with pytest.raises(ServerError, match="shutting down"):
-        pool.submit(statement("rows 1"), Sink())
+        pool.submit(statement("rows 1"), Listener())
     eventually(lambda: threading.active_count() <= threads)
     assert len(os.listdir("/proc/self/fd")) == descriptors
     pool.stop()
 
 
 def test_a_sink_that_raises_ends_only_its_job(pool: WorkerPool) -> None:
-    class Raising(Sink):
+    class Raising(Listener):
         def event(self, event: Event) -> None:
             if isinstance(event, Rows):
                 raise ValueError("a bug in the sink")

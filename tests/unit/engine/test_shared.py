@@ -24,8 +24,9 @@ from gateway.engine.base import (
     Waiting,
 )
 from gateway.engine.shared import SharedLimits, SharedPool, SharedRun
-from gateway.errors import CanceledError, GatewayError, ResourceError, ServerError, UserError
+from gateway.errors import CanceledError, ResourceError, ServerError, UserError
 from tests.live.fakes import FakeHandler
+from tests.live.listener import Listener
 
 SESSION = SessionState("main", "default", "somebody", {})
 SCHEMA = pa.schema({"id": pa.int64(), "text": pa.string()})
@@ -33,52 +34,12 @@ WAIT = 30.0
 HANDOVER = Handover("spark", "")
 
 
-class Sink:
-    """Keeps events and demands that they come one at a time, none after the last."""
-
-    def __init__(self, spool: int | None = None) -> None:
-        self.events: list[Event] = []
-        self.ended = threading.Event()
-        self.spool = spool
-        self.inside = threading.Lock()
-        self.mistakes: list[str] = []
-
-    def event(self, event: Event) -> None:
-        if not self.inside.acquire(blocking=False):
-            self.mistakes.append(f"{event} at the same time as another")
-            return
-        if self.ended.is_set():
-            self.mistakes.append(f"{event} after the end")
-        self.events.append(event)
-        if isinstance(event, (Finished, Failed)):
-            self.ended.set()
-        self.inside.release()
-
-    def spool_descriptor(self) -> int:
-        if self.spool is None:
-            raise ResourceError("RESULT_TOO_LARGE", "No spool here.")
-        return os.dup(self.spool)
-
-    def last(self) -> Event:
-        assert self.ended.wait(WAIT), self.events
-        assert not self.mistakes
-        return self.events[-1]
-
-    def error(self) -> GatewayError:
-        last = self.last()
-        assert isinstance(last, Failed), last
-        return last.error
-
-    def of(self, kind: type) -> list[Event]:
-        return [e for e in self.events if isinstance(e, kind)]
-
-
 def statement(text: str) -> Statement:
     return Statement("id-" + text[:20], text, SESSION)
 
 
-def submit(pool: SharedPool, text: str) -> tuple[SharedRun, Sink]:
-    sink = Sink()
+def submit(pool: SharedPool, text: str) -> tuple[SharedRun, Listener]:
+    sink = Listener()
     return pool.submit(statement(text), sink), sink
 
 
@@ -89,7 +50,7 @@ def eventually(condition: Callable[[], object], seconds: float = WAIT) -> None:
         time.sleep(0.01)
 
 
-def finishes(pool: SharedPool, text: str = "rows 1") -> Sink:
+def finishes(pool: SharedPool, text: str = "rows 1") -> Listener:
     sink = submit(pool, text)[1]
     assert isinstance(sink.last(), Finished), sink.events
     return sink
@@ -155,7 +116,7 @@ def test_errors_and_bugs_end_their_own_job(pool: SharedPool) -> None:
     other, sink = submit(pool, "sleep 60")
     assert isinstance(submit(pool, "fail DIVIDE_BY_ZERO")[1].error(), UserError)
     assert submit(pool, "bug")[1].error().condition == "INTERNAL_ERROR"
-    travels_not = Sink()
+    travels_not = Listener()
     pool.submit(Statement("s", "rows 1", SessionState("main", "default", "x", MappingProxyType({}))), travels_not)
     assert travels_not.error().condition == "INTERNAL_ERROR"
     assert not sink.ended.is_set() and pid(pool) == before
@@ -164,7 +125,7 @@ def test_errors_and_bugs_end_their_own_job(pool: SharedPool) -> None:
 
 
 def test_a_sink_that_raises_ends_only_its_job(pool: SharedPool) -> None:
-    class Raising(Sink):
+    class Raising(Listener):
         def event(self, event: Event) -> None:
             if isinstance(event, Rows):
                 raise ValueError("a bug in the sink")
@@ -181,7 +142,7 @@ def test_a_sink_that_raises_ends_only_its_job(pool: SharedPool) -> None:
 
 def test_large_results_go_through_the_spool_files_of_their_own_jobs(pool: SharedPool, tmp_path: Path) -> None:
     files = [open(tmp_path / f"spool{i}", "w+b") for i in range(3)]  # noqa: SIM115
-    sinks = [Sink(file.fileno()) for file in files]
+    sinks = [Listener(file.fileno()) for file in files]
     for i, sink in enumerate(sinks):
         pool.submit(statement(f"rows {100_001 + i}"), sink)
     for i, (sink, file) in enumerate(zip(sinks, files, strict=True)):
@@ -206,7 +167,7 @@ def test_descriptors_are_closed_again(pool: SharedPool, tmp_path: Path) -> None:
     before, ours = len(os.listdir(folder)), len(os.listdir("/proc/self/fd"))
     with open(tmp_path / "spool", "w+b") as file:
         for text in ("rows 100000", "rows 100000; fail", "rows 100000; sleep 60"):
-            sink = Sink(file.fileno())
+            sink = Listener(file.fileno())
             run = pool.submit(statement(text), sink)
             if "sleep" in text:
                 eventually(lambda sink=sink: any(isinstance(e, Rows) and e.length for e in sink.events))  # type: ignore[misc]
@@ -336,7 +297,7 @@ def test_a_running_job_is_asked_and_the_others_go_on(pool: SharedPool) -> None:
 def test_a_job_that_does_not_stop_ends_the_process(make: Make) -> None:
     pool = make(grace=0.5)
     finishes(pool)
-    other, stubborn = submit(pool, "sleep 60")[1], Sink()
+    other, stubborn = submit(pool, "sleep 60")[1], Listener()
     run = pool.submit(statement("busy 600"), stubborn)
     eventually(lambda: other.of(Planned) and stubborn.of(Planned))
     run.cancel()
@@ -355,7 +316,7 @@ def test_cancel_right_after_submit_always_ends_the_job(pool: SharedPool) -> None
 def test_cancel_while_a_spool_file_is_awaited(make: Make) -> None:
     release = threading.Event()
 
-    class Slow(Sink):
+    class Slow(Listener):
         def spool_descriptor(self) -> int:
             release.wait(WAIT)
             return super().spool_descriptor()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from gateway.history.records import SIGN_INS, STATEMENTS, Record, SignIn
 from gateway.history.search import Condition, History
 from tests.live.disk import Disk
 from tests.live.postgres import PASSWORD, Postgres
-from tests.unit.history.test_recorder import record
+from tests.unit.history.test_recorder import record, write_at_once
 
 _WAIT = 30.0
 
@@ -138,20 +137,7 @@ def test_nothing_has_been_written_yet(url: DatabaseUrl) -> None:
 
 def test_gateways_see_each_others_rows(url: DatabaseUrl) -> None:
     with running(url) as one, running(url) as other:
-
-        def work(history: Recorder[Record], first: int) -> None:
-            for number in range(first, first + 300):
-                history.add(record(number))
-                if number % 50 == 0:
-                    history.flush(_WAIT)
-
-        threads = [threading.Thread(target=work, args=pair) for pair in ((one, 0), (other, 1000))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert one.flush(_WAIT)
-        assert other.flush(_WAIT)
+        write_at_once(one, other)
     assert len(set(kept(url))) == len(kept(url)) == 600
 
 

@@ -342,22 +342,27 @@ def test_a_disk_that_is_full_for_a_while_loses_nothing(path: Path) -> None:
     assert done.stderr.count("history cannot be written") == 1
 
 
+def write_at_once(one: Recorder[Record], other: Recorder[Record]) -> None:
+    """Give each of two recorders 300 records of its own, from a thread of its own."""
+
+    def work(history: Recorder[Record], first: int) -> None:
+        for number in range(first, first + 300):
+            history.add(record(number))
+            if number % 50 == 0:
+                history.flush(_WAIT)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in ((one, 0), (other, 1000))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert one.flush(_WAIT)
+    assert other.flush(_WAIT)
+
+
 def test_two_gateways_keep_each_others_rows(path: Path) -> None:
     with running(path) as one, running(path) as other:
-
-        def work(history: Recorder[Record], first: int) -> None:
-            for number in range(first, first + 300):
-                history.add(record(number))
-                if number % 50 == 0:
-                    history.flush(_WAIT)
-
-        threads = [threading.Thread(target=work, args=pair) for pair in ((one, 0), (other, 1000))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert one.flush(_WAIT)
-        assert other.flush(_WAIT)
+        write_at_once(one, other)
     assert len(set(kept(path))) == len(kept(path)) == 600
 
 
