@@ -306,9 +306,9 @@ class Runner(Handler):
 def _witnesses(env: Environment, decision: Plan) -> tuple[Witness, ...] | None:
     """What an answer may be kept by: its tables, its views and the files that it is made of.
 
-    None for what depends on when it is asked, for what reads no table, and for what reads too many files to look at each.
+    None for what depends on when it is asked, and for what reads what cannot be looked at, or too many files to look at each.
     """
-    if env.context.clock.asked or not decision.scans or env.setting(USE_CACHED_RESULT) != "true":
+    if env.context.clock.asked or env.setting(USE_CACHED_RESULT) != "true":
         return None
     named = env.tables.witnesses()
     if named is None or sum(scan.files_kept for scan in decision.scans) > _MOST_WITNESSES:

@@ -1,8 +1,9 @@
 """Answers of queries that are kept while what they read does not change: the same statement is then answered at once.
 
 An answer is kept by all that its statement could see of its session, and by the `Witness`es that its worker took: a table's
-newest commit, the file of a view. They are looked at each time, so that a write by anybody ends it, as it ends the snapshot
-that a worker keeps. What depends on the clock or on chance, and what has rows in a file, is not kept.
+newest commit, the file of a view; none where nothing was read. They are looked at each time, so that a write by anybody ends
+it, as it ends the snapshot that a worker keeps. What depends on the clock or on chance, and what has rows in a file, is not
+kept.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class ResultCache:
     def keep(self, key: Hashable, answer: Answer) -> None:
         """Keep an answer, unless it is too large for that or nothing shows whether it still holds."""
         size = answer.size
-        if not answer.planned.witnesses or size > self._limit // 16:
+        if answer.planned.witnesses is None or size > self._limit // 16:
             return
         with self._lock:
             if key in self._answers:
