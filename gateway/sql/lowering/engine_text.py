@@ -166,7 +166,8 @@ class ExpressionText:
     def engine_cast(self, e: b.EngineCast) -> str:
         text = self.cast_text(self.expr(e.arg), e.type, e.is_try)
         self.casts += 1
-        if self.casts >= _CASTS and is_numeric(e.type):
+        # Beside a literal the engine would compare what is cast, and never see that it does not fit.
+        if e.raises or (self.casts >= _CASTS and is_numeric(e.type)):
             self.casts = 0
             return f"greatest({text})"
         return text
