@@ -91,6 +91,11 @@ class Block:
         return not self.where and self.group is None and self.items is None and not self.order and not self.limited
 
     @property
+    def is_filtered(self) -> bool:
+        """Whether it has fewer rows than what stands in FROM, or that is filtered already."""
+        return self.filtered or bool(self.where) or bool(self.having)
+
+    @property
     def limited(self) -> bool:
         return self.limit is not None or self.offset > 0
 
@@ -107,9 +112,13 @@ class BlockWriter(ExpressionText):
         self.udfs: dict[str, UdfSpec] = {}
         self.ctes: dict[int, str] = {}
         self.cte_texts: list[str] = []
+        self.filtered_ctes: set[int] = set()
         self.envs: list[dict[int, str]] = []
         self.needed = needed
         self.names: set[str] = set()  # of the columns of sources
+        self.fences: tuple[
+            frozenset[int], ...
+        ] = ()  # what raising conditions read that stand above the relation at hand
         self.aliases = 0
         self.depth = 0
         self.casts = 0
@@ -133,6 +142,20 @@ class BlockWriter(ExpressionText):
         if self._tested is None:
             self._tested = tested_columns(self.root) if self.root is not None else set()
         return self.lowering.where(kept, expr) if column.id in self._tested else expr
+
+    def side(self, rel: Rel, barrier: bool = False) -> Block:
+        """What stands beside others, or below a generator, closed: the engine moves raising conditions above that read it
+        alone there, and before its own filters if it can.
+        """
+        fences = self.fences
+        if not isinstance(rel, b.Join):
+            self.fences = ()
+        block = self.block(rel)
+        self.fences = fences
+        if block.is_filtered and not (block.bare and block.joined):
+            known = {c.id for c in rel.columns}
+            barrier = barrier or any(f and f <= known for f in fences)
+        return self.close(block, barrier)
 
     def alias(self, prefix: str) -> str:
         self.aliases += 1
@@ -188,7 +211,7 @@ class BlockWriter(ExpressionText):
         text = self.select(block, names)
         alias = self.alias("s")
         env = {i: f"{alias}.{quoted(n)}" for i, n in names}
-        return Block(f"({text}) AS {alias}", env, filtered=bool(block.where) or block.filtered)
+        return Block(f"({text}) AS {alias}", env, filtered=block.is_filtered)
 
     def opened(self, rel: Rel) -> Block:
         """The block of `rel` with only FROM and WHERE."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gateway.sql.lowering.blocks import Block, BlockWriter
+from gateway.sql.lowering.expressions import is_told
 from gateway.sql.lowering.in_subqueries import check_in_subqueries, correlated
 from gateway.sql.lowering.inputs import apart
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Col, Expr
-from gateway.sql.typed.walk import children, conjuncts_of
+from gateway.sql.typed.walk import children, conjuncts_of, nodes
 
 
 def project(writer: BlockWriter, rel: b.Project) -> Block:
@@ -33,12 +36,30 @@ def project(writer: BlockWriter, rel: b.Project) -> Block:
 
 
 def filtered(writer: BlockWriter, rel: b.Filter) -> Block:
-    block = writer.block(rel.input)
     conditions = conjuncts_of(rel.condition)
     for condition in conditions:
         check_in_subqueries(condition)
-    joined = block.joined or bool(writer.envs)
+    source = rel.input
+    while isinstance(source, b.Filter):
+        source = source.input
+    joined = isinstance(source, b.Join) or bool(writer.envs)
     conjuncts = [writer.lowering.join_condition(c) if joined else writer.lowering.lower(c) for c in conditions]
+    raising = [c for c in conjuncts if writer.lowering.raises(c)]
+    fences = writer.fences
+    writer.fences = (*fences, *map(_read, raising))
+    block = writer.block(rel.input)
+    writer.fences = fences
+    if _is_passed(source, block, raising):
+        first = conjuncts if any(map(is_told, conjuncts)) else raising
+        block = _with(writer, block, [c for c in conjuncts if not any(c is r for r in first)])
+        return _with(writer, writer.close(block, barrier=True), first)
+    return _with(writer, block, conjuncts)
+
+
+def _with(writer: BlockWriter, block: Block, conjuncts: Sequence[Expr]) -> Block:
+    """The block under conditions as well."""
+    if not conjuncts:
+        return block
     grouped = block.items is None and block.group is not None and not block.limited and not block.order
     if grouped and all(_has_column(c) and not correlated(c) for c in conjuncts):
         writer.envs.append(block.env)
@@ -46,10 +67,25 @@ def filtered(writer: BlockWriter, rel: b.Filter) -> Block:
         writer.envs.pop()
         return block
     if block.items is not None or block.limited or block.distinct or block.group is not None or block.order:
-        raising = any(writer.lowering.raises(c) for c in conjuncts)
-        block = writer.close(block, barrier=raising and (block.filtered or bool(block.where)))
+        block = writer.close(block)
     block.where += conjuncts
     return block
+
+
+def _is_passed(source: b.Rel, block: Block, raising: Sequence[Expr]) -> bool:
+    """Whether the engine would move one of the conditions below a filter, and ask it before that one."""
+    if not raising or block.limited or isinstance(source, (b.Join, b.Generate)):  # these ask for `fences`
+        return False
+    if isinstance(source, b.Aggregate) and block.items is None:
+        keys = {c.id for c in source.columns[: len(source.keys)]}
+        return block.is_filtered and any(_read(c) <= keys for c in raising)
+    closed = block.items is not None or block.distinct or block.group is not None or bool(block.order)
+    return block.filtered or (closed and block.is_filtered)
+
+
+def _read(expr: Expr) -> frozenset[int]:
+    """The columns that an expression reads."""
+    return frozenset([e.id for e in nodes(expr) if isinstance(e, Col)])
 
 
 def sort(writer: BlockWriter, rel: b.Sort) -> Block:

@@ -189,7 +189,7 @@ class Lowering:
             args = tuple(self.lower(a) for a in call.args)
             if any(map(self.raises, args)) and (self._is_settled(call) or self._is_decided_before(call, args)):
                 return Lit(BOOLEAN, False, call.fn == "or")
-            if _is_decided(call, self.context) and self.raises(args[0]) and not any(map(_is_told, nodes(args[0]))):
+            if _is_decided(call, self.context) and self.raises(args[0]) and not any(map(is_told, nodes(args[0]))):
                 # Spark evaluates constants from left to right
                 return udf("last", BOOLEAN, *args, nullable=args[1].nullable, raises=True)
             return self.connective(call.fn, self._constants_first(call, args))
@@ -393,7 +393,7 @@ class Lowering:
     def filters(self, conjuncts: Sequence[Expr]) -> list[Expr]:
         """Lowered conjuncts of one filter chain, in order: those that can't fail stay bare (the reader prunes with them), a
         raising one is evaluated only where all bare and earlier ones hold."""
-        told = next((i for i, c in enumerate(conjuncts) if self.raises(c) and any(map(_is_told, nodes(c)))), None)
+        told = next((i for i, c in enumerate(conjuncts) if self.raises(c) and any(map(is_told, nodes(c)))), None)
         if told is not None:  # raise_error comes in its turn, whatever the conjuncts after it
             before, rest = self.filters(conjuncts[:told]), self.connective("and", list(conjuncts[told:]))
             return [*before, self._when(self.connective("and", before), rest)] if before else [rest]
@@ -476,7 +476,8 @@ def is_key(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.fn == "=" and all(map(has_columns, expr.args))
 
 
-def _is_told(part: Expr) -> bool:
+def is_told(part: Expr) -> bool:
+    """Whether it raises an error of the statement's own words."""
     return isinstance(part, Udf) and part.impl in ("raise_error", "assert_true")
 
 

@@ -32,7 +32,7 @@ def apart(writer: BlockWriter, block: Block, exprs: Sequence[Expr]) -> tuple[Blo
     env = {i: f"{alias}.{quoted(n)}" for i, n in names}
     low, high = (b.op(s, BOOLEAN, mark, b.lit(v, DOUBLE)) for s, v in ((">=", 0.0), ("<", 2.0)))
     guard = b.op("AND", BOOLEAN, low, high)
-    made = Block(f"({text}) AS {alias}", env, filtered=block.filtered or bool(block.where))
+    made = Block(f"({text}) AS {alias}", env, filtered=block.is_filtered)
     return made, [_guarded(e, guard) for e in exprs]
 
 
@@ -74,7 +74,7 @@ class Below:
         text = self._writer.select(source, names)
         alias = self._writer.alias("s")
         env = {i: f"{alias}.{quoted(n)}" for i, n in names}
-        return Block(f"({text}) AS {alias}", env, filtered=source.filtered or bool(source.where))
+        return Block(f"({text}) AS {alias}", env, filtered=source.is_filtered)
 
 
 def with_agg_inputs(expr: Expr, column: Callable[[Expr], Expr]) -> Expr:

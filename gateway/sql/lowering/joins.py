@@ -11,10 +11,10 @@ from gateway.sqltypes import BOOLEAN
 
 
 def join(writer: BlockWriter, rel: b.Join) -> Block:
-    left = writer.close(writer.block(rel.left), barrier=_takes_constants(rel, rel.left))
+    left = writer.side(rel.left, barrier=_takes_constants(rel, rel.left))
     if rel.lateral:
         writer.envs.append(left.env)
-    right = writer.close(writer.block(rel.right), barrier=_takes_constants(rel, rel.right))
+    right = writer.side(rel.right, barrier=_takes_constants(rel, rel.right))
     if rel.lateral:
         writer.envs.pop()
     if not left.source:
@@ -76,8 +76,10 @@ def set_op(writer: BlockWriter, rel: b.SetOp) -> Block:
         writer.needed.update(c.id for c in side.columns)
     counted = rel.all and rel.kind != "union"
     texts = []
+    filtered = rel.kind != "union"
     for side in rel.inputs:
         block = writer.block(side)
+        filtered = filtered or block.is_filtered
         if rel.kind == "union":
             _nullable_booleans(block, side)
         names = [(s.id, f"v{c.id}") for s, c in zip(side.columns, rel.columns, strict=True)]
@@ -97,7 +99,7 @@ def set_op(writer: BlockWriter, rel: b.SetOp) -> Block:
         word += " ALL"
     alias = writer.alias("s")
     text = f" {word} ".join(texts)
-    return Block(f"({text}) AS {alias}", {c.id: f'{alias}."v{c.id}"' for c in rel.columns}, filtered=True)
+    return Block(f"({text}) AS {alias}", {c.id: f'{alias}."v{c.id}"' for c in rel.columns}, filtered=filtered)
 
 
 def _nullable_booleans(block: Block, side: b.Rel) -> None:

@@ -63,6 +63,8 @@ def cte_ref(writer: BlockWriter, rel: b.CteRef) -> Block:
         writer.envs = envs
         writer.cte_texts.append(f"{name} AS ({text})")
         writer.ctes[rel.cte.id] = name
+        if block.is_filtered or block.limited:
+            writer.filtered_ctes.add(rel.cte.id)
     elif not all(is_steady(e, writer.lowering.catalogue) for e in all_expressions(rel.cte.plan)):
         raise unsupported("a common table expression that differs from call to call, used more than once,")
     alias = writer.alias("r")
@@ -71,7 +73,7 @@ def cte_ref(writer: BlockWriter, rel: b.CteRef) -> Block:
         names[column.id] = f"v{source.id}"
         writer.column_casts[column.id] = writer.column_casts.get(source.id, 0)
     block = named_apart(writer, f"{name} AS {alias}", alias, names)
-    block.filtered = True
+    block.filtered = rel.cte.id in writer.filtered_ctes
     return block
 
 

@@ -10,7 +10,7 @@ from gateway.sql.typed import nodes as b
 
 
 def generate(writer: BlockWriter, rel: b.Generate) -> Block:
-    block = writer.opened(rel.input)
+    block = _opened(writer, rel.input)
     row = writer.lowering.catalogue.get(rel.generator.fn)
     if row is None or row.lower is None:
         raise UnsupportedError(
@@ -40,4 +40,14 @@ def generate(writer: BlockWriter, rel: b.Generate) -> Block:
     fields = rel.generator.type.fields  # type: ignore[attr-defined]
     for column, f in zip(rel.columns[width:], fields, strict=True):
         env[column.id] = f"{alias}.{quoted(name)}[{text_literal(f.name)}]"
-    return Block(f"({text}) AS {alias}", env, filtered=block.filtered or bool(block.where))
+    return Block(f"({text}) AS {alias}", env, filtered=block.is_filtered)
+
+
+def _opened(writer: BlockWriter, rel: b.Rel) -> Block:
+    """The block of `rel`, closed where raising conditions above must not be asked before its own."""
+    fences, writer.fences = writer.fences, ()
+    block = writer.opened(rel)
+    writer.fences = fences
+    known = {c.id for c in rel.columns}
+    fenced = block.is_filtered and any(f and f <= known for f in fences)
+    return writer.close(block, barrier=True) if fenced else block
