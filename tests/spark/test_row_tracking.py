@@ -36,7 +36,8 @@ def test_rows_keep_their_numbers_whoever_writes(sql: Sql, vectors: str) -> None:
         (sql.spark if at % 2 else sql.embedded)(statement.format(t="mixed"))
         expected = sql.spark(_ROWS.format(t="theirs"))
         for name in ("ours", "mixed"):
-            assert sql.spark(_ROWS.format(t=name)) == expected, (name, statement)
+            for read in (sql.spark, sql.embedded):
+                assert read(_ROWS.format(t=name)) == expected, (name, statement)
 
 
 def test_rows_that_were_numbered_later_keep_their_numbers(sql: Sql) -> None:
@@ -48,12 +49,14 @@ def test_rows_that_were_numbered_later_keep_their_numbers(sql: Sql) -> None:
     sql.embedded("ALTER TABLE later SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
     ask = "SELECT id, _metadata.row_id FROM later ORDER BY id"
     before = dict(sql.spark(ask))
+    assert dict(sql.embedded(ask)) == before
     assert len(set(before.values())) == 3
     sql.spark("UPDATE later SET s = 'x' WHERE id = 1")
     sql.embedded("UPDATE later SET s = 'y' WHERE id = 3")
     sql.embedded("INSERT INTO later VALUES (5, 'e')")
     sql.spark("OPTIMIZE later")
     after = dict(sql.spark(ask))
+    assert dict(sql.embedded(ask)) == after
     assert {key: after[key] for key in before} == before
     assert len(set(after.values())) == 4
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
 from gateway.sql.bind.binder import Expressions
-from gateway.sql.bind.scope import Scope, all_fields, field_of
+from gateway.sql.bind.scope import METADATA, Scope, all_fields, field_of
 from gateway.sql.bind.sites import called
 from gateway.sql.functions.collections import written_elements
 from gateway.sql.read.tree import span_of
@@ -41,6 +41,8 @@ def column(binder: Expressions, node: exp.Column, scope: Scope) -> Expr:
         return called(binder, name, (), (), span_of(node))
     if len(parts) == 1 and parts[0].lower() == "grouping__id":  # Hive's name for it
         return Call(BIGINT, False, "grouping_id", (), "grouping_id", (), span_of(node))
+    if METADATA in [p.lower() for p in parts]:
+        raise unsupported(f"{METADATA} of anything but a table of FROM", span_of(node))
     raise scope.missing(parts, span_of(node))
 
 
@@ -138,7 +140,8 @@ def star_columns(node: exp.Column, scope: Scope) -> list[Expr]:
         columns = scope.star_before(parts)
     if columns is not None:
         return list(columns)
-    base = scope.resolve(parts, span_of(node))
+    hidden = parts[-1].lower() == METADATA and any(s.metadata is not None for s in scope.sources)
+    base = None if hidden else scope.resolve(parts, span_of(node))
     if base is not None and isinstance(base.type, StructType):
         return all_fields(base, span_of(node))
     raise UserError(

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from gateway.catalog.objects import StoredView
 from gateway.errors import Span, UserError, unsupported
-from gateway.sql.bind import table_changes
+from gateway.sql.bind import file_metadata, table_changes
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.char_padding import compared
 from gateway.sql.bind.inline_tables import check_cell
@@ -84,6 +84,9 @@ class Relations:
     names: Names
     view_stack: tuple[str, ...]
     visible: frozenset[str] | None  # names of views that may be meant; None: all
+    asked: tuple[
+        Node | None, bool, file_metadata.Asked
+    ]  # of the statement with this root: what of `_metadata` it names
 
     def query(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
         """A query; given by the subclass."""
@@ -123,7 +126,8 @@ class Relations:
                 rel = self._table_function(node.this, parent)
                 return rel, self.aliased(rel, alias, (node.this.name.lower(),), "NUM_TABLE_VALUE_ALIASES_MISMATCH")
             rel, qualifier = self._table(node)
-            return rel, self.aliased(rel, alias, qualifier)
+            scope = self.aliased(rel, alias, qualifier)
+            return file_metadata.described(self, node, rel, scope), scope
         if isinstance(node, exp.Values):
             rel = self.values(node)
             return rel, self.aliased(rel, alias, (), "INVALID_INLINE_TABLE.NUM_COLUMNS_MISMATCH")

@@ -10,6 +10,7 @@ from sqlglot import exp
 from gateway.errors import UserError, unsupported
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.expressions import RULES
+from gateway.sql.bind.file_metadata import Asked
 from gateway.sql.bind.names import Names
 from gateway.sql.bind.organization import limited, ordered
 from gateway.sql.bind.parameters import Given
@@ -59,6 +60,7 @@ class Binder(Relations):
         self.names = Names(catalogue, context.time_zone)
         self.view_stack = view_stack
         self.visible = visible
+        self.asked: tuple[Node | None, bool, Asked] = (None, False, None)
 
     def inside(self, view: TempView) -> tuple[Relations, Tables]:
         """A binder for a view's query under the names that it was made under."""

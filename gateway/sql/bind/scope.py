@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Protocol, TypeVar, cast
 
-from gateway.errors import Span, UserError, unsupported
+from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.sql.typed.coerce import coerced, implicit_type, plain
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit
 from gateway.sqltypes import (
@@ -25,6 +25,8 @@ from gateway.sqltypes import (
 )
 
 E = TypeVar("E", bound=Expr)
+#: What rows of tables have beside their columns: told if it is asked for, and never a part of ``*``.
+METADATA = "_metadata"
 
 
 class SelectList(Protocol):
@@ -40,6 +42,20 @@ class SelectList(Protocol):
         """UNRESOLVED_COLUMN with the nearest items."""
 
 
+@dataclass(frozen=True, slots=True)
+class FileMetadata:
+    """What `_metadata` of a relation means: a column that is a struct, and which fields of it are refused."""
+
+    column: Col
+    refused: Mapping[str, UnsupportedError]
+
+    def found(self, name: str, fields: Sequence[str], span: Span | None) -> Expr:
+        """It, as it is spelt, or a field of it by further names. Raises FIELD_NOT_FOUND, UnsupportedError."""
+        for error in self.refused.values() if not fields else filter(None, [self.refused.get(fields[0].lower())]):
+            raise error.at(span)
+        return fields_of(_spelled(self.column, name), fields, span)
+
+
 @dataclass(slots=True)
 class Source:
     """One relation in FROM: its qualifier (lower-cased name parts, the alias alone if there is one) and columns.
@@ -51,6 +67,7 @@ class Source:
     columns: tuple[Col, ...]
     repeated: Container[int] = ()
     shown: str | None = None  # its name as Spark shows it before a column's, None if that is not known
+    metadata: FileMetadata | None = None  # where a statement asks for it
     _places: Mapping[str, Sequence[int]] | None = None
 
     def named(self, name: str) -> Sequence[Col]:
@@ -142,7 +159,10 @@ class Scope:
 
     def nullable(self) -> Scope:
         """The scope with every column nullable (the outer side of a join)."""
-        sources = [Source(s.qualifier, tuple(map(_nullable, s.columns)), s.repeated, s.shown) for s in self.sources]
+        sources = [
+            Source(s.qualifier, tuple(map(_nullable, s.columns)), s.repeated, s.shown, _nullable_metadata(s))
+            for s in self.sources
+        ]
         merged = {n: _nullable(e) for n, e in self.merged.items()}
         return Scope(sources, self.parent, merged, set(self.hidden))
 
@@ -213,6 +233,21 @@ class Scope:
                 return fields_of(_spelled(column, parts[depth]), parts[depth + 1 :], span)
             if merged is not None:
                 return fields_of(_spelled(merged, parts[0]), parts[1:], span)
+        return self._file_metadata(parts, span)
+
+    def _file_metadata(self, parts: Sequence[str], span: Span | None) -> Expr | None:
+        if METADATA in self.lateral:
+            raise unsupported(f"{METADATA} beside an alias of that name", span)
+        for depth in range(min(3, len(parts) - 1), -1, -1):
+            if parts[depth].lower() != METADATA:
+                continue
+            qualifier = tuple([p.lower() for p in parts[:depth]])
+            named = [s for s in self.sources if not depth or s.qualifier[-depth:] == qualifier]
+            found = [(s.qualifier, s.metadata) for s in named if s.metadata is not None]
+            if len(found) > 1:
+                raise ambiguous(parts, [(q, METADATA) for q, _ in found], span)
+            if found:
+                return found[0][1].found(parts[depth], parts[depth + 1 :], span)
         return None
 
     def _matches(self, qualifier: tuple[str, ...], name: str) -> list[tuple[tuple[str, ...], Col]]:
@@ -272,6 +307,11 @@ def _nullable(expr: E) -> E:
     if isinstance(expr, Col) and not expr.nullable:
         return cast(E, Col(expr.type, True, expr.id, expr.name, expr.outer))
     return expr
+
+
+def _nullable_metadata(source: Source) -> FileMetadata | None:
+    found = source.metadata
+    return None if found is None else FileMetadata(_nullable(found.column), found.refused)
 
 
 def fields_of(expr: Expr, names: Sequence[str], span: Span | None) -> Expr:

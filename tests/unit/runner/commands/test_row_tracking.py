@@ -49,6 +49,8 @@ def _numbers(session: Session) -> dict[int, tuple[int, int]]:
     mark = json.loads(state.domains["delta.rowTracking"]["configuration"])["rowIdHighWaterMark"]
     numbers = [number for number, _ in found.values()]
     assert len(set(numbers)) == len(numbers) and max(numbers, default=-1) <= mark
+    told = session.rows("SELECT id, _metadata.row_id, _metadata.row_commit_version FROM t")
+    assert sorted(told) == sorted((row, *numbers) for row, numbers in found.items())
     return found
 
 
