@@ -1,4 +1,4 @@
-"""INSERT … REPLACE ON: the rows of a query take the place of those that a condition pairs with any of them, in one commit."""
+"""INSERT … REPLACE ON and USING: the rows of a query take the place of those paired with any of them, in one commit."""
 
 from __future__ import annotations
 
@@ -60,6 +60,17 @@ class Replacing:
         guarded = guarded_query(found, table.snapshot, binder)
         return plan(compile_query(guarded, self.change.env.context)), casts
 
+    def check_using(self) -> None:
+        """Refuse columns of USING that the query has in other places: one of name and place would have to be taken."""
+        if self.command.by_name:
+            return
+        given = [column.name.lower() for column in self.merging.like.columns]
+        names = [f.name.lower() for f in self.change.table.schema.fields]
+        for name in self.command.using:
+            wanted = name.parts[-1].lower()
+            if wanted in names and wanted in given and given.index(wanted) != names.index(wanted):
+                raise unsupported(f"REPLACE USING with the column {name} in another place of the query", name.span)
+
     def shown(self) -> str:
         """The condition as the history shows it."""
         one, binder = self.merging, self.change.binder()
@@ -78,6 +89,7 @@ def _replacing(command: c.ReplaceOn, env: Environment, runner: Queries) -> tuple
     merge = c.Merge(command.table, command.alias, command.source, command.condition, (gone,))
     one = Replacing(command, Merging(merge, change))
     source = one.merging.source_plan()
+    one.check_using()
     one.merging.check()
     one.written()
     return one, source

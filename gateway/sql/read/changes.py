@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
@@ -48,6 +50,12 @@ _OMITTED = {
 
 _KINDS = tuple(_OMITTED)
 
+_TARGET, _SOURCE = "target", "source"  # of REPLACE USING: no query sees the one, nobody else names the other
+
+
+def _column(name: Name, relation: str) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name.parts[-1], quoted=True), table=exp.to_identifier(relation))
+
 
 class ChangeParser(CommandRules):
     """The changes."""
@@ -82,21 +90,32 @@ class ChangeParser(CommandRules):
         return Insert(table, self._final_query(), columns, by_name, overwrite, partition, replaced)
 
     def _replace_on(self, table: Name) -> ReplaceOn | None:
-        """``[alias] [BY NAME] REPLACE ON condition (query) [alias]``; None, and nothing read, for another INSERT."""
+        """``[alias] [BY NAME] REPLACE ON … | REPLACE USING …``; None, and nothing read, for another INSERT."""
         start = self.index
         alias = None
         if self.match("AS") or (self.is_name() and self.word not in _NO_INSERT_ALIAS):
             alias = self.identifier().name
         by_name = self.match("BY", "NAME")
+        if alias is None and self.match("REPLACE", "USING"):
+            return self._replace_using(table, by_name, start)
         if not self.match("REPLACE", "ON"):
             self.seek(start)
             return None
         condition = self._checked_expression()
-        if self.word != "(":
-            raise unsupported("REPLACE ON with a query that has no brackets", self.span(self.index))
-        source = self._merge_source()
+        source = self._merge_source() if self.word == "(" else exp.Subquery(this=self._final_query().tree)
         self._end()
         return ReplaceOn(table, alias, by_name, condition, source, self.span(start))
+
+    def _replace_using(self, table: Name, by_name: bool, start: int) -> ReplaceOn:
+        names = self._columns_of_insert()
+        if len({name.parts[-1].lower() for name in names}) < len(names):
+            raise unsupported("REPLACE USING with a column that is named twice", self.span(start))
+        query = self._final_query()
+        equal = [exp.EQ(this=_column(name, _TARGET), expression=_column(name, _SOURCE)) for name in names]
+        condition = functools.reduce(lambda left, right: exp.And(this=left, expression=right), equal)
+        alias = exp.TableAlias(this=exp.to_identifier(_SOURCE))
+        source = exp.Subquery(this=query.tree, alias=alias)
+        return ReplaceOn(table, _TARGET, by_name, condition, source, self.span(start), names)
 
     def _columns_of_insert(self) -> tuple[Name, ...]:
         self.expect("(")

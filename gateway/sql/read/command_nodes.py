@@ -408,7 +408,10 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceOn:
-    """INSERT INTO [TABLE] name [alias] [BY NAME] REPLACE ON condition (query) [alias]."""
+    """INSERT INTO [TABLE] name [alias] [BY NAME] REPLACE ON condition query | (query) [alias].
+
+    Or REPLACE USING (columns) query, which is the condition that all these columns are equal.
+    """
 
     table: Name
     alias: str | None
@@ -416,6 +419,7 @@ class ReplaceOn:
     condition: exp.Expr = field(compare=False)
     source: exp.Expr = field(compare=False)
     span: Span
+    using: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
