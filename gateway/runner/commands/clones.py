@@ -40,8 +40,13 @@ def create_clone(command: c.CreateClone, job: Statement, env: Environment, runne
         return rows_of("CLONE", _DONE, [[] for _ in _DONE.fields])
     if place.kind == "view":
         raise objects.expects_table("CREATE TABLE CLONE", place.quoted, span)
+    if place.kind and command.replace and _has_rows(place):
+        text = (
+            "The clone destination table is non-empty. Please TRUNCATE or DELETE FROM the table before running CLONE."
+        )
+        raise UserError("DELTA_UNSUPPORTED_NON_EMPTY_CLONE", text, span=span)
     if place.kind and command.replace:
-        raise unsupported("CREATE OR REPLACE TABLE … CLONE of a table that is there", span)
+        raise unsupported("CREATE OR REPLACE TABLE … CLONE in the place of a table", span)
     if place.kind:
         raise UserError("DELTA_TABLE_ALREADY_EXISTS", f"Table {place.quoted} already exists.", span=span)
     properties = unreserved(command.properties, command.name)
@@ -51,6 +56,11 @@ def create_clone(command: c.CreateClone, job: Statement, env: Environment, runne
     done = clone(path, source.snapshot, str(source.name), command.deep, properties, partial(stop_if_cancelled, emit))
     counts = (done.size, done.files, done.removed, done.copied, done.removed_bytes, done.copied_bytes)
     return rows_of("CLONE", _DONE, [[count] for count in counts], announced=True, facts={"version": 0})
+
+
+def _has_rows(place: objects.Place) -> bool:
+    found = place.catalog.table(place.schema, place.name)
+    return isinstance(found, DeltaBoundTable) and len(found.snapshot.files) > 0
 
 
 def _source(command: c.CreateClone, env: Environment) -> DeltaBoundTable:

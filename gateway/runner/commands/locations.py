@@ -20,8 +20,6 @@ def checked_folder(command: c.CreateTable, place: Place, env: Environment) -> st
     """The real folder that a statement names. Raises what keeps a table from lying there."""
     span = command.name.span
     assert command.location is not None
-    if command.replace:
-        raise unsupported("CREATE OR REPLACE TABLE … LOCATION", span)
     place.catalog.check_name("table", place.name)
     try:
         folder = env.tables.paths.resolve(command.location, must_exist=False)
@@ -30,13 +28,35 @@ def checked_folder(command: c.CreateTable, place: Place, env: Environment) -> st
         raise error.at(span) from None
     if not os.path.isdir(os.path.dirname(folder)):
         raise UserError("PATH_NOT_FOUND", f"Path does not exist: {os.path.dirname(folder)}.", span=span)
+    _check_same(place, folder, span)
     return folder
 
 
+def _check_same(place: Place, folder: str, span: Span | None) -> None:
+    """Raise unless a table that is to be replaced lies where the statement says."""
+    if not place.kind:
+        return
+    there = place.catalog.table_location(place.schema, place.name)
+    if os.path.realpath(there) != folder:
+        text = (
+            f"The location of the existing table {place.quoted} is `file:{there}`. It doesn't match the specified location "
+            f"`file:{folder}`."
+        )
+        raise UserError("DELTA_TABLE_LOCATION_MISMATCH", text, span=span)
+
+
 def is_table(command: c.CreateTable, folder: str, place: Place) -> bool:
-    """Whether there is a Delta table in the folder. Raises DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION for anything else."""
+    """Whether there is a Delta table in the folder that only needs a name, which is not to be replaced.
+
+    Raises DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION for anything else there; UnsupportedError where Spark writes beside it.
+    """
     there = has_log(folder)
-    if (there and command.query is not None) or (not there and os.path.lexists(folder) and not _is_empty(folder)):
+    if there and command.replace and (place.kind or command.query is not None):
+        return False
+    full = not there and os.path.lexists(folder) and not _is_empty(folder)
+    if full and command.replace and command.query is not None:
+        raise unsupported("CREATE OR REPLACE TABLE … LOCATION in a folder that holds no Delta table", command.name.span)
+    if full or (there and command.query is not None):
         text = (
             f"Cannot create table ('{place.quoted}'). The associated location ('file:{folder}') is not empty and also not a "
             "Delta table."

@@ -42,6 +42,7 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
     if not objects.may_make_table(place, command.replace, command.if_not_exists, command.name.span):
         return done("CREATE_TABLE")
     path, replace = catalog.table_location(schema, table), command.replace
+    is_new = not place.kind
     if command.location is not None:
         path = locations.checked_folder(command, place, env)
         if locations.is_table(command, path, place):
@@ -53,20 +54,18 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
         write.check_creatable(path, definition, as_select=False, replace=replace)
         emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
         write.make_table(path, definition, None, replace)
-        if command.location is not None:
+        if command.location is not None and is_new:
             locations.keep(place, path, command.name.span)
         keys.keep(place, declared)
         return Answer("CREATE_TABLE", is_query=False, announced=True)
     query, binder = runner.bind(command.query.tree, env)
-    if command.columns is not None:
-        raise unsupported("a column list with CREATE TABLE AS SELECT", command.name.span)
     definition = dataclasses.replace(selected(command, query.schema, env), external=external)
     write.check_creatable(path, definition, as_select=True, replace=replace)
     decision = plan(compile_query(stored(query, binder, definition.schema), env.context))
     runner.check_size(decision, env, command.name.span)
     rows = announced_rows("CREATE_TABLE_AS_SELECT", decision, INSERTED, runner, emit)
     result = write.make_table(path, definition, rows, replace)
-    if command.location is not None:
+    if command.location is not None and is_new:
         locations.keep(place, path, command.name.span)
     # Databricks shows the columns without a row here; connector tests rely on it.
     return written_rows("CREATE_TABLE_AS_SELECT", result, [])

@@ -72,7 +72,8 @@ class TableParser(KeyParser):
         keys = [one for one in constraints if isinstance(one, Key)]
         only_one(keys, name)
         if query is not None and columns is not None:
-            raise unsupported("CREATE TABLE … AS with a list of columns", name.span)
+            text = "Operation not allowed: Schema may not be specified in a Create Table As Select (CTAS) statement."
+            raise user_error("_LEGACY_ERROR_TEMP_0035", text, name.span)
         if query is None and columns is None and said.location is None:
             columns = ()
         return CreateTable(

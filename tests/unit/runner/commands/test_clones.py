@@ -147,3 +147,13 @@ def test_a_clone_is_not_made_twice(session: Session) -> None:
     assert session.rows("SELECT * FROM c") == [(1,)]
     session.run("CREATE TABLE n SHALLOW CLONE samples.tpch.nation")
     assert session.rows("SELECT count(*) FROM n") == [(25,)]
+
+
+def test_a_table_with_rows_is_no_place_for_a_clone(session: Session) -> None:
+    session.run("CREATE TABLE t AS SELECT 1 AS a")
+    session.run("CREATE TABLE u AS SELECT 2 AS b")
+    error = refused(session, "CREATE OR REPLACE TABLE t SHALLOW CLONE u")
+    assert (error.condition, error.sqlstate) == ("DELTA_UNSUPPORTED_NON_EMPTY_CLONE", "0AKDC")
+    session.run("CREATE OR REPLACE TABLE c SHALLOW CLONE u")
+    session.run("CREATE OR REPLACE TABLE c AS SELECT 3 AS d")  # a clone is replaced as any table is
+    assert (session.rows("SELECT * FROM c"), session.rows("SELECT * FROM u")) == ([(3,)], [(2,)])

@@ -95,7 +95,8 @@ def test_tables_lie_below_allowed_folders_only(session: Session, place: Path) ->
     ):
         assert refused(session, f"CREATE TABLE t (a INT) LOCATION '{folder}'").condition == condition, folder
     assert refused(session, f"CREATE TABLE t LOCATION '{place}'").condition == "UNSUPPORTED_FEATURE"
-    assert refused(session, f"CREATE OR REPLACE TABLE t (a INT) LOCATION '{place}'").condition == "UNSUPPORTED_FEATURE"
+    replaced = f"CREATE OR REPLACE TABLE t LOCATION '{place.parent}/full' AS SELECT 1 AS a"
+    assert refused(session, replaced).condition == "UNSUPPORTED_FEATURE"
     assert session.rows("SHOW TABLES") == []
 
 
@@ -115,3 +116,36 @@ def test_a_place_that_is_a_link_by_now_is_not_followed(session: Session, place: 
 def folder_of_object(session: Session) -> Path:
     """The file that says where ``t`` lies."""
     return Path(session.runner.catalogs["main"].schema_location("shop"), "_objects", "t.location.json")
+
+
+def test_a_table_is_replaced_where_it_lies(session: Session, place: Path) -> None:
+    session.run(f"CREATE OR REPLACE TABLE t (a INT) LOCATION '{place}'")
+    session.run("INSERT INTO t VALUES (1)")
+    session.run(f"CREATE OR REPLACE TABLE t (b STRING) LOCATION '{place}'")
+    assert session.run("SELECT * FROM t").columns == [("b", "string", True)]
+    session.run(f"CREATE OR REPLACE TABLE t LOCATION '{place}' AS SELECT 7 AS c")
+    assert session.rows("SELECT * FROM t") == [(7,)]
+    history = session.rows("DESCRIBE HISTORY t")
+    assert [row[0] for row in history] == [3, 2, 1, 0]
+    assert {dict(row[5])["isManaged"] for row in history if row[4].startswith("CREATE")} == {"false"}
+    for there in (f"{place}2", f"{place.parent}/other"):
+        error = refused(session, f"CREATE OR REPLACE TABLE t (a INT) LOCATION '{there}'")
+        assert (error.condition, error.sqlstate) == ("DELTA_TABLE_LOCATION_MISMATCH", "42613")
+    assert session.rows("SELECT * FROM t") == [(7,)]
+    session.run("CREATE TABLE managed (a INT)")
+    error = refused(session, f"CREATE OR REPLACE TABLE managed (a INT) LOCATION '{place}2'")
+    assert error.condition == "DELTA_TABLE_LOCATION_MISMATCH"
+
+
+def test_a_table_without_a_name_is_found_or_replaced_by_a_query(session: Session, place: Path) -> None:
+    session.run(f"CREATE TABLE t (a INT) LOCATION '{place}'")
+    session.run("INSERT INTO t VALUES (1)")
+    session.run("DROP TABLE t")
+    error = refused(session, f"CREATE OR REPLACE TABLE t (b INT) LOCATION '{place}'")
+    assert error.condition == "DELTA_CREATE_TABLE_SCHEME_MISMATCH"
+    session.run(f"CREATE OR REPLACE TABLE t (a INT) LOCATION '{place}'")  # as Spark has it, its rows stay
+    assert session.rows("SELECT * FROM t") == [(1,)]
+    session.run("DROP TABLE t")
+    session.run(f"CREATE OR REPLACE TABLE t LOCATION '{place}' AS SELECT 'x' AS b")
+    assert session.rows("SELECT * FROM t") == [("x",)]
+    assert len(session.rows("DESCRIBE HISTORY t")) == 3

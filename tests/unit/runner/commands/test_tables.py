@@ -313,3 +313,9 @@ def test_tables_are_made_with_features_that_ask_nothing_of_writers(session: Sess
     assert detail.rows[0][-3:] == (3, 7, ["allowColumnDefaults", "appendOnly", "invariants", "timestampNtz"])
     for value in ("'delta.feature.allowColumnDefaults' = 'no'", "'delta.feature.collations' = 'enabled'"):
         assert refused(session, f"CREATE TABLE g (a INT) TBLPROPERTIES ({value})").condition == "UNSUPPORTED_FEATURE"
+
+
+def test_a_query_gives_a_table_its_columns_alone(session: Session) -> None:
+    for columns, condition in (("(a INT)", "_LEGACY_ERROR_TEMP_0035"), ("(a)", "PARSE_SYNTAX_ERROR")):
+        assert refused(session, f"CREATE TABLE n {columns} AS SELECT 1 AS a").condition == condition
+    assert not session.runner.catalogs["main"].table("shop", "n")
