@@ -140,8 +140,7 @@ class LocalCatalog:
 
     def outline(self, schema: str, table: str) -> Outline | None:
         """Columns and comment of a table, as far as they can be told without opening it."""
-        folder = self._schema_folder(schema)
-        known = None if folder is None else kept_of(f"{folder}/{table}")  # its commit is where it was
+        known = kept_of(f"{self.root}/{schema}/{table}")  # kept of real folders only; its commit is where it was
         if known is not None:
             return known
         root = self.table_folder(schema, table)

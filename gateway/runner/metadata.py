@@ -288,41 +288,31 @@ def _tables(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
 
 def _columns(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
     match = jdbc(call.column)
-    rows = [
-        _column_row(table, position, field)
+    listed = [
+        (table, position, field)
         for table, position, field in found_columns(_chosen(call, catalogs), jdbc(call.schema), jdbc(call.table))
         if match(field.name)
     ]
-    return rows_of("GET_COLUMNS", _typed(_COLUMN_COLUMNS), _columns_of(rows, len(_COLUMN_COLUMNS)))
-
-
-def _column_row(table: Listed, position: int, f: StructField) -> tuple[Any, ...]:
-    size, digits, radix = measures(f.type)
-    return (
-        table.catalog.name,
-        table.schema,
-        table.name,
-        f.name,
-        f.type.row.jdbc,
-        f.type.sql,
-        size,
-        None,
-        digits,
-        radix,
-        1 if f.nullable else 0,
-        f.comment or "",
-        None,
-        None,
-        None,
-        None,
-        position,
-        "YES" if f.nullable else "NO",
-        None,
-        None,
-        None,
-        None,
-        "NO",
-    )
+    types = {t: (t.row.jdbc, t.sql, *measures(t)) for t in {field.type for _, _, field in listed}}
+    told = [types[field.type] for _, _, field in listed]
+    columns: dict[str, list[Any]] = {
+        "TABLE_CAT": [table.catalog.name for table, _, _ in listed],
+        "TABLE_SCHEM": [table.schema for table, _, _ in listed],
+        "TABLE_NAME": [table.name for table, _, _ in listed],
+        "COLUMN_NAME": [field.name for _, _, field in listed],
+        "DATA_TYPE": [jdbc_type for jdbc_type, *_ in told],
+        "TYPE_NAME": [sql for _, sql, *_ in told],
+        "COLUMN_SIZE": [size for _, _, size, *_ in told],
+        "DECIMAL_DIGITS": [digits for *_, digits, _ in told],
+        "NUM_PREC_RADIX": [radix for *_, radix in told],
+        "NULLABLE": [int(field.nullable) for _, _, field in listed],
+        "REMARKS": [field.comment or "" for _, _, field in listed],
+        "ORDINAL_POSITION": [position for _, position, _ in listed],
+        "IS_NULLABLE": ["YES" if field.nullable else "NO" for _, _, field in listed],
+        "IS_AUTO_INCREMENT": ["NO"] * len(listed),
+    }
+    unknown = [None] * len(listed)
+    return rows_of("GET_COLUMNS", _typed(_COLUMN_COLUMNS), [columns.get(name, unknown) for name, _ in _COLUMN_COLUMNS])
 
 
 def _table_types(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
