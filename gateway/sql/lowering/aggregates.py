@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
+from gateway.sql.lowering.constants import is_local
 from gateway.sql.lowering.inputs import Below, apart, with_agg_inputs
 from gateway.sql.lowering.totals import beside_distinct
 from gateway.sql.typed import nodes as b
@@ -14,9 +15,10 @@ from gateway.sqltypes import BIGINT, DataType
 
 def aggregate(writer: BlockWriter, rel: b.Aggregate) -> Block:
     block = writer.opened(rel.input)
+    written = is_local(rel.input)  # keys are computed below, with the rows
     keys = [
-        writer.guarded(block.where, c, e)
-        for c, e in zip(rel.columns, map(writer.lowering.lower, rel.keys), strict=False)
+        writer.guarded(block.where, c, writer.lowering.of_rows(written, e))
+        for c, e in zip(rel.columns, rel.keys, strict=False)
     ]
     columns = rel.columns[len(keys) :]
     aggs = [(c, writer.lowering.lower(a)) for c, a in zip(columns, rel.aggs, strict=False) if c.id in writer.needed]

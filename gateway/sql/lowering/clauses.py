@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
+from gateway.sql.lowering.constants import is_local
 from gateway.sql.lowering.expressions import is_told
 from gateway.sql.lowering.in_subqueries import check_in_subqueries, correlated
 from gateway.sql.lowering.inputs import apart
@@ -17,7 +18,8 @@ def project(writer: BlockWriter, rel: b.Project) -> Block:
     block = writer.block(rel.input)
     if block.items is not None or block.distinct:
         block = writer.close(block)
-    exprs = [writer.lowering.lower(e) for e in rel.exprs]
+    written = is_local(rel)  # but for the keys of a sort above, which have no name
+    exprs = [writer.lowering.of_rows(written and bool(c.name), e) for c, e in zip(rel.columns, rel.exprs, strict=True)]
     block, exprs = apart(writer, block, exprs)
     if (block.limited and any(writer.lowering.raises(e) for e in exprs)) or (
         block.group is not None and any(correlated(e) for e in exprs)
@@ -42,8 +44,10 @@ def filtered(writer: BlockWriter, rel: b.Filter) -> Block:
     source = rel.input
     while isinstance(source, b.Filter):
         source = source.input
-    joined = isinstance(source, b.Join) or bool(writer.envs)
-    conjuncts = [writer.lowering.join_condition(c) if joined else writer.lowering.lower(c) for c in conditions]
+    joined, written = isinstance(source, b.Join) or bool(writer.envs), is_local(rel)
+    conjuncts = [
+        writer.lowering.join_condition(c) if joined else writer.lowering.of_rows(written, c) for c in conditions
+    ]
     raising = [c for c in conjuncts if writer.lowering.raises(c)]
     fences = writer.fences
     writer.fences = (*fences, *map(_read, raising))

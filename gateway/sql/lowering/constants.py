@@ -43,12 +43,12 @@ _NULL_TESTS = frozenset((
 _KEPT_SIDE = {"left": 0, "anti": 0, "right": 1}
 
 
-def computed_first(rel: Rel, catalogue: Catalogue, context: Context) -> list[Expr]:
-    """The constants of a bound statement that Spark computes before it runs."""
+def computed_first(rel: Rel, catalogue: Catalogue, context: Context) -> list[tuple[Expr, bool]]:
+    """The constants of a bound statement that Spark computes before it runs, and of each whether it is one of written rows."""
     found = _Found(catalogue, context)
     found.used.update(c.id for c in rel.columns)
     found.enter(rel)
-    return found.constants
+    return [(e, id(e) in found.of_rows) for e in found.constants]
 
 
 class _Found:
@@ -57,6 +57,7 @@ class _Found:
     def __init__(self, catalogue: Catalogue, context: Context) -> None:
         self._context = context
         self.constants: list[Expr] = []
+        self.of_rows: set[int] = set()  # ids of those that are computed with the rows that they stand over
         self.used: set[int] = set()
         self._unsure: set[int] = set()  # read where they may never be needed, too
         self._catalogue = catalogue
@@ -69,16 +70,16 @@ class _Found:
     def enter(self, rel: Rel) -> None:
         """The whole statement; once more where a column may not be needed in one place, which spares it in all others."""
         self._root = rel
-        self._passing = Passing(rel, self._is_constant, _is_local)
+        self._passing = Passing(rel, self._is_constant, is_local)
         self.relation(rel)
         if self._unsure and self.constants:
             self.constants, self.used = [], {c.id for c in rel.columns}
-            self._passing = Passing(rel, self._is_constant, _is_local, frozenset(self._unsure))
+            self._passing = Passing(rel, self._is_constant, is_local, frozenset(self._unsure))
             self.relation(rel)
 
     def relation(self, rel: Rel, grouped: bool = False) -> None:
         """What `rel` and the relations below it hold; `grouped` where only distinct rows of it count."""
-        if _is_local(rel):
+        if is_local(rel):
             self._local(rel)
             return
         if isinstance(rel, b.Limit) and rel.limit == 0:
@@ -114,7 +115,7 @@ class _Found:
     def _sides(self, rel: b.SetOp, grouped: bool) -> None:
         for side in rel.inputs:
             self._passed(rel.columns, side, whole=rel.kind != "union" or not rel.all)
-            if rel.kind == "union" and _is_local(side):
+            if rel.kind == "union" and is_local(side):
                 self._local(side, united=True)
             else:
                 self.relation(side, grouped)
@@ -124,7 +125,7 @@ class _Found:
         rows may be known to be none before more than the first step is done."""
         beside = beside or len(inputs_of(rel)) > 1
         for below in (rel.cte.plan,) if isinstance(rel, b.CteRef) else inputs_of(rel):
-            if _is_local(below):
+            if is_local(below):
                 self._local(below, first=beside, united=isinstance(rel, b.SetOp) and rel.kind == "union")
             else:
                 self._early(below, beside)
@@ -157,17 +158,17 @@ class _Found:
                 told = {
                     c.id for c, _ in kept if c.name
                 }  # the others are keys of a sort, which Spark computes as it sorts
-                self.constants += [e for c, e in kept if c.id in told and self._is_constant(e)]
+                self._of_row([e for c, e in kept if c.id in told and self._is_constant(e)])
                 written = [{c.id: _over(e, row) for c, e in kept} for row in written]
                 self._written += written
-                self.constants += [e for row in written for i, e in row.items() if i in told and self._is_constant(e)]
+                self._of_row([e for row in written for i, e in row.items() if i in told and self._is_constant(e)])
             elif isinstance(r, b.Filter):
                 own = _own_condition(r)
                 if own is None:
                     continue
-                self.constants += filter(self._is_constant, conjuncts_of(own)[:1])
+                self._of_row(list(filter(self._is_constant, conjuncts_of(own)[:1])))
                 conditions = [_over(own, row) for row in written]
-                self.constants += filter(self._is_constant, conditions)
+                self._of_row(list(filter(self._is_constant, conditions)))
                 held = [truth(c, self._context) for c in conditions]
                 written = [row for row, is_held in zip(written, held, strict=True) if is_held is True]
                 if not written or UNKNOWN in held:
@@ -178,6 +179,10 @@ class _Found:
                     return
             if first:
                 return
+
+    def _of_row(self, constants: Sequence[Expr]) -> None:
+        self.constants += constants
+        self.of_rows.update(map(id, constants))
 
     def _is_plain(self, rel: Rel) -> bool:
         """Whether it projects what is evaluated as it is written, from left to right."""
@@ -343,10 +348,10 @@ def _has_null(expr: Expr) -> bool:
 
 def local_columns(rel: Rel) -> frozenset[int]:
     """Columns of relations that Spark computes while it plans, before it simplifies what is asked of them."""
-    return frozenset(c.id for below in all_relations(rel) if _is_local(below) for c in below.columns)
+    return frozenset(c.id for below in all_relations(rel) if is_local(below) for c in below.columns)
 
 
-def _is_local(rel: Rel) -> bool:
+def is_local(rel: Rel) -> bool:
     """Whether Spark computes the relation's rows, one by one, while it plans."""
     while isinstance(rel, (b.Project, b.Filter, b.Limit, b.CteRef)) and not _is_foreign(rel):
         rel = rel.cte.plan if isinstance(rel, b.CteRef) else rel.input
@@ -373,7 +378,7 @@ def _may_be_empty(rel: Rel) -> bool:
         return _may_be_empty(rel.cte.plan)
     if isinstance(rel, b.Limit) and rel.limit == 0:
         return True
-    if isinstance(rel, (b.Filter, b.Limit)) and _is_local(rel):
+    if isinstance(rel, (b.Filter, b.Limit)) and is_local(rel):
         return isinstance(rel, b.Limit) or _own_condition(rel) is not None or _may_be_empty(rel.input)
     return not _is_global(rel) and _is_emptied(rel)
 

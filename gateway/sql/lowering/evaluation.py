@@ -42,6 +42,18 @@ _BACKWARD = frozenset((
     "/", "%", "div", "pmod", "try_divide", "try_mod", "trunc", "array_repeat", "trim", "ltrim", "rtrim",
 ))
 
+# Listed above, but what Spark's optimizer does not know to be NULL as soon as an operand is.
+_NOT_STRICT = frozenset((
+    "array_append", "array_insert", "array_join", "array_prepend", "array_repeat", "btrim", "concat", "date_trunc",
+    "locate", "ltrim", "nullif", "regexp_substr", "rtrim", "sequence", "to_date", "to_timestamp",
+    "to_timestamp_ltz", "to_timestamp_ntz", "to_unix_timestamp", "trim", "try_to_date", "try_to_timestamp",
+    "unix_timestamp", "zip_with",
+))
+# Evaluate all their operands, and are known to be NULL as those above.
+_INVOKED = frozenset(("decode", "encode", "parse_url", "try_parse_url"))
+# Evaluate all their operands, but in generated code only as far as none is NULL.
+_THOROUGH = frozenset(("arrays_zip", "concat"))
+
 # Only a NULL in the first operand spares the others.
 _BY_FIRST = frozenset(("format_string", "printf"))
 
@@ -153,22 +165,35 @@ def _chosen(expr: Expr, context: Context) -> Expr:
     return expr
 
 
-def operands(call: Call, raising: Sequence[int]) -> Sequence[int]:
+def operands(call: Call, raising: Sequence[int], row_by_row: bool) -> Sequence[int]:
     """The operands in Spark's order, each evaluated only where none before it is NULL; empty if all are evaluated anyway.
 
     Args:
         raising: those that may raise; of the others nobody sees whether they are evaluated.
+        row_by_row: whether Spark computes them while it plans, so not by the code that it generates.
     """
     fn, args = call.fn, call.args
     if fn in _BY_FIRST:
         return (0, *(k for k in raising[-1:] if k))
-    if fn in _FORWARD or (fn == "concat" and isinstance(call.type, ArrayType)):
+    if fn in _FORWARD or (fn in _THOROUGH and not row_by_row) or (fn == "concat" and isinstance(call.type, ArrayType)):
         return range(len(args))
     if fn in _BACKWARD:
         return range(len(args) - 1, -1, -1)
     if fn in ("nullif", "zip_with") or (fn == "locate" and isinstance(args[-1], Lit) and args[-1].value is not None):
         return range(2)
     return range(len(args)) if fn in ("lpad", "rpad") and args[0].type != BINARY else ()
+
+
+def is_strict(call: Call) -> bool:
+    """Whether Spark's optimizer puts NULL in the place of a call that has NULL among its operands."""
+    if call.fn in _NOT_STRICT or (call.fn == "decode" and len(call.args) != 2):
+        return False
+    return call.fn in _FORWARD or call.fn in _BACKWARD or call.fn in _INVOKED or call.fn in ("lpad", "rpad")
+
+
+def is_null_by(call: Call, place: int) -> bool:
+    """Whether a call is NULL by its operand at `place`, though no optimizer says so."""
+    return call.fn in _THOROUGH or (call.fn == "concat_ws" and place == 0)
 
 
 def null_by(expr: Expr) -> dict[int, Expr] | None:

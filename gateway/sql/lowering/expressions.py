@@ -18,7 +18,16 @@ from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
 from gateway.sql.functions.statistics import MERGED, tested
 from gateway.sql.lowering.bounds import Bounds
-from gateway.sql.lowering.evaluation import certain, filtered_first, is_shallow, null_by, operands, truth
+from gateway.sql.lowering.evaluation import (
+    certain,
+    filtered_first,
+    is_null_by,
+    is_shallow,
+    is_strict,
+    null_by,
+    operands,
+    truth,
+)
 from gateway.sql.typed.catalogue import BOUNDED, WINDOWED, Catalogue, Context, Function, is_steady
 from gateway.sql.typed.nodes import (
     Agg,
@@ -86,6 +95,7 @@ class Lowering:
     bounds: Bounds | None = None
     local: frozenset[int] = frozenset()  # columns of rows that Spark computes while it plans
     may_raise: bool = False  # whether something that was lowered can fail for some row
+    row_by_row: bool = False  # whether Spark computes what is lowered while it plans, before it simplifies anything
     _raises: dict[int, bool] = field(default_factory=dict)
     _keep: list[Expr] = field(default_factory=list)  # so that ids in `_raises` stay unique
 
@@ -104,6 +114,14 @@ class Lowering:
         if not self.may_raise and not isinstance(lowered, (Col, Lit)):
             self.may_raise = self.raises(lowered)
         return lowered
+
+    def of_rows(self, row_by_row: bool, expr: Expr) -> Expr:
+        """`lower` of what Spark computes row by row while it plans, or not."""
+        self.row_by_row = row_by_row
+        try:
+            return self.lower(expr)
+        finally:
+            self.row_by_row = False
 
     def _lower(self, expr: Expr) -> Expr:
         if isinstance(expr, (Col, Lit)):
@@ -207,8 +225,12 @@ class Lowering:
             folded = fold(replace(call, args=args), self.context)
             if folded is not None:
                 return folded
-        if not any(map(self.raises, args)):
-            return self._applied(row, call, args)
+        return self._failing(row, call, args) if any(map(self.raises, args)) else self._applied(row, call, args)
+
+    def _failing(self, row: Function, call: Call, args: tuple[Expr, ...]) -> Expr:
+        """The call of lowered arguments of which some may raise."""
+        if self._has_null(call, args):
+            return self._null(call, args)
         if call.fn == "in":
             return self._in(row, call, args)
         if call.fn in ("try_divide", "try_mod") and self.raises(args[0]) and is_numeric(args[1].type):
@@ -274,7 +296,7 @@ class Lowering:
 
     def _spared(self, call: Call, args: tuple[Expr, ...], raising: Sequence[int], result: Expr) -> Expr:
         """`result`, computed only where no operand before the last raising one is NULL: Spark would not evaluate that one."""
-        order = operands(call, raising)
+        order = operands(call, raising, self.row_by_row or not has_columns(call))
         last = max((k for k in range(1, len(order)) if order[k] in raising), default=0)
         guards: dict[int, Expr] = {}
         for place in order[:last]:
@@ -285,6 +307,31 @@ class Lowering:
         if not guards:
             return result
         return lazy_case(call.type, (self.connective("and", list(guards.values())), result))
+
+    def _has_null(self, call: Call, args: Sequence[Expr]) -> bool:
+        """Whether a NULL is written among the operands of a call that it makes NULL."""
+        nulls = [i for i, a in enumerate(args) if _is_null(a)]
+        if call.fn == "in":
+            return self.row_by_row and len(nulls) == len(args) - (0 not in nulls)
+        return bool(nulls) and (is_strict(call) or is_null_by(call, nulls[0]))
+
+    def _null(self, call: Call, args: tuple[Expr, ...]) -> Expr:
+        """NULL, after what Spark evaluates of the operands before one that is NULL; nothing where it is simplified before."""
+        result: Expr = Lit(call.type, True, None)
+        if not self.row_by_row and is_strict(call):
+            return result
+        raising = [k for k, a in enumerate(args) if self.raises(a)]
+        order = operands(call, raising, self.row_by_row or not has_columns(call))
+        if not order:
+            return udf("last", call.type, *(self._typed(args[k]) for k in raising), result, raises=True)
+        null = next(i for i, k in enumerate(order) if _is_null(args[k]))
+        for place in reversed(order[:null]):
+            known = self._known(call.args[place], args[place]) if self.raises(result) else []
+            if known:
+                result = lazy_case(call.type, (self.connective("and", known), result))
+            if place in raising:
+                result = udf("last", call.type, self._typed(args[place]), result, raises=True)
+        return result
 
     def _known(self, expr: Expr, lowered: Expr) -> list[Expr] | None:
         """Conditions that hold where `expr` is not NULL; None where they would be too long, or another value each time."""
@@ -469,6 +516,10 @@ def _without_cycle(e: Expr) -> Expr:
 def _is_within(inner: Expr, outer: Expr) -> bool:
     """Whether what reads columns is a proper part of another expression."""
     return has_columns(inner) and any(inner == part for child in children(outer) for part in nodes(child))
+
+
+def _is_null(e: Expr) -> bool:
+    return isinstance(e, Lit) and e.value is None
 
 
 def is_key(expr: Expr) -> bool:

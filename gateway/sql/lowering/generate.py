@@ -34,14 +34,14 @@ class Generator(BlockWriter):
             text = "WITH " + ", ".join(self.cte_texts) + " " + text
         return Generated(text, self.scans, self.arrays, self.udfs, counted=self.counted)
 
-    def first(self, constants: Sequence[Expr], unread: bool) -> str:
+    def first(self, constants: Sequence[tuple[Expr, bool]], unread: bool) -> str:
         """What raises among `constants`, which Spark computes before it reads a row; `unread`: not all has been lowered."""
         if not self.lowering.may_raise and not unread:
             return ""
         lowered = []
-        for constant in constants:
+        for constant, of_row in constants:
             with contextlib.suppress(UnsupportedError):  # nobody has read it, or the statement would have been refused
-                lowered.append(self.lowering.lower(constant))
+                lowered.append(self.lowering.of_rows(of_row, constant))
         texts = dict.fromkeys(self.expr(e) for e in lowered if self.lowering.raises(e))
         return "SELECT " + ", ".join(f"{t} AS c{i}" for i, t in enumerate(texts)) if texts else ""
 

@@ -30,7 +30,7 @@ def values(writer: BlockWriter, rel: b.Values) -> Block:
         return Block(alias, {c.id: f'{alias}."v{c.id}"' for c in rel.columns})
     # VALUES keeps its rows in order, a union of selects would not. Only needed columns: the engine loses count of the
     # variables of lambdas when it drops columns of VALUES itwriter.
-    cells = [[writer.lowering.lower(e) for e in row] for row in rel.rows]
+    cells = [[writer.lowering.of_rows(True, e) for e in row] for row in rel.rows]
     kept = [
         i
         for i, c in enumerate(rel.columns)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
+from gateway.sql.lowering.constants import is_local
 from gateway.sql.lowering.inputs import Below, apart, with_window_inputs
 from gateway.sql.typed import nodes as b
 
 
 def window(writer: BlockWriter, rel: b.WindowRel) -> Block:
     block = writer.opened(rel.input)
-    width = len(rel.columns) - len(rel.windows)
+    width, written = len(rel.columns) - len(rel.windows), is_local(rel.input)
     windows = [
-        (c, writer.lowering.lower(w))
+        (c, writer.lowering.of_rows(written, w))
         for c, w in zip(rel.columns[width:], rel.windows, strict=True)
         if c.id in writer.needed
     ]
