@@ -26,7 +26,6 @@ Parameters = Mapping[str, str | bool | int | None]
 #: Delta's isolation levels: of what changes rows, and of what does not.
 SERIALIZABLE, SNAPSHOT_ISOLATION = "Serializable", "SnapshotIsolation"
 _CHECKPOINT_EVERY = 10
-_POLICY = "delta.checkpointPolicy"
 _log = logging.getLogger(__name__)
 
 
@@ -139,12 +138,13 @@ def linked_log(root: str) -> UserError:
 
 
 def checkpoint_if_due(root: str, version: int, properties: Mapping[str, str]) -> None:
-    """Write a checkpoint every so many versions. It only makes opening faster: a failure is logged, not raised."""
+    """Write a checkpoint every so many versions. It only makes opening faster: a failure is logged, not raised.
+
+    Of a table with the feature for them it is a v2 checkpoint under the classic name, as `delta.checkpointPolicy` allows.
+    """
     every = properties.get("delta.checkpointInterval", "")
     interval = int(every) if every.isascii() and every.isdecimal() and int(every) > 0 else _CHECKPOINT_EVERY
-    if (
-        version == 0 or version % interval or properties.get(_POLICY, "").lower() == "v2"
-    ):  # which deltalake does not write
+    if version == 0 or version % interval:
         return
     try:
         with _log_folder(root) as folder, tempfile.TemporaryDirectory(prefix="gateway-checkpoint-") as place:

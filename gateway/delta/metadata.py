@@ -17,6 +17,7 @@ from gateway.delta.containment import opened
 from gateway.delta.creation import with_features, without_features
 from gateway.delta.features import Kept
 from gateway.delta.properties import FEED, check_feed_columns, check_may_feed
+from gateway.delta.replay import replayed
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
@@ -120,8 +121,8 @@ def _from_log(snapshot: Snapshot) -> Any:
             return _from_checkpoint(snapshot, checkpoints[version])
         try:
             actions = log.actions(snapshot.root, version)
-        except FileNotFoundError:
-            return None
+        except FileNotFoundError:  # it may be in a checkpoint of another kind
+            return replayed(snapshot.root, snapshot.version, snapshot.within).metadata
         for action in actions:
             if "metaData" in action:
                 return action["metaData"]

@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from gateway.delta import commit, log
+from gateway.delta.table import forget
 from gateway.errors import UnsupportedError
 from tests.live.tables import alter
 from tests.unit.runner.session import Session, refused
@@ -169,3 +170,41 @@ def test_a_table_with_a_feed_of_its_changes_is_appended_to(session: Session) -> 
 def test_what_is_not_kept_is_refused_by_name(session: Session, statement: str) -> None:
     session.run("CREATE TABLE t (id INT)")
     assert isinstance(refused(session, statement), UnsupportedError)
+
+
+def test_tables_of_v2_checkpoints_have_them(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (id INT) TBLPROPERTIES ('delta.checkpointPolicy' = 'v2', 'delta.checkpointInterval' = '3')"
+    )
+    for i in range(4):
+        session.run(f"INSERT INTO t VALUES ({i})")
+    place = Path(_folder(session)) / "_delta_log"
+    (file,) = place.glob("*.checkpoint*")
+    assert file.name == f"{3:020}.checkpoint.parquet"
+    kinds = pq.read_table(file).to_pylist()
+    assert [row["checkpointMetadata"] for row in kinds if row["checkpointMetadata"]] == [{"version": 3}]
+    assert not any(row["sidecar"] for row in kinds)
+    for version in range(4):
+        (place / f"{version:020}.json").unlink()
+    forget(_folder(session))
+    assert sorted(session.rows("SELECT * FROM t")) == [(0,), (1,), (2,), (3,)]
+    session.run(
+        "ALTER TABLE t ALTER COLUMN id COMMENT 'c'"
+    )  # what the log says of the table is in the checkpoint alone
+    assert DeltaTable(_folder(session)).version() == 5
+
+
+def test_a_v2_checkpoint_of_another_writer_tells_of_the_table(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT) TBLPROPERTIES ('delta.checkpointPolicy' = 'v2')")
+    session.run("INSERT INTO t VALUES (1)")
+    folder = _folder(session)
+    actions = [a for version in (0, 1) for a in log.actions(folder, version) if "commitInfo" not in a]
+    lines = [{"checkpointMetadata": {"version": 1}}, *actions]
+    place = Path(folder) / "_delta_log"
+    name = f"{1:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+    (place / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for version in (0, 1):
+        (place / f"{version:020}.json").unlink()
+    forget(folder)
+    session.run("ALTER TABLE t ALTER COLUMN id COMMENT 'c'")
+    assert session.rows("SELECT * FROM t") == [(1,)]
