@@ -107,6 +107,11 @@ def _shared(root: str, spec: Fields) -> Fields:
     return found
 
 
+def uri_path(path: str) -> str:
+    """A path in a table's folder as its log spells it."""
+    return quote(path, safe=_PLAIN.replace(":", ""))
+
+
 def _uri(root: str, logged: str) -> str:
     if ":" in logged.split("/", 1)[0] or logged.startswith("/"):
         return logged  # of a clone itself
@@ -134,7 +139,7 @@ class _Copier:
         inside = is_under(os.path.normpath(path), root)
         to = os.path.relpath(os.path.normpath(path), root) if inside else f"{uuid.uuid4()}-{os.path.basename(path)}"
         self._copy(path, to)
-        found = {**spec, "path": quote(to, safe=_PLAIN.replace(":", "")), "dataChange": True}
+        found = {**spec, "path": uri_path(to), "dataChange": True}
         vector = spec.get("deletionVector")
         place = None if vector is None else file_of(root, vector)
         if vector is not None and place is not None:

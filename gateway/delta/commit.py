@@ -68,13 +68,20 @@ def info_action(
     }
 
 
-def stamped(root: str, read: int, properties: Mapping[str, str], actions: Sequence[Action]) -> Sequence[Action]:
-    """The actions of the commit behind version `read`, with its in-commit timestamp where the table has them."""
+def stamped(
+    root: str, read: int, properties: Mapping[str, str], actions: Sequence[Action], at: int | None = None
+) -> Sequence[Action]:
+    """The actions of the commit behind version `read`, with its in-commit timestamp where the table has them: `at` if given."""
     if properties.get(log.IN_COMMIT, "").lower() != "true":
         return actions
-    (last,) = log.commit_times(root, [read], properties) if read >= 0 else (0,)
-    moment = {"inCommitTimestamp": max(now_ms(), last + 1)}
+    moment = {"inCommitTimestamp": moment_behind(root, read, properties) if at is None else at}
     return [{"commitInfo": {**moment, **a["commitInfo"]}} if "commitInfo" in a else a for a in actions]
+
+
+def moment_behind(root: str, read: int, properties: Mapping[str, str]) -> int:
+    """Now, or just after version `read` where that is later."""
+    (last,) = log.commit_times(root, [read], properties) if read >= 0 else (0,)
+    return max(now_ms(), last + 1)
 
 
 def compact_json(value: Any) -> str:
@@ -147,11 +154,16 @@ def checkpoint_if_due(root: str, version: int, properties: Mapping[str, str]) ->
     if version == 0 or version % interval:
         return
     try:
-        with _log_folder(root) as folder, tempfile.TemporaryDirectory(prefix="gateway-checkpoint-") as place:
-            # deltalake goes by names: below this one lies the folder that is held, whatever lies at the table's by now.
-            held = f"/proc/self/fd/{folder}"
-            if os.path.isdir(held):
-                os.symlink(held, f"{place}/{log.LOG}")
-            DeltaTable(place if os.path.isdir(held) else root, version=version).create_checkpoint()
+        checkpoint(root, version)
     except (DeltaError, OSError, UserError) as error:
         _log.warning("no checkpoint of %s at version %d: %s", root, version, error)
+
+
+def checkpoint(root: str, version: int) -> None:
+    """Write the checkpoint of a version. Raises DeltaError, OSError or UserError."""
+    with _log_folder(root) as folder, tempfile.TemporaryDirectory(prefix="gateway-checkpoint-") as place:
+        # deltalake goes by names: below this one lies the folder that is held, whatever lies at the table's by now.
+        held = f"/proc/self/fd/{folder}"
+        if os.path.isdir(held):
+            os.symlink(held, f"{place}/{log.LOG}")
+        DeltaTable(place if os.path.isdir(held) else root, version=version).create_checkpoint()

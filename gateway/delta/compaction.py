@@ -89,13 +89,15 @@ def compact(
     predicate: Sequence[str],
     alive: Callable[[], None],
     layout: Layout | None = None,
+    purges: bool = False,
 ) -> Compacted:
     """Put the small ones of some files of a snapshot together; `alive` raises once nobody wants that any more.
 
-    With `layout` rows are put in order. Raises what `rewrite.publish_behind` does.
+    With `layout` rows are put in order; who `purges` has all of the files written anew. Raises what `rewrite.publish_behind`
+    does.
     """
     check_compactable(snapshot, layout)
-    cubes, bins = None, _bins(snapshot, candidates, layout)
+    cubes, bins = None, _bins(snapshot, candidates, layout, purges)
     if layout is not None and layout.clusters:
         cubes, bins = _unclustered(snapshot, layout)
     removed = [i for one in bins for i in one]
@@ -118,9 +120,10 @@ def compact(
             writer.finish()
         adds = [_without_change(action, cube) for action in writer.finish()]
         added = sorted(action["add"]["size"] for action in adds)
-        parameters = _parameters(predicate, layout)
+        parameters = {"predicate": "[]", "applyPurge": True} if purges else _parameters(predicate, layout)
         metrics = _metrics(added, sizes, len(vectors))
-        info = commit.info_action("OPTIMIZE", parameters, metrics, False, snapshot.version, commit.SNAPSHOT_ISOLATION)
+        word = "REORG" if purges else "OPTIMIZE"
+        info = commit.info_action(word, parameters, metrics, False, snapshot.version, commit.SNAPSHOT_ISOLATION)
         info = {"commitInfo": {**info["commitInfo"], **row_ids.told("OPTIMIZE", snapshot)}}
         actions = [info, *removes_of(snapshot, removed, changes_data=False), *adds]
         version = publish_behind(snapshot, actions, lambda newer: check_still_live(snapshot, newer, removed))
@@ -198,7 +201,7 @@ def _check_size(snapshot: Snapshot, files: Sequence[int]) -> None:
         raise unsupported(f"putting rows of more than {MOST_BYTES >> 20} MiB in order")
 
 
-def _bins(snapshot: Snapshot, candidates: Sequence[int], layout: Layout | None) -> list[list[int]]:
+def _bins(snapshot: Snapshot, candidates: Sequence[int], layout: Layout | None, purges: bool) -> list[list[int]]:
     """Files that become one."""
     if layout is not None:
         together: dict[tuple[str | None, ...], list[int]] = {}
@@ -210,7 +213,7 @@ def _bins(snapshot: Snapshot, candidates: Sequence[int], layout: Layout | None) 
     sizes = snapshot.files.sizes
     by_partition: dict[tuple[str | None, ...], list[int]] = {}
     for file in candidates:
-        if sizes[file] < FILE_BYTES or _mostly_deleted(snapshot, file):
+        if purges or sizes[file] < FILE_BYTES or _mostly_deleted(snapshot, file):
             by_partition.setdefault(_partition(snapshot, file), []).append(file)
     found: list[list[int]] = []
     for files in by_partition.values():
@@ -223,7 +226,7 @@ def _bins(snapshot: Snapshot, candidates: Sequence[int], layout: Layout | None) 
             one.append(file)
             whole += int(sizes[file])
         found.append(one)
-    return [one for one in found if len(one) > 1]
+    return [one for one in found if purges or len(one) > 1]
 
 
 def _mostly_deleted(snapshot: Snapshot, file: int) -> bool:

@@ -38,6 +38,8 @@ class Alteration:
     without: frozenset[str] = frozenset()  # those that it has no longer
     more: tuple[commit.Action, ...] = ()  # actions beside it
     unchanged: bool = False  # but for these
+    isolation: str = commit.SERIALIZABLE
+    at_once: bool = False  # behind no other writer's version
 
 
 def check_alterable(snapshot: Snapshot) -> None:
@@ -72,13 +74,20 @@ def alter(snapshot: Snapshot, alteration: Alteration) -> int:
     with storage_errors(snapshot.root):
         for _ in range(ATTEMPTS):
             info = commit.info_action(
-                alteration.operation, alteration.parameters, {}, not alteration.reads, seen.version
+                alteration.operation,
+                alteration.parameters,
+                {},
+                not alteration.reads,
+                seen.version,
+                alteration.isolation,
             )
             try:
                 made = commit.stamped(snapshot.root, seen.version, seen.properties, [info, *actions])
                 commit.publish(snapshot.root, seen.version + 1, made)
                 break
-            except FileExistsError:
+            except FileExistsError as error:
+                if alteration.at_once:
+                    raise conflict(snapshot.root) from error
                 seen = open_snapshot(snapshot.root)
             except FileNotFoundError as error:
                 raise conflict(snapshot.root) from error

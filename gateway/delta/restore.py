@@ -21,9 +21,6 @@ from gateway.delta.table import Snapshot, forget, open_snapshot
 from gateway.delta.write import check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
 
-# What commits themselves carry on from the one before.
-_OF_VERSIONS = ("inCommitTimestamp",)
-
 
 def restore(path: str, version: int) -> None:
     """Give the table in `path` the rows and columns of `version`; nothing is changed if it raises.
@@ -61,9 +58,6 @@ def check_restorable(snapshot: Snapshot) -> None:
 
 def _check_restorable(snapshot: Snapshot) -> None:
     check_snapshot_writable(snapshot, removes=True, kept=Kept.BY_STATEMENT)
-    bad = [name for name in _OF_VERSIONS if snapshot.protocol.has(name)]
-    if bad:
-        raise refused(bad, snapshot.root, "restored")
 
 
 def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameters) -> tuple[int, Restored]:
@@ -95,10 +89,12 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
         "tableSizeAfterRestore": done.size,
     }
     moment = commit.now_ms()
+    at = commit.moment_behind(root, snapshot.version, snapshot.properties)
+    metadata = _with_times(with_last_id(then.metadata, snapshot.properties), snapshot, at)
     actions: list[commit.Action] = [
         commit.info_action("RESTORE", parameters, metrics, False, snapshot.version),
         commit.protocol_action(snapshot.protocol.merged(earlier.protocol)),
-        {"metaData": with_last_numbers(with_last_id(then.metadata, snapshot.properties), snapshot.columns)},
+        {"metaData": with_last_numbers(metadata, snapshot.columns)},
         *({"add": {**spec, "dataChange": True}} for spec in added),
         *({"remove": removal(spec, moment, True)} for spec in removed),
     ]
@@ -106,11 +102,24 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
     with storage_errors(root):
         try:
             numbers = numbered(snapshot, actions)
-            commit.publish(root, made, commit.stamped(root, snapshot.version, snapshot.properties, numbers))
+            properties = metadata.get("configuration", {})
+            commit.publish(root, made, commit.stamped(root, snapshot.version, properties, numbers, at))
         except (FileExistsError, FileNotFoundError) as error:
             raise conflict(root) from error
     commit.checkpoint_if_due(root, made, earlier.properties)
     return made, done
+
+
+def _with_times(metadata: Fields, snapshot: Snapshot, at: int) -> Fields:
+    """The metadata of an earlier version, but for since when commits tell their times: from the next on, or as by now."""
+    configuration = metadata.get("configuration", {})
+    if configuration.get(log.IN_COMMIT, "").lower() != "true":
+        return metadata
+    kept = {key: value for key, value in configuration.items() if not key.startswith(log.IN_COMMIT_SINCE)}
+    since = {key: value for key, value in snapshot.properties.items() if key.startswith(log.IN_COMMIT_SINCE)}
+    if snapshot.properties.get(log.IN_COMMIT, "").lower() != "true":
+        since = {log.IN_COMMIT_FROM: str(snapshot.version + 1), f"{log.IN_COMMIT_SINCE}Timestamp": str(at)}
+    return {**metadata, "configuration": {**kept, **since}}
 
 
 def _check_domains(root: str, now: Mapping[str, Fields], then: Mapping[str, Fields]) -> None:

@@ -16,13 +16,13 @@ from gateway.delta.write import conflict, storage_errors
 from gateway.errors import unsupported
 
 _FEATURE = "rowTracking"
-_SUSPENDED = "delta.rowTrackingSuspended"
+SUSPENDED = "delta.rowTrackingSuspended"
 
 
 def check_trackable(snapshot: Snapshot) -> None:
     """Raise UnsupportedError for a table whose rows are not to be numbered, or not known in number."""
-    if snapshot.properties.get(_SUSPENDED, "").lower() == "true":
-        raise unsupported(f"setting {ROW_TRACKING} of a table with {_SUSPENDED}")
+    if snapshot.properties.get(SUSPENDED, "").lower() == "true":
+        raise unsupported(f"setting {ROW_TRACKING} of a table with {SUSPENDED}")
     if snapshot.num_rows is None:
         raise unsupported(f"setting {ROW_TRACKING} of a table with files without statistics")
 

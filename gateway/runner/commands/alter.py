@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta.creation import numbered
+from gateway.delta.downgrade import DROPPED, check_droppable, drop
 from gateway.delta.expressions import CONSTRAINT
 from gateway.delta.log import IN_COMMIT
 from gateway.delta.metadata import Alteration, alter, check_alterable, edited
@@ -25,8 +27,8 @@ from gateway.runner.commands import keys
 from gateway.runner.commands.columns import added, as_text, changed, dropped, no_column, reclustered, renamed
 from gateway.runner.commands.constraints import check_condition
 from gateway.runner.commands.definitions import unreserved
-from gateway.runner.commands.dropped_features import alterations
-from gateway.runner.commands.targets import batches_of, quoted
+from gateway.runner.commands.dropped_features import alterations, feature_of
+from gateway.runner.commands.targets import batches_of, quoted, stop_if_cancelled
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
@@ -58,7 +60,13 @@ def alter_table(command: c.AlterTable, job: Statement, env: Environment, runner:
             version = track_rows(table.snapshot)
             return Answer("ALTER_TABLE", is_query=False, announced=True, facts={"version": version})
         case c.DropFeature():
-            return _committed(table, list(alterations(command.change, table)), emit)
+            name = feature_of(command.change, table)
+            if name in DROPPED:
+                check_droppable(table.snapshot, name)
+                emit(Planned("ALTER_TABLE", "gateway", "commits to the Delta log", RESULT, writes=True, is_query=False))
+                version = drop(table.snapshot, name, partial(stop_if_cancelled, emit))
+                return Answer("ALTER_TABLE", is_query=False, announced=True, facts={"version": version})
+            return _committed(table, list(alterations(name, command.change, table)), emit)
         case c.DropConstraint():
             dropped_key = keys.drop_named(command.change, table, env, emit)
             if dropped_key is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gateway.catalog.bound import DeltaBoundTable
+from gateway.delta.downgrade import DROPPED, OF_WRITERS
 from gateway.delta.expressions import CONSTRAINT
 from gateway.delta.features import BY_NAME
 from gateway.delta.log import IN_COMMIT, IN_COMMIT_SINCE
@@ -15,19 +16,21 @@ from gateway.runner.commands.columns import as_text
 from gateway.sql.read import command_nodes as c
 
 _CHECKS, _TIMES = "checkConstraints", "inCommitTimestamp"
-# Those of Delta that a table can lose elsewhere: files are written anew for them, or checkpoints of several versions.
+# Those of Delta that a table can lose elsewhere.
 _ELSEWHERE = frozenset(
     {
-        *("deletionVectors", "columnMapping", "typeWidening", "typeWidening-preview", "v2Checkpoint", "rowTracking"),
-        *("vacuumProtocolCheck", "checkpointProtection", "coordinatedCommits-preview", "clustering", "domainMetadata"),
+        *("columnMapping", "typeWidening-preview", "checkpointProtection", "coordinatedCommits-preview", "clustering"),
         *("icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "variantShredding", "variantShredding-preview"),
         *("catalogManaged", "collations", "collations-preview", "materializePartitionColumns"),
     }
 )
 
 
-def alterations(change: c.DropFeature, table: DeltaBoundTable) -> Iterator[Alteration]:
-    """The commits that DROP FEATURE is, one after the other. Raises what keeps the feature where it is."""
+_DEPENDENT = {"domainMetadata": ("clustering", "rowTracking")}
+
+
+def feature_of(change: c.DropFeature, table: DeltaBoundTable) -> str:
+    """The feature that is to be dropped. Raises what keeps it where it is."""
     names = {row.lower(): row for row in BY_NAME}
     name = names.get(change.name.lower())
     if name is None:
@@ -35,15 +38,27 @@ def alterations(change: c.DropFeature, table: DeltaBoundTable) -> Iterator[Alter
         raise UserError("DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE", text, span=change.span)
     if name in _ELSEWHERE:
         raise unsupported(f"ALTER TABLE … DROP FEATURE {name}", change.span)
-    if name not in (_CHECKS, _TIMES):
+    protocol = table.snapshot.protocol
+    if name not in (_CHECKS, _TIMES) and name not in DROPPED:
         text = f"Cannot drop {name} because dropping this feature is not supported."
         raise UserError("DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE", text, span=change.span)
-    if not table.snapshot.protocol.has(name):
+    if not protocol.has(name):
         text = f"Cannot drop {name} from this table because it is not currently present in the table's protocol."
         raise UserError("DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT", text, span=change.span)
+    others = [other for other in _DEPENDENT.get(name, ()) if protocol.has(other)]
+    if others:
+        text = f"Cannot drop table feature `{name}` because some other features ({', '.join(others)}) depend on it."
+        raise UserError("DELTA_FEATURE_DROP_DEPENDENT_FEATURE", text, span=change.span)
+    if change.truncate and name in DROPPED and name not in OF_WRITERS:
+        raise unsupported(f"ALTER TABLE … DROP FEATURE {name} TRUNCATE HISTORY", change.span)
     if change.truncate:
         text = "The particular feature does not require history truncation."
         raise UserError("DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED", text, span=change.span)
+    return name
+
+
+def alterations(name: str, change: c.DropFeature, table: DeltaBoundTable) -> Iterator[Alteration]:
+    """The commits that DROP FEATURE is, one after the other, of a feature that asks for no files. Raises what keeps it."""
     if name == _CHECKS:
         left = [key[len(CONSTRAINT) :] for key in table.properties if key.startswith(CONSTRAINT)]
         if left:

@@ -146,4 +146,6 @@ def test_commits_with_timestamps_in_them(session: Session) -> None:
         moments.append(first["commitInfo"]["inCommitTimestamp"])
     assert moments == [far + i for i in range(7)]
     assert sorted(session.rows("SELECT * FROM t")) == [(2,), (3,)]
-    assert isinstance(refused(session, "RESTORE t TO VERSION AS OF 2"), UnsupportedError)
+    session.run("RESTORE t TO VERSION AS OF 2")
+    assert log.actions(folder, 8)[0]["commitInfo"]["inCommitTimestamp"] == far + 7
+    assert session.rows("SELECT * FROM t") == [(1,)]

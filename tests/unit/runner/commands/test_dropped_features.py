@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.delta import log
+from gateway.delta.table import open_snapshot, specs_of
 from tests.live.tables import alter
 from tests.unit.runner.session import Session, refused
 from tests.unit.runner.written import count_versions, folder_of, newest_info, rows_elsewhere
@@ -47,7 +49,8 @@ def test_checks_and_times_are_dropped(session: Session) -> None:
     [
         ("nope", "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE"),
         ("appendOnly", "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
-        ("deletionVectors", "UNSUPPORTED_FEATURE"),
+        ("columnMapping", "UNSUPPORTED_FEATURE"),
+        ("deletionVectors", "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"),
         ("checkConstraints TRUNCATE HISTORY", "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED"),
         ("inCommitTimestamp", "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"),
     ],
@@ -72,3 +75,86 @@ def test_a_feed_is_not_turned_on_where_a_column_is_called_as_its_own(session: Se
     error = refused(session, "ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
     assert (error.condition, error.sqlstate) == ("DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS", "42711")
     assert count_versions(session) == 1
+
+
+def _feature_sets(session: Session) -> set[str]:
+    told = dict(session.rows("SHOW TBLPROPERTIES t"))
+    return {key.removeprefix("delta.feature.") for key in told if key.startswith("delta.feature.")}
+
+
+def _operations(session: Session) -> list[str]:
+    return [row[4] for row in reversed(session.rows("DESCRIBE HISTORY t"))]
+
+
+_FENCED = ["Empty Commit", "Empty Commit", "Empty Commit", "DROP FEATURE"]
+
+
+def test_deletion_vectors_go_with_the_rows_that_they_hide(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (id INT, p INT) PARTITIONED BY (p) TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    )
+    session.run("INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)")
+    session.run("DELETE FROM t WHERE id = 1")
+    session.run("ALTER TABLE t DROP FEATURE deletionVectors")
+    assert _operations(session)[3:] == ["UNSET TBLPROPERTIES", "REORG", "Deletion Vector Tombstones", *_FENCED]
+    assert _feature_sets(session) == {"appendOnly", "invariants", "checkpointProtection"}
+    told = dict(session.rows("SHOW TBLPROPERTIES t"))
+    assert told["delta.requireCheckpointProtectionBeforeVersion"] == "9"
+    assert "delta.enableDeletionVectors" not in told
+    place = folder_of(session) / "_delta_log"
+    assert {int(file.name[:20]) for file in place.glob("*.checkpoint.parquet")} == {6, 7, 8, 9}
+    (gone,) = [a["remove"] for a in log.actions(str(folder_of(session)), 5) if "remove" in a]
+    assert (folder_of(session) / gone["path"]).exists()
+    assert rows_elsewhere(session) == [(2, 1), (3, 2)]
+    assert sorted(session.rows("SELECT id FROM t VERSION AS OF 1")) == [(1,), (2,), (3,)]
+    assert sorted(session.rows("SELECT id FROM t VERSION AS OF 2")) == [(2,), (3,)]
+    session.run("DELETE FROM t WHERE id = 2")
+    session.run("VACUUM t")
+    assert sorted(session.rows("SELECT id FROM t VERSION AS OF 2")) == [(2,), (3,)]
+    assert rows_elsewhere(session) == [(3, 2)]
+
+
+def test_types_that_were_widened_are_written_anew(session: Session) -> None:
+    session.run("CREATE TABLE t (a INT, b STRING) TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    session.run("INSERT INTO t VALUES (1, 'x')")
+    session.run("ALTER TABLE t ALTER COLUMN a TYPE BIGINT")
+    session.run("INSERT INTO t VALUES (5000000000, 'y')")
+    session.run("ALTER TABLE t DROP FEATURE typeWidening")
+    assert _operations(session)[4:] == ["UNSET TBLPROPERTIES", "REORG", "DROP FEATURE", *_FENCED]
+    assert "typeWidening" not in _feature_sets(session)
+    assert len([a for a in log.actions(str(folder_of(session)), 5) if "remove" in a]) == 1
+    schema = [a["metaData"]["schemaString"] for a in log.actions(str(folder_of(session)), 10) if "metaData" in a]
+    assert "typeChanges" not in schema[0]
+    assert rows_elsewhere(session) == [(1, "x"), (5000000000, "y")]
+
+
+def test_kinds_of_checkpoints_and_of_checks_are_dropped(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (a INT) TBLPROPERTIES ('delta.checkpointPolicy' = 'v2', "
+        "'delta.feature.vacuumProtocolCheck' = 'supported')"
+    )
+    session.run("INSERT INTO t VALUES (1)")
+    session.run("ALTER TABLE t DROP FEATURE v2Checkpoint")
+    assert _operations(session)[2:] == ["SET TBLPROPERTIES", *_FENCED]
+    session.run("ALTER TABLE t DROP FEATURE vacuumProtocolCheck")
+    assert _operations(session)[7:] == _FENCED
+    assert _feature_sets(session) == {"appendOnly", "invariants", "checkpointProtection"}
+    assert dict(session.rows("SHOW TBLPROPERTIES t"))["delta.requireCheckpointProtectionBeforeVersion"] == "10"
+    assert rows_elsewhere(session) == [(1,)]
+
+
+def test_rows_are_no_longer_numbered(session: Session) -> None:
+    session.run("CREATE TABLE t (a INT) TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    session.run("INSERT INTO t VALUES (1), (2)")
+    error = refused(session, "ALTER TABLE t DROP FEATURE domainMetadata")
+    assert (error.condition, error.sqlstate) == ("DELTA_FEATURE_DROP_DEPENDENT_FEATURE", "55000")
+    session.run("ALTER TABLE t DROP FEATURE rowTracking")
+    assert _operations(session)[2:] == ["SET TBLPROPERTIES", "ROW TRACKING UNBACKFILL", "DROP FEATURE"]
+    told = dict(session.rows("SHOW TBLPROPERTIES t"))
+    assert not any("owTracking" in key for key in told)
+    assert refused(session, "SELECT _metadata.row_id FROM t").condition == "FIELD_NOT_FOUND"
+    assert not any("baseRowId" in spec for spec in specs_of(open_snapshot(str(folder_of(session)))))
+    session.run("ALTER TABLE t DROP FEATURE domainMetadata")
+    assert _versions(session) == ("1", "2")
+    session.run("UPDATE t SET a = 3 WHERE a = 1")
+    assert rows_elsewhere(session) == [(2,), (3,)]
