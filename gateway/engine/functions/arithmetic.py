@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
-from gateway.sqltypes import DecimalType
+from gateway.sqltypes import INT, DecimalType
 
 
 def _overflow(what: str) -> RowError:
@@ -54,15 +54,16 @@ def negate_checked(spec: UdfSpec) -> Kernel:
 
 @implementation("narrow_checked")
 def narrow_checked(spec: UdfSpec) -> Kernel:
-    """A BIGINT result back in TINYINT or SMALLINT."""
+    """A BIGINT result back in TINYINT, SMALLINT or INT."""
     type_ = spec.returns.arrow()
+    condition = "ARITHMETIC_OVERFLOW" if spec.returns == INT else "BINARY_ARITHMETIC_OVERFLOW"
 
     def kernel(a: pa.Array) -> pa.Array:
         try:
             return pc.cast(a, type_)
         except pa.ArrowInvalid:
             raise RowError(
-                "BINARY_ARITHMETIC_OVERFLOW",
+                condition,
                 f"The result of {spec.params[0]} is out of the range of {spec.returns.sql}.",
             ) from None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from gateway.errors import Span, UserError
 from gateway.sql.functions.lowerings import any_nan, one_nan
@@ -25,6 +26,7 @@ from gateway.sql.typed.coerce import (
 )
 from gateway.sql.typed.nested import are_compared
 from gateway.sql.typed.nodes import Call, Expr, Lit
+from gateway.sql.typed.walk import has_columns
 from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -226,9 +228,7 @@ def _minus(left: Expr, right: Expr, lt: DataType, rt: DataType, span: Span | Non
         if {lt, rt} <= {DATE, STRING, VOID}:
             args = (coerced(left, DATE), coerced(right, DATE))
             return Call(DAY, _nullable(*args), "_sub_dates", args, "-", span=span)
-        target = TIMESTAMP_NTZ if {lt, rt} <= {TIMESTAMP_NTZ, DATE} and TIMESTAMP_NTZ in (lt, rt) else TIMESTAMP
-        if {lt, rt} <= {TIMESTAMP_NTZ, STRING, VOID}:
-            target = TIMESTAMP_NTZ
+        target = TIMESTAMP_NTZ if TIMESTAMP_NTZ in (lt, rt) else TIMESTAMP
         args = (coerced(left, target), coerced(right, target))
         return Call(DAY_SECOND, _nullable(*args), "_sub_timestamps", args, "-", span=span)
     if VOID in (lt, rt):
@@ -407,7 +407,7 @@ def _lower_arithmetic(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     t, symbol = call.type, call.fn
     if t in (TINYINT, SMALLINT, INT):
         wide = b.op(symbol, BIGINT, *(b.cast(a, BIGINT) for a in args), nullable=call.nullable)
-        if t == INT:
+        if t == INT and has_columns(call):  # the engine would raise for constants that no row may need
             return b.cast(wide, t, raises=True)
         return b.udf("narrow_checked", t, wide, params=(symbol,), raises=True, nullable=call.nullable)
     if t == BIGINT:
@@ -490,10 +490,19 @@ def _lower_logic(word: str) -> Callable[[Call, tuple[Expr, ...], Context], Expr]
     return lower
 
 
+def _one_zero(e: Expr) -> Expr:
+    """A float that may be a zero as the one zero that the engine finds in a list."""
+    if isinstance(e, Lit):
+        return replace(e, value=0.0) if e.value == 0 else e
+    return b.op("+", e.type, e, Lit(e.type, False, 0.0), nullable=e.nullable)
+
+
 def _lower_in(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     if isinstance(call.args[0].type, (ArrayType, StructType)):
         equal = [b.udf("nested_compare", BOOLEAN, args[0], a, params=("=",)) for a in args[1:]]
         return b.op("OR", BOOLEAN, *equal, nullable=call.nullable) if len(equal) > 1 else equal[0]
+    if is_fractional(args[0].type):
+        args = tuple(map(_one_zero, args))
     return b.op("IN", BOOLEAN, *args, nullable=call.nullable)
 
 

@@ -8,6 +8,7 @@ to be empty by then. What is not certain is not listed here, and raises for a ro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from gateway.sql.lowering.evaluation import UNKNOWN, certain, simplified, truth
@@ -244,7 +245,7 @@ class _Found:
         elif isinstance(expr, Lit):
             return
         elif self._is_constant(expr):
-            self.constants.append(expr)
+            self.constants.append(_untried(expr))
         elif isinstance(expr, Agg) and expr.fn == "count_if" and self._is_constant(expr.args[0]):
             self.constants.append(expr.args[0])
         elif self._is_lazy(expr):
@@ -302,7 +303,19 @@ class _Found:
         if _is_known(call):
             return False
         row = self._catalogue.get(call.fn)
-        return row is not None and row.deterministic and row.kind != "generator" and call.fn not in _UNFOLDED
+        return (
+            row is not None
+            and row.deterministic
+            and row.kind not in ("generator", "window")
+            and call.fn not in _UNFOLDED
+        )
+
+
+def _untried(expr: Expr) -> Expr:
+    """An operand that try_add and its kin would spare: Spark computes a constant one before it looks at them."""
+    if not isinstance(expr, Cast) or not expr.implicit or not expr.is_try:
+        return expr
+    return replace(expr, arg=_untried(expr.arg), is_try=False)
 
 
 def _unread(chain: Sequence[Rel]) -> set[int]:

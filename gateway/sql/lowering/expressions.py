@@ -240,6 +240,14 @@ class Lowering:
         if call.fn == "typeof":
             return result
         raising = [k for k, a in enumerate(args) if self.raises(a)]
+        if (
+            self.row_by_row
+            and isinstance(result, (Op, EngineCast))
+            and any(a.nullable and not has_columns(a) for a in args)
+        ):
+            # the engine knows a constant that is NULL, and drops what is beside it
+            first = [a for a in args if self.raises(a)][:1]
+            result = udf("last", call.type, *first, result, nullable=result.nullable, raises=True)
         return self._spared(call, args, raising, self._kept(args, result))
 
     def _is_decided_before(self, call: Call, args: Sequence[Expr]) -> bool:

@@ -36,7 +36,8 @@ class Generator(BlockWriter):
 
     def first(self, constants: Sequence[tuple[Expr, bool]], unread: bool) -> str:
         """What raises among `constants`, which Spark computes before it reads a row; `unread`: not all has been lowered."""
-        if not self.lowering.may_raise and not unread:
+        spared = any(isinstance(e, b.Cast) and e.implicit for e, _ in constants)  # by try_add and its kin
+        if not self.lowering.may_raise and not unread and not spared:
             return ""
         lowered = []
         for constant, of_row in constants:
