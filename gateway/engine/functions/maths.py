@@ -17,7 +17,7 @@ from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.distinct import per_distinct, scalar, vectorised
 from gateway.floats import float_text
-from gateway.sqltypes import BIGINT, INT, DecimalType
+from gateway.sqltypes import BIGINT, INT, DataType, DecimalType
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _EXACT = Context(prec=800)
@@ -362,6 +362,38 @@ def conv(value: str, source: int, target: int) -> str | None:
     return ("-" if negative and target < 0 else "") + (out or "0")
 
 
+def _fitting(value: Decimal, type_: DataType) -> Decimal:
+    """A decimal that must be one of the type."""
+    assert isinstance(type_, DecimalType)
+    if abs(value) < Decimal(10) ** (type_.precision - type_.scale):
+        return value
+    raise RowError(
+        "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION",
+        f"{value} cannot be represented as Decimal({type_.precision}, {type_.scale}). If necessary set "
+        '"spark.sql.ansi.enabled" to "false" to bypass this error, and return NULL instead.',
+    )
+
+
+@implementation("float_extreme")
+def float_extreme(spec: UdfSpec) -> Kernel:
+    """The greatest or least of some floats that are not NULL, NaN above all; of equal ones, as both zeros are, the first."""
+    greatest = spec.params[0] == "greatest"
+
+    def kernel(*arrays: pa.Array) -> pa.Array:
+        best = arrays[0].fill_null(0).to_numpy(False)
+        known = arrays[0].is_valid().to_numpy(False)
+        for array in arrays[1:]:
+            found, valid = array.fill_null(0).to_numpy(False), array.is_valid().to_numpy(False)
+            high, low = (found, best) if greatest else (best, found)
+            with np.errstate(invalid="ignore"):
+                better = (high > low) | (np.isnan(high) & ~np.isnan(low))
+            best = np.where(valid & (better | ~known), found, best)
+            known = known | valid
+        return pa.array(best, spec.returns.arrow(), mask=~known)
+
+    return kernel
+
+
 @implementation("pmod")
 def pmod(spec: UdfSpec) -> Kernel:
     """pmod: the remainder, made positive by adding the divisor once and taking the remainder again."""
@@ -379,7 +411,7 @@ def pmod(spec: UdfSpec) -> Kernel:
             return _float_remainder(rest + b, b) if rest < 0 else rest
         if isinstance(a, Decimal):
             exact = _EXACT.remainder(a, b)
-            return _EXACT.remainder(_EXACT.add(exact, b), b) if exact < 0 else exact
+            return _fitting(_EXACT.remainder(_EXACT.add(exact, b), b) if exact < 0 else exact, spec.returns)
         rest = _java_remainder(a, b)
         if rest >= 0:
             return rest

@@ -192,6 +192,9 @@ def convert_timezone(spec: UdfSpec) -> Kernel:
     return kernel
 
 
+_HALF = 1 << 31
+
+
 @implementation("make_timestamp")
 def make_timestamp(spec: UdfSpec) -> Kernel:
     """make_timestamp(y, mo, d, h, mi, sec DECIMAL(16,6)[, zone]); params: (zone, is_try)."""
@@ -203,7 +206,7 @@ def make_timestamp(spec: UdfSpec) -> Kernel:
         if len(args) > 6:  # zones are looked up first, where nothing is NULL
             for name in pc.unique(args[6].filter(pa.array(~void))).to_pylist():
                 checked_zone(name)
-        seconds = ints(_micros(args[5]))
+        seconds = (ints(_micros(args[5])) + _HALF) % (2 * _HALF) - _HALF  # Spark's are an INT, which wraps around
         days, bad_date = days_of_fields(year, month, day, void)
         bad = bad_date | (((hour < 0) | (hour > 23) | (minute < 0) | (minute > 59)) & ~void)
         # 60 whole seconds roll over into the next minute, a fraction beyond is refused

@@ -203,10 +203,10 @@ def split_part(value: str, delimiter: str, part: int) -> str:
 @scalar("substring_index")
 def substring_index(value: str, delimiter: str, count: int) -> str:
     """substring_index: up to the count-th delimiter from the left, or after it from the right; matches may overlap."""
-    if count == _INT_MIN:
-        raise RowError("INVALID_ARRAY_INDEX", f"The index {count} is out of bounds.")
     if not delimiter or count == 0:
         return ""
+    if count == _INT_MIN:
+        raise RowError("INVALID_ARRAY_INDEX", f"The index {count} is out of bounds.")
     if count > 0:
         at = -1
         for _ in range(min(count, len(value) + 1)):

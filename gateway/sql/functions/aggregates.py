@@ -179,6 +179,9 @@ def _approx_count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
     value = args[0]
     if value.type in (FLOAT, DOUBLE):
         value = bound.op("+", value.type, value, bound.lit(0.0, value.type))
+    if is_nested(value.type):  # Spark counts hashes, to which NULLs inside add nothing
+        hashed = bound.udf("xxhash64", BIGINT, value, nullable=False)
+        value = bound.case(BIGINT, (not_null(value), hashed))
     return bound.agg_fn("count", BIGINT, value, of=agg, distinct=True, order=())
 
 

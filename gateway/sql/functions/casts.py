@@ -259,7 +259,9 @@ def _folded_text(text: str, target: DataType, context: Context | None) -> object
 
 def _folded_decimal(value: Decimal, target: DecimalType) -> Decimal | None:
     rounded = value.quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, _EXACT)
-    return None if rounded and rounded.adjusted() >= target.precision - target.scale else rounded
+    if not rounded:
+        return abs(rounded)  # no decimal is -0
+    return None if rounded.adjusted() >= target.precision - target.scale else rounded
 
 
 #: Texts that are a BOOLEAN, in lower case and without blanks around.

@@ -20,6 +20,7 @@ from gateway.sqltypes import (
     DataType,
     DecimalType,
     MapType,
+    is_fractional,
     is_nested,
     is_numeric,
     is_string,
@@ -161,6 +162,8 @@ def _extreme(name: str) -> Lower:
             raise refused(call, f"{call.shown} of {call.type.sql}")
         if call.type == VOID:
             return bound.null(VOID)
+        if is_fractional(call.type):
+            return bound.udf("float_extreme", call.type, *args, params=(name,), nullable=call.nullable)
         return bound.fn(name, call.type, *args, nullable=call.nullable)
 
     return lower

@@ -87,6 +87,7 @@ def _checked(t: DataType, value: Any) -> Any:
             exact = Decimal(value)
             if -exact.as_tuple().exponent > t.scale:  # type: ignore[operator]
                 return None
+            exact = abs(exact) if exact == 0 else exact  # no decimal is -0
             return exact if abs(exact) < Decimal(10) ** (t.precision - t.scale) else None
     if is_fractional(t) or isinstance(t, IntervalType):
         return None

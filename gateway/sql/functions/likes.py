@@ -24,7 +24,9 @@ def _bind_like(function: Function, site: Site) -> Expr:
             f"`EscapeChar` should be a string literal of length one, but got '{escape}'.",
             span=site.span,
         )
-    if pattern is not None and isinstance(pattern.value, str):
+    value = fold(args[0], site.context)
+    is_null = value is not None and value.value is None
+    if pattern is not None and isinstance(pattern.value, str) and not is_null:
         _check_pattern(_as_compared(function.name, pattern.value), escape, site)
     return Call(BOOLEAN, any(a.nullable for a in args), function.name, args, site.shown, span=site.span)
 
@@ -66,7 +68,7 @@ def _lower_like(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
         compared = b.fn("lower", STRING, args[1]) if call.fn == "ilike" else args[1]
         checked = b.udf("like_pattern", STRING, compared, given, params=(escape,), raises=True)
         return b.op("LIKE", BOOLEAN, value, checked, nullable=call.nullable)
-    if pattern.value is None:
+    if pattern.value is None or (isinstance(value, Lit) and value.value is None):
         return b.null(BOOLEAN)
     text = _as_compared(call.fn, pattern.value)
     text = _backslashed(text, escape) if escape != "\\" else text

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql.functions.constants import constant
-from gateway.sql.functions.lowerings import at_most, either, kernel, less_than, literal, native, one_nan, refused
+from gateway.sql.functions.lowerings import (
+    at_most,
+    either,
+    kernel,
+    less_than,
+    literal,
+    native,
+    one_nan,
+    raise_row,
+    refused,
+)
 from gateway.sql.functions.operators import LOWER_NEGATIVE, LOWER_POSITIVE, bind_binary, bind_unary
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Param, Site, coerce_args, make, param
@@ -29,6 +40,7 @@ from gateway.sqltypes import (
     DecimalType,
     IntervalType,
     decimal,
+    is_fractional,
     is_integral,
     is_interval,
     is_numeric,
@@ -96,18 +108,18 @@ def _atan2(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.fn("atan2", DOUBLE, *(bound.op("+", DOUBLE, a, _zero()) for a in args))
 
 
-def _scale(site: Site, index: int) -> int | None:
+def _scale(site: Site, index: int, of_decimal: bool = True) -> int | None:
     """The constant number of digits; None for NULL. Casts of literals are folded."""
     if site.args[index].type == STRING:
         raise site.mismatch(index, "INT")
     value = constant(site, index)
     if value is None:
         return None
-    return _in_int(site, index, int(value))
+    return _in_int(site, index, int(value), least=1 - 2**31 if of_decimal else -(2**31))
 
 
-def _in_int(site: Site, index: int, value: int) -> int:
-    if not -(2**31) < value < 2**31:
+def _in_int(site: Site, index: int, value: int, least: int = 1 - 2**31) -> int:
+    if not least <= value < 2**31:
         raise UserError(
             "CAST_OVERFLOW",
             f"The number of digits {value} of `{site.shown}` is out of the range of INT.",
@@ -139,7 +151,8 @@ def _bind_round(function: Function, site: Site) -> Expr:
         if implicit_type(site.args[1].type, [INT]) is None:
             raise site.mismatch(1, "INT")
         shown = coerced(site.args[1], INT)
-        digits = _scale(replace(site, args=(value, shown)) if site.args[1].type == STRING else site, 1)
+        of_number = replace(site, args=(value, shown)) if site.args[1].type == STRING else site
+        digits = _scale(of_number, 1, of_decimal=isinstance(value_type, DecimalType))
     type_ = rounded_decimal(value_type, digits or 0) if isinstance(value_type, DecimalType) else value_type
     return make(function, site, (value, shown), type_, True, (digits,))
 
@@ -151,6 +164,8 @@ def _round(mode: str) -> Lower:
             return bound.null(call.type)
         if isinstance(value.type, DecimalType):
             return _round_decimal(call.type, value, digits, mode)
+        if abs(digits) >= _BEYOND and (digits < 0 or is_integral(value.type)):
+            return _beyond(call, value)
         if is_integral(value.type):
             if digits >= 0:
                 return value
@@ -158,6 +173,20 @@ def _round(mode: str) -> Lower:
         return bound.udf("round_double", call.type, value, params=(mode, digits))
 
     return lower
+
+
+#: Digits with which Java's BigInteger has no room for a power of ten.
+_BEYOND = 646_456_993
+
+
+def _beyond(call: Call, value: Expr) -> Expr:
+    """A number rounded to so many digits: only what needs no power of ten is one."""
+    zero = Lit(value.type, False, 0.0 if is_fractional(value.type) else 0)
+    kept = [bound.is_null(value), bound.op("=", BOOLEAN, value, zero)]
+    if is_fractional(value.type):
+        kept += [bound.op("=", BOOLEAN, value, Lit(value.type, False, x)) for x in (math.nan, math.inf, -math.inf)]
+    raising = raise_row(call.type, "ARITHMETIC_OVERFLOW", "BigInteger would overflow supported range.")
+    return bound.case(call.type, (bound.op("OR", BOOLEAN, *kept), value), otherwise=raising)
 
 
 def _round_decimal(type_: DataType, value: Expr, digits: int, mode: str) -> Expr:
