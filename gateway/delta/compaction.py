@@ -37,6 +37,7 @@ FILE_BYTES = 1 << 30
 _DELETED = 0.05
 # How files tell of the order that they are in.
 _CUBE, _CUBE_BY = "ZCUBE_ID", "ZCUBE_ZORDER_BY"
+_PURGE: commit.Parameters = {"predicate": "[]", "applyPurge": True}
 _INDEXED = "delta.dataSkippingNumIndexedCols"
 
 
@@ -120,7 +121,7 @@ def compact(
             writer.finish()
         adds = [_without_change(action, cube) for action in writer.finish()]
         added = sorted(action["add"]["size"] for action in adds)
-        parameters = {"predicate": "[]", "applyPurge": True} if purges else _parameters(predicate, layout)
+        parameters = _PURGE if purges else _parameters(predicate, layout)
         metrics = _metrics(added, sizes, len(vectors))
         word = "REORG" if purges else "OPTIMIZE"
         info = commit.info_action(word, parameters, metrics, False, snapshot.version, commit.SNAPSHOT_ISOLATION)

@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from gateway.delta import log
 from gateway.delta.replay import replayed
-from tests.live.histories import History, Row, Statements, bag, new_row
+from tests.live.histories import History, Row, Statements, bag, literal, new_row
 
 _OFTEN = 0.4  # that a table has a feature
 # Columns beside those of the model, and the queries that have to give 0 for as long as they are kept.
@@ -38,7 +38,17 @@ _PROPERTIES: dict[str, tuple[str, ...]] = {
     "times": ("'delta.enableInCommitTimestamps' = 'true'",),
     "checks": ("'delta.constraints.few' = 'k IS NULL OR k < 1000'",),
     "often": ("'delta.checkpointInterval' = '3'",),
+    "newer": ("'delta.checkpointPolicy' = 'v2'",),
 }
+# What the statement calls the features that a table may lose.
+_LOST = {
+    "tracked": "rowTracking",
+    "vectors": "deletionVectors",
+    "widened": "typeWidening",
+    "times": "inCommitTimestamp",
+    "newer": "v2Checkpoint",
+}
+_RARELY = 0.3
 _PLACES = ("", "PARTITIONED BY (p)", "CLUSTER BY (k, s)")
 _MODEL = "k INT, s STRING, d DOUBLE, p STRING"
 _ASK = "SELECT k, s, d, p FROM t"
@@ -78,8 +88,12 @@ class FeaturedHistory(History):
             "copy": self.copied,
         }
         self.care["clone"] = self.cloned
+        if "identity" not in self.features:  # which has to be given beside a condition
+            self.steps["replace"] = self.replaced
+        if _LOST.keys() & set(self.features):
+            self.care["drop"] = self.lost
         # A feed is not told over versions whose columns have other types.
-        if "times" not in self.features and not {"feed", "widened"} <= set(self.features):
+        if not {"feed", "widened"} <= set(self.features):
             self.care["restore"] = self.restored
         if "mapped" in self.features:
             self.care["columns"] = self.columns
@@ -92,7 +106,8 @@ class FeaturedHistory(History):
         """One statement; the table is as the model afterwards."""
         if self.random.random() < _OFTEN:
             self.care[self.random.choice(sorted(self.care))]()
-        kind = self.random.choice(("insert", "delete", "update", "update", "merge", "merge", "overwrite"))
+        kind = self.random.choice(("insert", "delete", "update", "update", "merge", "merge", "overwrite", "replace"))
+        kind = kind if kind in self.steps else "insert"
         text, counts, rows = self.steps[kind if self.rows else "insert"]()
         self.ran(text, self.session.rows(text), counts)
         self.settle(text, rows)
@@ -122,6 +137,9 @@ class FeaturedHistory(History):
         state = replayed(str(self.folder), len(self.versions) - 1, (str(self.folder),))
         taken = sorted((spec["baseRowId"], json.loads(spec["stats"])["numRecords"]) for spec in state.files.values())
         assert all(base + count <= after for (base, count), (after, _) in pairwise(taken)), told
+        twice = "SELECT count(*) - count(DISTINCT _metadata.row_id), max(_metadata.row_commit_version) < "
+        answer = self.session.rows(f"{twice}{len(self.versions)} FROM t")
+        assert answer in ([(0, True)], [(0, None)]), (answer, told)
 
     def check_feed(self, before: list[Row], first: int, newest: int, told: str) -> None:
         """The changes make the new rows of those before."""
@@ -146,6 +164,23 @@ class FeaturedHistory(History):
         text, counts, rows = self.insert()
         self.rows = before
         return text.replace("INSERT INTO", "INSERT OVERWRITE"), counts, rows
+
+    def replaced(self) -> tuple[str, tuple[int, ...], list[Row]]:
+        """Rows in the place of those with their keys."""
+        new = [new_row(self.random) for _ in range(self.random.randrange(1, 4))]
+        keys = {row[0] for row in new} - {None}
+        values = ", ".join(f"({', '.join(map(literal, row))})" for row in new)
+        text = f"INSERT INTO t BY NAME REPLACE USING (k) SELECT * FROM VALUES {values} AS v(k, s, d, p)"
+        return text, (len(new), len(new)), [row for row in self.rows if row[0] not in keys] + new
+
+    def lost(self) -> None:
+        """A feature less."""
+        left = [name for name in self.features if name in _LOST]
+        if left and self.random.random() < _RARELY:
+            name = self.random.choice(left)
+            self.features.remove(name)
+            self.care.pop("widen" if name == "widened" else "", None)
+            self.done(f"ALTER TABLE t DROP FEATURE {_LOST[name]}")
 
     def optimized(self) -> None:
         """Other files, the same rows."""

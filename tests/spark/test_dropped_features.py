@@ -32,3 +32,29 @@ def test_each_engine_writes_what_the_other_has_taken_features_from(sql: Sql) -> 
         == sql.embedded("SELECT * FROM theirs ORDER BY id")
         == [(3,), (4,), (5,)]
     )
+
+
+_DROPPED = {
+    "deletionVectors": "'delta.enableDeletionVectors' = 'true'",
+    "typeWidening": "'delta.enableTypeWidening' = 'true'",
+    "v2Checkpoint": "'delta.checkpointPolicy' = 'v2'",
+    "rowTracking": "'delta.enableRowTracking' = 'true'",
+}
+
+
+@pytest.mark.parametrize("feature", list(_DROPPED))
+def test_spark_writes_what_readers_no_longer_have_to_know(sql: Sql, feature: str) -> None:
+    sql.auto("DROP TABLE IF EXISTS less")
+    sql.embedded(f"CREATE TABLE less (id INT, s STRING) TBLPROPERTIES ({_DROPPED[feature]})")
+    sql.embedded("INSERT INTO less VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    sql.embedded("DELETE FROM less WHERE id = 1")
+    if feature == "typeWidening":
+        sql.embedded("ALTER TABLE less ALTER COLUMN id TYPE BIGINT")
+    sql.embedded(f"ALTER TABLE less DROP FEATURE {feature}")
+    told = dict(sql.spark("SHOW TBLPROPERTIES less"))
+    assert f"delta.feature.{feature}" not in told and told["delta.minReaderVersion"] == "1"
+    sql.spark("INSERT INTO less VALUES (4, 'd')")
+    sql.spark("DELETE FROM less WHERE id = 2")
+    for read in (sql.spark, sql.embedded):
+        assert read("SELECT * FROM less ORDER BY id") == [(3, "c"), (4, "d")]
+        assert read("SELECT id FROM less VERSION AS OF 1 ORDER BY id") == [(1,), (2,), (3,)]

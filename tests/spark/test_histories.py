@@ -17,7 +17,15 @@ pytestmark = pytest.mark.spark
 
 _STEPS = 8
 # What Spark has no statement for, or what the catalog alone does.
-_OURS = ("COPY INTO", "CREATE TABLE", "DROP TABLE", "SHOW COLUMNS", "VACUUM", "INSERT OVERWRITE")
+_OURS = (
+    "COPY INTO",
+    "CREATE TABLE",
+    "DROP TABLE",
+    "SHOW COLUMNS",
+    "VACUUM",
+    "INSERT OVERWRITE",
+    "INSERT INTO t BY NAME REPLACE",
+)
 _FROM_CHANGES = "table_changes"
 _ASKED = "SELECT k, s, d, p"
 

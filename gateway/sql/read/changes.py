@@ -111,7 +111,9 @@ class ChangeParser(CommandRules):
         if len({name.parts[-1].lower() for name in names}) < len(names):
             raise unsupported("REPLACE USING with a column that is named twice", self.span(start))
         query = self._final_query()
-        equal = [exp.EQ(this=_column(name, _TARGET), expression=_column(name, _SOURCE)) for name in names]
+        equal: list[exp.Expr] = [
+            exp.EQ(this=_column(name, _TARGET), expression=_column(name, _SOURCE)) for name in names
+        ]
         condition = functools.reduce(lambda left, right: exp.And(this=left, expression=right), equal)
         alias = exp.TableAlias(this=exp.to_identifier(_SOURCE))
         source = exp.Subquery(this=query.tree, alias=alias)
