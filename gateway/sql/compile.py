@@ -21,6 +21,7 @@ from gateway.sql.lowering.late_columns import LateColumns
 from gateway.sql.lowering.lateral import decorrelated
 from gateway.sql.lowering.pushdown import Hints
 from gateway.sql.lowering.reads import hands_on, needed_columns
+from gateway.sql.lowering.unmatched import with_unmatched_keys
 from gateway.sql.lowering.zeros import with_one_zero
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context
@@ -83,7 +84,7 @@ def compile_query(query: BoundQuery, context: Context) -> Compiled:
     constants, local = computed_first(rel, CATALOGUE, context), local_columns(rel)
     if query.ids is not None:
         rel = rewritten(decorrelated(rel, query.ids, CATALOGUE) if query.ids.laterals else rel, query.ids)
-    rel = with_one_zero(rel)
+    rel = with_unmatched_keys(with_one_zero(rel))
     needed = needed_columns(rel)
     has_subqueries = query.ids is not None
     lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries), local)

@@ -248,7 +248,14 @@ def _bind_typeof(function: Function, site: Site) -> Expr:
     return make(function, site, site.args, STRING, False)
 
 
+def _lower_unmatched(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    """The operand under a condition that always holds, of which the engine does not know it."""
+    chance = bound.fn("random", DOUBLE, nullable=False)
+    return bound.case(call.type, (bound.op("<", BOOLEAN, chance, bound.lit(2.0, DOUBLE)), args[0]))
+
+
 ROWS: tuple[Function, ...] = (
+    Function("_unmatched", kind="operator", lower=_lower_unmatched),
     Function("if", bind=_bind_if, lower=_if, shown=lambda call, names: f"(IF({names[0]}, {names[1]}, {names[2]}))"),
     Function("nvl2", bind=_bind_nvl2, lower=_nvl2),
     Function("coalesce", bind=_bind_coalesce, lower=_coalesce),
