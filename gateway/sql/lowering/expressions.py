@@ -61,8 +61,10 @@ from gateway.sqltypes import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    ArrayType,
     DataType,
     DecimalType,
+    StructType,
     decimal,
     is_integral,
     is_nested,
@@ -70,6 +72,7 @@ from gateway.sqltypes import (
 )
 
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
+_EQUAL = frozenset({"=", "<=", ">=", "IN", "NOT"})  # what may say that two values are equal
 _ONE = Lit(INT, False, 1)
 _ZERO = Lit(INT, False, 0)
 _DECIDING = {"exists": "or", "forall": "and"}  # with a lambda
@@ -154,18 +157,29 @@ class Lowering:
         return expr
 
     def sort_keys(self, keys: Sequence[SortKey]) -> tuple[SortKey, ...]:
-        """Lowered ORDER BY items; float keys are normalised so that -0.0 sorts with 0.0."""
+        """Lowered ORDER BY items; float keys are normalised so that -0.0 sorts with 0.0.
+
+        Inside of arrays and structs NULL is the least value, wherever NULLs themselves stand: those have their own key then.
+        """
         lowered = []
         for sort in keys:
             expr = self.lower(sort.expr)
             if expr.type in (FLOAT, DOUBLE):
                 expr = Op(expr.type, expr.nullable, "+", (expr, Lit(expr.type, False, 0.0)))
-            lowered.append(SortKey(expr, sort.descending, sort.nulls_first))
+            nulls_first = sort.nulls_first
+            if is_nested(expr.type) and sort.descending == nulls_first:
+                if expr.nullable:
+                    lowered.append(SortKey(not_null(expr), not nulls_first, True))
+                nulls_first = not sort.descending
+            lowered.append(SortKey(expr, sort.descending, nulls_first))
         return tuple(lowered)
 
     def _ranged(self, window: Window) -> tuple[tuple[SortKey, ...], Frame]:
         """Lowered ORDER BY items, and the frame; of days and microseconds for a RANGE frame over times."""
         keys, frame = self._range_keys(window), window.frame
+        ends = (frame.start.kind, frame.end.kind)
+        if frame.unit == "RANGE" and "current" in ends and any(_has_nulls(k.expr.type) for k in window.order):
+            raise unsupported("a RANGE frame over an order by arrays or structs with NULLs inside")
         if frame.unit != "RANGE" or len(keys) != 1 or keys[0].expr.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
             return keys, frame
         if frame.start.offset is None and frame.end.offset is None:
@@ -485,6 +499,13 @@ class Lowering:
         return Op(BOOLEAN, True, "=", (integer, _ONE))
 
 
+def _has_nulls(t: DataType) -> bool:
+    """Whether values of a nested type may have NULL inside, which the engine takes for equal to all when it looks for peers."""
+    if isinstance(t, StructType):
+        return any(f.nullable or _has_nulls(f.type) for f in t.fields)
+    return isinstance(t, ArrayType) and (t.contains_null or _has_nulls(t.element))
+
+
 def _in_units(bound: Bound, key: DataType) -> Bound:
     """A frame's bound whose offset is a positive number of days or microseconds, as the key is then."""
     if bound.offset is None:
@@ -509,16 +530,20 @@ def _without_cycle(e: Expr) -> Expr:
     The order of a window over PARTITION BY x is lost to it where ``f(x) = x`` holds (DataFusion 55: "All partition by columns
     should have an ordering"); it makes such an equality of two comparisons itself. Remove when it plans them.
     """
-    if not isinstance(e, Op) or len(e.args) < 2:
+    if not isinstance(e, Op):
         return e
     if e.symbol == "AND":
         return replace(e, args=tuple(map(_without_cycle, e.args)))
-    if e.symbol not in ("=", "<=", ">="):
-        return e
-    left, right = e.args
-    if not (_is_within(left, right) or _is_within(right, left)):
+    if e.symbol not in _EQUAL or not _is_cycle(e):
         return e
     return Op(BOOLEAN, e.nullable, ">", (e, Lit(BOOLEAN, False, False)))
+
+
+def _is_cycle(e: Expr) -> bool:
+    if not isinstance(e, Op):
+        return False
+    first, others = e.args[0], e.args[1:]
+    return any(_is_within(first, o) or _is_within(o, first) for o in others) if others else _is_cycle(first)
 
 
 def _is_within(inner: Expr, outer: Expr) -> bool:
