@@ -27,6 +27,7 @@ from gateway.config import Config, ServerSetting, check_pins, normalise_setting,
 from gateway.config.values import DatabaseUrl
 from gateway.engine import spill
 from gateway.engine.base import Handler
+from gateway.engine.confinement import Folders
 from gateway.engine.launch import Launched
 from gateway.engine.pool import WorkerPool
 from gateway.engine.pool_watch import PoolLimits
@@ -82,6 +83,23 @@ def runner_factory(config: Config) -> Callable[[], Handler]:
         spark_above=config.spark_above,
         history=history_of(config),
     )
+
+
+def folders_of(config: Config) -> Folders | None:
+    """All that a worker may read beside its own code; None for no such limit."""
+    if not config.confine:
+        return None
+    named = (config.warehouse, config.state, *config.allow_path)
+    return Folders(tuple(map(str, named)), str(config.state / "spill"), _of_database(config))
+
+
+def _of_database(config: Config) -> tuple[str, ...]:
+    """The files that the client of a history's database may be told to read."""
+    if not isinstance(config.history, DatabaseUrl):
+        return ()
+    own = (str(Path.home() / name) for name in (".postgresql", ".pgpass", ".pg_service.conf"))
+    told = (*config.history.secrets, *(os.environ[name] for name in os.environ if name.startswith("PG")))
+    return (*own, *(path for path in told if path.startswith("/")))
 
 
 def history_of(config: Config) -> History:
@@ -191,7 +209,7 @@ class Gateway:
         self._pool = WorkerPool(
             self._factory,
             config.slots + LANE,
-            PoolLimits(spool_limit=spool, memory_limit=share * 2 + _WORKER_OVERHEAD),
+            PoolLimits(spool_limit=spool, memory_limit=share * 2 + _WORKER_OVERHEAD, folders=folders_of(config)),
         )
         self._spark: SharedPool | None = None
         if config.spark is not None:

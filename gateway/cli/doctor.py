@@ -17,6 +17,7 @@ from gateway.cli.findings import FAIL, OK, WARN, Finding, report
 from gateway.cli.settings import settings_flags
 from gateway.cli.spark import jar_findings, program_findings
 from gateway.config import PINS, Config, check_pins, format_bytes, load_config
+from gateway.engine import confinement
 from gateway.engine.spark import setup
 from gateway.engine.spark.masters import find, is_connect
 from gateway.engine.spark.properties import read_properties
@@ -53,6 +54,7 @@ def examine(config: Config) -> Iterator[Finding]:
     yield _disk(config)
     yield _memory(config)
     yield _files()
+    yield _confinement(config)
     zones = len(zoneinfo.available_timezones())
     yield Finding(OK if zones > 300 else FAIL, "time zones", f"{zones} known")
     yield from _spark(config)
@@ -134,6 +136,16 @@ def _files() -> Finding:
     except ImportError:
         return Finding(WARN, "open files", "the limit is unknown")
     return Finding(OK if soft >= 1024 else WARN, "open files", f"limit {soft}")
+
+
+def _confinement(config: Config) -> Finding:
+    if not config.confine:
+        return Finding(WARN, "confinement", "off: links may lead engine processes to other folders for a moment")
+    if not confinement.version():
+        return Finding(
+            WARN, "confinement", "the kernel has no Landlock: links may lead engine processes elsewhere for a moment"
+        )
+    return Finding(OK, "confinement", "engine processes open files of their folders only")
 
 
 def _spark(config: Config) -> Iterator[Finding]:

@@ -72,6 +72,7 @@ class Config:
     token_file: Path | None
     allow_path: tuple[Path, ...]
     state: Path
+    confine: bool
     memory_limit: int
     slots: int
     queue_limit: int
@@ -194,6 +195,13 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("allow-path", _path, None, "folder whose files SQL may name; may be repeated", "ROOT", repeatable=True),
     Setting("state", _path, "", "folder for sample data, spooled results and spilled memory", "DIR"),
+    Setting(
+        "confine",
+        parse_bool,
+        "true",
+        "engine processes can open files of these folders only, where the kernel sees to it (Linux 5.19 with Landlock)",
+        "BOOL",
+    ),
     Setting("memory-limit", _bytes(64 * 1024**2), "4GiB", "memory of all engine processes before they spill", "SIZE"),
     Setting(
         "slots",

@@ -22,6 +22,7 @@ from typing import Any
 
 from gateway import sqltypes
 from gateway.engine.base import Event, Finished, Handler, Job, Planned, Rows, SessionState, Statement
+from gateway.engine.confinement import Folders
 
 _LENGTH = struct.Struct("<I")
 _READ_BYTES = 64 * 1024  # below what the allocator maps and unmaps each time
@@ -29,12 +30,13 @@ _READ_BYTES = 64 * 1024  # below what the allocator maps and unmaps each time
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """First message: how to make the handler, limits that every statement has, jobs that may run at once."""
+    """First message: how to make the handler, limits that every statement and the process have, jobs that may run at once."""
 
     handler_factory: Callable[[], Handler]
     spool_limit: int
     inline_bytes: int
     threads: int = 1
+    folders: Folders | None = None  # all that it may read, None for no such limit
 
 
 @dataclass(frozen=True, slots=True)

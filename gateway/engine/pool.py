@@ -49,7 +49,9 @@ class WorkerPool:
         name: str = "datafusion",
     ) -> None:
         self._limits = limits or PoolLimits()
-        self._start_message = Start(handler_factory, self._limits.spool_limit, self._limits.inline_bytes)
+        self._start_message = Start(
+            handler_factory, self._limits.spool_limit, self._limits.inline_bytes, folders=self._limits.folders
+        )
         self._name = name
         self._ids = itertools.count(1)
         self._changed = threading.Condition()

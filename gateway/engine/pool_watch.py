@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gateway.engine.confinement import Folders
 from gateway.engine.runs import INLINE_BYTES, SPOOL_LIMIT, PoolRun
 from gateway.engine.seats import Seat, Seats
 from gateway.errors import ResourceError
@@ -24,6 +25,7 @@ class PoolLimits:
         start: a process that is not warm after this long is given up.
         watch: period of the memory watch.
         settle: how long a process without a job may compute.
+        folders: all that a process may read beside its own code, where the kernel can see to it; None for no such limit.
     """
 
     spool_limit: int = SPOOL_LIMIT
@@ -35,6 +37,7 @@ class PoolLimits:
     start: float = 60.0
     watch: float = 0.25
     settle: float = 2.0
+    folders: Folders | None = None
 
 
 class PoolWatch:

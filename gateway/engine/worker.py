@@ -50,6 +50,7 @@ from gateway.engine.channel import (
     SpoolWanted,
     Start,
 )
+from gateway.engine.confinement import confine
 from gateway.engine.heap import refuse_lazy_free
 from gateway.engine.mailbox import Mailbox, OwnMailbox, SharedMailbox
 from gateway.engine.weight import weight
@@ -290,6 +291,9 @@ def serve(channel: Channel) -> None:
         sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _WithoutPandas)]
     elif not refuse_lazy_free():
         sys.stderr.write("worker: memory that is given back counts until the system needs it\n")
+    confinement = confine(start.folders) if start.folders is not None else None
+    if confinement is None and start.folders is not None:
+        sys.stderr.write("worker: the system does not keep it to the folders that it may read (Landlock)\n")
     try:
         handler = start.handler_factory()
         handler.warm_up()
@@ -308,6 +312,8 @@ def serve(channel: Channel) -> None:
         return
     while (message := channel.receive()) is not None:
         if isinstance(message, RunJob):
+            if confinement is not None and not confinement.fits():
+                os._exit(0)  # one that starts now can read what has come in a folder's place, and gets the job
             run_job(handler, channel, start, message, OwnMailbox(channel, message.run_id))
         elif not isinstance(message, CancelJob):  # a cancel that came after the end is no news
             raise ServerError("INTERNAL_ERROR", f"An idle worker was sent {type(message).__name__}.")
