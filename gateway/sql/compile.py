@@ -16,6 +16,7 @@ from gateway.sql.lowering.constants import computed_first, local_columns
 from gateway.sql.lowering.counts import counted
 from gateway.sql.lowering.existence import rewritten
 from gateway.sql.lowering.expressions import Lowering
+from gateway.sql.lowering.extent import check_extent
 from gateway.sql.lowering.generate import Generator
 from gateway.sql.lowering.late_columns import LateColumns
 from gateway.sql.lowering.lateral import decorrelated
@@ -80,6 +81,7 @@ def binder_of(
 
 def compile_query(query: BoundQuery, context: Context) -> Compiled:
     """Engine text of a bound query; raises UNSUPPORTED_… for what has no proved form."""
+    check_extent(query.rel)
     rel = counted(query.rel)
     constants, local = computed_first(rel, CATALOGUE, context), local_columns(rel)
     if query.ids is not None:
