@@ -256,6 +256,7 @@ class Lowering:
         raising = [k for k, a in enumerate(args) if self.raises(a)]
         if (
             self.row_by_row
+            and is_strict(call)
             and isinstance(result, (Op, EngineCast))
             and any(a.nullable and not has_columns(a) for a in args)
         ):
