@@ -86,6 +86,12 @@ def sequence_moments(spec: UdfSpec) -> Kernel:
             raise RowError("UNSUPPORTED_FEATURE", "sequence near the first or last timestamp is not supported.")
         estimate = by * 28 * MICROS_PER_DAY if by_months else by
         bad = ((by == 0) & (first != last) | (by > 0) & (first > last) | (by < 0) & (first < last)) & ~void
+        if is_date and ((by == 0) & ~void).any():
+            of = "year to month" if by_months else "day to second"
+            raise RowError(
+                "_LEGACY_ERROR_TEMP_3242",
+                f"sequence step must be an interval {of} of day granularity if start and end values are dates",
+            )
         if bad.any():
             row = int(np.argmax(bad))
             raise _sequence_error(start[row], stop[row], step[row])

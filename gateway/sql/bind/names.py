@@ -57,12 +57,21 @@ _PLANNED = {
     "endswith": "EndsWith({0}, {1})", "contains": "Contains({0}, {1})", "rlike": "RLIKE({0}, {1})",
     "element_at": "element_at({0}, {1}, None, true)",
 }  # fmt: skip
+# What plans print of a call behind its arguments.
+_BEHIND = {
+    **dict.fromkeys(("hour", "minute", "second", "date_format", "date_trunc", "from_unixtime"), ", Some({zone})"),
+    **dict.fromkeys(("months_between", "current_date"), ", Some({zone})"),
+    **dict.fromkeys(("unix_timestamp", "to_unix_timestamp"), ", Some({zone}), true"),
+    **dict.fromkeys(("make_date", "next_day", "parse_url"), ", true"),
+}  # fmt: skip
+_MADE = {"make_timestamp": "Timestamp", "make_timestamp_ltz": "Timestamp", "make_timestamp_ntz": "TimestampNTZ"}
 # Whose arguments plans print as names do (InheritAnalysisRules).
 _NAMED = frozenset((
     "between", "btrim", "date_part", "datepart", "decode", "extract", "nullif", "nullifzero", "nvl", "nvl2", "to_date",
     "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz", "try_add", "try_divide", "try_element_at", "try_mod",
     "try_multiply", "try_subtract", "try_to_date", "try_to_timestamp", "zeroifnull",
 ))  # fmt: skip
+_ESCAPE = "\\"
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
 
@@ -141,7 +150,7 @@ class Names:
         if fn == "_char_pad":  # written by Spark after it has given names
             return args[0]
         if self._in_plan:
-            known = _in_plan(e, args)
+            known = _in_plan(e, args, self.time_zone)
             if known is not None:
                 return known
         if e.shown in ("+", "-", "*", "/", "*~"):
@@ -344,13 +353,25 @@ def _bare(shown: str, t: DataType) -> str:
     return shown.split("'")[1] if t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) else shown
 
 
-def _in_plan(e: Call, args: Sequence[str]) -> str | None:
+def _in_plan(e: Call, args: Sequence[str], zone: str) -> str | None:
     """What plans show in another way than names do; None for all others."""
     form = _PLANNED.get(e.fn)
     if form is not None and e.shown in (None, e.fn, "regexp", "regexp_like"):
         return form.format(*args)
     if e.fn == "in":
         return f"{args[0]} IN ({','.join(args[1:])})"
+    if e.fn in _BEHIND:
+        behind = _BEHIND[e.fn].format(zone=zone)
+        return f"{e.shown or e.fn}({', '.join(args)}{behind if args else behind[2:]})"
+    if e.fn == "ilike":
+        return f"ilike({args[0]}, {args[1]}, {args[2] if len(args) > 2 else _ESCAPE})"
+    if e.fn in ("trim", "ltrim", "rtrim"):
+        return f"{e.fn}({args[-1]}, {f'Some({args[0]})' if len(args) > 1 else None})"
+    if e.fn == "to_binary":
+        return f"to_binary({args[0]}, {f'Some({args[1]})' if len(args) > 1 else None}, false)"
+    if e.fn in _MADE and len(args) > 5:
+        of = f"Some({args[6]})" if len(args) > 6 else None
+        return f"{e.fn}({', '.join(args[:6])}, {of}, Some({zone}), true, {_MADE[e.fn]}Type)"
     return f"-{args[0]}" if e.shown == "-" and len(args) == 1 else None
 
 
