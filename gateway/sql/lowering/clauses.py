@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
 from gateway.sql.lowering.constants import is_local
+from gateway.sql.lowering.evaluation import certain
 from gateway.sql.lowering.expressions import is_told
 from gateway.sql.lowering.in_subqueries import check_in_subqueries, correlated
 from gateway.sql.lowering.inputs import apart
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Col, Expr
 from gateway.sql.typed.walk import children, conjuncts_of, nodes
+from gateway.sqltypes import BOOLEAN
 
 
 def project(writer: BlockWriter, rel: b.Project) -> Block:
@@ -44,6 +46,8 @@ def filtered(writer: BlockWriter, rel: b.Filter) -> Block:
     source = rel.input
     while isinstance(source, b.Filter):
         source = source.input
+    if isinstance(source, b.Join):  # of written rows Spark has computed their conditions before it simplifies them
+        conditions = [_known(c) for c in conditions]
     joined, written = isinstance(source, b.Join) or bool(writer.envs), is_local(rel)
     conjuncts = [
         writer.lowering.join_condition(c) if joined else writer.lowering.of_rows(written, c) for c in conditions
@@ -85,6 +89,12 @@ def _is_passed(source: b.Rel, block: Block, raising: Sequence[Expr]) -> bool:
         return block.is_filtered and any(_read(c) <= keys for c in raising)
     closed = block.items is not None or block.distinct or block.group is not None or bool(block.order)
     return block.filtered or (closed and block.is_filtered)
+
+
+def _known(condition: Expr) -> Expr:
+    """A condition, or what Spark knows it for without evaluating it."""
+    told = certain(condition)
+    return condition if told is None else b.lit(told, BOOLEAN)
 
 
 def _read(expr: Expr) -> frozenset[int]:

@@ -151,9 +151,8 @@ class _Found:
         written = [{c.id: e for c, e in zip(rows.columns, row, strict=True)} for row in few]
         for r in reversed(chain[:-1]):
             if isinstance(r, b.CteRef):
-                written = [
-                    {c.id: row[p.id] for c, p in zip(r.columns, r.cte.plan.columns, strict=True)} for row in written
-                ]
+                named = list(zip(r.columns, r.cte.plan.columns, strict=True))
+                written = [{c.id: row[p.id] for c, p in named if p.id in row} for row in written]
             elif isinstance(r, b.Project):
                 kept = [(c, e) for c, e in zip(r.columns, r.exprs, strict=True) if c.id not in unread]
                 told = {
@@ -323,6 +322,9 @@ def _unread(chain: Sequence[Rel]) -> set[int]:
     unread: set[int] = set()
     used: set[int] | None = None
     for rel in chain:
+        if isinstance(rel, b.CteRef) and used is not None:
+            used = {below.id for c, below in zip(rel.columns, rel.cte.plan.columns, strict=True) if c.id in used}
+            continue
         if not isinstance(rel, b.Project):
             break
         made = [(c, e) for c, e in zip(rel.columns, rel.exprs, strict=True) if used is None or c.id in used]

@@ -147,7 +147,7 @@ class Lowering:
                 expr.type,
                 expr.nullable,
                 self._agg(expr.fn, windowed=True) if isinstance(expr.fn, Agg) else self.lower(expr.fn),
-                tuple(self.lower(p) for p in expr.partition),
+                tuple(_with_one_zero(self.lower(p)) for p in expr.partition),
                 *self._ranged(expr),
             )
         if isinstance(expr, Subquery):
@@ -163,9 +163,7 @@ class Lowering:
         """
         lowered = []
         for sort in keys:
-            expr = self.lower(sort.expr)
-            if expr.type in (FLOAT, DOUBLE):
-                expr = Op(expr.type, expr.nullable, "+", (expr, Lit(expr.type, False, 0.0)))
+            expr = _with_one_zero(self.lower(sort.expr))
             nulls_first = sort.nulls_first
             if is_nested(expr.type) and sort.descending == nulls_first:
                 if expr.nullable:
@@ -498,6 +496,11 @@ class Lowering:
     def _when(guard: Expr, condition: Expr) -> Expr:
         integer = Case(INT, True, ((guard, EngineCast(INT, True, condition)),), _ZERO)
         return Op(BOOLEAN, True, "=", (integer, _ONE))
+
+
+def _with_one_zero(e: Expr) -> Expr:
+    """A float without -0.0, which the engine sorts before 0.0, and takes for another partition."""
+    return Op(e.type, e.nullable, "+", (e, Lit(e.type, False, 0.0))) if e.type in (FLOAT, DOUBLE) else e
 
 
 def _has_nulls(t: DataType) -> bool:

@@ -66,6 +66,8 @@ def _takes_constants(rel: b.Join, side: b.Rel) -> bool:
 
 
 def _counts_all(rel: b.Rel) -> bool:
+    if isinstance(rel, b.CteRef):
+        return _counts_all(rel.cte.plan)
     return (isinstance(rel, b.Aggregate) and (not rel.keys or rel.sets is not None)) or any(
         map(_counts_all, inputs_of(rel))
     )

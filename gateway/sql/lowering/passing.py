@@ -56,7 +56,7 @@ class Passing:
             self._pass(rel.columns, [(k,) for k in rel.keys])
         elif isinstance(rel, b.CteRef):
             self._pass(rel.columns, [(c,) for c in rel.cte.plan.columns])
-        elif isinstance(rel, b.SetOp) and (rel.all or rel.kind != "union"):
+        elif isinstance(rel, b.SetOp) and rel.all is (rel.kind == "union"):  # of the others it makes aggregates
             sides = rel.inputs if rel.kind == "union" else rel.inputs[:1]
             self._pass(rel.columns, list(zip(*(side.columns for side in sides), strict=True)))
 
