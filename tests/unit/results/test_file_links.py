@@ -25,6 +25,16 @@ def test_a_link_says_what_it_was_signed_for() -> None:
     assert 59_000 < found.expires_ms - time.time() * 1000 <= 60_000
 
 
+def test_a_link_tells_no_place_of_the_server() -> None:
+    text = file_links.signed(LINK, KEY)
+    sealed = base64.urlsafe_b64decode(text)
+    assert b"warehouse" not in sealed
+    assert b"volume" not in sealed
+    others = file_links.signed(replace(LINK, owner="you"), KEY)
+    same = sum(a == b for a, b in zip(sealed[32:], base64.urlsafe_b64decode(others)[32:], strict=False))
+    assert same < 20  # of more than a hundred: nothing is to be learnt from two of them
+
+
 def test_a_link_expires() -> None:
     text = file_links.signed(replace(LINK, expires_ms=int(time.time() * 1000) - 1), KEY)
     with pytest.raises(BadLinkError, match="expired"):
