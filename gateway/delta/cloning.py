@@ -21,6 +21,7 @@ from gateway.delta.log import IN_COMMIT_SINCE
 from gateway.delta.metadata import logged_metadata
 from gateway.delta.properties import asked
 from gateway.delta.replay import Fields, replayed
+from gateway.delta.scan import missing_file
 from gateway.delta.table import Snapshot
 from gateway.delta.vectors import encoded, file_of
 from gateway.delta.write import beside, check_own, check_snapshot_writable, exists, storage_errors
@@ -150,11 +151,17 @@ class _Copier:
             found["deletionVector"] = {**vector, "storageType": "u", "pathOrInlineDv": name}
         return found
 
+    def _opened(self, path: str) -> int:
+        try:
+            return opened(path, self._source.within)
+        except FileNotFoundError as error:  # the source may be a shallow clone whose own one is gone
+            raise missing_file(self._source.root, path) from error
+
     def _copy(self, path: str, to: str) -> None:
         self._alive()
         target = os.path.join(self._folder, to)
         with (
-            os.fdopen(opened(path, self._source.within), "rb") as read,
+            os.fdopen(self._opened(path), "rb") as read,
             held_folder(os.path.dirname(target), self._folder, []) as held,
         ):
             descriptor = os.open(

@@ -157,3 +157,14 @@ def test_a_table_with_rows_is_no_place_for_a_clone(session: Session) -> None:
     session.run("CREATE OR REPLACE TABLE c SHALLOW CLONE u")
     session.run("CREATE OR REPLACE TABLE c AS SELECT 3 AS d")  # a clone is replaced as any table is
     assert (session.rows("SELECT * FROM c"), session.rows("SELECT * FROM u")) == ([(3,)], [(2,)])
+
+
+def test_what_a_clone_of_a_clone_misses_is_told_by_name(source: Session) -> None:
+    source.run("CREATE TABLE a SHALLOW CLONE t")
+    source.run("CREATE TABLE b SHALLOW CLONE a")
+    source.run("DROP TABLE t")
+    missing = {"DELTA_FILE_NOT_FOUND", "DELTA_LOG_CORRUPT"}  # a data file, or a deletion vector
+    for name in ("a", "b"):
+        assert refused(source, f"SELECT * FROM {name}").condition in missing
+        assert refused(source, f"CREATE TABLE c DEEP CLONE {name}").condition in missing
+        assert source.rows("SHOW TABLES LIKE 'c'") == []
