@@ -70,7 +70,7 @@ def events(server: Server, client: Client) -> Samples:
         stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert b"Thrift over TCP" in stranger.recv(4096)
     running, waiting = begin(client, ENDLESS), begin(client, ENDLESS)
-    wait_until(lambda: value(samples(server), "operations", state="PENDING") == 1)
+    wait_until(lambda: value(samples(server), "queue_depth") == 1)
     with pytest.raises(RemoteError, match="RESOURCE_EXHAUSTED"):
         client.execute("SELECT 2")
     queued = samples(server)

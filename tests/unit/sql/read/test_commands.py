@@ -262,7 +262,6 @@ def test_explain_holds_the_inner_statement(text: str, mode: str, kind: type) -> 
         ("CREATE TABLE t (a INT, PRIMARY KEY (a TIMESERIES))", "TIMESERIES"),
         ("CREATE TABLE t (a INT) PARTITIONED BY (years(a))", "years"),
         ("CREATE TABLE t (a INT) SHALLOW CLONE u", "SHALLOW"),
-        ("INSERT INTO t REPLACE USING (a) SELECT 1", "REPLACE"),
         ("INSERT OVERWRITE LOCAL DIRECTORY '/x' SELECT 1", "DIRECTORY"),
         ("CREATE SCHEMA s LOCATION '/x'", "LOCATION"),
         ("CREATE VIEW v AS SELECT a COLLATE x", "COLLATE"),
