@@ -14,8 +14,9 @@ from gateway.sql.bind.relations import Relations
 from gateway.sql.bind.scope import Scope
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import is_generator, is_steady
-from gateway.sql.typed.nodes import Agg, Call, Col, Expr, Lit, Window
+from gateway.sql.typed.nodes import Agg, Call, Cast, Col, Expr, Lit, Window
 from gateway.sql.typed.walk import children
+from gateway.sqltypes import is_integral
 
 Node = exp.Expr
 _ALIAS_REFERENCE = "lateralAliasReference("
@@ -60,7 +61,7 @@ class SelectItems:
                         continue  # one of several aliases of a generator hides nothing
                     if name in scope.lateral:
                         scope.ambiguous_lateral.add(name)
-                    scope.lateral[name] = item.expr
+                    scope.lateral[name] = _column_of(item.expr)
                     if not is_steady(item.expr, self.binder.catalogue):
                         scope.unsteady_lateral.add(name)
             items += found
@@ -214,6 +215,12 @@ class SelectItems:
         assert isinstance(expr, Call)
         aliased = alias is not None or names is not None
         return [Item(c.name, c, aliased) for c in self.generators.add(expr, alias, names)]
+
+
+def _column_of(expr: Expr) -> Expr:
+    """What an alias of `expr` is to later items: of an integer no literal, of which decimals count the digits."""
+    counted = isinstance(expr, Lit) and is_integral(expr.type)
+    return Cast(expr.type, expr.nullable, expr, implicit=True) if counted else expr
 
 
 def _given_names(tree: Node) -> list[str]:

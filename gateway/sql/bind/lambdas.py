@@ -28,6 +28,14 @@ def open_lambda(binder: Expressions, node: exp.Lambda, scope: Scope) -> OpenLamb
                 f"{len(names)}.",
                 span=span_of(node),
             )
+        if len({name.lower() for name in names}) < len(names):
+            given = ", ".join(f"`{name}`" for name in names)
+            raise UserError(
+                "INVALID_LAMBDA_FUNCTION_CALL.DUPLICATE_ARG_NAMES",
+                f"Invalid lambda function call. The lambda function has duplicate arguments {given}. Please, consider to "
+                "rename the argument names or set `spark.sql.caseSensitive` to true.",
+                span=span_of(node),
+            )
         variables = tuple(
             LambdaVar(t, nullable, binder.ids.take(), name) for name, (t, nullable) in zip(names, types, strict=True)
         )

@@ -9,6 +9,7 @@ without GROUP BY, `correlation` makes a join, and what stands over the aggregate
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gateway.errors import unsupported
@@ -377,7 +378,7 @@ def _check_join(e: Expr, kind: str) -> None:
         _check_scalar(e, "a join condition")
     if kind not in ("inner", "cross") and isinstance(e, Call) and e.fn == "not" and _may_be_unknown(e):
         raise unsupported("NOT IN (subquery) with NULLs in the condition of an outer join", e.span)
-    if isinstance(e, Call) and e.fn in _TELLS_NULL and any(map(_may_be_unknown, e.args)):
+    if isinstance(e, Call) and e.fn in _TELLS_NULL and any(_may_be_unknown(n) for a in e.args for n in _chosen(a)):
         raise unsupported("telling NULL from false in the result of IN (subquery) of a join's condition", e.span)
     for child in children(e):
         _check_join(child, kind)
@@ -435,6 +436,15 @@ def _unfolded(rel: Rel) -> tuple[Aggregate, tuple[Expr, ...], list[Expr]]:
 
 def _all(terms: tuple[Expr, ...]) -> Expr:
     return terms[0] if len(terms) == 1 else Call(BOOLEAN, any(t.nullable for t in terms), "and", terms)
+
+
+def _chosen(e: Expr) -> Iterator[Expr]:
+    """The expressions whose value `e` may have."""
+    if isinstance(e, Case):
+        for value in (*(then for _, then in e.whens), *((e.otherwise,) if e.otherwise is not None else ())):
+            yield from _chosen(value)
+    else:
+        yield e
 
 
 def _may_be_unknown(e: Expr) -> bool:
