@@ -138,7 +138,9 @@ class FeaturedHistory(History):
         state = replayed(str(self.folder), len(self.versions) - 1, (str(self.folder),))
         taken = sorted((spec["baseRowId"], json.loads(spec["stats"])["numRecords"]) for spec in state.files.values())
         assert all(base + count <= after for (base, count), (after, _) in pairwise(taken)), told
-        newest = sys.maxsize if self.is_clone else len(self.versions)  # of rows that were copied those of their source count
+        newest = (
+            sys.maxsize if self.is_clone else len(self.versions)
+        )  # of rows that were copied those of their source count
         twice = "SELECT count(*) - count(DISTINCT _metadata.row_id), max(_metadata.row_commit_version) < "
         answer = self.session.rows(f"{twice}{newest} FROM t")
         assert answer in ([(0, True)], [(0, None)]), (answer, told)
