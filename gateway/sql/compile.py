@@ -13,7 +13,7 @@ from gateway.sql.functions import CATALOGUE
 from gateway.sql.lowering.blocks import Generated, ScanUse
 from gateway.sql.lowering.bounds import Bounds
 from gateway.sql.lowering.constants import computed_first, local_columns
-from gateway.sql.lowering.counts import counted
+from gateway.sql.lowering.counts import counted, without_passed_rows
 from gateway.sql.lowering.existence import rewritten
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.lowering.extent import check_extent
@@ -82,7 +82,7 @@ def binder_of(
 def compile_query(query: BoundQuery, context: Context) -> Compiled:
     """Engine text of a bound query; raises UNSUPPORTED_… for what has no proved form."""
     check_extent(query.rel)
-    rel = counted(query.rel)
+    rel = without_passed_rows(counted(query.rel))
     constants, local = computed_first(rel, CATALOGUE, context), local_columns(rel)
     if query.ids is not None:
         rel = rewritten(decorrelated(rel, query.ids, CATALOGUE) if query.ids.laterals else rel, query.ids)

@@ -20,8 +20,9 @@ from tests.fuzz.outcome import Outcome
 from tests.fuzz.tree import Case
 from tests.live.spark import jars
 
-# Small plans on few rows: planning them costs more than running them.
+# Small plans on few rows: planning them costs more than running them. A statement that takes all memory is no end of the rest.
 QUICK = {
+    "spark.executor.killOnFatalError.depth": "0",
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.adaptive.enabled": "false",

@@ -11,6 +11,7 @@ import importlib
 import pkgutil
 import traceback
 from collections.abc import Callable
+from decimal import Context, localcontext
 from json import dumps, loads
 
 import pyarrow as pa
@@ -22,6 +23,9 @@ Kernel = Callable[..., pa.Array]
 Factory = Callable[[UdfSpec], Kernel]
 
 IMPLEMENTATIONS: dict[str, Factory] = {}
+
+# Python would round the results of decimals, even of abs() and of a minus sign, to 28 digits.
+_EXACT = Context(prec=800)
 
 MAX_TEXT_BYTES = 2**31 - 2  # of all rows of an array together
 # What Arrow says, as an `ArrowInvalid`, of texts that are longer together.
@@ -79,11 +83,13 @@ _KINDS: dict[str, type[GatewayError]] = {
 
 
 def guarded(kernel: Kernel, name: str) -> Kernel:
-    """The kernel, with whatever it raises beside `RowError` told in words of ours; what it was goes to the log."""
+    """The kernel, with exact decimals, and whatever it raises beside `RowError` told in words of ours; what it was goes to
+    the log."""
 
     def run(*arrays: pa.Array) -> pa.Array:
         try:
-            return kernel(*arrays)
+            with localcontext(_EXACT):
+                return kernel(*arrays)
         except RowError:
             raise
         except GatewayError as error:

@@ -19,6 +19,7 @@ from gateway.engine.functions.distinct import vectorised
 from gateway.engine.functions.hashing import bucket_hashes
 from gateway.engine.functions.intervals import interval_overflow
 from gateway.engine.functions.lists import one_zero
+from gateway.floats import float_text
 from gateway.sqltypes import MAX_PRECISION, DecimalType, IntervalType
 
 Vector = np.ndarray[Any, np.dtype[Any]]
@@ -125,7 +126,11 @@ def _half_up(value: Decimal, scale: int) -> Decimal:
 
 @implementation("decimal_mean")
 def decimal_mean(spec: UdfSpec) -> Kernel:
-    """sum / count as DECIMAL: Spark divides to 38 digits after the point and then cuts them, HALF_UP both times."""
+    """sum / count as DECIMAL: Spark divides to 38 digits after the point and then cuts them, HALF_UP both times.
+
+    Params: whether overflow is NULL.
+    """
+    (lenient,) = spec.params
     target = spec.returns
     assert isinstance(target, DecimalType)
     returns = target.arrow()
@@ -135,11 +140,11 @@ def decimal_mean(spec: UdfSpec) -> Kernel:
         if total is None or not count:
             return None
         value = _half_up(_half_up(_WIDE.divide(total, Decimal(count)), MAX_PRECISION), target.scale)
-        if abs(value) >= limit:
-            raise RowError(
-                "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", f"{value} cannot be represented as {target.sql}."
-            )
-        return value
+        if abs(value) < limit:
+            return value
+        if lenient:
+            return None
+        raise RowError("NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", f"{value} cannot be represented as {target.sql}.")
 
     def kernel(total: pa.Array, count: pa.Array) -> pa.Array:
         pairs = zip(total.to_pylist(), count.to_pylist(), strict=True)
@@ -260,6 +265,20 @@ def _rows_of_lists(values: pa.Array, width: int, nulls: Vector, type_: pa.DataTy
     return pc.if_else(pa.array(~nulls), lists, pa.scalar(None, type_)) if nulls.any() else lists
 
 
+#: Digits of a decimal that a double always keeps.
+_EXACT_DIGITS = 15
+
+
+def _as_double(value: Decimal, type_: pa.Decimal128Type) -> Decimal:
+    """The decimal that a double of it prints, which the type may not hold: Spark shows one that is none of its type."""
+    rough = _half_up(Decimal(float_text(float(value), 53)), type_.scale)
+    if abs(rough) >= Decimal(10) ** (type_.precision - type_.scale):
+        raise RowError(
+            "UNSUPPORTED_FEATURE", f"percentile_approx of {value}, which rounds to {rough}, is not supported."
+        )
+    return rough
+
+
 @implementation("list_quantile")
 def list_quantile(spec: UdfSpec) -> Kernel:
     """percentile_approx: the element of rank ceil(p * n), in the values' own type.
@@ -277,6 +296,8 @@ def list_quantile(spec: UdfSpec) -> Kernel:
             rough = np.minimum(units.astype(np.float64), 9223372036854774784.0).astype(np.int64)
             rough = np.where(units.astype(np.float64) >= 2.0**63, np.iinfo(np.int64).max, rough)
             flat = pa.array(rough, pa.int64()).cast(flat.type)
+        elif pa.types.is_decimal(flat.type) and flat.type.precision > _EXACT_DIGITS:
+            flat = pa.array([None if v is None else _as_double(v, flat.type) for v in flat.to_pylist()], flat.type)
         sizes = bounds[:, 1] - bounds[:, 0]
         if accuracy < 1000 and len(sizes) and sizes.max() > accuracy:
             raise RowError(

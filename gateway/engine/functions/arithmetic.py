@@ -184,6 +184,9 @@ def divided_half_up(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarra
     return np.asarray(np.where(negative, -quotient, quotient))
 
 
+_WIDEST = pa.decimal128(38, 0)
+
+
 def _scale(t: object) -> int:
     assert isinstance(t, DecimalType)
     return t.scale
@@ -263,7 +266,7 @@ def decimal_remainder(spec: UdfSpec) -> Kernel:
 
 @implementation("decimal_div")
 def decimal_div(spec: UdfSpec) -> Kernel:
-    """``a div b`` of decimals (or a decimal and an integer) as BIGINT, truncated."""
+    """``a div b`` of decimals (or a decimal and an integer) as BIGINT: truncated, and of that the low 64 bits."""
 
     def kernel(a: pa.Array, b: pa.Array) -> pa.Array:
         x, xv = unscaled(a)
@@ -277,8 +280,8 @@ def decimal_div(spec: UdfSpec) -> Kernel:
         y = np.where(y == 0, 1, y)
         quotient = abs(x) // abs(y)
         quotient = np.where(valid, np.where((x < 0) != (y < 0), -quotient, quotient), 0)
-        if len(quotient) and (bool((quotient > 2**63 - 1).any()) or bool((quotient < -(2**63)).any())):
-            raise _overflow("long")
+        decimals(quotient, valid, _WIDEST)  # raises
+        quotient = (quotient + 2**63) % 2**64 - 2**63  # as java.math.BigDecimal.longValue
         return pa.array(quotient.astype("i8"), mask=~valid)
 
     return kernel

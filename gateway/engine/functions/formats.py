@@ -144,7 +144,7 @@ def _parsed(text: str, tokens: tuple[Token, ...]) -> Decimal | None:
             at += 1
     if at < len(text) or not (sides[0] or sides[1]):
         return None
-    number = Decimal(f"{''.join(sides[0]) or '0'}.{''.join(sides[1]) or '0'}")
+    number = Decimal(f"{''.join(sides[0]) or '0'}.{''.join(sides[1])}")
     return -number if negative else number
 
 

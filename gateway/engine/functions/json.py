@@ -558,6 +558,8 @@ def from_json(spec: UdfSpec) -> Kernel:
                 tree = [tree]
             if tree is not None:
                 found = read(tree)
+            elif corrupt:
+                misfits.append(text)
         except (ValueError, _MisfitError):
             misfits.append(text)
         return {**found, CORRUPT: text if misfits else None} if corrupt and found is not None else found

@@ -6,7 +6,7 @@ import binascii
 import math
 import operator
 from collections.abc import Callable
-from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.distinct import per_distinct, scalar, vectorised
 from gateway.floats import float_text
-from gateway.sqltypes import BIGINT, INT, DataType, DecimalType
+from gateway.sqltypes import BIGINT, INT, MAX_PRECISION, DataType, DecimalType
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _EXACT = Context(prec=800)
@@ -49,9 +49,7 @@ def _real(name: str, function: Callable[..., Floats]) -> None:
 
 _real("csc", lambda x: 1.0 / np.sin(x))
 _real("sec", lambda x: 1.0 / np.cos(x))
-_real("expm1", np.expm1)
 _real("rint", np.rint)
-_real("hypot", np.hypot)
 
 
 def _signum(x: Floats) -> Floats:
@@ -61,14 +59,6 @@ def _signum(x: Floats) -> Floats:
 
 _real("signum", _signum)
 
-
-def _power(x: Floats, y: Floats) -> Floats:
-    # C gives 1 for 1 ** NaN and (-1) ** inf, Java NaN
-    odd = (np.isnan(y) | (np.isinf(y))) & (np.abs(x) == 1.0)
-    return np.where(odd, np.nan, np.power(x, y))
-
-
-_real("power", _power)
 
 vectorised("negate_decimal")(pc.negate)
 
@@ -100,15 +90,12 @@ def negate_long_decimal(spec: UdfSpec) -> Kernel:
     return kernel
 
 
-@vectorised("log1p")
-def log1p(value: pa.Array) -> pa.Array:
-    """ln(1 + x); NULL for x <= -1."""
-    x, nulls = _floats(value)
-    with np.errstate(all="ignore"):
-        return pa.array(np.log1p(x), pa.float64(), mask=nulls | (x <= -1.0))
-
-
-_MODES = {"half_towards_infinity": ROUND_HALF_UP, "half_to_even": ROUND_HALF_EVEN}
+_MODES = {
+    "half_towards_infinity": ROUND_HALF_UP,
+    "half_to_even": ROUND_HALF_EVEN,
+    "up": ROUND_CEILING,
+    "down": ROUND_FLOOR,
+}
 
 
 @implementation("round_double")
@@ -131,9 +118,8 @@ def round_double(spec: UdfSpec) -> Kernel:
     def kernel(value: pa.Array) -> pa.Array:
         x, nulls = _floats(value)
         if abs(digits) > 15:
-            if digits > 330:
-                return value
-            out = np.array([slow(v) for v in x.tolist()], dtype=np.float64)
+            out = np.array([slow(v) for v in x.tolist()]) if digits <= 330 else x
+            out = out + 0.0  # BigDecimal knows no -0.0
             return pa.array(out.astype(returns.to_pandas_dtype()), returns, mask=nulls)
         power = 10.0 ** abs(digits)
         with np.errstate(all="ignore"):
@@ -143,9 +129,9 @@ def round_double(spec: UdfSpec) -> Kernel:
             plain = (size < 1e11) & (np.abs(fraction - 0.5) > 1e-4)
             whole = low + (fraction > 0.5)
             rounded = np.copysign(whole / power if digits >= 0 else whole * power, x)
-        rounded = np.where(rounded == 0.0, 0.0, rounded)  # BigDecimal knows no -0.0
         hard = np.flatnonzero(~plain & ~nulls)
         rounded[hard] = [slow(v) for v in x[hard].tolist()]
+        rounded = rounded + 0.0
         return pa.array(rounded.astype(returns.to_pandas_dtype()), returns, mask=nulls)
 
     return kernel
@@ -179,9 +165,21 @@ def round_decimal(spec: UdfSpec) -> Kernel:
         raise TypeError(str(source))
     wide = pa.decimal256(76, source.scale)
     returns = spec.returns.arrow()
+    step = Decimal(1).scaleb(min(-digits, 2 * MAX_PRECISION))
+
+    def far(value: Decimal) -> Decimal:
+        rounded = value.quantize(step, rounding=_MODES[mode], context=_EXACT)
+        if rounded:
+            raise RowError(
+                "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION",
+                f"The {value} rounded to {-digits} zeros cannot be represented as {spec.returns.sql}.",
+            )
+        return Decimal(0)
 
     def kernel(value: pa.Array) -> pa.Array:
-        rounded = pc.round(value.cast(wide), ndigits=max(digits, -37), round_mode=mode)
+        if digits <= -MAX_PRECISION:  # no decimal but zero has so many
+            return per_distinct(far, (value,), returns)
+        rounded = pc.round(value.cast(wide), ndigits=digits, round_mode=mode)
         try:
             return rounded.cast(returns)
         except pa.ArrowInvalid as error:

@@ -67,15 +67,35 @@ def _search(matcher: Any, value: str, at: int = 0) -> Any:
     raise RowError("STATEMENT_TOO_COMPLEX", f"{text} {_SEARCH_SECONDS:g} seconds of computing.")
 
 
-def _matches(matcher: Any, value: str) -> Iterator[Any]:
-    """All matches as java.util.regex.Matcher.find gives them: after an empty one the search goes on one character later."""
+def _matches(matcher: Any, value: str, apart: bool = False) -> Iterator[Any]:
+    """All matches as java.util.regex.Matcher.find gives them: after an empty one the search goes on one UTF-16 unit later.
+
+    That is inside of a character beyond the BMP. A match there is given with `apart`, and refused without: its place is none.
+    """
     at = 0
     while at <= len(value):
         found = _search(matcher, value, at)
         if found is None:
             return
         yield found
-        at = found.end() + (found.end() == found.start())
+        at = found.end()
+        if found.end() > found.start():
+            continue
+        within = _within(matcher, value, at)
+        if within is not None and (not apart or within.end() > within.start()):
+            raise RowError("UNSUPPORTED_FEATURE", "A match inside of a character beyond the BMP is not supported.")
+        if within is not None:
+            yield within
+        at += 1
+
+
+def _within(matcher: Any, value: str, at: int) -> Any:
+    """The match that begins between the two UTF-16 units of the character at `at`, if it has two."""
+    if value[at : at + 1] <= "\uffff":
+        return None
+    units = value[at].encode("utf-16-le")
+    high, low = (units[i : i + 2].decode("utf-16-le", "surrogatepass") for i in (0, 2))
+    return matcher.match(f"{value[:at]}{high}{low}{value[at + 1 :]}", at + 1, timeout=_SEARCH_SECONDS)
 
 
 Fast = Callable[..., tuple[Linear, Callable[[pa.Array], pa.Array]] | None]
@@ -190,7 +210,7 @@ def regexp_extract(value: str, pattern: str, index: int) -> str:
 def regexp_extract_all(value: str, pattern: str, index: int) -> list[str]:
     """The group of every match."""
     out = []
-    for found in _matches(_pattern("regexp_extract_all", pattern), value):
+    for found in _matches(_pattern("regexp_extract_all", pattern), value, apart=True):
         _group_index("regexp_extract_all", found, index)
         out.append(found.group(index) or "")
     return out
@@ -206,7 +226,7 @@ def _fast_count(pattern: str) -> Any:
 @_regular("regexp_count", _fast_count)
 def regexp_count(value: str, pattern: str) -> int:
     """How often the pattern matches."""
-    return sum(1 for _ in _matches(_pattern("regexp_count", pattern), value))
+    return sum(1 for _ in _matches(_pattern("regexp_count", pattern), value, apart=True))
 
 
 def _fast_substr(pattern: str) -> Any:

@@ -22,15 +22,20 @@ def kept_expression(text: str, scope: Scope, expressions: Expressions) -> Expr:
     Raises UserError EXPRESSION_NOT_ALLOWED for one that reads other tables, UnsupportedError for one that is not of one row, or
     of what the statement was given.
     """
+    found = expressions.bind(kept_tree(text), scope)
+    if contains(found, Agg) or contains(found, Window) or is_generator(found, expressions.catalogue):
+        raise unsupported(f"an expression of a table that is not of one row ({shown(text)})")
+    return found
+
+
+def kept_tree(text: str) -> exp.Expr:
+    """The same, only parsed. Raises as that does, but for what is not of one row."""
     tree = parse_expression(text)
     if tree.find(exp.Query, exp.Exists) is not None:
         raise reads_tables(text)
     if tree.find(exp.Placeholder) is not None:
         raise unsupported(f"a parameter in an expression of a table ({shown(text)})")
-    found = expressions.bind(tree, scope)
-    if contains(found, Agg) or contains(found, Window) or is_generator(found, expressions.catalogue):
-        raise unsupported(f"an expression of a table that is not of one row ({shown(text)})")
-    return found
+    return tree
 
 
 def shown(text: str) -> str:

@@ -88,8 +88,8 @@ class Names:
         """The name of a select item: `text`, but the column's name for a cast of a plain column."""
         if isinstance(expr, Col):
             return expr.name
-        if isinstance(expr, Cast) and not expr.implicit and isinstance(expr.arg, Col):
-            return expr.arg.name
+        if isinstance(expr, Cast) and not expr.implicit and _is_named(expr.arg):
+            return self.of(expr.arg)
         if isinstance(expr, Call) and expr.fn == "_null_item":
             return self._item(expr)
         if isinstance(expr, Call) and expr.fn == "_array_field" and expr.shown is not None and _is_path(expr):
@@ -373,6 +373,11 @@ def _in_plan(e: Call, args: Sequence[str], zone: str) -> str | None:
         of = f"Some({args[6]})" if len(args) > 6 else None
         return f"{e.fn}({', '.join(args[:6])}, {of}, Some({zone}), true, {_MADE[e.fn]}Type)"
     return f"-{args[0]}" if e.shown == "-" and len(args) == 1 else None
+
+
+def _is_named(expr: Expr) -> bool:
+    """Whether it has a name as soon as it is resolved, which a cast of it takes over."""
+    return isinstance(expr, Col) or (isinstance(expr, Call) and expr.fn == "_null_item")
 
 
 def _is_path(e: Expr) -> bool:

@@ -17,7 +17,7 @@ from gateway.sql.functions.operators import as_boolean, comparison
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.coerce import coerced, comparable_of
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit
-from gateway.sqltypes import BOOLEAN, STRING, has_map
+from gateway.sqltypes import BOOLEAN, STRING, DataType, has_map
 
 Node = exp.Expr
 
@@ -88,7 +88,8 @@ def like_many(binder: Expressions, name: str, node: Node, patterns: Node, scope:
     """LIKE ANY and LIKE ALL, `negated` where NOT stands before LIKE."""
     every = isinstance(patterns, exp.All)
     terms = [_like(binder, name, node.this, p, None, node, scope) for p in patterns.this.expressions]
-    constants = all(map(_is_constant_text, patterns.this.expressions))
+    given = patterns.this.expressions
+    constants = all(map(_is_constant, given)) and all(_parsed_type(binder, p, scope) == STRING for p in given)
     if negated:
         terms = [Call(BOOLEAN, t.nullable, "not", (t,)) for t in terms]
     word = "and" if every else "or"
@@ -100,13 +101,31 @@ def like_many(binder: Expressions, name: str, node: Node, patterns: Node, scope:
     return Call(BOOLEAN, True, word, tuple(terms), shown, span=span_of(node))
 
 
-def _is_constant_text(pattern: Node) -> bool:
-    """Whether Spark's parser takes a pattern for a constant of the type STRING."""
-    while isinstance(pattern, exp.Paren):
-        pattern = pattern.this
+def _is_constant(pattern: Node) -> bool:
+    """Whether Spark's parser takes a pattern for a constant: it knows no function yet."""
     if isinstance(pattern, exp.DPipe):
-        return _is_constant_text(pattern.this) and _is_constant_text(pattern.expression)
-    return isinstance(pattern, exp.Placeholder) or (isinstance(pattern, exp.Literal) and bool(pattern.is_string))
+        return _is_constant(pattern.this) and _is_constant(pattern.expression)
+    if isinstance(pattern, (exp.Paren, exp.Cast, exp.Neg)):
+        return _is_constant(pattern.this)
+    return isinstance(pattern, (exp.Placeholder, exp.Literal, exp.Null, exp.Boolean, exp.HexString))
+
+
+def _parsed_type(binder: Expressions, pattern: Node, scope: Scope) -> DataType:
+    """The type of a constant to Spark's parser, which converts no operand."""
+    if isinstance(pattern, exp.Paren):
+        return _parsed_type(binder, pattern.this, scope)
+    if not isinstance(pattern, exp.DPipe):
+        return binder.bind(pattern, scope).type
+    left, right = (_parsed_type(binder, side, scope) for side in (pattern.this, pattern.expression))
+    if left != right:
+        raise UserError(
+            "COMPLEX_EXPRESSION_UNSUPPORTED_INPUT.MISMATCHED_TYPES",
+            "Cannot process input data types for the expression of a pattern. All input types must be the same "
+            f'except nullable, containsNull, valueContainsNull flags, but found the input types "{left.sql}" and '
+            f'"{right.sql}".',
+            span=span_of(pattern),
+        )
+    return left
 
 
 def escape(binder: Expressions, node: exp.Escape, scope: Scope) -> Expr:

@@ -259,7 +259,7 @@ def mean_of(agg: Agg, value: Expr, type_: DataType, lenient: bool) -> Expr:
     count = bound.agg_fn("count", BIGINT, value, of=agg, order=())
     if isinstance(type_, DecimalType):
         total = _decimal_sum(agg, value, lenient)
-        return bound.udf("decimal_mean", type_, total, count, raises=True)
+        return bound.udf("decimal_mean", type_, total, count, params=(lenient,), raises=not lenient)
     total = bound.agg_fn("sum", decimal(30, 0), _units(value), of=agg, order=())
     checked = bound.udf("integer_total", type_, total, params=(lenient,), raises=not lenient)
     return bound.udf("integer_mean", type_, _units(checked), count)

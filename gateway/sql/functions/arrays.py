@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateway.errors import UserError
 from gateway.sql.functions.collections import array_of, check_count, udf_lower
+from gateway.sql.functions.lambdas import closed
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
@@ -121,8 +122,14 @@ def _bind_insert(function: Function, site: Site) -> Expr:
     return make(function, site, tuple(args), array(array_of(args[0]).element), args[0].nullable or args[1].nullable)
 
 
+#: What Spark has an answer for where it is given NULL without a type.
+_OF_NOTHING = frozenset(("array_compact", "array_distinct", "array_join", "array_max", "array_min", "sort_array"))
+
+
 def _one_array(site: Site, ordered: bool = False) -> ArrayType:
     t = plain(site.args[0].type)
+    if t == VOID and site.name.lower() in _OF_NOTHING:
+        raise refused(Call(VOID, True, site.shown, (), span=site.span), f"{site.shown} of an untyped NULL")
     if not isinstance(t, ArrayType):
         raise site.mismatch(0, "ARRAY")
     if ordered:
@@ -341,7 +348,10 @@ ROWS: tuple[Function, ...] = (
     Function("array_distinct", bind=_bind_same, lower=udf_lower("array_deduplicated")),
     Function("array_compact", bind=_bind_same, lower=udf_lower("array_compacted")),
     Function(
-        "array_sort", bind=_bind_array_sort, lower=udf_lower("array_sorted", False, False), shown=_shown_array_sort
+        "array_sort",
+        bind=closed(_bind_array_sort),
+        lower=udf_lower("array_sorted", False, False),
+        shown=_shown_array_sort,
     ),
     Function("sort_array", bind=_bind_sort_array, lower=_lower_sort_array),
     Function("array_max", bind=_bind_extreme, lower=udf_lower("array_extreme", "max")),

@@ -406,10 +406,14 @@ def _bind_convert_timezone(function: Function, site: Site) -> Expr:
 _CLOCK = (param(INT), param(INT), param(INT), param(INT), param(INT), param(decimal(16, 6)))
 
 
+#: How many arguments a call with a date may have, by whether it makes wall clocks, and whether it goes by the plain name.
+_OF_PARTS = {(False, True): (1, 2, 3), (False, False): (2, 3), (True, False): (2,)}
+
+
 def _bind_make_timestamp(function: Function, site: Site) -> Expr:
     zoneless, is_try = function.name.endswith("ntz"), function.name.startswith("try_")
     count = len(site.args)
-    if count in (1, 2, 3):
+    if count in _OF_PARTS[zoneless, function.name.endswith("make_timestamp")]:
         return make(function, site, site.args, TIMESTAMP_NTZ if zoneless else TIMESTAMP, True, ("date and time",))
     most = 6 if zoneless else 7
     if count not in (6, most):

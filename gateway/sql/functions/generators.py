@@ -83,12 +83,12 @@ def _bind_stack(function: Function, site: Site) -> Expr:
         )
     values = list(site.args[1:])
     width = -(-len(values) // rows)
-    types: list[DataType] = [VOID] * width
+    types = [next((v.type for v in values[i::width] if v.type != VOID), VOID) for i in range(width)]
     for index, value in enumerate(values):
         column = index % width
         common = least_common_type(types[column], value.type)
-        mixed = VOID not in (types[column], value.type) and plain(types[column]) != plain(value.type)
-        if common is None or mixed:
+        typed = types[column] if isinstance(value, Lit) and value.type == VOID else value.type
+        if common is None or plain(types[column]) != plain(typed):
             raise UserError(
                 "DATATYPE_MISMATCH.STACK_COLUMN_DIFF_TYPES",
                 f'The data type of the column ({column}) do not have the same type: "{types[column].sql}" <> '

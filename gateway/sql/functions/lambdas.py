@@ -74,7 +74,7 @@ def _count(site: Site, expected: int) -> None:
         raise site.wrong_count(str(expected))
 
 
-def _closed(bind: Callable[[Function, Site], Expr]) -> Callable[[Function, Site], Expr]:
+def closed(bind: Callable[[Function, Site], Expr]) -> Callable[[Function, Site], Expr]:
     """`bind`, with Spark's error for a subquery anywhere in the call."""
 
     def bound_call(function: Function, site: Site) -> Expr:
@@ -240,13 +240,13 @@ def _bind_aggregate(function: Function, site: Site) -> Expr:
 
 
 ROWS: tuple[Function, ...] = (
-    Function("transform", bind=_closed(_bind_over_array), lower=_transform),
-    Function("filter", bind=_closed(_bind_over_array), lower=_filter),
-    Function("exists", bind=_closed(_bind_over_array), lower=_exists),
-    Function("forall", bind=_closed(_bind_over_array), lower=_forall),
-    Function("zip_with", bind=_closed(_bind_zip_with), lower=_zip_with),
-    Function("map_filter", bind=_closed(_bind_over_map), lower=_map_filter),
-    Function("transform_keys", bind=_closed(_bind_over_map), lower=_transform_map),
-    Function("transform_values", bind=_closed(_bind_over_map), lower=_transform_map),
+    Function("transform", bind=closed(_bind_over_array), lower=_transform),
+    Function("filter", bind=closed(_bind_over_array), lower=_filter),
+    Function("exists", bind=closed(_bind_over_array), lower=_exists),
+    Function("forall", bind=closed(_bind_over_array), lower=_forall),
+    Function("zip_with", bind=closed(_bind_zip_with), lower=_zip_with),
+    Function("map_filter", bind=closed(_bind_over_map), lower=_map_filter),
+    Function("transform_keys", bind=closed(_bind_over_map), lower=_transform_map),
+    Function("transform_values", bind=closed(_bind_over_map), lower=_transform_map),
     *(Function(name, bind=_bind_aggregate) for name in ("aggregate", "reduce", "map_zip_with")),
 )

@@ -18,7 +18,7 @@ def _bind_like(function: Function, site: Site) -> Expr:
     escape = args[2].value if len(args) > 2 and isinstance(args[2], Lit) else "\\"
     if len(args) > 2 and not isinstance(args[2], Lit):
         escape = ""
-    if isinstance(escape, str) and len(escape) != 1:
+    if escape is None or len(escape) != 1:
         raise UserError(
             "INVALID_ESCAPE_CHAR",
             f"`EscapeChar` should be a string literal of length one, but got '{escape}'.",

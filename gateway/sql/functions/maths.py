@@ -9,8 +9,6 @@ from dataclasses import replace
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql.functions.constants import constant
 from gateway.sql.functions.lowerings import (
-    at_most,
-    either,
     kernel,
     less_than,
     literal,
@@ -21,7 +19,7 @@ from gateway.sql.functions.lowerings import (
 )
 from gateway.sql.functions.operators import LOWER_NEGATIVE, LOWER_POSITIVE, bind_binary, bind_unary
 from gateway.sql.typed import nodes as bound
-from gateway.sql.typed.catalogue import Context, Function, Lower, Param, Site, coerce_args, make, param
+from gateway.sql.typed.catalogue import Context, Function, Lower, Param, Site, coerce_args, make, null_of, param
 from gateway.sql.typed.coerce import accepts, coerced, decimal_for, implicit_type, least_common_of
 from gateway.sql.typed.foldable import is_foldable
 from gateway.sql.typed.nodes import Call, Cast, Expr, Lit
@@ -70,24 +68,6 @@ def _real(name: str, lower: Lower | None = None, *aliases: str, shown: str | Non
 def _partial(name: str) -> Lower:
     """A function that has no value for some numbers."""
     return lambda call, args, context: one_nan(bound.fn(name, DOUBLE, args[0]))
-
-
-def _logarithm(name: str) -> Lower:
-    def lower(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-        value = bound.fn(name, DOUBLE, args[0])
-        return bound.case(DOUBLE, (at_most(args[0], _zero()), bound.null(DOUBLE)), otherwise=value)
-
-    return lower
-
-
-def _log(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    base, value = args
-    if isinstance(base, Lit) and base.value == _E:
-        quotient: Expr = bound.fn("ln", DOUBLE, value)
-    else:
-        quotient = bound.op("/", DOUBLE, bound.fn("ln", DOUBLE, value), bound.fn("ln", DOUBLE, base))
-    outside = either(at_most(base, _zero()), at_most(value, _zero()))
-    return bound.case(DOUBLE, (outside, bound.null(DOUBLE)), otherwise=quotient)
 
 
 def _bind_log(function: Function, site: Site) -> Expr:
@@ -186,7 +166,8 @@ def _beyond(call: Call, value: Expr) -> Expr:
     if is_fractional(value.type):
         kept += [bound.op("=", BOOLEAN, value, Lit(value.type, False, x)) for x in (math.nan, math.inf, -math.inf)]
     raising = raise_row(call.type, "ARITHMETIC_OVERFLOW", "BigInteger would overflow supported range.")
-    return bound.case(call.type, (bound.op("OR", BOOLEAN, *kept), value), otherwise=raising)
+    plain = bound.op("+", call.type, value, zero) if is_fractional(value.type) else value  # BigDecimal knows no -0.0
+    return bound.case(call.type, (bound.op("OR", BOOLEAN, *kept), plain), otherwise=raising)
 
 
 def _round_decimal(type_: DataType, value: Expr, digits: int, mode: str) -> Expr:
@@ -408,7 +389,9 @@ def _bind_try(symbol: str) -> Callable[[Function, Site], Expr]:
                 f"{site.shown} of dates, timestamps or intervals is not supported.",
                 span=site.span,
             )
-        return make(function, site, tuple(map(_tried, result.args)), result.type, True, (symbol,))
+        untyped = all(a.type == VOID for a in site.args)
+        args = [coerced(a, result.type) for a in site.args] if untyped else result.args
+        return make(function, site, tuple(map(_tried, args)), result.type, True, (symbol,))
 
     return bind
 
@@ -430,7 +413,7 @@ def _bind_bitwise(function: Function, site: Site) -> Expr:
     types = [BIGINT if a.type == STRING else a.type for a in site.args]
     common = least_common_of(types)
     if common == VOID:
-        common = BIGINT
+        site, common = replace(site, args=tuple(map(null_of, site.args))), INT
     if common is None or not is_integral(common):
         raise UserError(
             "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES"
@@ -480,19 +463,18 @@ def _bind_uuid(function: Function, site: Site) -> Expr:
     return make(function, site, (), STRING, False)
 
 
+_BY_KERNEL = (
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cosh", "csc", "exp", "expm1", "log10", "log1p", "log2", "sec",
+    "sinh", "tanh",
+)  # fmt: skip
+
 ROWS: tuple[Function, ...] = (
-    *(_real(n, _partial(n), shown=n.upper()) for n in ("acos", "acosh", "asin", "atanh", "cos", "cot", "sin", "tan")),
-    *(
-        _real(n, shown=n.upper())
-        for n in ("asinh", "atan", "cbrt", "cosh", "degrees", "exp", "radians", "sinh", "tanh")
-    ),
-    *(_real(n, kernel(n), shown=n.upper()) for n in ("csc", "sec", "expm1", "log1p")),
-    _real("rint", kernel("rint")),
-    _real("ln", _logarithm("ln")),
-    _real("log10", _logarithm("log10"), shown="LOG10"),
-    _real("log2", _logarithm("log2"), shown="LOG2"),
+    *(_real(n, _partial(n), shown=n.upper()) for n in ("cos", "cot", "sin", "tan")),
+    *(_real(n, shown=n.upper()) for n in ("degrees", "radians")),
+    *(_real(n, kernel(n), shown=n.upper()) for n in _BY_KERNEL),
+    *(_real(n, kernel(n)) for n in ("ln", "rint")),
     _real("sqrt", _sqrt, shown="SQRT"),
-    Function("log", bind=_bind_log, lower=_log, shown="LOG"),
+    Function("log", bind=_bind_log, lower=kernel("log"), shown="LOG"),
     Function("atan2", (_DOUBLE, _DOUBLE), returns=DOUBLE, lower=_atan2, shown="ATAN2"),
     Function("hypot", (_DOUBLE, _DOUBLE), returns=DOUBLE, lower=kernel("hypot"), shown="HYPOT"),
     Function("pow", (_DOUBLE, _DOUBLE), returns=DOUBLE, lower=kernel("power")),

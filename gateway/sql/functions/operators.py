@@ -13,7 +13,7 @@ from dataclasses import replace
 from gateway.errors import Span, UserError
 from gateway.sql.functions.lowerings import any_nan, one_nan
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.catalogue import Context, Function, Site
+from gateway.sql.typed.catalogue import Context, Function, Site, null_of
 from gateway.sql.typed.coerce import (
     arithmetic_decimal,
     coerced,
@@ -262,9 +262,9 @@ def _arithmetic(symbol: str, left: Expr, right: Expr, span: Span | None, precisi
         common = _beside_text(symbol, left, right, span)
         left, right, lt, rt = coerced(left, common), coerced(right, common), common, common
     if lt == VOID and rt == VOID:
-        if symbol == "div":
-            return Call(BIGINT, True, symbol, (coerced(left, BIGINT), coerced(right, BIGINT)), span=span)
-        return Call(DOUBLE, True, symbol, (coerced(left, DOUBLE), coerced(right, DOUBLE)), span=span)
+        left, right = (left, right) if symbol == "/" else (null_of(left), null_of(right))
+        t = BIGINT if symbol == "div" else DOUBLE
+        return Call(t, True, symbol, (coerced(left, t), coerced(right, t)), span=span)
     if lt == VOID or rt == VOID:
         known = rt if lt == VOID else lt
         if not is_numeric(known) or (symbol == "div" and is_fractional(known)):
@@ -329,7 +329,7 @@ def bind_unary(symbol: str, arg: Expr, span: Span | None) -> Expr:
         return Call(BOOLEAN, arg.nullable, "not", (arg,), span=span)
     if symbol == "~":
         if t in (STRING, VOID):
-            arg = coerced(arg, BIGINT if t == STRING else INT)
+            arg = coerced(null_of(arg), BIGINT if t == STRING else INT)
         elif not is_integral(t):
             raise _unexpected(symbol, arg, arg, span)
         return Call(arg.type, arg.nullable, "~", (arg,), span=span)
@@ -358,6 +358,8 @@ def as_boolean(arg: Expr, span: Span | None) -> Expr:
 
 def bind_connective(word: str, args: list[Expr], spans: list[Span | None]) -> Expr:
     """``a AND b AND …`` (or OR) as one n-ary node."""
+    if all(arg.type == VOID for arg in args):
+        args = list(map(null_of, args))
     checked = []
     for arg, span in zip(args, spans, strict=True):
         t = plain(arg.type)

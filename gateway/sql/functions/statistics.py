@@ -431,14 +431,19 @@ def _sparing(name: str, lower: Lower) -> Lower:
 _TESTED = {"regr_count": (0, 1), "regr_avgx": (0,), "regr_sxx": (0,), "regr_avgy": (1,), "regr_syy": (1,)}
 
 
+def untouched(agg: Agg) -> list[int]:
+    """The arguments of an aggregate that are only asked whether they are NULL and never are."""
+    positions = range(len(agg.args)) if agg.fn == "count" and not agg.distinct else _TESTED.get(agg.fn, ())
+    return [i for i in positions if not agg.args[i].nullable]
+
+
 def tested(agg: Agg, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The lowered `args` of an aggregate, without those that are only asked whether they are NULL and never are."""
-    positions = range(len(args)) if agg.fn == "count" and not agg.distinct else _TESTED.get(agg.fn, ())
+    """The lowered `args` of an aggregate, without what raises for nothing."""
     kept = list(args)
-    for i in positions:
-        if not agg.args[i].nullable and raises(args[i]):
+    for i in untouched(agg):
+        if raises(args[i]):
             kept[i] = bound.lit(1.0, DOUBLE)
-    if positions == (1,) and not agg.args[0].nullable and raises(args[0]):
+    if _TESTED.get(agg.fn) == (1,) and not agg.args[0].nullable and raises(args[0]):
         kept[0] = lazy_case(args[0].type, (not_null(kept[1]), args[0]))
     return tuple(kept)
 

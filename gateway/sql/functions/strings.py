@@ -365,7 +365,7 @@ def _bind_mask(function: Function, site: Site) -> Expr:
     args = list(coerce_args(Function("mask", (param("text"),) * 5, optional=4), site))
     for i, default in list(enumerate(("X", "x", "n", None), 1))[len(args) - 1 :]:
         args.append(bound.lit(default, STRING) if i < 5 else args[0])
-    args = [bound.null(STRING) if a.type == VOID else args[i] for i, a in enumerate(site.args)] + args[len(site.args) :]
+    args = [coerced(a, STRING) if a.type == VOID else a for a in args]
     masks: list[str | None] = []
     for i, given in enumerate(args[1:], 1):
         if i < len(site.args):

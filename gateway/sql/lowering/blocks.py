@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from gateway.sql.lowering.correlation import ALL_ROWS
 from gateway.sql.lowering.engine_text import ExpressionText, balanced, quoted
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.lowering.reads import column_types, tested_columns
@@ -100,6 +102,10 @@ class Block:
         return self.limit is not None or self.offset > 0
 
 
+#: What each of the raising conditions reads that stand above the relation at hand.
+Fences = tuple[frozenset[int], ...]
+
+
 class BlockWriter(ExpressionText):
     """Writes blocks; `rules` has a function per class of relations (`generate.RULES`)."""
 
@@ -116,9 +122,7 @@ class BlockWriter(ExpressionText):
         self.envs: list[dict[int, str]] = []
         self.needed = needed
         self.names: set[str] = set()  # of the columns of sources
-        self.fences: tuple[
-            frozenset[int], ...
-        ] = ()  # what raising conditions read that stand above the relation at hand
+        self.fences: Fences = ()
         self.aliases = 0
         self.depth = 0
         self.casts = 0
@@ -147,21 +151,28 @@ class BlockWriter(ExpressionText):
         """What stands beside others, or below a generator, closed: the engine moves raising conditions above that read it
         alone there, and before its own filters if it can.
         """
-        fences = self.fences
-        if not isinstance(rel, b.Join):
-            self.fences = ()
-        block = self.block(rel)
-        self.fences = fences
-        if block.is_filtered and not (block.bare and block.joined):
-            known = {c.id for c in rel.columns}
-            barrier = barrier or any(f and f <= known for f in fences)
-        return self.close(block, barrier)
+        with self.fenced(self.fences if isinstance(rel, b.Join) else ()):
+            block = self.block(rel)
+        passed = block.is_filtered and not (block.bare and block.joined) and self.is_fenced(rel)
+        return self.close(block, barrier or passed)
+
+    @contextmanager
+    def fenced(self, fences: Fences) -> Iterator[None]:
+        """What is written meanwhile has these fences above."""
+        before, self.fences = self.fences, fences
+        yield
+        self.fences = before
+
+    def is_fenced(self, rel: Rel) -> bool:
+        """Whether a raising condition above reads columns of `rel` alone, so that the engine would ask it down there."""
+        known = {c.id for c in rel.columns}
+        return any(f and f <= known for f in self.fences)
 
     def alias(self, prefix: str) -> str:
         self.aliases += 1
         return f"{prefix}{self.aliases}"
 
-    def select(self, block: Block, outputs: Sequence[tuple[int, str]]) -> str:
+    def select(self, block: Block, outputs: Sequence[tuple[int, str]], outermost: bool = False) -> str:
         """The block as text with `outputs` (id, name) as its columns."""
         texts = dict(block.items) if block.items is not None else block.env
         sorts_all = bool(block.order) and block.limit is None
@@ -187,8 +198,10 @@ class BlockWriter(ExpressionText):
             self.envs.append(block.env)
             parts.append(" ORDER BY " + ", ".join([self.sort_key(k, plain=sorts_all) for k in block.order]))
             self.envs.pop()
-        if block.limit is not None:
-            parts.append(f" LIMIT {block.limit}")
+        # Without a limit the engine (DataFusion 55) takes the order below an inner OFFSET for one that nobody needs.
+        limit = ALL_ROWS if block.limit is None and block.offset and not outermost else block.limit
+        if limit is not None:
+            parts.append(f" LIMIT {limit}")
         if block.offset:
             parts.append(f" OFFSET {block.offset}")
         return "".join(parts)
@@ -206,7 +219,7 @@ class BlockWriter(ExpressionText):
         ids = [i for i, _ in block.items] if block.items is not None else list(block.env)
         ids = [i for i in ids if i in self.needed]
         if barrier and not block.limited:
-            block.limit = 9223372036854775807
+            block.limit = ALL_ROWS
         names = [(i, f"v{i}" if i > 0 else f"k{-i}") for i in ids]
         text = self.select(block, names)
         alias = self.alias("s")

@@ -53,10 +53,8 @@ def filtered(writer: BlockWriter, rel: b.Filter) -> Block:
         writer.lowering.join_condition(c) if joined else writer.lowering.of_rows(written, c) for c in conditions
     ]
     raising = [c for c in conjuncts if writer.lowering.raises(c)]
-    fences = writer.fences
-    writer.fences = (*fences, *map(_read, raising))
-    block = writer.block(rel.input)
-    writer.fences = fences
+    with writer.fenced((*writer.fences, *map(_read, raising))):
+        block = writer.block(rel.input)
     if _is_passed(source, block, raising):
         first = conjuncts if any(map(is_told, conjuncts)) else raising
         block = _with(writer, block, [c for c in conjuncts if not any(c is r for r in first)])

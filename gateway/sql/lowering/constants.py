@@ -7,10 +7,11 @@ to be empty by then. What is not certain is not listed here, and raises for a ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import reduce
 
+from gateway.sql.functions.statistics import untouched
 from gateway.sql.lowering.evaluation import UNKNOWN, certain, simplified, truth
 from gateway.sql.lowering.passing import Passing
 from gateway.sql.typed import nodes as b
@@ -46,26 +47,86 @@ _KEPT_SIDE = {"left": 0, "anti": 0, "right": 1}
 
 def computed_first(rel: Rel, catalogue: Catalogue, context: Context) -> list[tuple[Expr, bool]]:
     """The constants of a bound statement that Spark computes before it runs, and of each whether it is one of written rows."""
-    found = _Found(catalogue, context)
-    found.used.update(c.id for c in rel.columns)
+    found = _of_statement(rel, catalogue, context)
+    open_ = [rel]
+    known: set[int] = set()
+    while open_:
+        for asked in _asked(open_.pop()):
+            if id(asked.plan) not in known:
+                known.add(id(asked.plan))
+                open_.append(asked.plan)
+                found += _of_statement(asked.plan, catalogue, context, asked.is_read, within=True)
+    return found
+
+
+def _of_statement(
+    rel: Rel, catalogue: Catalogue, context: Context, is_read: bool = True, within: bool = False
+) -> list[tuple[Expr, bool]]:
+    found = _Found(catalogue, context, {c.id for c in rel.columns} if is_read else set(), within)
     found.enter(rel)
     return [(e, id(e) in found.of_rows) for e in found.constants]
 
 
-class _Found:
-    """A walk from the top down: constants met, and the columns that are read for certain."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A query inside of another, which Spark plans by itself before it knows what of the other one is needed."""
 
-    def __init__(self, catalogue: Catalogue, context: Context) -> None:
+    plan: Rel
+    is_read: bool  # EXISTS reads no column
+
+
+def _asked(rel: Rel) -> Iterator[_Asked]:
+    """The queries in expressions and behind LATERAL of relations that Spark does not know to be empty before; but for scalar
+    ones with columns around them, of which it spares aggregates that nobody reads."""
+    open_, ctes = [rel], set[int]()
+    while open_:
+        at = open_.pop()
+        if is_local(at) or (_is_emptied(at) and not _is_global(at)):
+            continue
+        for part in (part for e in expressions_of(at) for part in nodes(e) if isinstance(part, Subquery)):
+            if part.kind != "scalar" or not (part.outer or _is_one_row(part.plan)):
+                yield _Asked(part.plan, part.kind != "exists")
+        if isinstance(at, b.Join) and at.lateral:
+            open_.append(at.left)
+            if not _is_one_row(at.right):
+                yield _Asked(at.right, True)
+        elif not isinstance(at, b.CteRef):
+            open_ += inputs_of(at)
+        elif at.cte.id not in ctes:
+            ctes.add(at.cte.id)
+            open_.append(at.cte.plan)
+
+
+def _is_one_row(rel: Rel) -> bool:
+    """Whether it is a SELECT without FROM: Spark puts its expressions in its place."""
+    while isinstance(rel, (b.Project, b.CteRef)):
+        rel = rel.cte.plan if isinstance(rel, b.CteRef) else rel.input
+    return isinstance(rel, b.OneRow)
+
+
+class _Found:
+    """A walk from the top down: constants met, and the columns that are read for certain.
+
+    Args:
+        read: the columns of the statement that are read.
+        within: the statement is one inside of another: what reads columns of that one is moved there.
+    """
+
+    def __init__(self, catalogue: Catalogue, context: Context, read: Set[int], within: bool) -> None:
         self._context = context
+        self._read = read
+        self._within = within
         self.constants: list[Expr] = []
         self.of_rows: set[int] = set()  # ids of those that are computed with the rows that they stand over
-        self.used: set[int] = set()
+        self.used = set(read)
         self._unsure: set[int] = set()  # read where they may never be needed, too
         self._catalogue = catalogue
         self._root: Rel | None = None
         self._passing: Passing | None = None
         self._seen: list[Expr] = []
         self._written: list[dict[int, Expr]] = []  # what is over single rows, for the ids in `_known`
+        # What the queries in an expression hold, by the ids of their plans: it is walked twice, and so on inside of them.
+        self._walked: dict[int, list[Expr]] = {}
         self._known: dict[int, bool] = {}  # which expressions are constant, by their ids: they outlive this walk
 
     def enter(self, rel: Rel) -> None:
@@ -74,7 +135,7 @@ class _Found:
         self._passing = Passing(rel, self._is_constant, is_local)
         self.relation(rel)
         if self._unsure and self.constants:
-            self.constants, self.used = [], {c.id for c in rel.columns}
+            self.constants, self.used = [], set(self._read)
             self._passing = Passing(rel, self._is_constant, is_local, frozenset(self._unsure))
             self.relation(rel)
 
@@ -222,6 +283,8 @@ class _Found:
         if isinstance(rel, b.WindowRel):
             windows = zip(rel.columns[len(rel.columns) - len(rel.windows) :], rel.windows, strict=True)
             return [w for c, w in windows if c.id in self.used]
+        if isinstance(rel, b.Filter) and self._within:
+            return [c for c in conjuncts_of(rel.condition) if not _is_outer(c)]
         return expressions_of(rel)
 
     def _known_or_not(self, expr: Expr) -> None:
@@ -231,12 +294,14 @@ class _Found:
             plain = simplified(expr, self._context)
             known = [plain] if plain is not expr else []
         count = len(self.constants)
+        around, self._walked = self._walked, {}
         self._expression(expr)
         if known:  # of the one without them only what it reads
             del self.constants[count:]
         for one in known:
             plain = simplified(one, self._context)
             self._expression(plain)
+        self._walked = around
 
     def _expression(self, expr: Expr) -> None:
         if isinstance(expr, Col):
@@ -250,7 +315,8 @@ class _Found:
         elif self._is_lazy(expr):
             for part in nodes(expr):
                 if isinstance(part, Subquery):
-                    self._subquery(part)
+                    if not _is_one_row(part.plan):
+                        self._subquery(part)
                 elif isinstance(part, Col):
                     self._unsure.add(part.id)
         else:
@@ -263,12 +329,21 @@ class _Found:
         if isinstance(expr, Window):
             kept = [p for p in expr.partition if not self._is_constant(p)]
             return [expr.fn, *kept, *(k.expr for k in expr.order)]
+        if isinstance(expr, Agg):
+            spared = {id(expr.args[i]) for i in untouched(expr)}
+            return [part for part in children(expr) if id(part) not in spared]
         return children(expr)
 
     def _subquery(self, subquery: Subquery) -> None:
         if subquery.kind != "exists":
             self.used.update(c.id for c in subquery.plan.columns)
-        self.relation(subquery.plan)
+        walked = self._walked.get(id(subquery.plan))
+        if walked is None:
+            count = len(self.constants)
+            self.relation(subquery.plan)
+            self._walked[id(subquery.plan)] = self.constants[count:]
+        else:
+            self.constants += walked
 
     def _is_lazy(self, expr: Expr) -> bool:
         """Whether an operand of it may never be evaluated."""
@@ -383,8 +458,12 @@ def _is_foreign(rel: Rel) -> bool:
 
 def _own_condition(rel: b.Filter) -> Expr | None:
     """What a filter asks of its own rows; conditions on rows around the query are moved out of it first."""
-    own = [c for c in conjuncts_of(rel.condition) if not any(isinstance(p, Col) and p.outer for p in nodes(c))]
+    own = [c for c in conjuncts_of(rel.condition) if not _is_outer(c)]
     return reduce(lambda left, right: Call(BOOLEAN, True, "and", (left, right)), own) if own else None
+
+
+def _is_outer(expr: Expr) -> bool:
+    return any(isinstance(part, Col) and part.outer for part in nodes(expr))
 
 
 def _may_be_empty(rel: Rel) -> bool:

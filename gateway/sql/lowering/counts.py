@@ -1,9 +1,13 @@
-"""Counts of rows that a table's log knows: no file is read for them."""
+"""Counts of rows that are known before any is read: by a table's log, or by what a query is made of."""
 
 from __future__ import annotations
 
+from math import inf
+
+from gateway.sql.lowering.constants import is_local
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Lit, Project, Rel
+from gateway.sql.typed.walk import all_relations
 
 
 def counted(rel: Rel) -> Rel:
@@ -32,3 +36,41 @@ def _counts_rows(agg: b.Agg) -> bool:
         and isinstance(agg.args[0], Lit)
         and agg.args[0].value is not None
     )
+
+
+def without_passed_rows(rel: Rel) -> Rel:
+    """`rel` with LIMIT 0 for an OFFSET behind all rows there can be: as Spark, nothing is computed then.
+
+    Written rows are computed all the same, for Spark does so before.
+    """
+    for at in all_relations(rel):
+        if isinstance(at, b.Limit) and at.limit is None and not is_local(at) and _most_rows(at.input) <= at.offset:
+            at.limit, at.offset = 0, 0
+    return rel
+
+
+def _most_rows(rel: Rel) -> float:
+    """How many rows there are at most, as far as Spark knows it from the query alone."""
+    match rel:
+        case b.OneRow():
+            return 1
+        case b.Values():
+            return len(rel.rows)
+        case b.Range():
+            return len(range(rel.start, rel.stop, rel.step))
+        case b.Aggregate() if rel.sets is not None:
+            return inf
+        case b.Aggregate() if not rel.keys:
+            return 1
+        case b.Limit():
+            rest = max(0, _most_rows(rel.input) - rel.offset)
+            return rest if rel.limit is None else min(rest, rel.limit)
+        case b.Join() if rel.kind in ("inner", "cross") and not rel.lateral:
+            sides = (_most_rows(rel.left), _most_rows(rel.right))
+            return 0 if 0 in sides else sides[0] * sides[1]
+        case b.SetOp() if rel.kind == "union":
+            return sum(map(_most_rows, rel.inputs))
+        case b.Project() | b.Filter() | b.Sort() | b.Distinct() | b.Aggregate():
+            return _most_rows(rel.input)
+        case _:
+            return inf

@@ -45,7 +45,7 @@ _BACKWARD = frozenset((
 # Listed above, but what Spark's optimizer does not know to be NULL as soon as an operand is.
 _NOT_STRICT = frozenset((
     "array_append", "array_insert", "array_join", "array_prepend", "array_repeat", "btrim", "concat", "date_trunc",
-    "locate", "ltrim", "nullif", "regexp_substr", "rtrim", "sequence", "to_date", "to_timestamp",
+    "levenshtein", "locate", "ltrim", "nullif", "regexp_substr", "rtrim", "sequence", "to_date", "to_timestamp",
     "to_timestamp_ltz", "to_timestamp_ntz", "to_unix_timestamp", "trim", "try_to_date", "try_to_timestamp",
     "unix_timestamp", "zip_with",
 ))
@@ -73,7 +73,8 @@ _ONCE = frozenset((
 # fmt: on
 
 
-_NULL_TESTS = {"is null": False, "isnull": False, "is not null": True, "isnotnull": True}
+#: What asks whether its operand is NULL, and what it says of one that never is.
+NULL_TESTS = {"is null": False, "isnull": False, "is not null": True, "isnotnull": True}
 
 
 def certain(expr: Expr) -> bool | None:
@@ -95,7 +96,7 @@ def certain(expr: Expr) -> bool | None:
     if expr.fn in ("=", "<=>"):
         left, right = expr.args
         return True if isinstance(left, Col) and isinstance(right, Col) and left.id == right.id else None
-    return _NULL_TESTS.get(expr.fn)
+    return NULL_TESTS.get(expr.fn)
 
 
 #: What `truth` says of a condition that is not told while compiling.
@@ -127,8 +128,8 @@ def truth(expr: Expr, context: Context) -> bool | str | None:
     found = [v for v in values if v is not None]
     if len(found) < len(values):
         return UNKNOWN
-    if expr.fn in _NULL_TESTS:
-        return (found[0].value is None) is not _NULL_TESTS[expr.fn]
+    if expr.fn in NULL_TESTS:
+        return (found[0].value is None) is not NULL_TESTS[expr.fn]
     if expr.fn == "in":
         equal = [truth(Call(expr.type, True, "=", (found[0], item)), context) for item in found[1:]]
         return UNKNOWN if UNKNOWN in equal else True if True in equal else None if None in equal else False

@@ -19,6 +19,7 @@ from gateway.sql.functions.lowerings import lazy_case, not_null
 from gateway.sql.functions.statistics import MERGED, tested
 from gateway.sql.lowering.bounds import Bounds
 from gateway.sql.lowering.evaluation import (
+    NULL_TESTS,
     certain,
     filtered_first,
     is_null_by,
@@ -237,12 +238,18 @@ class Lowering:
             folded = fold(replace(call, args=args), self.context)
             if folded is not None:
                 return folded
-        return self._failing(row, call, args) if any(map(self.raises, args)) else self._applied(row, call, args)
+        if any(map(self.raises, args)):
+            return self._failing(row, call, args)
+        result = self._applied(row, call, args)  # or refused
+        return Lit(call.type, True, None) if any(map(_is_null, args)) and is_strict(call) else result
 
     def _failing(self, row: Function, call: Call, args: tuple[Expr, ...]) -> Expr:
         """The call of lowered arguments of which some may raise."""
         if self._has_null(call, args):
             return self._null(call, args)
+        told = certain(call) if call.fn in NULL_TESTS and not self.row_by_row else None
+        if told is not None:  # Spark does not look
+            return Lit(BOOLEAN, False, told)
         if call.fn == "in":
             return self._in(row, call, args)
         if call.fn in ("try_divide", "try_mod") and self.raises(args[0]) and is_numeric(args[1].type):
@@ -254,7 +261,7 @@ class Lowering:
         raising = [k for k, a in enumerate(args) if self.raises(a)]
         if (
             self.row_by_row
-            and is_strict(call)
+            and (is_strict(call) or is_null_by(call, 0))
             and isinstance(result, (Op, EngineCast))
             and any(a.nullable and not has_columns(a) for a in args)
         ):
@@ -388,7 +395,8 @@ class Lowering:
         return changed
 
     def _agg(self, agg: Agg, windowed: bool = False) -> Expr:
-        args = tuple(map(self.lower, agg.args))
+        early = agg.fn == "count_if" and any(isinstance(p, Col) and p.id in self.local for p in nodes(agg))
+        args = tuple(self.of_rows(True, a) if early else self.lower(a) for a in agg.args)  # below the aggregate
         if not windowed:
             args = tested(agg, args)
         if not is_nested(agg.type):

@@ -29,7 +29,7 @@ class Generator(BlockWriter):
         self.root = rel
         block = self.block(rel)
         names = [(c.id, f"c{i}") for i, c in enumerate(rel.columns)]
-        text = self.select(block, names)
+        text = self.select(block, names, outermost=True)
         if self.cte_texts:
             text = "WITH " + ", ".join(self.cte_texts) + " " + text
         return Generated(text, self.scans, self.arrays, self.udfs, counted=self.counted)

@@ -7,21 +7,26 @@ it keeps constants of the side alone that an outer join keeps.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
 from gateway.sql.lowering.row_keys import Key, ordered_by, rekeyed
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Agg, Call, Col, Expr, Rel
-from gateway.sql.typed.walk import all_relations, has_columns, nodes
+from gateway.sql.typed.walk import all_relations, nodes
 from gateway.sqltypes import VOID
+
+#: Whether an expression is made of known columns.
+Made = Callable[[Expr, set[int]], bool]
 
 
 def with_unmatched_keys(rel: Rel) -> Rel:
     """`rel` with such keys so that no constant is seen in them; changes it in place."""
     relations = all_relations(rel)
-    if any(isinstance(r, b.Join) and r.kind in _LOST for r in relations) and any(map(_pins, relations)):
-        key = partial(_key, _unmatched(relations))
+    if any(isinstance(r, b.Join) and r.kind in _LOST for r in relations):
+        lost = _closed(_lost_columns(relations), relations, _made_of_some)
+        key = partial(_key, lost & _closed(_pinned_columns(relations), relations, _made_of_all))
         rekeyed(rel, key, lambda agg: _aggregate(agg, key))
     return rel
 
@@ -30,47 +35,61 @@ def with_unmatched_keys(rel: Rel) -> Rel:
 _LOST = {"left": ("right",), "right": ("left",), "full": ("left", "right")}
 
 
-def _pins(rel: Rel) -> bool:
-    """Whether it may make a constant of a column."""
-    if isinstance(rel, b.Project):
-        return not all(map(has_columns, rel.exprs))
-    return isinstance(rel, (b.Filter, b.Join)) and (isinstance(rel, b.Filter) or rel.condition is not None)
-
-
-def _unmatched(relations: list[Rel]) -> set[int]:
-    """The columns that outer joins may make NULL, and what is made of them, by their ids."""
-    found = {
+def _lost_columns(relations: list[Rel]) -> set[int]:
+    """The columns that outer joins may make NULL, by their ids."""
+    return {
         c.id
         for r in relations
         if isinstance(r, b.Join)
         for side in _LOST.get(r.kind, ())
         for c in getattr(r, side).columns
     }
+
+
+def _pinned_columns(relations: list[Rel]) -> set[int]:
+    """The columns that a condition may leave one value: all that one reads."""
+    conditions = [r.condition for r in relations if isinstance(r, (b.Filter, b.Join)) and r.condition is not None]
+    return set().union(*map(_read, conditions))
+
+
+def _closed(known: set[int], relations: list[Rel], is_made: Made) -> set[int]:
+    """Known columns, and what is made of them."""
     before = -1
-    while len(found) != before:
-        before = len(found)
+    while len(known) != before:
+        before = len(known)
         for r in relations:
-            found.update(_handed_on(r, found))
-    return found
+            known.update(_handed_on(r, known, is_made))
+    return known
 
 
-def _handed_on(rel: Rel, known: set[int]) -> list[int]:
+def _handed_on(rel: Rel, known: set[int], is_made: Made) -> Iterable[int]:
     """The columns of a relation that are made of known ones."""
     if isinstance(rel, b.Project):
-        return [c.id for c, e in zip(rel.columns, rel.exprs, strict=True) if _reads(e, known)]
+        return [c.id for c, e in zip(rel.columns, rel.exprs, strict=True) if is_made(e, known)]
+    if isinstance(rel, b.Aggregate):
+        return [c.id for c, e in zip(rel.columns, rel.keys, strict=False) if is_made(e, known)]
     if isinstance(rel, b.CteRef):
         return [c.id for c, below in zip(rel.columns, rel.cte.plan.columns, strict=True) if below.id in known]
     if isinstance(rel, b.SetOp):
         return [c.id for i, c in enumerate(rel.columns) if any(side.columns[i].id in known for side in rel.inputs)]
-    return []
+    return ()
 
 
-def _reads(e: Expr, known: set[int]) -> bool:
-    return any(isinstance(part, Col) and part.id in known for part in nodes(e))
+def _made_of_some(e: Expr, known: set[int]) -> bool:
+    return not known.isdisjoint(_read(e))
 
 
-def _key(unmatched: set[int], e: Expr) -> Expr:
-    return Call(e.type, True, "_unmatched", (e,)) if e.type != VOID and _reads(e, unmatched) else e
+def _made_of_all(e: Expr, known: set[int]) -> bool:
+    """Whether it is one value if each of the known columns is."""
+    return _read(e) <= known
+
+
+def _read(e: Expr) -> set[int]:
+    return {part.id for part in nodes(e) if isinstance(part, Col)}
+
+
+def _key(hidden: set[int], e: Expr) -> Expr:
+    return Call(e.type, True, "_unmatched", (e,)) if e.type != VOID and _made_of_some(e, hidden) else e
 
 
 def _aggregate(agg: Agg, key: Key) -> Agg:

@@ -45,9 +45,6 @@ def generate(writer: BlockWriter, rel: b.Generate) -> Block:
 
 def _opened(writer: BlockWriter, rel: b.Rel) -> Block:
     """The block of `rel`, closed where raising conditions above must not be asked before its own."""
-    fences, writer.fences = writer.fences, ()
-    block = writer.opened(rel)
-    writer.fences = fences
-    known = {c.id for c in rel.columns}
-    fenced = block.is_filtered and any(f and f <= known for f in fences)
-    return writer.close(block, barrier=True) if fenced else block
+    with writer.fenced(()):
+        block = writer.opened(rel)
+    return writer.close(block, barrier=True) if block.is_filtered and writer.is_fenced(rel) else block

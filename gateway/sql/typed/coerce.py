@@ -507,7 +507,7 @@ def cast_nullable(source: DataType, target: DataType, nullable: bool, is_try: bo
     source, target = plain(source), plain(target)
     if source == target:
         return False
-    if not is_try:
+    if not is_try or (isinstance(source, DecimalType) and is_integral(target)):
         return _may_be_null(source, target)
     return not (can_upcast if is_nested(source) else _upcasts)(source, target)
 
@@ -567,7 +567,7 @@ def _upcasts(source: DataType, target: DataType) -> bool:
     if isinstance(target, DecimalType):
         return is_numeric(source) and not is_fractional(source) and _within(decimal_for(source), target)
     if isinstance(source, DecimalType) and is_integral(target):
-        return _within(source, decimal_for(target))
+        return source.scale == 0 and source.precision < decimal_for(target).precision
     if source in _WIDTHS and target in _WIDTHS:
         return _WIDTHS.index(source) <= _WIDTHS.index(target)
     if target == STRING:

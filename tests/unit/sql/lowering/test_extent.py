@@ -40,6 +40,7 @@ def _nested(levels: int, head: str, first: str) -> str:
         _doubled(60, UNITED),
         _nested(200, "EXISTS (SELECT 1 FROM range(1) WHERE ", "1"),
         _nested(200, "1L IN (SELECT id FROM range(2) WHERE ", "1"),
+        _nested(21, "1L IN (SELECT id FROM range(2) WHERE ", "1"),
         _nested(40, "NOT EXISTS (SELECT 1 FROM range(1) WHERE ", "1"),
     ],
 )
@@ -48,6 +49,20 @@ def test_what_takes_for_ever_to_plan_is_refused_at_once(session: Session, text: 
     with pytest.raises(ResourceError, match="STATEMENT_TOO_COMPLEX"):
         session.execute(text)
     assert time.process_time() - began < 5  # a second, on a machine without other work
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "1L IN (SELECT id FROM range(2) WHERE ",
+        "1L NOT IN (SELECT id FROM range(2) WHERE ",
+        "EXISTS (SELECT 1 FROM range(1) WHERE ",
+    ],
+)
+def test_queries_inside_of_each_other_are_looked_through_once(session: Session, head: str) -> None:
+    began = time.process_time()
+    assert len(session.execute(_nested(17, head, "1")).rows()) < 2
+    assert time.process_time() - began < 5  # it would be half a minute if each were looked through twice
 
 
 @pytest.mark.parametrize(
