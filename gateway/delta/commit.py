@@ -16,9 +16,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from gateway.delta import log
+from gateway.delta.checkpoint_instants import misread_parts
 from gateway.delta.containment import held_folder
 from gateway.delta.features import Protocol
-from gateway.errors import UserError
+from gateway.errors import GatewayError, UserError, unsupported
 
 ENGINE = "delta-sql-gateway"
 Action = Mapping[str, Any]
@@ -155,12 +156,14 @@ def checkpoint_if_due(root: str, version: int, properties: Mapping[str, str]) ->
         return
     try:
         checkpoint(root, version)
-    except (DeltaError, OSError, UserError) as error:
+    except (DeltaError, OSError, GatewayError) as error:
         _log.warning("no checkpoint of %s at version %d: %s", root, version, error)
 
 
 def checkpoint(root: str, version: int) -> None:
-    """Write the checkpoint of a version. Raises DeltaError, OSError or UserError."""
+    """Write the checkpoint of a version. Raises DeltaError, OSError or GatewayError."""
+    if misread_parts(root, version, (root,)):
+        raise unsupported(f"a checkpoint behind one with instants that only INT96 holds, of the Delta table {root},")
     with _log_folder(root) as folder, tempfile.TemporaryDirectory(prefix="gateway-checkpoint-") as place:
         # deltalake goes by names: below this one lies the folder that is held, whatever lies at the table's by now.
         held = f"/proc/self/fd/{folder}"

@@ -30,6 +30,14 @@ def is_under(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip("/") + "/")
 
 
+def real_path(path: str) -> str:
+    """Where a name leads in the end; where nobody may follow it (``/proc/1/root``), to ``/``, which is no place of ours."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return "/"
+
+
 def is_within(path: str, within: Within) -> bool:
     """Whether the real path `path` is or lies under one of `within`."""
     return any(is_under(path, root) for root in within)
@@ -69,7 +77,7 @@ def _has_link(folder: str, root: str) -> bool:
 
 def end_of_link(path: str, within: Within) -> str:
     """Where a link leads in the end. Raises PATH_NOT_ALLOWED for elsewhere."""
-    real = os.path.realpath(path)
+    real = real_path(path)
     if not is_within(real, within):
         raise not_allowed(f"The link {path}")
     return real

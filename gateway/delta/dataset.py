@@ -22,7 +22,8 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from gateway import sqltypes as t
-from gateway.delta.containment import Within, source
+from gateway.delta.containment import Within
+from gateway.delta.footers import opened_parquet
 from gateway.delta.schema import Column, holds_char
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError
 
@@ -101,8 +102,8 @@ def _no_filter(expression: Any) -> None:
 def read_file(file: DataFile, columns: Sequence[Column], schema: pa.Schema, within: Within) -> Iterator[pa.RecordBatch]:
     """Batches of one file as `schema` (one field per column). Raises ServerError FAILED_READ_FILE naming the file."""
     try:
-        with source(file.path, within) as opened:
-            yield from _read_file(file, opened, columns, schema)
+        with opened_parquet(file.path, within, coerce_int96_timestamp_unit="us") as parquet:
+            yield from _read_file(file, parquet, columns, schema)
     except GatewayError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -111,44 +112,41 @@ def read_file(file: DataFile, columns: Sequence[Column], schema: pa.Schema, with
 
 
 def _read_file(
-    file: DataFile, opened: pa.NativeFile, columns: Sequence[Column], schema: pa.Schema
+    file: DataFile, parquet: pq.ParquetFile, columns: Sequence[Column], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(opened, coerce_int96_timestamp_unit="us") as parquet:
-        stored = parquet.schema_arrow
-        leaves = _leaf_ranges(stored)
-        found = {c.name: _find(c, stored) for c in columns if c.name not in file.constants}
-        indices = [i for at in found.values() if at is not None for i in leaves[at]]
-        # Which column of the batches holds which column of the file: they come in the file's order.
-        order = {at: n for n, at in enumerate(sorted({at for at in found.values() if at is not None}))}
-        start = 0
-        if file.live is not None and len(file.live) > parquet.metadata.num_rows:
-            raise ServerError("FAILED_READ_FILE", f"The deletion vector of {file.path} is longer than the file.")
-        for count, batch in _batches(parquet, indices):
-            live = None if file.live is None else _live(file.live, start, count)
-            positions = np.arange(start, start + count, dtype=np.int64)
-            start += count
-            rows = count if live is None else int(live.sum())
-            arrays = []
-            for column, field in zip(columns, schema, strict=True):
-                at = found.get(column.name)
-                if column.name in file.constants:
-                    array = _repeated(file.constants[column.name], rows, column)
-                elif column.physical == POSITION:
-                    array = pa.array(positions if live is None else positions[live])
-                elif at is None or batch is None:
-                    array = pa.nulls(rows, field.type)
-                else:
-                    values = batch.column(order[at])
-                    if _holds_text(values.type):
-                        values.validate(
-                            full=True
-                        )  # the engine trusts texts to be UTF-8, pyarrow's reader does not look
-                    if live is not None:
-                        values = values.filter(pa.array(live))
-                    array = convert(values, column, field.type)
-                arrays.append(array)
-            # from_struct_array keeps the row count of a batch without columns.
-            yield _batch(arrays, schema, rows)
+    stored = parquet.schema_arrow
+    leaves = _leaf_ranges(stored)
+    found = {c.name: _find(c, stored) for c in columns if c.name not in file.constants}
+    indices = [i for at in found.values() if at is not None for i in leaves[at]]
+    # Which column of the batches holds which column of the file: they come in the file's order.
+    order = {at: n for n, at in enumerate(sorted({at for at in found.values() if at is not None}))}
+    start = 0
+    if file.live is not None and len(file.live) > parquet.metadata.num_rows:
+        raise ServerError("FAILED_READ_FILE", f"The deletion vector of {file.path} is longer than the file.")
+    for count, batch in _batches(parquet, indices):
+        live = None if file.live is None else _live(file.live, start, count)
+        positions = np.arange(start, start + count, dtype=np.int64)
+        start += count
+        rows = count if live is None else int(live.sum())
+        arrays = []
+        for column, field in zip(columns, schema, strict=True):
+            at = found.get(column.name)
+            if column.name in file.constants:
+                array = _repeated(file.constants[column.name], rows, column)
+            elif column.physical == POSITION:
+                array = pa.array(positions if live is None else positions[live])
+            elif at is None or batch is None:
+                array = pa.nulls(rows, field.type)
+            else:
+                values = batch.column(order[at])
+                if _holds_text(values.type):
+                    values.validate(full=True)  # the engine trusts texts to be UTF-8, pyarrow's reader does not look
+                if live is not None:
+                    values = values.filter(pa.array(live))
+                array = convert(values, column, field.type)
+            arrays.append(array)
+        # from_struct_array keeps the row count of a batch without columns.
+        yield _batch(arrays, schema, rows)
 
 
 def _repeated(value: pa.Scalar, rows: int, column: Column) -> pa.Array:

@@ -17,11 +17,11 @@ from pyarrow import csv
 
 from gateway.delta.containment import Within, opened
 from gateway.delta.scan import unreadable_file
+from gateway.delta.text_files import LARGEST, check_name, check_width
 from gateway.errors import UnsupportedError, UserError
 
 _MARK = b"\xef\xbb\xbf"
 _BLANK = re.compile(rb"^[\x01-\x09\x0b-\x20]+$", re.MULTILINE)
-_LARGEST = 1 << 30  # bytes of a file, which is held in memory
 _WHOLE = r"[+-]?\d{1,18}"
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 # What may be a time, a hexadecimal number, one with a letter behind it or none: Spark alone tells.
@@ -47,7 +47,7 @@ def layout_of(options: Mapping[str, str]) -> Layout:
         if key not in known and value.lower() not in _USUAL.get(key, ()):
             raise _unsupported(f"FORMAT_OPTIONS ('{key}' = '{value}') of CSV files")
     flags = {key: _flag(key, options.get(key, "false")) for key in ("header", "inferschema")}
-    delimiter = options.get("delimiter", options.get("sep", ","))
+    delimiter = options.get("sep", options.get("delimiter", ","))
     delimiter = "\t" if delimiter == "\\t" else delimiter
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\\\r\n\0':
         raise _unsupported(f"the delimiter {delimiter!r} of CSV files")
@@ -101,16 +101,19 @@ def read_delimited(paths: Sequence[str], within: Within, layout: Layout) -> pa.T
 
 def _texts(path: str, within: Within, layout: Layout) -> pa.Table | None:
     """All columns as texts; None of a file without a line."""
+    check_name(path)
     try:
         with os.fdopen(opened(path, within), "rb") as file:
-            if os.fstat(file.fileno()).st_size > _LARGEST:
-                raise _unsupported(f"the file {path}, which has more than {_LARGEST} bytes,")
+            if os.fstat(file.fileno()).st_size > LARGEST:
+                raise _unsupported(f"the file {path}, which has more than {LARGEST} bytes,")
             data = file.read().removeprefix(_MARK)
     except OSError as error:
         raise unreadable_file(path, error) from error
     _check(data, path, layout)
     if not data.strip(b"\r\n"):
         return None
+    if not data.endswith(b"\n"):
+        data += b"\n"  # without which Arrow sees nothing in a line that is the only one
     refused: list[str] = []
 
     def odd(row: csv.InvalidRow) -> str:
@@ -126,7 +129,8 @@ def _texts(path: str, within: Within, layout: Layout) -> pa.Table | None:
         ignore_empty_lines=True,
         invalid_row_handler=odd,
     )
-    width = _width(data, parsing)
+    width = _width(data, layout.delimiter)
+    check_width(width, path)
     reading = csv.ReadOptions(autogenerate_column_names=True, use_threads=False, block_size=max(len(data) + 1, 1 << 20))
     converting = csv.ConvertOptions(
         column_types={f"f{i}": pa.string() for i in range(width)},
@@ -151,10 +155,11 @@ def _texts(path: str, within: Within, layout: Layout) -> pa.Table | None:
     return pa.table(columns, names=names)
 
 
-def _width(data: bytes, parsing: csv.ParseOptions) -> int:
-    first = next(line for line in data.splitlines(keepends=True) if line.strip(b"\r\n"))
-    reading = csv.ReadOptions(autogenerate_column_names=True, use_threads=False)
-    return int(csv.read_csv(pa.BufferReader(first), reading, parsing).num_columns)
+def _width(data: bytes, delimiter: str) -> int:
+    """How many fields the first line that is not empty has; quotes stand around whole fields, as was checked."""
+    start = next(re.finditer(rb"[^\r\n]", data)).start()
+    first = data[start : data.index(b"\n", start)]
+    return re.sub(rb'"[^"]*"', b"", first).count(delimiter.encode()) + 1
 
 
 def _without(column: pa.ChunkedArray, null: str) -> pa.ChunkedArray:

@@ -8,19 +8,20 @@ settings and on chance.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gateway import sqltypes as t
-from gateway.delta.containment import Within, end_of_link, look, source
+from gateway.delta.containment import Within, end_of_link, look
 from gateway.delta.features import Protocol
+from gateway.delta.footers import one_valued, opened_parquet
 from gateway.delta.log import LOG
-from gateway.delta.scan import ONE_VALUE, missing_file, one_valued, unreadable_file
+from gateway.delta.scan import ONE_VALUE, missing_file, unreadable_file
 from gateway.delta.schema import Column, UnreadableType
 from gateway.delta.table import Contents, Files, Snapshot
 from gateway.errors import UnsupportedError, UserError
@@ -105,7 +106,7 @@ def listed(path: str, within: Within) -> list[str]:
 def _described(path: str, _size: int, _modified: int, within: Within) -> tuple[tuple[Column, ...], int, set[str]]:
     """Columns and rows of one file, and which columns may hide NaN, from its footer, read once while size and time stay."""
     try:
-        with source(path, within) as opened, pq.ParquetFile(opened) as file:
+        with opened_parquet(path, within) as file:
             schema, leaves, rows = file.schema_arrow, file.schema, file.metadata.num_rows
             single = one_valued(file.metadata)
     except (pa.ArrowException, OSError) as error:
@@ -113,9 +114,9 @@ def _described(path: str, _size: int, _modified: int, within: Within) -> tuple[t
     # The leaves in order: only they tell INT96 (an instant) from a local timestamp.
     physical = iter([leaves.column(i).physical_type for i in range(len(leaves))])
     columns = tuple(_column(f.name, f.type, physical) for f in schema)
-    folded = [c.name.casefold() for c in columns]
-    for column, name in zip(columns, folded, strict=True):
-        if folded.count(name) > 1:
+    counts = Counter(c.name.casefold() for c in columns)
+    for column in columns:
+        if counts[column.name.casefold()] > 1:
             text = f"The column {t.quote_if_needed(column.name)} appears more than once in {path}."
             raise UserError("COLUMN_ALREADY_EXISTS", text)
     return columns, rows, single

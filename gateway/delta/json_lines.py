@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from gateway.delta.containment import Within, opened
 from gateway.delta.scan import unreadable_file
+from gateway.delta.text_files import LARGEST, check_name, check_width
 from gateway.errors import UnsupportedError, UserError
 
 _LINES = 1 << 15  # at once
@@ -86,9 +87,12 @@ def _value(value: Any, kind: pa.DataType) -> Any:
 
 def _rows(path: str, within: Within) -> Iterator[tuple[int, Any]]:
     """The lines that are not blank, with their numbers."""
+    check_name(path)
     decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
     try:
         with os.fdopen(opened(path, within), encoding="utf-8-sig", newline="") as file:
+            if os.fstat(file.fileno()).st_size > LARGEST:
+                raise _unsupported(f"the file {path}, which has more than {LARGEST} bytes,")
             for at, line in enumerate(file, 1):
                 text = line.strip(" \t\r\n")
                 if not text:
@@ -135,6 +139,9 @@ def _kind(value: Any, where: str) -> Any:
     if isinstance(value, dict):
         if not value:
             raise _unsupported(f"{where}, which has an object without fields,")
+        check_width(len(value), where)
+        if any("\0" in name or not _is_text(name) for name in value):
+            raise _unsupported(f"{where}, which has a name with NUL or half a character,")
         return {name: _kind(of, where) for name, of in value.items()}
     if isinstance(value, list):
         inner: Any = None
@@ -157,11 +164,9 @@ def _merged(one: Any, other: Any, where: str) -> Any:
     if one is None or other is None:
         return other if one is None else one
     if isinstance(one, dict) and isinstance(other, dict):
-        names = {name.lower(): name for name in one}
         for name, kind in other.items():
-            if names.setdefault(name.lower(), name) != name:
-                raise _unsupported(f"{where}, where the name {name} is spelt differently than before,")
             one[name] = _merged(one.get(name), kind, where)
+        check_width(len(one), where)
         return one
     if isinstance(one, list) and isinstance(other, list):
         return [_merged(one[0], other[0], where)]
@@ -174,5 +179,7 @@ def _merged(one: Any, other: Any, where: str) -> Any:
 
 def _arrow(kind: Any) -> Any:
     if isinstance(kind, dict):
+        if len({name.lower() for name in kind}) < len(kind):
+            raise _unsupported("a name that is spelt in several ways in JSON files")
         return pa.struct([pa.field(name, _arrow(kind[name])) for name in sorted(kind)])
     return pa.list_(_arrow(kind[0])) if isinstance(kind, list) else _ARROW[kind]

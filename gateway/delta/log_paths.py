@@ -29,6 +29,7 @@ from gateway.delta.containment import (
     local_path,
     not_allowed,
     opened,
+    real_path,
     source,
 )
 from gateway.delta.expressions import expressions_of
@@ -218,7 +219,7 @@ def _outside(root: str, action: dict[str, Any], within: Within) -> Iterator[str]
 
 
 def _check(root: str, path: str, within: Within) -> None:
-    if not is_within(os.path.realpath(path), within):
+    if not is_within(real_path(path), within):
         raise _elsewhere(root, path)
 
 

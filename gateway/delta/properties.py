@@ -63,6 +63,8 @@ _PROPERTIES: Mapping[str, Property] = {
     "delta.autoOptimize": Property(_is_boolean),
     "delta.autoOptimize.autoCompact": Property(_is_boolean),
     "delta.autoOptimize.optimizeWrite": Property(_is_boolean),
+    "delta.checkpoint.writeStatsAsJson": Property(_is_boolean),
+    "delta.checkpoint.writeStatsAsStruct": Property(_is_boolean),
     "delta.checkpointInterval": Property(_is_count),
     "delta.checkpointPolicy": Property(_one_of("classic", "v2"), "v2Checkpoint", "classic"),
     MAPPING: Property(lambda text: text.lower() in ("none", "name", "id"), "columnMapping", "none"),

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from gateway.delta import log
 from gateway.delta.containment import Within, local_path, opened, source
 from gateway.delta.log import DIGITS, LOG, is_version
+from gateway.delta.parsed_statistics import PARSED, instants_of, opened_checkpoint, with_texts
 from gateway.errors import GatewayError, ServerError
 
 Fields = dict[str, Any]
@@ -28,7 +29,7 @@ Fields = dict[str, Any]
 Key = tuple[str, str | None]
 _COLUMNS = ("protocol", "metaData", "add", "remove", "txn", "domainMetadata", "sidecar")
 # Columns of checkpoints that say again, for readers, what others say.
-_AGAIN = ("stats_parsed", "partitionValues_parsed")
+_AGAIN = (PARSED, "partitionValues_parsed")
 _TYPES = {
     "path": str,
     "size": int,
@@ -133,8 +134,7 @@ def replayed(root: str, version: int, within: Within) -> State:
             for action in _read(f"{root}/{LOG}/{name}", within):
                 sidecar = action.pop("sidecar", None)
                 if sidecar is not None:
-                    path = f"{root}/{LOG}/_sidecars/{os.path.basename(sidecar['path'])}"
-                    for other in _read(path, within):
+                    for other in _read(_sidecar_path(root, sidecar), within):
                         state.take(root, other)
                 state.take(root, action)
         for number in range(start + 1, version + 1):
@@ -159,15 +159,34 @@ def _may_list_vectors(path: str, within: Within) -> bool:
     if path.endswith(".json"):
         return True
     with source(path, within) as file, pq.ParquetFile(file) as parquet:
-        leaves = _leaves(parquet)
-        if any(name.startswith("sidecar.") for name in leaves):
+        found = leaves(parquet)
+        if any(name.startswith("sidecar.") for name in found):
             return True
-        if _VECTORS not in leaves:
+        if _VECTORS not in found:
             return False
         kinds = (
             pc.struct_field(b.column(0), _VECTORS.split(".")[1:]) for b in parquet.iter_batches(columns=[_VECTORS])
         )
-        return any(found.null_count < len(found) for found in kinds)
+        return any(kind.null_count < len(kind) for kind in kinds)
+
+
+def checkpoint_parts(root: str, version: int, within: Within) -> list[str]:
+    """The Parquet files of the newest whole checkpoint up to a version, sidecars among them."""
+    _, names = _checkpoint(os.listdir(f"{root}/{LOG}"), version)
+    parts = [f"{root}/{LOG}/{name}" for name in names]
+    return [other for part in parts for other in (part, *_sidecars(root, part, within)) if other.endswith(".parquet")]
+
+
+def _sidecars(root: str, path: str, within: Within) -> list[str]:
+    if not path.endswith(".json"):
+        with source(path, within) as file, pq.ParquetFile(file) as parquet:
+            if not any(name.startswith("sidecar.") for name in leaves(parquet)):
+                return []
+    return [_sidecar_path(root, action["sidecar"]) for action in _read(path, within) if "sidecar" in action]
+
+
+def _sidecar_path(root: str, sidecar: Fields) -> str:
+    return f"{root}/{LOG}/_sidecars/{os.path.basename(sidecar['path'])}"
 
 
 @contextmanager
@@ -206,21 +225,36 @@ def _read(path: str, within: Within) -> Iterator[Fields]:
                 if line.strip():
                     yield json.loads(line)
         return
-    with source(path, within) as file, pq.ParquetFile(file) as parquet:
-        wanted = [name for name in _leaves(parquet) if name.split(".")[0] in _COLUMNS and not _is_again(name)]
+    with source(path, within) as file, opened_checkpoint(file) as parquet:
+        again = _AGAIN[1:] if _lacks_texts(parquet) else _AGAIN
+        wanted = [n for n in leaves(parquet) if n.split(".")[0] in _COLUMNS and not set(again) & set(n.split("."))]
+        instants = instants_of(parquet)
         for batch in parquet.iter_batches(columns=wanted):
-            for row in batch.to_pylist():
-                for kind, spec in row.items():
-                    if spec is not None:
-                        yield {kind: _fields(spec)}
+            for kind, specs in zip(batch.schema.names, batch.columns, strict=True):
+                told = with_texts(specs, instants) if kind == "add" else specs
+                yield from ({kind: _fields(spec)} for spec in told.to_pylist() if spec is not None)
 
 
-def _leaves(parquet: pq.ParquetFile) -> list[str]:
+def _lacks_texts(parquet: pq.ParquetFile) -> bool:
+    """Whether statistics of files may be there as structs alone."""
+    found = leaves(parquet)
+    if not any(name.startswith(f"add.{PARSED}.") for name in found):
+        return False
+    missing = _missing(parquet, "add.stats") if "add.stats" in found else None
+    return missing is None or missing != _missing(parquet, "add.path")
+
+
+def _missing(parquet: pq.ParquetFile, leaf: str) -> int | None:
+    """In how many rows a column is NULL, if all row groups tell."""
+    at, metadata = leaves(parquet).index(leaf), parquet.metadata
+    known = [metadata.row_group(i).column(at).statistics for i in range(metadata.num_row_groups)]
+    told = all(one is not None and one.has_null_count for one in known)
+    return sum(one.null_count for one in known) if told else None
+
+
+def leaves(parquet: pq.ParquetFile) -> list[str]:
+    """The paths of the columns of a Parquet file."""
     return [parquet.schema.column(i).path for i in range(len(parquet.schema))]
-
-
-def _is_again(name: str) -> bool:
-    return any(part in name.split(".") for part in _AGAIN)
 
 
 def _fields(spec: Fields) -> Fields:
@@ -244,8 +278,10 @@ __all__ = [
     "check_file",
     "check_other",
     "checkpoint_lists_vectors",
+    "checkpoint_parts",
     "damage_told",
     "key_of",
+    "leaves",
     "removal",
     "replayed",
     "vector_id",

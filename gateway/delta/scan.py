@@ -8,7 +8,6 @@ by the one and the others by the other.
 
 from __future__ import annotations
 
-import math
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,13 +20,13 @@ from typing import Any
 import datafusion
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from datafusion import functions
 
 from gateway import sqltypes as t
 from gateway.delta import plan_message, pruning
-from gateway.delta.containment import Within, check_folders, check_still_there, look, source
+from gateway.delta.containment import Within, check_folders, check_still_there, look
 from gateway.delta.dataset import POSITION, DataFile, FileDataset, is_read_alike, padded
+from gateway.delta.footers import one_valued, opened_parquet
 from gateway.delta.predicates import Predicate
 from gateway.delta.schema import Column, holds_char
 from gateway.delta.table import Files, Snapshot
@@ -298,7 +297,7 @@ def missing_file(root: str, path: str) -> ServerError:
 def _damage(path: str, within: Within, names: Collection[str] | None = None) -> str | None:
     """The file and why its footer, or with `names` a page of these columns, cannot be read; None if it can."""
     try:
-        with source(path, within) as opened, pq.ParquetFile(opened, page_checksum_verification=True) as file:
+        with opened_parquet(path, within, page_checksum_verification=True) as file:
             if names is not None:
                 for batch in file.iter_batches(columns=[n for n in file.schema_arrow.names if n in names]):
                     batch.validate(full=True)
@@ -431,7 +430,7 @@ NameTree = dict[str, Any]
 def _names_in(path: str, within: Within) -> NameTree:
     """Names of the columns in a Parquet file, nested ones as nested dicts, with the types of the others."""
     try:
-        with source(path, within) as opened, pq.ParquetFile(opened) as file:
+        with opened_parquet(path, within) as file:
             return {**_tree(file.schema_arrow), ONE_VALUE: one_valued(file.metadata)}
     except (pa.ArrowException, OSError) as error:
         raise unreadable_file(path, error) from error
@@ -439,20 +438,6 @@ def _names_in(path: str, within: Within) -> NameTree:
 
 #: Where, among the names in a file, those of which statistics tell one value stand; no column is called so.
 ONE_VALUE = "\0one value"
-
-
-def one_valued(metadata: pq.FileMetaData) -> set[str]:
-    """Float columns of which statistics tell one value: the engine would give that for NaN, which they do not count."""
-    found: dict[str, set[float]] = {}
-    for group in range(metadata.num_row_groups):
-        row_group = metadata.row_group(group)
-        for at in range(row_group.num_columns):
-            leaf = row_group.column(at)
-            if leaf.physical_type in ("FLOAT", "DOUBLE"):
-                told = leaf.statistics
-                values = {told.min, told.max} if told is not None and told.has_min_max else {math.nan, math.inf}
-                found.setdefault(leaf.path_in_schema, set()).update(values)
-    return {path for path, values in found.items() if len(values) < 2}
 
 
 def unreadable_file(path: str, error: Exception) -> ServerError:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 import numpy as np
 import numpy.typing as npt
@@ -25,20 +24,20 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from gateway import sqltypes as t
 from gateway.delta import log
-from gateway.delta.containment import Within, is_under, is_within, local_path, not_allowed
+from gateway.delta.checkpoint_instants import mended, misread_parts
+from gateway.delta.containment import Within, is_under, is_within, local_path, not_allowed, real_path
 from gateway.delta.features import Protocol, check_readable
-from gateway.delta.log_paths import Vector, check_log, check_logged, logged_vectors
-from gateway.delta.replay import Fields, checkpoint_lists_vectors, replayed
+from gateway.delta.live_rows import live_masks
+from gateway.delta.log_paths import check_log
+from gateway.delta.replay import Fields, replayed
 from gateway.delta.schema import Column, parse_schema, struct_of
-from gateway.delta.vectors import check_vector, deleted_by, live_mask
 from gateway.delta.watch import Watch
 from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError
-from gateway.sqltypes import StructType
 from gateway.worker_jobs import Witness, marker_of
 
 MAPPING = "delta.columnMapping.mode"
-_UNSCANNABLE = frozenset({"typeWidening", "typeWidening-preview", "vacuumProtocolCheck"})
 _LAST_DAY = 2_932_896  # 9999-12-31
 _MOST_ROWS = 1 << 48  # of a file: sums of them stay whole numbers of 64 bits
 _ATTEMPTS = 5  # to open a table beside which others come and go
@@ -64,6 +63,7 @@ class Files:
     maximum: pa.StructArray | None
     partitions: Mapping[str, pa.Array]
     deleted: Mapping[int, npt.NDArray[np.bool_]]
+    mended: bool = False  # whether deltalake has misread some of it
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -122,7 +122,7 @@ class Snapshot:
     contents: Contents = field(default_factory=dict, compare=False)  # filled in by readers
 
     @cached_property
-    def schema(self) -> StructType:
+    def schema(self) -> t.StructType:
         """Logical columns in table order, partition columns included."""
         return struct_of(self.columns)
 
@@ -245,7 +245,8 @@ class SnapshotCache:
         within = entry.within or (root,)
         watch = _watch(root, within)
         try:
-            if table is not None and old is not None and entry.marker and entry.marker == _marker(root, old.version):
+            known = entry.marker and old is not None and entry.marker == _marker(root, old.version)
+            if table is not None and old is not None and known and not old.files.mended:
                 check_log(root, within)
                 _update(root, table)
             else:
@@ -376,7 +377,9 @@ def _update(root: str, table: DeltaTable) -> None:
 
 
 def _open_error(root: str, error: BaseException) -> GatewayError:
-    """Why a table could not be opened: what its protocol asks for, if that is the reason, else a damaged log."""
+    """Why a table could not be opened: it is gone, or its protocol asks for something, else a damaged log."""
+    if not log.has_log(root):
+        return moved(root)
     protocol = log.protocol_in_commits(root)
     if protocol is not None:
         try:
@@ -461,16 +464,21 @@ def _files(
         raise ServerError(
             "DELTA_LOG_CORRUPT", f"The log of the Delta table {root} counts more rows than a file can hold."
         )
+    bounds = column("min"), column("max")
+    has_instants = any(c.type == t.TIMESTAMP for c in columns)
+    misread = misread_parts(root, table.version(), within) if has_instants else []
+    minimum, maximum = mended(misread, within, spelt, bounds)
     return Files(
         paths=paths,
         logged=spelt,
         sizes=np.zeros(0, np.int64) if sizes is None else sizes.to_numpy(zero_copy_only=False).astype(np.int64),
         num_records=pa.nulls(len(paths), pa.int64()) if records is None else records,
         null_count=column("null_count"),
-        minimum=column("min"),
-        maximum=column("max"),
+        minimum=minimum,
+        maximum=maximum,
         partitions=_partitions(column("partition"), columns, partition_columns, len(paths)),
-        deleted=_deletion_vectors(root, table, protocol, paths, records, within),
+        deleted=live_masks(root, table, protocol, paths, records, within),
+        mended=bool(misread),
     )
 
 
@@ -481,7 +489,7 @@ def disk_path(root: str, logged: str, within: Within) -> str:
         raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} lists a file with NUL in its name.")
     if path is None or not is_under(os.path.normpath(path), root):
         text = f"The Delta table {root} lists a file outside of its folder ({logged})"
-        if path is None or not is_within(os.path.realpath(path), within):
+        if path is None or not is_within(real_path(path), within):
             raise not_allowed(f"{text}, which")
         if path != os.path.normpath(path):
             raise UnsupportedError("UNSUPPORTED_FEATURE", f"{text}; that is not supported.")
@@ -513,77 +521,6 @@ def _partitions(
         if pa.types.is_date(arrow) and (pc.max(typed.cast(pa.int32())).as_py() or 0) > _LAST_DAY:
             raise ServerError("DELTA_LOG_CORRUPT", f"A value of the partition column {name} lies after 9999-12-31.")
         out[name] = typed
-    return out
-
-
-def _deletion_vectors(
-    root: str, table: DeltaTable, protocol: Protocol, paths: list[str], records: pa.Array | None, within: Within
-) -> dict[int, npt.NDArray[np.bool_]]:
-    if not protocol.has("deletionVectors"):
-        _check_without_vectors(root, table.version(), within)
-        return {}  # deltalake would open what the log lists, which is nowhere looked at
-    check_logged(root, within)  # deltalake opens the files of vectors by the log alone
-    logged = logged_vectors(root, within, table.version())
-    row_of = {os.path.normpath(path): row for row, path in enumerate(paths)}
-    rows: list[int | None] = [None] * len(paths) if records is None else records.to_pylist()
-    for path, vectors in logged.items():
-        row = row_of.get(os.path.normpath(path))
-        if row is not None:
-            for vector in vectors:
-                check_vector(root, vector, within, rows[row])
-    if not _UNSCANNABLE & protocol.reader_features:
-        return _masks(root, table, paths, logged)
-    # deltalake does not scan these tables, and its deletion vectors come from its scan.
-    found = _own_vectors(root, table.version(), row_of, within) if logged else {}
-    for at, mask in found.items():
-        most = rows[at]
-        if most is not None and len(mask) > most:
-            raise ServerError("DELTA_LOG_CORRUPT", f"A deletion vector of {root} has rows that {paths[at]} lacks.")
-    return found
-
-
-def _check_without_vectors(root: str, version: int, within: Within) -> None:
-    """Raise for a file with a deletion vector in a table that has none: which rows it has, readers would not agree on."""
-    if not log.may_list_vectors(root, version) and not checkpoint_lists_vectors(root, version, within):
-        return
-    if any(spec.get("deletionVector") is not None for spec in replayed(root, version, within).files.values()):
-        text = f"The log of the Delta table {root} lists a deletion vector, which its protocol does not have."
-        raise ServerError("DELTA_LOG_CORRUPT", text)
-
-
-def _masks(
-    root: str, table: DeltaTable, paths: list[str], logged: Mapping[str, Sequence[Vector]]
-) -> dict[int, npt.NDArray[np.bool_]]:
-    """Deletion vectors as deltalake reads them."""
-    vectors = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all()
-    if not vectors.num_rows:
-        return {}
-    row_of = {path: row for row, path in enumerate(paths)}
-    out: dict[int, npt.NDArray[np.bool_]] = {}
-    for batch in vectors.to_batches():
-        masks = batch.column("selection_vector")
-        for i, url in enumerate(batch.column("filepath").to_pylist()):
-            path = unquote(urlparse(url).path)
-            if path not in row_of:
-                raise ServerError("DELTA_LOG_CORRUPT", f"A deletion vector of {root} belongs to no live file: {url}.")
-            mask = masks[i].values.to_numpy(zero_copy_only=False).astype(bool)
-            count = int(np.count_nonzero(~mask))
-            if path in logged and count not in [vector.get("cardinality") for vector in logged[path]]:
-                text = f"The deletion vector of {path} holds {count} rows, which is not what the log of {root} says."
-                raise ServerError("DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH", text)
-            out[row_of[path]] = mask
-    return out
-
-
-def _own_vectors(
-    root: str, version: int, row_of: Mapping[str, int], within: Within
-) -> dict[int, npt.NDArray[np.bool_]]:
-    """Deletion vectors as the log and their files say, without deltalake."""
-    out: dict[int, npt.NDArray[np.bool_]] = {}
-    for (path, _), spec in replayed(root, version, within).files.items():
-        vector = spec.get("deletionVector")
-        if vector is not None:
-            out[row_of[path]] = live_mask(deleted_by(root, vector, within))
     return out
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gateway.delta.containment import Within, held_folder, is_within, local_path, not_allowed, opened
+from gateway.delta.containment import Within, held_folder, is_within, local_path, not_allowed, opened, real_path
 from gateway.errors import ServerError, unsupported
 
 # Z85, in which logs spell the UUIDs of files.
@@ -107,7 +107,7 @@ def _bytes_of(root: str, vector: Mapping[str, Any], within: Within) -> bytes:
         raise unsupported(f"a deletion vector of {vector['sizeInBytes']} bytes, of the Delta table {root},")
     if path is None:
         return _decoded(vector["pathOrInlineDv"])[: vector["sizeInBytes"]]
-    if not is_within(os.path.realpath(path), within):
+    if not is_within(real_path(path), within):
         raise not_allowed(f"The Delta table {root} lists a deletion vector outside of its folder, which")
     try:
         with os.fdopen(opened(path, within), "rb") as file:

@@ -1,0 +1,68 @@
+"""The footer of a Parquet file, read once and looked at: what it says of its pages must be possible in a file of this size.
+
+The engine believes a footer: it takes as much memory as a column is said to have bytes, and finds no rows where there are said
+to be none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gateway.delta.containment import Within, source
+
+
+@contextmanager
+def opened_parquet(path: str, within: Within, **options: Any) -> Iterator[pq.ParquetFile]:
+    """A Parquet file that was opened as `containment.source` does. Raises ArrowInvalid for a footer that cannot be true."""
+    with source(path, within) as opened, pq.ParquetFile(opened, **options) as file:
+        check_footer(file.metadata, opened.size())
+        yield file
+
+
+def check_footer(metadata: pq.FileMetaData, size: int) -> None:
+    """Raise ArrowInvalid unless all pages lie in a file of `size` bytes, and as many rows as are told of may be in them."""
+    rows = 0
+    for at in range(metadata.num_row_groups):
+        group = metadata.row_group(at)
+        if group.num_rows < 0:
+            raise _impossible(f"row group {at} has {group.num_rows} rows")
+        rows += group.num_rows
+        for column in range(group.num_columns):
+            _check_chunk(group.column(column), group.num_rows, size)
+    if rows != metadata.num_rows:
+        raise _impossible(f"{metadata.num_rows} rows, and {rows} in its row groups")
+
+
+def _check_chunk(chunk: pq.ColumnChunkMetaData, rows: int, size: int) -> None:
+    offsets = [chunk.data_page_offset]
+    if chunk.has_dictionary_page:
+        offsets.append(chunk.dictionary_page_offset)
+    length = chunk.total_compressed_size
+    if min(offsets) < 0 or length < 0 or max(*offsets, min(offsets) + length) > size:
+        raise _impossible(f"pages of {chunk.path_in_schema} at {offsets}, {length} bytes long, in a file of {size}")
+    if chunk.num_values < rows or (chunk.num_values and not length):
+        raise _impossible(f"{chunk.num_values} values of {chunk.path_in_schema} in {length} bytes for {rows} rows")
+
+
+def _impossible(what: str) -> pa.ArrowInvalid:
+    return pa.ArrowInvalid(f"the footer tells what cannot be: {what}")
+
+
+def one_valued(metadata: pq.FileMetaData) -> set[str]:
+    """Float columns of which statistics tell one value: the engine would give that for NaN, which they do not count."""
+    found: dict[str, set[float]] = {}
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for at in range(row_group.num_columns):
+            leaf = row_group.column(at)
+            if leaf.physical_type in ("FLOAT", "DOUBLE"):
+                told = leaf.statistics
+                values = {told.min, told.max} if told is not None and told.has_min_max else {math.nan, math.inf}
+                found.setdefault(leaf.path_in_schema, set()).update(values)
+    return {path for path, values in found.items() if len(values) < 2}
