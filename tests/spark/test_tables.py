@@ -52,7 +52,8 @@ CASES: dict[str, tuple[Sequence[str], Sequence[str], Rows]] = {
     ),
     "like": (
         (
-            f"CREATE OR REPLACE TABLE source (a INT, n TIMESTAMP_NTZ, c CHAR(3)) TBLPROPERTIES ({MAPPED}, "
+            "DROP TABLE IF EXISTS source",  # a table that is replaced keeps its features
+            f"CREATE TABLE source (a INT, n TIMESTAMP_NTZ, c CHAR(3)) TBLPROPERTIES ({MAPPED}, "
             "'delta.enableDeletionVectors' = 'true', 'delta.constraints.c' = 'a > 0')",
             f"CREATE TABLE {NAME} LIKE source",
             f"INSERT INTO {NAME} VALUES (1, NULL, 'x')",

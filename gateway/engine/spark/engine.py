@@ -15,7 +15,7 @@ from typing import Any
 
 from gateway import observability
 from gateway.engine.base import Definition, Emit, Progress
-from gateway.engine.spark import masters, pods, setup
+from gateway.engine.spark import masters, measures, pods, setup
 from gateway.engine.spark import session as sessions
 from gateway.engine.spark.errors import is_forgotten, is_lost
 from gateway.engine.spark.mirror import Mirror
@@ -28,6 +28,7 @@ _WATCH_SECONDS = 0.2
 _ASK_SECONDS = 1.0  # how often a Connect server is asked for a sign of life
 _IDLE_SECONDS = 1.0
 _PROGRESS_SECONDS = 1.0
+_LONG_SECONDS = 0.2  # as on the embedded engine
 _KEPT_SESSIONS = 64
 _POOLS = 64  # sessions beyond share some
 _EXIT_SECONDS = 3.0  # between the end of a JVM's sockets and its own
@@ -63,6 +64,7 @@ class _Running:
         self.emit = emit
         self.spark = spark
         self.lock = threading.Lock()
+        self.began = time.time()
         self.over = False
         self.told = 0.0
         self.fraction = 0.0  # never goes back, though later stages add tasks
@@ -185,7 +187,7 @@ class SparkEngine:
             spark.addTag(statement_id)
         else:
             context = self._root.sparkContext
-            context.setJobGroup(statement_id, "statement", True)
+            context.setJobGroup(statement_id, statement_id, True)
             context.setLocalProperty("spark.scheduler.pool", _pool_of(session_id))
             # A column may be called user, so that the name alone can't be refused where it means the function.
             self._root._jvm.org.apache.spark.sql.catalyst.CurrentUserContext.CURRENT_USER().set(user)  # noqa: SLF001
@@ -199,6 +201,23 @@ class SparkEngine:
             self._running.pop(statement_id, None)
             if self.is_connect:
                 spark.removeTag(statement_id)
+
+    def begin(self, statement_id: str) -> None:
+        """All is there that a statement needs: what runs from now on is its own work."""
+        if (running := self._running.get(statement_id)) is not None:
+            running.began = time.time()
+
+    def measured(self, statement_id: str) -> list[dict[str, Any]]:
+        """What the operators of a statement's plan did, if it ran for long and Spark tells: behind Connect it does not."""
+        running = self._running.get(statement_id)
+        if self.is_connect or running is None or time.time() - running.began < _LONG_SECONDS:
+            return []
+        try:
+            return [each.told() for each in measures.plan_of(running.spark, statement_id, int(running.began * 1000))]
+        except Exception as error:  # noqa: BLE001 - the statement has done its work, whatever is told of it
+            self.end_if_lost(error)
+            observability.log("Spark's plan is not known", "warning", error=repr(error)[:500])
+            return []
 
     def _watch(self) -> None:
         """Cancel what shall stop, tell progress, and notice a JVM or a server that has ended."""

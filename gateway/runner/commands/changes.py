@@ -34,7 +34,7 @@ from gateway.errors import Span, UserError
 from gateway.planner import Plan, plan
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.constraints import checked, guarded
-from gateway.runner.commands.generated import check_no_default, recomputed
+from gateway.runner.commands.generated import default_of, recomputed
 from gateway.runner.commands.identities import check_updated
 from gateway.runner.commands.targets import announced_rows, batches_of, quoted, written_table
 from gateway.runner.environment import Environment, Queries
@@ -356,8 +356,6 @@ def _updated(command: c.Update, alone: bool = False) -> Build:
         schema = target.scan.table.schema
         given = changes.assignments(command.assignments, target.scope, schema)
         check_updated(target.scan.table.snapshot, given, command.table.span)
-        unset = [name for name, one in given.items() if one.value is None]
-        check_no_default(target.scan.table.snapshot, unset, "DEFAULT for", command.table.span)
         condition = changes.condition(command.condition, target.scope)
         rel: b.Rel = target.scan
         became = chosen(b.lit(COPIED, INT), (condition, b.lit(UPDATED, INT)))
@@ -367,7 +365,12 @@ def _updated(command: c.Update, alone: bool = False) -> Build:
         exprs: list[b.Expr] = []
         for column, f in zip(target.columns, schema.fields, strict=False):
             new = given.get(f.name)
-            exprs.append(column if new is None else chosen(column, (condition, changes.value(new, f, target.scope))))
+            if new is None:
+                exprs.append(column)
+                continue
+            default = default_of(f, target.scan.table.snapshot, changes.binder) if new.value is None else None
+            value = changes.value(new, f, target.scope) if default is None else default
+            exprs.append(chosen(column, (condition, value)))
         return projection(changes, rel, target, exprs, given, became)
 
     return build

@@ -13,6 +13,7 @@ from gateway.delta.files import open_files, type_of
 from gateway.delta.json_lines import check_options, read_json
 from gateway.delta.metadata import edited
 from gateway.delta.schema import parse_schema
+from gateway.delta.text_files import check_width
 from gateway.delta.write import check_appendable
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import GatewayError, Span, UserError, unsupported
@@ -77,6 +78,7 @@ def _read(command: c.CopyInto, folder: str, paths: list[str], env: Environment) 
     try:
         if command.format == "PARQUET":
             found = PathTable(TableName("parquet", "", command.path), open_files(folder, roots, paths), by_us=True)
+            check_width(len(found.snapshot.columns), folder)
             for column in found.snapshot.columns:
                 column.check_readable()
             return found

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from gateway.delta.expressions import DEFAULT, GENERATED
+from gateway.delta.identity import is_identity
 from gateway.delta.table import Snapshot
 from gateway.errors import Span, unsupported
+from gateway.sql.bind.defaults import Default
 from gateway.sql.bind.logged import kept_expression
 from gateway.sql.bind.resolve import Binder
 from gateway.sql.bind.scope import Scope, Source
@@ -26,8 +28,7 @@ def left_out(
     metadata = snapshot.by_name[column.name].metadata
     text = metadata.get(GENERATED)
     if text is None:
-        text = metadata.get(DEFAULT)
-        return None if text is None else coerced(kept_expression(text, Scope(), binder.expressions), column.type)
+        return default_of(column, snapshot, binder)
     for path in references(parse_expression(text)):
         found = given.get(path[0].lower())
         if found is not None and found.type != VOID and found.type != snapshot.by_name[_spelt(snapshot, path[0])].type:
@@ -36,6 +37,22 @@ def left_out(
             )
     named = tuple(b.Col(x.type, x.nullable, x.id, name) for name, x in given.items())
     return coerced(kept_expression(text, Scope([Source((), named)]), binder.expressions), column.type)
+
+
+def default_of(column: StructField, snapshot: Snapshot, binder: Binder) -> b.Expr | None:
+    """What a column's DEFAULT stands for; None for NULL."""
+    text = snapshot.by_name[column.name].metadata.get(DEFAULT)
+    return None if text is None else coerced(kept_expression(text, Scope(), binder.expressions), column.type)
+
+
+def stands_for(columns: Sequence[StructField], snapshot: Snapshot) -> list[Default | None]:
+    """What DEFAULT stands for in the place of each column; None where that is not known."""
+    found: list[Default | None] = []
+    for column in columns:
+        kept = snapshot.by_name[column.name]
+        is_known = GENERATED not in kept.metadata and not is_identity(kept) and column.type != VOID
+        found.append(Default(column.type, kept.metadata.get(DEFAULT)) if is_known else None)
+    return found
 
 
 def _spelt(snapshot: Snapshot, name: str) -> str:

@@ -18,20 +18,21 @@ from gateway.runner.answer import RESULT, Answer, done
 from gateway.runner.commands import keys, locations
 from gateway.runner.commands.constraints import checked, guarded_query
 from gateway.runner.commands.definitions import definition_of, like, selected, unreserved
-from gateway.runner.commands.generated import left_out
+from gateway.runner.commands.generated import left_out, stands_for
 from gateway.runner.commands.identities import numbering
 from gateway.runner.commands.overwrites import Static, overwrite, static_partition
 from gateway.runner.commands.targets import announced_rows, new_table, quoted, written_rows, written_table
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import INSERTED
+from gateway.sql.bind.defaults import with_defaults
 from gateway.sql.bind.resolve import Binder, BoundQuery
 from gateway.sql.compile import compile_query, projected, stored
 from gateway.sql.read import command_nodes as c
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.assignment import Assigned, assigned, overflown, too_few, too_many
 from gateway.sql.typed.coerce import coerced
-from gateway.sqltypes import StructType, struct
+from gateway.sqltypes import StructField, StructType, struct
 
 
 def create_table(command: c.CreateTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -119,13 +120,14 @@ def drop_table(command: c.DropTable, job: Statement, env: Environment, runner: Q
 def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """INSERT INTO … VALUES / SELECT, with ANSI store assignment."""
     table = written_table(command.table, env, "INSERT", "no rows can be inserted")
+    partition = static_partition(command, table, env)
     try:
-        query, binder = runner.bind(command.query.tree, env)
+        told = stands_for(filled(command, table, partition), table.snapshot)
+        query, binder = runner.bind(with_defaults(command.query.tree, told), env)
     except UserError as error:
         if error.condition.startswith("UNRESOLVED_COLUMN") and "name `default` cannot" in error.message.lower():
             raise unsupported("DEFAULT as a value", error.span) from None
         raise
-    partition = static_partition(command, table, env)
     rows, casts, given = aligned(command, table, query, binder, partition)
     numbers = numbering(table.snapshot, [given], command.table.span)
     try:
@@ -142,6 +144,17 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
     except UserError as error:
         raise overflown(error, casts) from None
     return written_rows("INSERT", result, [result.rows])
+
+
+def filled(command: c.Insert, table: DeltaBoundTable, partition: Static) -> list[StructField]:
+    """The columns that values fill by their places, as far as there are such."""
+    if command.by_name:
+        return []
+    fields = {f.name.lower(): f for f in table.schema.fields if f.name not in partition}
+    if command.columns is None:
+        return list(fields.values())
+    names = [name.parts[-1].lower() for name in command.columns]
+    return [fields[name] for name in names] if all(name in fields for name in names) else []
 
 
 def aligned(

@@ -172,6 +172,7 @@ class SparkRunner(Handler):
         if shape is not None:
             emit(Planned(first, "spark", job.route, shape, writes=True))
         self.prepared.prepare(job, slot, respelt, emit)
+        self.engine.begin(job.statement_id)
         if target is not None:
             emit(Writing())
         with tables.making(statement, respelt, self.catalogs, self.engine.mirror, emit):
@@ -186,23 +187,32 @@ class SparkRunner(Handler):
                 catalog = self.catalogs[target.catalog.lower()]
                 tables.keep_table(slot.spark, catalog, target, format_, replaces=stored is not None)
         if stored is not None and shape is not None:
-            emit(Finished(0))  # nobody counts what goes into files
+            emit(Finished(0, facts=self._facts(job, respelt)))  # nobody counts what goes into files
             return
         if shape is INSERTED:
-            finish_insert(self.names, job.statement_id, respelt, emit)
+            finish_insert(self.names, job.statement_id, respelt, self._facts(job, respelt), emit)
             return
         if shape is not None:
-            finish_write(frame, shape, emit)
+            finish_write(frame, shape, self._facts(job, respelt), emit)
             return
-        self._show(job, statement, word, frame, slot, emit)
+        self._show(job, statement, word, frame, respelt, slot, emit)
 
-    def _show(self, job: Statement, statement: Read, word: str, frame: Any, slot: SparkSessionSlot, emit: Emit) -> None:
+    def _show(
+        self,
+        job: Statement,
+        statement: Read,
+        word: str,
+        frame: Any,
+        respelt: Respelt,
+        slot: SparkSessionSlot,
+        emit: Emit,
+    ) -> None:
         """The rows of a frame, and what the statement has changed in the session."""
         schema = readable_schema(frame, self.names.column)
         if not schema.fields:
             changes = temporaries.changes(statement, slot.spark, slot.definitions, job.session)
             emit(Planned(word, "spark", job.route, RESULT, writes=not changes, is_query=False))
-            emit(Finished(0, changes=changes))
+            emit(Finished(0, changes=changes, facts=self._facts(job, respelt)))
             return
         if job.row_limit is not None:
             frame = frame.limit(job.row_limit)
@@ -221,8 +231,19 @@ class SparkRunner(Handler):
             Finished(
                 count,
                 changes=temporaries.changes(statement, slot.spark, slot.definitions, job.session) if script else (),
+                facts=self._facts(job, respelt),
             )
         )
+
+    def _facts(self, job: Statement, respelt: Respelt) -> dict[str, Any]:
+        """What the history keeps of a statement that has been run: its tables, and the plan of what took long."""
+        tables_ = [m for m in respelt.mentions if self.names.folder(m) is not None]
+        operators = self.engine.measured(job.statement_id)
+        return {
+            "read": list(dict.fromkeys(m.name for m in tables_ if m.is_relation and not m.is_target)),
+            "written": list(dict.fromkeys(m.name for m in tables_ if m.is_target)),
+            "operators": [{**each, "text": self.names.named(each["text"])} for each in operators],
+        }
 
     def _analysed(self, job: Statement, slot: SparkSessionSlot, respelt: Respelt, emit: Emit) -> Any:
         """The frame of a query, asked for twice if a name is not found: another statement may be replacing a view just now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -26,19 +27,19 @@ def marked(job: Statement, slot: SparkSessionSlot, text: str) -> Any:
         slot.spark.conf.unset(_COMMIT_MARK)
 
 
-def finish_write(frame: Any, shape: StructType, emit: Emit) -> None:
+def finish_write(frame: Any, shape: StructType, facts: Mapping[str, Any], emit: Emit) -> None:
     """The counts that Spark answers."""
     found = frame.toArrow()
     if found.num_rows != 1 or found.num_columns != len(shape.fields):
-        emit(Finished(0))
+        emit(Finished(0, facts=facts))
         return
     names = [f"c{i}" for i in range(found.num_columns)]
     table = found.rename_columns(names).cast(pa.schema([(n, pa.int64()) for n in names])).combine_chunks()
     emit.rows(table.to_batches()[0])
-    emit(Finished(1, modified_rows=table.column(0)[0].as_py()))
+    emit(Finished(1, modified_rows=table.column(0)[0].as_py(), facts=facts))
 
 
-def finish_insert(names: Names, statement_id: str, respelt: Respelt, emit: Emit) -> None:
+def finish_insert(names: Names, statement_id: str, respelt: Respelt, facts: Mapping[str, Any], emit: Emit) -> None:
     """The counts that Databricks shows; Spark's INSERT answers nothing, so they come from its commit."""
     rows = sum(
         inserted_rows(folder, statement_id)
@@ -46,7 +47,7 @@ def finish_insert(names: Names, statement_id: str, respelt: Respelt, emit: Emit)
         if mention.is_target and (folder := names.folder(mention)) is not None
     )
     emit.rows(pa.record_batch([pa.array([rows]), pa.array([rows])], names=["c0", "c1"]))
-    emit(Finished(1, modified_rows=rows))
+    emit(Finished(1, modified_rows=rows, facts=facts))
 
 
 def inserted_rows(folder: str, statement_id: str) -> int:

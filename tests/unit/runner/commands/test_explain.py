@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import WriterProperties, write_deltalake
 
+from gateway.engine.datafusion import DataFusionEngine
 from gateway.errors import UserError
 from tests.live.processes import eventually
 from tests.unit.runner.session import Session, refused
@@ -70,6 +71,17 @@ def test_analyze_runs_the_query_and_tells_of_its_operators(session: Session) -> 
     for scan in scans:
         assert "rows 990," in scan and re.search(r"read [1-9]\d* bytes", scan) and "filtered by the scan 10" in scan
     assert all(re.search(r"\[(rows \d+, )?time \d+\.\d\d ms", line) for line in lines)
+
+
+def test_analyze_tells_what_each_operator_held_and_spilled(session: Session) -> None:
+    session.run("CREATE TABLE sides (id BIGINT)")
+    session.run("INSERT INTO sides VALUES (1), (2)")
+    joined = analyzed(session, "SELECT a.id FROM sides a JOIN sides b ON a.id = b.id")
+    assert re.search(r"HashJoinExec.*\[.*memory [1-9]\d* bytes", joined)
+    session.runner.engine = DataFusionEngine(32 << 20, session.runner.engine.spill, 1)
+    ((ordered,),) = session.rows("EXPLAIN ANALYZE SELECT id FROM range(3000000) ORDER BY id % 1000003, id")
+    assert re.search(r"^Spilled: [1-9]\d{6,} bytes$", ordered, re.MULTILINE)
+    assert re.search(r"SortExec.*\[.*spilled [1-9]\d{6,} bytes", ordered)
 
 
 def test_analyze_tells_of_row_groups_that_were_left_out(session: Session) -> None:

@@ -78,7 +78,9 @@ def test_they_are_computed(generated: Session, statement: str, rows: list[tuple[
         ("UPDATE t SET g = 7", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"),
         ("INSERT INTO t (id) VALUES (9)", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
         ("INSERT INTO t VALUES (9, 's')", "DELTA_INSERT_COLUMN_ARITY_MISMATCH"),
-        ("UPDATE t SET s = DEFAULT", "UNSUPPORTED_FEATURE"),
+        ("UPDATE t SET s = DEFAULT || 'a'", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("INSERT INTO t (id, s, t) VALUES (9, DEFAULT || 'a', NULL)", "UNSUPPORTED_FEATURE"),
+        ("INSERT INTO t (id, g, t) VALUES (9, DEFAULT, NULL)", "UNSUPPORTED_FEATURE"),
         ("INSERT INTO t (id, t) VALUES (1.5, NULL)", "UNSUPPORTED_FEATURE"),
         (
             "MERGE INTO t USING (SELECT 9 AS i) q ON t.id = q.i WHEN NOT MATCHED THEN INSERT (id) VALUES (q.i)",
@@ -96,3 +98,19 @@ def test_what_is_wrong_or_not_proved(generated: Session, statement: str, conditi
     assert error.condition == condition
     assert isinstance(error, UnsupportedError) == (condition == "UNSUPPORTED_FEATURE")
     assert _rows(generated) == [_FIRST, _SECOND]
+
+
+def test_default_stands_for_what_the_column_has(session: Session) -> None:
+    session.run(
+        "CREATE TABLE k (id INT, s STRING DEFAULT concat('x', 'y'), n BIGINT DEFAULT 1 + 1, p DATE, v VARCHAR(3) DEFAULT 'v') "
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    )
+    session.run("INSERT INTO k VALUES (1, DEFAULT, DEFAULT, DEFAULT, DEFAULT), (2, 'b', 5000000000, NULL, default)")
+    session.run("INSERT INTO k (p, n, id) SELECT DEFAULT, DEFAULT, 3")
+    session.run("INSERT INTO k (id, `s`) VALUES (4, DEFAULT)")
+    first = [(1, "xy", 2, None, "v"), (2, "b", 5_000_000_000, None, "v")]
+    assert session.rows("SELECT * FROM k ORDER BY id") == [*first, (3, "xy", 2, None, "v"), (4, "xy", 2, None, "v")]
+    session.run("UPDATE k SET s = DEFAULT, n = DEFAULT, p = DEFAULT WHERE id = 2")
+    assert session.rows("SELECT * FROM k WHERE id = 2") == [(2, "xy", 2, None, "v")]
+    session.run("INSERT OVERWRITE k VALUES (5, DEFAULT, DEFAULT, DEFAULT, 'w')")
+    assert session.rows("SELECT * FROM k") == [(5, "xy", 2, None, "w")]
