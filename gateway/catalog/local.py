@@ -9,6 +9,7 @@ folder's spelling; hidden folders and links that lead out of the root are not se
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -35,7 +36,7 @@ from gateway.catalog.objects import (
     StoredVolume,
 )
 from gateway.delta import table as delta_table
-from gateway.delta.containment import held_folder, is_under, not_allowed
+from gateway.delta.containment import held_folder, is_under, not_allowed, real_path
 from gateway.delta.log import has_log
 from gateway.delta.outline import Outline, kept_of, outline_of
 from gateway.delta.write import STAGING
@@ -276,8 +277,7 @@ class LocalCatalog:
             ):
                 os.rename(os.path.basename(root), new_table, src_dir_fd=old, dst_dir_fd=new)
         except OSError as error:
-            text = f"Cannot rename {root}: {error.strerror}."
-            raise ServerError("WRITE_FAILED", text, retryable=True) from error
+            raise _failed("rename", root, error) from error
         delta_table.forget(os.path.realpath(os.path.dirname(root)) + "/" + os.path.basename(root))
         delta_table.forget(target)
         self._rename_keys(schema, table, new_schema, new_table)
@@ -296,11 +296,14 @@ class LocalCatalog:
         folder = self._schema_folder(schema)
         if folder is None:
             raise self._no_schema(schema)
-        if not cascade and (self._folders(folder) or objects.has_any(folder)):
+        left = self._leftovers(folder)
+        roots = [os.path.realpath(os.path.join(folder, n)) for n in self._folders(folder)]
+        is_empty = not roots and not objects.has_any(folder)
+        if cascade or (is_empty and os.path.islink(folder)):
+            self._remove(folder)
+        elif not (is_empty and self._remove_empty(folder, left)):
             text = f"Cannot drop a schema `{schema}` because it contains objects. Use DROP SCHEMA ... CASCADE."
             raise UserError("SCHEMA_NOT_EMPTY", text)
-        roots = [os.path.realpath(os.path.join(folder, n)) for n in self._folders(folder)]
-        self._remove(folder)
         for root in roots:
             delta_table.forget(root)
         facts = self._facts()
@@ -354,9 +357,11 @@ class LocalCatalog:
             return []
 
     def _visible(self, entry: os.DirEntry[str]) -> bool:
-        if entry.name.startswith((".", "_")) or not entry.is_dir():
+        if entry.name.startswith((".", "_")):
             return False
-        return not entry.is_symlink() or is_under(os.path.realpath(entry.path), self.root)
+        if entry.is_symlink():  # of which some end nowhere, or may be followed by nobody
+            return os.path.isdir(entry.path) and is_under(real_path(entry.path), self.root)
+        return entry.is_dir()
 
     def _child(self, parent: str, name: str) -> str | None:
         """The folder `name` in `parent`, matched exactly or else case-insensitively."""
@@ -370,7 +375,7 @@ class LocalCatalog:
         if stat.S_ISDIR(mode):
             return self._found(exact, False)  # what is no link lies where its parent lies
         if stat.S_ISLNK(mode) and os.path.isdir(exact):
-            return self._found(exact, True) if is_under(os.path.realpath(exact), self.root) else None
+            return self._found(exact, True) if is_under(real_path(exact), self.root) else None
         folded = name.casefold()
         same = [n for n in self._folders(parent) if n.casefold() == folded]
         if len(same) > 1:
@@ -393,7 +398,7 @@ class LocalCatalog:
 
     def _resolved(self, path: str) -> str:
         """The real path of a folder that was found in this catalog. Raises PATH_NOT_ALLOWED if by now it lies elsewhere."""
-        real = os.path.realpath(path)
+        real = real_path(path)
         if not is_under(real, self.root):
             raise not_allowed(f"The folder {path}, in whose place there is a link by now,")
         return real
@@ -458,18 +463,52 @@ class LocalCatalog:
         return root if root is not None and has_log(root) else None
 
     def _remove(self, folder: str) -> None:
-        """Gone in one step (a rename to a hidden name); the files follow. A link is only unlinked."""
+        """Gone in one step; a link is only unlinked."""
         if os.path.islink(folder):
             os.unlink(folder)
             return
-        trash = os.path.join(self.root, f"{_TRASH}{uuid.uuid4().hex}")
         try:
             with held_folder(os.path.realpath(os.path.dirname(folder)), self.root) as parent:
-                os.rename(os.path.basename(folder), trash, src_dir_fd=parent)
+                self._set_aside(os.path.basename(folder), parent)
         except OSError as error:
-            text = f"Cannot remove {folder}: {error.strerror}."
-            raise ServerError("WRITE_FAILED", text, retryable=True) from error
-        shutil.rmtree(trash)
+            raise _failed("remove", folder, error) from error
+
+    def _set_aside(self, name: str, folder: int) -> None:
+        """Rename what has a name in the open `folder` to a hidden one, and remove it there with all its files."""
+        trash = os.path.join(self.root, f"{_TRASH}{uuid.uuid4().hex}")
+        os.rename(name, trash, src_dir_fd=folder)
+        if not stat.S_ISDIR(os.lstat(trash).st_mode):
+            os.unlink(trash)
+            return
+        for _ in range(5):  # who had the folder open may go on to make and remove files there
+            shutil.rmtree(trash, ignore_errors=True)
+            if not os.path.lexists(trash):
+                return
+        _log.warning("What was dropped cannot be removed yet: %s", trash)
+
+    def _leftovers(self, folder: str) -> list[str]:
+        """Paths of what lies in a schema beside its tables, and beside its objects if it is found to have none."""
+        inner = os.path.join(folder, objects.FOLDER)
+        with os.scandir(folder) as entries:
+            left = [entry.path for entry in entries if not self._visible(entry)]
+        if inner not in left or not stat.S_ISDIR(os.lstat(inner).st_mode):
+            return left
+        return [path for path in left if path != inner] + [os.path.join(inner, name) for name in os.listdir(inner)]
+
+    def _remove_empty(self, folder: str, left: Sequence[str]) -> bool:
+        """Remove a schema that has nothing but `left`; False if there is more by now, of which nothing is lost."""
+        try:
+            for path in left:
+                with contextlib.suppress(FileNotFoundError), held_folder(os.path.dirname(path), self.root) as held:
+                    self._set_aside(os.path.basename(path), held)
+            for path in (os.path.join(folder, objects.FOLDER), folder):
+                with contextlib.suppress(FileNotFoundError), held_folder(os.path.dirname(path), self.root) as held:
+                    os.rmdir(os.path.basename(path), dir_fd=held)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                return False
+            raise _failed("remove", folder, error) from error
+        return True
 
     def _sweep(self) -> None:
         """Remove what processes that were killed left behind: half-made and half-dropped tables, a day old or more."""
@@ -546,6 +585,10 @@ def _taken(path: str) -> UserError:
     return UserError(
         "LOCATION_ALREADY_EXISTS", f"{path} exists and is no folder of this catalog: nothing can be made there."
     )
+
+
+def _failed(verb: str, folder: str, error: OSError) -> ServerError:
+    return ServerError("WRITE_FAILED", f"Cannot {verb} {folder}: {error.strerror}.", retryable=True)
 
 
 def _bytes(name: str) -> int:

@@ -326,6 +326,9 @@ def write(folder: str, stored: AnyStored, replacing: bool) -> bool:
                     os.link(draft, name, src_dir_fd=held, dst_dir_fd=held)
             except FileExistsError:
                 return False
+            except FileNotFoundError as error:
+                text = f"The schema of {stored.name.table} was dropped at the same time. Send the statement again."
+                raise ServerError("WRITE_FAILED", text, retryable=True) from error
             finally:
                 with contextlib.suppress(FileNotFoundError):  # it is in its place
                     os.unlink(draft, dir_fd=held)

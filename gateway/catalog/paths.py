@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from gateway.catalog import volumes
 from gateway.catalog.volumes import VolumePath
-from gateway.delta.containment import is_within
+from gateway.delta.containment import is_within, real_path
 from gateway.errors import UserError
 
 
@@ -23,7 +23,7 @@ class AllowedRoots:
 
         Raises UserError PATH_NOT_ALLOWED outside of the roots, whether it exists there or not, else PATH_NOT_FOUND.
         """
-        real = self._in_volume(path) or os.path.realpath(_plain(path))
+        real = self._in_volume(path) or real_path(_plain(path))
         if not is_within(real, self.roots):
             raise UserError("PATH_NOT_ALLOWED", f"The path {path} is not under a folder that this server may use.")
         if must_exist and not os.path.exists(real):

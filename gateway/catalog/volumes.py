@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from gateway.delta.containment import is_under, not_allowed
+from gateway.delta.containment import is_under, not_allowed, real_path
 from gateway.errors import UserError
 
 FOLDER = "_volumes"
@@ -47,7 +47,7 @@ def parsed(path: str) -> VolumePath | None:
 
 def place_in(folder: str, file: str) -> str:
     """Where a file of a volume lies whose real folder is known; raises PATH_NOT_ALLOWED for a link that leads out of it."""
-    real = os.path.realpath(os.path.join(folder, file.rstrip("/")))
+    real = real_path(os.path.join(folder, file.rstrip("/")))
     if not is_under(real, folder):
         raise not_allowed(f"The path {file}")
     return real

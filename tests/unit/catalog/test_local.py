@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -23,7 +24,7 @@ from gateway.catalog.samples import open_samples
 from gateway.delta.files import open_files
 from gateway.delta.scan import NATIVE
 from gateway.delta.write import append, create_table
-from gateway.errors import UserError
+from gateway.errors import ServerError, UserError
 from gateway.runner.spark.tables import remove_made, truncate
 
 ONE = t.struct(t.StructField("id", t.BIGINT))
@@ -134,6 +135,32 @@ def test_drop(catalog: LocalCatalog) -> None:
     with pytest.raises(UserError) as caught:
         catalog.drop_schema("sales", cascade=True)
     assert caught.value.condition == "SCHEMA_NOT_FOUND"
+
+
+def test_a_schema_in_which_somebody_makes_tables_is_not_dropped_with_them(catalog: LocalCatalog) -> None:
+    made = 0
+
+    def drop() -> None:
+        while made < 20:
+            with contextlib.suppress(UserError, ServerError):
+                catalog.drop_schema("shop", cascade=False)
+
+    thread = threading.Thread(target=drop)
+    thread.start()
+    try:
+        while made < 20:
+            with contextlib.suppress(UserError, ServerError):
+                if not catalog.has_schema("shop"):
+                    catalog.create_schema("shop", None)
+                path = catalog.table_location("shop", "t")
+                create_table(path, ONE)
+                made += 1
+                assert catalog.table_folder("shop", "t") == path
+                catalog.drop_table("shop", "t")
+    finally:
+        made = 20
+        thread.join()
+    assert not list(Path(catalog.root).glob(".dropped-*"))
 
 
 def test_leftovers_are_unseen_and_swept(catalog: LocalCatalog) -> None:

@@ -34,6 +34,35 @@ def _scan(history: History | None, user: str, columns: list[str], *predicates: A
     return relation.scan(columns, predicates).rows
 
 
+# As Databricks documents them; structs by their fields below.
+STRINGS = """account_id workspace_id statement_id session_id execution_status executed_by_user_id executed_by statement_text
+statement_type error_message client_application client_driver cache_origin_statement_id executed_as_user_id executed_as"""
+BIGINTS = """total_duration_ms waiting_for_compute_duration_ms waiting_at_capacity_duration_ms execution_duration_ms
+compilation_duration_ms total_task_duration_ms result_fetch_duration_ms read_partitions pruned_files read_files read_rows
+produced_rows read_bytes spilled_local_bytes written_bytes written_rows written_files shuffle_read_bytes"""
+OTHERS = {
+    **dict.fromkeys(("start_time", "end_time", "update_time"), pa.timestamp("us", "UTC")),
+    "read_io_cache_percent": pa.int32(),
+    "from_result_cache": pa.bool_(),
+    "query_tags": pa.map_(pa.string(), pa.string()),
+}
+STRUCTS = {
+    "compute": {"type", "cluster_id", "warehouse_id"},
+    "query_parameters": {"named_parameters", "pos_parameters", "is_truncated"},
+}
+
+
+def test_names_and_types_are_those_of_databricks() -> None:
+    relation = query_history.recorded(None).view("query", "history")
+    assert relation is not None
+    found = {field.name: field.type.arrow() for field in relation.schema.fields}
+    source = found.pop("query_source")
+    assert {"job_info", "dashboard_id", "alert_id", "notebook_id", "sql_query_id"} <= {field.name for field in source}
+    assert {name: {field.name for field in found.pop(name)} for name in STRUCTS} == STRUCTS
+    strings, bigints = dict.fromkeys(STRINGS.split(), pa.string()), dict.fromkeys(BIGINTS.split(), pa.int64())
+    assert found == strings | bigints | OTHERS
+
+
 def test_each_column_has_the_type_that_it_says(history: History) -> None:
     relation = query_history.recorded(Seen(history, "root")).view("query", "history")
     assert relation is not None
