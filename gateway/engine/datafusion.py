@@ -93,6 +93,7 @@ class DataFusionEngine:
         self.partitions = partitions or max(2, os.cpu_count() or 2)
         self._contexts: dict[tuple[bool, bool, Economy], datafusion.SessionContext] = {}
         self._registered: dict[int, set[str]] = {}
+        self._owners: dict[tuple[int, str], DataFusionExecution] = {}
         self._measured: list[list[Operator]] = []
         load()
 
@@ -161,6 +162,18 @@ class DataFusionEngine:
             self._contexts[key] = ctx
             self._registered[id(ctx)] = set()
         return ctx
+
+    def register(self, owner: DataFusionExecution, ctx: datafusion.SessionContext, name: str, source: Source) -> None:
+        """Register a table of a statement, in the place of another's that has not been closed yet."""
+        ctx.deregister_table(name)
+        source.register(ctx, name)
+        self._owners[id(ctx), name] = owner
+
+    def forget(self, owner: DataFusionExecution, ctx: datafusion.SessionContext, name: str) -> None:
+        """Remove a table of a statement, unless a later statement has taken the name."""
+        if self._owners.get((id(ctx), name)) is owner:
+            del self._owners[id(ctx), name]
+            ctx.deregister_table(name)
 
     def ensure(self, ctx: datafusion.SessionContext, name: str, spec: UdfSpec) -> None:
         """Register a function of ours once per context."""
@@ -250,8 +263,7 @@ class DataFusionExecution:
         self._ctx = ctx
         views = self.query.views and economy is Economy.NONE
         for name, source in (sources or self.query.sources).items():
-            ctx.deregister_table(name)
-            (source if views else source.plain()).register(ctx, name)
+            self.engine.register(self, ctx, name, source if views else source.plain())
             self._names.append(name)
         for name, spec in self.query.udfs.items():
             self.engine.ensure(ctx, name, spec)
@@ -330,7 +342,7 @@ class DataFusionExecution:
         self._started = self._frame = None
         if self._ctx is not None:
             for name in self._names:
-                self._ctx.deregister_table(name)
+                self.engine.forget(self, self._ctx, name)
         self._names.clear()
 
 
