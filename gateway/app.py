@@ -364,9 +364,11 @@ class Gateway:
             except OSError as error:
                 log("ready file cannot be removed", "warning", path=str(self.config.ready_file), error=error.strerror)
         self._service.stop()
-        for recorder in (self._recorder, self._sign_ins):
-            if recorder is not None:
-                recorder.stop()
+        recorders = [each for each in (self._recorder, self._sign_ins) if each is not None]
+        for recorder in recorders:
+            recorder.begin_stop()
+        for recorder in recorders:
+            recorder.stop()
         for folder in ("spill", "spark"):
             spill.sweep(str(self.config.state / folder))
         self._http.stop(1.0)

@@ -26,6 +26,7 @@ _MOST_LATER = 10_000
 _RETRY_SECONDS = 1.0
 _PRUNE_SECONDS = 60.0
 _STOP_SECONDS = 5.0
+_STOP_TROUBLED_SECONDS = 1.0  # of a store that did not take what it was given last
 _JUMP_SECONDS = 600.0  # a wall clock that is off by more has been set
 _PATIENCE_SECONDS = 3600.0  # nothing is too old for so long after that
 
@@ -69,6 +70,7 @@ class Recorder(Generic[R]):
         self._wake = threading.Event()
         self._hurry = threading.Event()
         self._stopping = False
+        self._stops_by = clock()
         self._thread = threading.Thread(target=self._work, name="history", daemon=True)
         self._troubled = False
         self._told = 0
@@ -127,15 +129,25 @@ class Recorder(Generic[R]):
             self._wake.set()
             return self._lock.wait_for(lambda: self._done >= target or self._stopping, seconds) and self._done >= target
 
-    def stop(self) -> None:
-        """Write what waits, as far as that goes, and end the thread. Idempotent."""
+    def begin_stop(self) -> None:
+        """Take nothing more, and write what waits while others stop too. Idempotent."""
         with self._lock:
+            if not self._stopping:
+                self._stops_by = self._clock() + (_STOP_TROUBLED_SECONDS if self._troubled else _STOP_SECONDS)
             self._stopping = True
             self._lock.notify_all()
         self._hurry.set()
         self._wake.set()
+
+    def stop(self) -> None:
+        """Write what waits, as far as that goes, and end the thread. Idempotent."""
+        self.begin_stop()
         if self._thread.is_alive():
-            self._thread.join(_STOP_SECONDS)
+            self._thread.join(max(0.0, self._stops_by - self._clock()))
+        with self._lock:
+            left, self._done = self._added - self._done, self._added
+        self._lose(left)  # of a store that does not answer
+        self._tell_loss()
 
     def _work(self) -> None:
         while True:
@@ -182,9 +194,13 @@ class Recorder(Generic[R]):
             self._troubled = False
             log("history is written again")
         if self.lost > self._told and (self._throttle.ask() is not None):
+            self._tell_loss()
+        return True
+
+    def _tell_loss(self) -> None:
+        if self.lost > self._told:
             log("history is not complete", "warning", lost=self.lost - self._told)
             self._told = self.lost
-        return True
 
     def _let_go(self, *, written: bool) -> None:
         """What waited is written, or lost."""

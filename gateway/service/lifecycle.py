@@ -25,7 +25,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 
 @dataclass(slots=True)
 class Times:
-    """Readings of the service's clock in seconds (None: not yet), and the two that clients see, in epoch milliseconds."""
+    """Readings of the service's clock in seconds (None: not yet), and the start in epoch milliseconds."""
 
     accepted: float
     admitted: float | None = None
@@ -35,7 +35,11 @@ class Times:
     fetched: float | None = None  # the last time
     fetching: float = 0.0  # seconds from the end to the last fetch, without long pauses
     started_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
-    completed_ms: int | None = None
+
+    @property
+    def completed_ms(self) -> int | None:
+        """The end by the service's clock: a wall clock that is set back would put it before the start."""
+        return None if self.ended is None else self.started_ms + round((self.ended - self.accepted) * 1000)
 
     def fetch(self, now: float) -> None:
         """Rows were given to the client."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from pathlib import Path
@@ -267,7 +266,6 @@ class Operation:
         if state in ENDS and not was_ended:
             self.ended_as = state
             self.times.ended = self.touched = self._clock()
-            self.times.completed_ms = time.time_ns() // 1_000_000
             self._changed.notify_all()
             self._known.notify_all()
         return True

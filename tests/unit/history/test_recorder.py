@@ -120,6 +120,34 @@ def test_what_waits_is_written_before_the_end(path: Path) -> None:
     assert history.lost == 1
 
 
+class _Silent(FileStore):
+    """A store that takes rows and answers when the test lets it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, STATEMENTS)
+        self.asked, self.answers = threading.Event(), threading.Event()
+
+    def write(self, rows: Any, later: Any = ()) -> None:
+        self.asked.set()
+        self.answers.wait(_WAIT)
+
+
+def test_the_time_for_the_end_is_one_for_all_that_end(path: Path) -> None:
+    """What has been told to stop is not waited for anew when its turn comes."""
+    store, now = _Silent(path), [0.0]
+    history: Recorder[Record] = Recorder(store, age=86400.0, size=64 << 20, clock=lambda: now[0])
+    history.start()
+    assert store.asked.wait(_WAIT)
+    history.add(record(1))
+    history.begin_stop()
+    now[0] += 5.0  # others have stopped meanwhile
+    started = time.monotonic()
+    history.stop()
+    assert time.monotonic() - started < 2.0
+    assert history.lost == 1
+    store.answers.set()
+
+
 def test_texts_of_all_kinds_come_back(path: Path) -> None:
     texts = ["a\0b", "x\u202ey", "\ud800", "", "SELECT 'it''s'", "<script>", "é" * 10]
     with running(path, show_sql=True) as history:

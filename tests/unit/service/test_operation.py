@@ -26,7 +26,7 @@ from gateway.results.spool import Spool
 from gateway.service.admission import Place
 from gateway.service.api import ENDS, Orientation, Principal, State
 from gateway.service.cursor import STREAMING_BYTES, PageLimits
-from gateway.service.lifecycle import TRANSITIONS
+from gateway.service.lifecycle import TRANSITIONS, Times
 from gateway.service.operation import Operation
 from gateway.service.purposes import Purpose
 from gateway.service.session import Session
@@ -134,6 +134,13 @@ def test_states_move_as_the_table_says_and_end_once(tmp_path: Path) -> None:
             assert operation._move(new, None) is (new in TRANSITIONS[old])
         assert operation.state is (new if new in TRANSITIONS[old] else old)
         assert (operation.times.completed_ms is not None) is (old not in ENDS and new in ENDS & TRANSITIONS[old])
+
+
+def test_a_wall_clock_that_is_set_back_puts_no_end_before_the_start() -> None:
+    times = Times(accepted=5.0)
+    assert times.completed_ms is None
+    times.ended = 5.25
+    assert times.completed_ms == times.started_ms + 250
 
 
 def test_what_cannot_be_left_is_an_end() -> None:
