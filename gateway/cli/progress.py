@@ -5,11 +5,15 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+import pyarrow as pa
 
 from gateway.observability import printable
 
 _BAR = 20
+_FETCH_SECONDS = 0.2  # between two lines, the first one too
 
 
 class Progress:
@@ -28,7 +32,22 @@ class Progress:
         fraction = getattr(answer, "progressedPercentage", None)
         share = f" {fraction:.0%} {bar(fraction)}" if fraction else ""
         stage = printable(getattr(answer, "footerSummary", None) or "")
-        text = f"running {time.monotonic() - self._start:.0f} s{share}{' ' + stage if stage else ''}"
+        self._write(f"running {time.monotonic() - self._start:.0f} s{share}{' ' + stage if stage else ''}")
+
+    def fetching(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches; meanwhile the line tells how many rows have come."""
+        rows, told = 0, time.monotonic()
+        try:
+            for batch in batches:
+                rows += batch.num_rows
+                if self.shown and time.monotonic() - told >= _FETCH_SECONDS:
+                    told = time.monotonic()
+                    self._write(f"fetching {told - self._start:.0f} s {rows:,} rows")
+                yield batch
+        finally:
+            self.end()
+
+    def _write(self, text: str) -> None:
         text = text[: shutil.get_terminal_size().columns - 1]
         sys.stderr.write("\r" + text.ljust(self._width))
         sys.stderr.flush()

@@ -97,14 +97,16 @@ def _run_one(arguments: argparse.Namespace, client: Client, text: str, shape: st
     finally:
         progress.end()
     if _drawn(arguments):
-        batches, more = first_rows(result.batches(), max_rows)
+        batches, more = first_rows(progress.fetching(result.batches()), max_rows)
         sys.stdout.write(chart(result.arrow_schema, batches, arguments.chart_kind or "auto"))
         rows = sum(batch.num_rows for batch in batches)
     else:
         whole = shape not in FOR_EYES or arguments.output is not None
-        rows, more = write_rows(
-            result.arrow_schema, result.batches(), shape, arguments.output, 0 if whole else max_rows
-        )
+        fetched = result.batches()
+        # Rows that a terminal shows as they come stand where the line would be.
+        if arguments.output is not None or not sys.stdout.isatty() or not whole:
+            fetched = progress.fetching(fetched)
+        rows, more = write_rows(result.arrow_schema, fetched, shape, arguments.output, 0 if whole else max_rows)
     result.close()
     if more:
         print(f"({rows} rows shown, there are more; --max-rows 0 shows all)", file=sys.stderr)

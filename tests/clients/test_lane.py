@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from gateway.protocol.client import Client
+from gateway.thrift_gen.TCLIService import ttypes
+from tests.attacks.attacker import begin
 from tests.live.gateway import Server, connections, start_server
+from tests.live.processes import eventually
 
 LONG = "SELECT sum(sqrt(a.id * b.id)) FROM range(1000000000) a, range(1000) b"
 
@@ -52,3 +56,18 @@ def test_short_statements_are_answered_while_all_slots_are_taken(connect: Callab
     with connect().cursor() as cursor:
         cursor.execute("SELECT count(*) FROM lane")
         assert cursor.fetchall()[0][0] == 4
+
+
+def test_who_waits_is_told_its_place_in_the_queue_as_progress(narrow: Server) -> None:
+    def progress(client: Client, operation: Any) -> Any:
+        request = ttypes.TGetOperationStatusReq(operation, getProgressUpdate=True)
+        return client.call("GetOperationStatus", request).progressUpdateResponse
+
+    with Client(narrow.url).open() as client:
+        operations = [begin(client, LONG) for _ in range(3)]
+        try:
+            wanted = {"Waiting for a slot: 1 of 2 in the queue", "Waiting for a slot: 2 of 2 in the queue"}
+            eventually(lambda: wanted <= {progress(client, each).footerSummary for each in operations}, 30)
+        finally:
+            for each in operations:
+                client.call("CloseOperation", ttypes.TCloseOperationReq(each))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as families
@@ -18,8 +16,9 @@ from gateway.auth.authenticators import token_line
 from gateway.observability import METRICS, Metric
 from gateway.protocol.client import Client, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
-from tests.attacks.attacker import ENDLESS, workers
+from tests.attacks.attacker import ENDLESS, begin, workers
 from tests.live.gateway import Server, start_server
+from tests.live.processes import eventually
 
 TOKEN = "a-token-of-these-tests"
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -70,17 +69,18 @@ def events(server: Server, client: Client) -> Samples:
         stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert b"Thrift over TCP" in stranger.recv(4096)
     running, waiting = begin(client, ENDLESS), begin(client, ENDLESS)
-    wait_until(lambda: is_full(samples(server)))
+    eventually(lambda: is_full(samples(server)), 60)
     with pytest.raises(RemoteError, match="RESOURCE_EXHAUSTED"):
         client.execute("SELECT 2")
+    eventually(lambda: is_full(samples(server)), 60)
     queued = samples(server)
     client.call("CancelOperation", ttypes.TCancelOperationReq(running))
-    wait_until(lambda: value(samples(server), "cancel_seconds_count") > 0)
+    eventually(lambda: value(samples(server), "cancel_seconds_count") > 0, 60)
     for operation in (running, waiting):
         client.call("CloseOperation", ttypes.TCloseOperationReq(operation))
     for pid in workers(server):
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: value(samples(server), "engine_restarts_total") > 0)
+    eventually(lambda: value(samples(server), "engine_restarts_total") > 0, 60)
     client.execute("SELECT 3").table()
     return queued
 
@@ -89,12 +89,6 @@ def is_full(found: Samples) -> bool:
     """One statement runs and one waits; not all gauges are set at the same moment."""
     states = [value(found, "operations", state=state) for state in ("RUNNING", "PENDING")]
     return [*states, value(found, "queue_depth")] == [1, 1, 1]
-
-
-def begin(client: Client, text: str) -> Any:
-    """Starts a statement and does not wait for it."""
-    request = ttypes.TExecuteStatementReq(sessionHandle=client._session, statement=text, runAsync=True)
-    return client.call("ExecuteStatement", request).operationHandle
 
 
 def samples(server: Server) -> Samples:
@@ -112,13 +106,6 @@ def value(found: Samples, name: str, **labels: str) -> float:
 def total(found: Samples, name: str) -> float:
     """The sum of a metric over its labels."""
     return sum(v for (n, _), v in found.items() if n == name)
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
 
 
 #: Counts what happens only once a file has failed for very long: tests/unit/history has it happen.

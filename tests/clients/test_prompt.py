@@ -65,6 +65,18 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._file, text.encode())
 
+    def complete(self, typed: str, whole: str) -> None:
+        """Type a text, and Tab behind it until its end is `whole`: names are read in the background.
+
+        What a Tab adds may be drawn alone, behind the empty lines below what was drawn before.
+        """
+        start, end = len(self.seen), time.monotonic() + 30
+        self.type(typed)
+        while whole not in re.sub(r"[\s\b]", "", self.seen[start:]):
+            assert time.monotonic() < end, self.seen[start:]
+            self.type("\t")
+            self.come(0.2)
+
     def ended(self) -> int:
         """Its exit code."""
         for _ in range(600):
@@ -104,24 +116,31 @@ def test_a_statement_over_two_lines(terminal: Terminal, tmp_path: Path) -> None:
     assert "+SELECT 41 + 1 AS answer," in history.read_text() and history.stat().st_mode & 0o077 == 0
 
 
+def test_without_an_address_a_gateway_of_its_own_is_asked(tmp_path: Path) -> None:
+    opened = Terminal("--state", str(tmp_path / "state"), "--warehouse", str(tmp_path / "warehouse"))
+    try:
+        opened.wait("main.default>")
+        opened.type("CREATE TABLE kept AS SELECT 41 + 1 AS answer;\n")
+        opened.wait("default>")
+        opened.type("SELECT answer FROM kept;\n")
+        assert re.search(r"answer\r\n------\r\n    42\r\n\(1 row, \d", opened.wait(r"\(1 row.*default>"))
+        opened.type("quit\n")
+        assert opened.ended() == 0
+        assert (tmp_path / "warehouse" / "default" / "kept" / "_delta_log").is_dir()
+    finally:
+        opened.close()
+
+
 def test_shortcuts_completion_and_errors(terminal: Terminal) -> None:
     terminal.type("\\d samples.tpch.region\n")
     assert "r_name" in terminal.wait(r"rows, .*default>")
     terminal.type("USE samples.tpch;\n")
     terminal.wait("samples.tpch>")
-    terminal.type("SELECT * FROM regi")
-    for _ in range(60):  # names are read in the background
-        terminal.type("\t")
-        if "region" in terminal.come(0.5):
-            break
+    terminal.complete("SELECT * FROM regi", "region")
     terminal.type(" WHERE r_regionkey = 0 \\G\n")
     shown = terminal.wait(r"\(1 row.*tpch>")
     assert "-[ 1 ]" in shown and re.search(r"r_name +AFRICA", shown)
-    terminal.type("SELECT * FROM region WHERE r_com")
-    for _ in range(60):  # columns are asked for by the first Tab
-        terminal.type("\t")
-        if "r_comment" in terminal.come(0.5):
-            break
+    terminal.complete("SELECT * FROM region WHERE r_com", "r_comment")
     terminal.type(" IS NULL;\n")
     terminal.wait(r"\(0 rows.*tpch>")
     terminal.type("SELECT 1/0;\n")

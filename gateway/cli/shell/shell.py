@@ -154,20 +154,20 @@ class Shell:
         finally:
             progress.end()
         try:
-            return self._show(result, vertical)
+            return self._show(result, vertical, progress)
         finally:
             result.cancel()  # wherever reading has ended
 
-    def _show(self, result: Result, vertical: bool) -> str:
+    def _show(self, result: Result, vertical: bool, progress: Progress) -> str:
         """Rows to where they belong; what is said of them."""
         schema = result.arrow_schema
         if self._file is not None:
             name, self._file = self._file, None
-            rows, _ = write_rows(schema, result.batches(), choose_format(None, name), name, 0)
+            rows, _ = write_rows(schema, progress.fetching(result.batches()), choose_format(None, name), name, 0)
             return f"{rows} rows written to {name}"
         if self.view.format not in FOR_EYES:
             return _counted(write_batches(schema, result.batches(), self.view.format, self._target()), False)
-        batches, more = first_rows(result.batches(), self.view.max_rows)
+        batches, more = first_rows(progress.fetching(result.batches()), self.view.max_rows)
         self._kept = (schema, batches)
         if schema.names:
             self._page(self._laid_out(schema, batches, vertical))
