@@ -24,6 +24,7 @@ NAMES = (
     "tpch",
     "compile",
     "writes",
+    "console",
 )
 
 

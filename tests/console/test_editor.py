@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.live.browser import Browser, Page
-from tests.live.console import LONG
+from tests.live.console import HOSTILE, LONG
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -44,6 +44,29 @@ def test_a_statement_runs_by_keys_and_is_shown(page: Page) -> None:
     page.until("document.querySelector('.result-row.head')?.innerText.includes('one')")
     page.click(".window-rows .result-row")
     page.shows("Copy as JSON")
+
+
+def test_hostile_names_and_values_are_texts_in_rows_charts_and_plans(page: Page) -> None:
+    columns = []
+    for i, text in enumerate(HOSTILE):
+        value = text.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\0")
+        name = text.replace("`", "``").replace("\0", "")
+        columns.append(f"'{value}' AS `{i} {name}`")
+    write(page, f"SELECT id, {', '.join(columns)}, repeat('<i>', 400000) AS large FROM range(3)")
+    page.click("button", "Run")
+    page.shows("3 rows")
+    page.until("document.querySelector('.window-rows .result-row')?.innerText.includes('a␀b')")
+    marked = [text.replace("\0", "␀").replace("\u202e", "⟨U+202E⟩").replace("\u2066", "⟨U+2066⟩") for text in HOSTILE]
+    shown = shown_rows(page)
+    assert [text for text in marked if text not in shown] == []
+    page.click(".window-rows .result-row")
+    page.shows("Copy as JSON")
+    page.key("Escape")
+    page.click("button", "Chart")
+    page.until("document.querySelector('.chart svg[role=img]')")
+    page.click("button", "Explain")
+    page.until("document.querySelector('.plan svg, svg.plan, .plan')")
+    assert page.evaluate("document.querySelectorAll('main img, main script, main i').length") == 0
 
 
 def test_what_fails_says_where(page: Page) -> None:

@@ -5,19 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.live.browser import Page
-from tests.live.console import LONG, behind, run
+from tests.live.console import HOSTILE, LONG, behind, run
 from tests.live.gateway import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-
-HOSTILE = (
-    "<script>complaints.push('script ran')</script>",
-    "<img src=x onerror=complaints.push('image')>",
-    "\"'`--/*",
-    "\u202egnp.exe\u2066",
-    "a\0b",
-    "]]>&lt;%00",
-)
 
 
 def test_statements_are_listed_and_told_in_full(page: Page, open_server: Server) -> None:
@@ -80,6 +71,30 @@ def test_the_list_goes_by_keys_and_filters(page: Page, open_server: Server) -> N
     page.shows("SELECT ? AS by_keys_too")
 
 
+def test_only_news_are_asked_for_and_all_of_them_are_shown(page: Page, open_server: Server) -> None:
+    run(open_server, "SELECT 1 AS before_the_news")
+    page.shows("before_the_news")
+    page.until("document.querySelector('.figures').innerText.includes('ended')")
+    run(open_server, "SELECT 1 AS one_of_the_news")
+    page.shows("one_of_the_news")
+    asked = [url for url in page.requests() if "/api/statements?" in url]
+    assert "max_results=20" in asked[-1]
+    page.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+    run(open_server, *(f"SELECT 1 AS many_news_{i}" for i in range(30)))  # more than it asks for at once
+    page.call("Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+    shown = """[...document.querySelectorAll('.window-rows .grid-row')].sort((a, b) => a.dataset.index - b.dataset.index)
+        .map(row => row.querySelector('.c-text a').title).filter(text => text.includes('_news'))"""
+    news = [*(f"SELECT ? AS many_news_{i}" for i in range(29, -1, -1)), "SELECT ? AS one_of_the_news"]
+    page.until("document.body.innerText.includes('many_news_29')")
+    page.evaluate("document.querySelector('.window').scrollTop = 34 * 10")
+    page.until(f"{shown}.includes('SELECT ? AS one_of_the_news')")
+    page.evaluate("document.querySelector('.window').scrollTop = 0")
+    page.until(f"{shown}[0] === 'SELECT ? AS many_news_29'")  # drawn again, once the browser has scrolled
+    first = page.evaluate(shown)
+    assert len(first) > 10
+    assert first == news[: len(first)]
+
+
 def test_a_long_history_is_windowed(page: Page, open_server: Server, long_history: int) -> None:
     page.go("/console#/statements")
     page.until("document.querySelector('.window-rows .grid-row')")
@@ -92,3 +107,17 @@ def test_a_long_history_is_windowed(page: Page, open_server: Server, long_histor
     end = "{const w = document.querySelector('.window'); w.scrollTop = w.scrollHeight}"
     page.until(f"(() => {{{end} return document.body.innerText.includes('SELECT ? AS old_first')}})()")
     assert page.evaluate("document.querySelectorAll('.window-rows .grid-row').length") < 100
+
+
+def test_a_list_that_was_not_answered_goes_on(page: Page, open_server: Server, long_history: int) -> None:
+    page.go("/console#/statements")
+    page.until("document.querySelector('.window-rows .grid-row')")
+    known = int(page.evaluate("document.querySelector('.window').getAttribute('aria-rowcount')"))
+    assert known < long_history
+    page.call("Network.setBlockedURLs", urls=["*/api/statements?*"])
+    page.evaluate("{const w = document.querySelector('.window'); w.scrollTop = w.scrollHeight}")
+    page.until("document.querySelector('.notice.bad:not([hidden])')")
+    page.call("Network.setBlockedURLs", urls=[])
+    page.until("!document.querySelector('.notice.bad:not([hidden])')")
+    end = "{const w = document.querySelector('.window'); w.scrollTop = 0; w.scrollTop = w.scrollHeight}"
+    page.until(f"(() => {{{end} return document.querySelector('.window').getAttribute('aria-rowcount') > {known}}})()")

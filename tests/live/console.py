@@ -17,6 +17,16 @@ from tests.live.gateway import Server
 
 LONG = "SELECT sum(a.id * b.id % 7) AS long_one FROM range(300000) a CROSS JOIN range(300000) b"
 
+#: Texts that are markup, quotes, comments, marks that turn the writing around, and a NUL.
+HOSTILE = (
+    "<script>complaints.push('script ran')</script>",
+    "<img src=x onerror=complaints.push('image')>",
+    "\"'`--/*",
+    "\u202egnp.exe\u2066",
+    "a\0b",
+    "]]>&lt;%00",
+)
+
 
 def run(server: Server, *statements: str, token: str = "none-needed") -> list[str]:
     """Execute statements by the REST API; their errors' messages."""

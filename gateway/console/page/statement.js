@@ -29,9 +29,8 @@ function planBox(told) {
   const root = kept(told.details.operators);
   const place = el("div");
   const found = [root && picture(root)];
-  if (!root && told.engine === "datafusion" && told.state === "FINISHED") {
-    found.push(el("p", { class: "hint" }, "The plan is kept of statements that run for more than 0.2 s."));
-  } else if (!root && told.engine === "spark") found.push(el("p", { class: "hint" }, "Plans of Spark are not kept."));
+  const why = { datafusion: "The plan is kept of statements that run for more than 0.2 s.", spark: "The plan is kept of statements that run for more than 0.2 s and of which Spark tells one." }[told.engine];
+  if (!root && why && told.state === "FINISHED") found.push(el("p", { class: "hint" }, why));
   if (told.statement_type === "SELECT") {
     if (told.text.includes("?")) found.push(el("p", { class: "hint" }, "To see how it would be run now, open the text in the editor, put its literals in, which the history does not keep (without --log-sql), and choose Explain or Analyze."));
     else {

@@ -6,7 +6,7 @@ import { count, duration, moment, oneLine, size, stateOf } from "./format.js";
 import { lookNow, watch } from "./live.js";
 import { Windowed } from "./windowed.js";
 
-const PAGE = 500, AHEAD = 200;
+const PAGE = 500, AHEAD = 200, NEWS = 20;
 const PHASES = [["queue", "waited"], ["compile", "compiled"], ["run", "ran"], ["fetch", "fetched"]];
 
 // Milliseconds of each phase of a statement, running or ended.
@@ -55,7 +55,7 @@ function cells(values) {
 }
 
 export function statementsView(place, me) {
-  let ended = [], more = true, loading = false, recorded = null, running = [], rows = [], generation = 0;
+  let ended = [], more = true, loading = false, failed = false, recorded = null, running = [], rows = [], generation = 0;
   const filter = { status: "", text: "", user: "", since_ms: "" };
 
   const list = new Windowed({
@@ -63,7 +63,7 @@ export function statementsView(place, me) {
     head: el("div", { role: "row", class: "grid-row head" }, HEAD.map((name, i) => el("span", { class: CLASSES[i], role: "columnheader" }, name || el("span", { class: "unseen" }, "Phases")))),
     row: (i) => draw(rows[i]),
     open: (i) => { location.hash = `#/statements/${segment(rows[i].statement_id)}`; },
-    near: (last) => { if (more && !loading && last > rows.length - AHEAD && !filter.running) load(false); },
+    near: (last) => { if (more && !loading && !failed && last > rows.length - AHEAD && !filter.running) load(false); },
   });
   const figures = el("p", { class: "figures", "aria-live": "off" });
   const trouble = el("p", { class: "notice bad", hidden: true });
@@ -98,33 +98,41 @@ export function statementsView(place, me) {
       (!filter.text || one.statement_text.toLowerCase().includes(filter.text.toLowerCase()));
   }
 
+  // Some statements that have ended: those behind the last one, or `newest` of the newest.
+  function ask(newest) {
+    const last = newest ? null : ended[ended.length - 1];
+    const query = { max_results: newest || PAGE, status: filter.running ? "" : filter.status, text: filter.text, user: filter.user, since_ms: filter.since_ms };
+    return get("statements", last ? { ...query, before_ms: last.started_ms, before_id: last.id } : query);
+  }
+
+  // Where the oldest of what was found is among those that are known; -1 if it is not.
+  function reached(found) {
+    const oldest = found.statements[found.statements.length - 1];
+    return oldest ? ended.findIndex((one) => one.id === oldest.id) : -1;
+  }
+
   async function load(anew) {
     if (loading && !anew) return;
     loading = true;
     const mine = ++generation;
     try {
-      const last = anew ? null : ended[ended.length - 1];
-      const query = { max_results: anew && ended.length > PAGE ? 200 : PAGE, status: filter.running ? "" : filter.status, text: filter.text, user: filter.user, since_ms: filter.since_ms };
-      const found = await get("statements", last ? { ...query, before_ms: last.started_ms, before_id: last.id } : query);
+      let found = await ask(anew ? (ended.length ? NEWS : PAGE) : 0);
+      if (anew && ended.length && reached(found) < 0 && mine === generation) found = await ask(PAGE); // much has ended meanwhile
       if (mine !== generation) return;
-      if (anew) {
-        // what was loaded before stays behind the newest, if these reach it
-        const at = found.statements.length ? ended.findIndex((one) => one.id === found.statements[found.statements.length - 1].id) : -1;
-        if (at >= 0) ended = [...found.statements, ...ended.slice(at + 1)];
-        else {
-          ended = found.statements;
-          more = found.more;
-        }
-      } else {
-        ended = [...ended, ...found.statements];
+      const at = anew ? reached(found) : -1;
+      if (at >= 0) ended = [...found.statements, ...ended.slice(at + 1)]; // what was loaded before stays behind the newest
+      else {
+        ended = anew ? found.statements : [...ended, ...found.statements];
         more = found.more;
       }
       trouble.hidden = true;
+      failed = false;
       compose();
     } catch (error) {
       trouble.hidden = false;
       trouble.textContent = error.message;
-      more = false;
+      failed = true; // scrolling would ask again and again
+      recorded = null; // the next look at what runs does
     } finally {
       if (mine === generation) loading = false;
     }

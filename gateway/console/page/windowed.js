@@ -49,8 +49,9 @@ export class Windowed {
   draw() {
     if (!this.element.isConnected) return;
     const visible = Math.ceil(this.element.clientHeight / this.height) + 1;
-    const from = Math.max(0, Math.floor(this.first) - BESIDE);
-    const to = Math.min(this.count, Math.floor(this.first) + visible + BESIDE);
+    const first = this.first, above = this.element.scrollTop; // asked once: after a change each would be a layout anew
+    const from = Math.max(0, Math.floor(first) - BESIDE);
+    const to = Math.min(this.count, Math.floor(first) + visible + BESIDE);
     for (const [i, element] of this.shown) {
       if (i < from || i >= to) {
         element.remove();
@@ -70,7 +71,7 @@ export class Windowed {
       }
       element.classList.toggle("chosen", i === this.chosen);
       if (this.open) element.setAttribute("aria-selected", String(i === this.chosen));
-      element.style.top = `${Math.round((i - this.first) * this.height + this.element.scrollTop)}px`;
+      element.style.top = `${Math.round((i - first) * this.height + above)}px`;
     }
     if (this.near && this.count) this.near(Math.min(this.count, to), from);
   }

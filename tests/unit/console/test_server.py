@@ -15,7 +15,7 @@ from gateway.auth.authenticators import AllowAll, StaticTokens, token_line
 from gateway.auth.base import Authenticator
 from gateway.config import ServerSetting
 from gateway.console.calls import ConsoleCalls, Facts
-from gateway.console.server import ConsoleServer
+from gateway.console.server import API, ConsoleServer
 from gateway.errors import ProtocolError
 from gateway.history.search import History
 from gateway.rest.statements import StatementApi
@@ -55,8 +55,8 @@ class Door:
         setting = ServerSetting("slots", "2", "flag", "how many")
         facts = Facts("1.2.3", not isinstance(authenticator, AllowAll), lambda: {"problem": None}, [setting])
         verbs: Any = self.verbs
-        calls = ConsoleCalls(verbs, StatementApi(verbs, LinkSigner(60)), history, None, facts)
-        console = ConsoleServer(calls, authenticator)
+        self.calls = ConsoleCalls(verbs, StatementApi(verbs, LinkSigner(60)), history, None, facts)
+        console = ConsoleServer(self.calls, authenticator)
         probes = Probes(lambda: None, lambda: b"")
         self.app = HttpApp(lambda *of: b"", authenticator, probes, beside=Beside(console=console))
         self.server = HttpServer(self.app, "127.0.0.1", 0)
@@ -109,6 +109,7 @@ def test_the_page_is_everybodys_and_strict(closed: Door) -> None:
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
         assert headers["x-frame-options"] == "DENY"
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
     status, data, headers = closed.ask("GET", "/console/app.js")
     assert status == 200 and headers["content-type"].startswith("text/javascript")
     assert closed.ask("GET", "/console/app.js", if_none_match=headers["etag"])[:2] == (304, b"")
@@ -209,6 +210,19 @@ def test_other_sites_pages_are_refused(closed: Door) -> None:
     own = {"origin": f"http://{closed.host}", "sec_fetch_site": "same-origin"}
     assert closed.ask("POST", path, {}, cookie=cookie, **own)[0] == 200
     assert closed.verbs.killed == [("ann", OF_ANN.statement_id)]
+
+
+def test_no_call_that_changes_something_is_other_sites(closed: Door) -> None:
+    cookie = closed.sign_in("a-token")
+    changing = [(route.method, API + route.path) for route in closed.calls.routes() if route.method != "GET"]
+    assert len(changing) >= 5
+    for method, path in (*changing, ("POST", f"{API}sign-in"), ("POST", f"{API}sign-out")):
+        for headers in ({"origin": "https://evil.example"}, {"origin": "null"}, {"sec_fetch_site": "cross-site"}):
+            status, _, told = closed.ask(method, path, {"token": "a-token"}, cookie=cookie, **headers)
+            assert (status, told["set-cookie"]) == (403, None), (method, path, headers)
+            assert "frame-ancestors 'none'" in told["content-security-policy"]
+    assert closed.ask("GET", f"{API}me", cookie=cookie)[0] == 200  # nobody signed it out
+    assert closed.verbs.killed == []
 
 
 def test_names_that_lead_here_from_elsewhere_are_refused_where_nobody_signs_in(open_: Door) -> None:
