@@ -6,10 +6,15 @@ import errno
 import json
 import os
 import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from gateway.protocol.client import Client, RemoteError
+from gateway.thrift_gen.TCLIService import ttypes
 from tests.live.gateway import HTTP_PATH, Server
 
 ENDLESS = "SELECT count(*) FROM range(4000000) a CROSS JOIN range(4000000) b WHERE a.id * b.id % 7 = 1"
@@ -26,6 +31,38 @@ def outcome(client: Client, text: str, **options: Any) -> list[dict[str, Any]] |
         return answer(client, text, **options)
     except RemoteError as error:
         return error
+
+
+@contextmanager
+def again_and_again(step: Callable[[], None]) -> Iterator[None]:
+    """`step` is done in a thread, again and again; the last one is done to its end."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.is_set():
+            step()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def until(holds: Callable[[], object], what: str, seconds: float = 30.0) -> None:
+    """Wait until something holds that is soon to come."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"not seen: {what}"
+        time.sleep(0.02)
+
+
+def begin(client: Client, text: str) -> Any:
+    """Starts a statement and does not wait for it."""
+    request = ttypes.TExecuteStatementReq(sessionHandle=client._session, statement=text, runAsync=True)
+    return client.call("ExecuteStatement", request).operationHandle
 
 
 def address(server: Server) -> tuple[str, int]:

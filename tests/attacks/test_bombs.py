@@ -24,12 +24,6 @@ TOLD = ("FAILED_READ_FILE", "DELTA_LOG_CORRUPT", "DELTA_FILE_NOT_FOUND", "UNSUPP
 SUMS = "SELECT count(*) AS n, sum(id) AS ids, max(length(s)) AS s FROM {}"
 
 
-@pytest.fixture(scope="module")
-def client(server: Server) -> Iterator[Client]:
-    with Client(server.thrift_url).open() as one:
-        yield one
-
-
 @pytest.fixture
 def table(server: Server) -> Iterator[Path]:
     """A table of one file and one commit."""

@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ import pytest
 from gateway.delta.containment import held_folder, opened, remove_file
 from gateway.errors import UserError
 from gateway.protocol.client import Client
-from tests.attacks.attacker import answer, contents, outcome
+from tests.attacks.attacker import again_and_again, answer, contents, outcome
 from tests.live.gateway import Server, start_server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="exchanges two names at once")
@@ -53,28 +52,20 @@ WRITES = (
 @contextmanager
 def exchanging(one: Path, other: Path) -> Iterator[None]:
     """Exchange two names again and again; in the end they are as they were."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    stop = threading.Event()
-    rng = random.Random(7)
+    libc, rng = ctypes.CDLL(None, use_errno=True), random.Random(7)
 
     def exchange() -> bool:
         return bool(libc.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
 
-    def run() -> None:
-        while not stop.is_set():
-            away = exchange()
-            time.sleep(rng.random() * 0.003)
-            if away:
-                exchange()
-            time.sleep(rng.random() * 0.003)
+    def there_and_back() -> None:
+        away = exchange()
+        time.sleep(rng.random() * 0.003)
+        if away:
+            exchange()
+        time.sleep(rng.random() * 0.003)
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
+    with again_and_again(there_and_back):
         yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 @pytest.fixture(scope="module")

@@ -25,12 +25,6 @@ QUESTIONS = (
 INSERTED, UPDATED, DELETED = 1, 2, 3
 
 
-@pytest.fixture(scope="module")
-def client(server: Server) -> Iterator[Client]:
-    with Client(server.thrift_url).open() as one:
-        yield one
-
-
 @pytest.fixture
 def table(client: Client, server: Server) -> Iterator[Path]:
     """A table of two rows, of which one is changed and the other deleted."""

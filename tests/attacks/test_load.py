@@ -19,7 +19,7 @@ import pytest
 
 from gateway.protocol.client import Client, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
-from tests.attacks.attacker import ENDLESS, address, answer, cpu_seconds, outcome, resident_mib, workers
+from tests.attacks.attacker import ENDLESS, address, answer, begin, cpu_seconds, outcome, resident_mib, workers
 from tests.live.gateway import Server, clean_environment, start_server
 
 pytestmark = pytest.mark.heavy
@@ -33,12 +33,6 @@ def own(tmp_path: Path) -> Iterator[Server]:
     spill = tmp_path / "state" / "spill"
     assert server.stop() == 0
     assert list(spill.iterdir()) == []
-
-
-def begin(client: Client, text: str) -> Any:
-    """Starts a statement and does not wait for it."""
-    request = ttypes.TExecuteStatementReq(sessionHandle=client._session, statement=text, runAsync=True)
-    return client.call("ExecuteStatement", request).operationHandle
 
 
 def status(client: Client, operation: Any) -> Any:

@@ -79,12 +79,6 @@ DAMAGES: dict[str, Callable[[Actions], Actions]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def client(server: Server) -> Iterator[Client]:
-    with Client(server.thrift_url).open() as one:
-        yield one
-
-
 @pytest.fixture
 def log(client: Client, server: Server) -> Iterator[Path]:
     """The first commit of a table of 100 rows."""

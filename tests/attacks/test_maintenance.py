@@ -18,12 +18,6 @@ from tests.live.gateway import Server
 COUNT = "SELECT count(*) AS n FROM tended"
 
 
-@pytest.fixture(scope="module")
-def client(server: Server) -> Iterator[Client]:
-    with Client(server.thrift_url).open() as one:
-        yield one
-
-
 @pytest.fixture
 def table(client: Client, server: Server) -> Iterator[Path]:
     """A table of 100 rows, and one beside it that stays as it is."""

@@ -36,12 +36,6 @@ TABLE = {
 FUNCTION = {"format_version": 1, "name": "bad", "text": "() RETURN 1", "catalog": "main", "schema_name": "objects"}
 
 
-@pytest.fixture(scope="module")
-def client(server: Server) -> Iterator[Client]:
-    with Client(server.thrift_url).open() as one:
-        yield one
-
-
 @pytest.fixture
 def schema(client: Client, server: Server) -> Iterator[Path]:
     """The folder of the schema `objects`, with the view `good`."""

@@ -16,12 +16,6 @@ from tests.live.gateway import Server
 SECRET = 987654321
 
 
-@pytest.fixture(scope="module")
-def client(server: Server) -> Iterator[Client]:
-    with Client(server.thrift_url).open() as one:
-        yield one
-
-
 @pytest.fixture
 def schema(client: Client, server: Server) -> Iterator[Path]:
     """The folder of the schema `paths`, with the table `t` of one row."""
@@ -228,3 +222,35 @@ def test_all_other_names_work(client: Client, schema: Path, name: str) -> None:
     answer(client, f"CREATE VIEW paths.`{name}` AS SELECT 7 AS id")
     assert outcome(client, f"SELECT * FROM paths.`{name}`") == [{"id": 7}]
     answer(client, f"DROP VIEW paths.`{name}`")
+
+
+@pytest.mark.parametrize("target", ["itself", "/proc/1/root/x", "/proc/1/cwd"])
+def test_links_that_nobody_can_follow_break_nothing_around_them(server: Server, client: Client, target: str) -> None:
+    """Of a process of somebody else's the system tells nobody where the links of its folder in /proc end."""
+    answer(client, "CREATE SCHEMA around")
+    answer(client, "CREATE TABLE around.t AS SELECT 1 AS a")
+    schema, folder = server.warehouse / "around", server.warehouse.parent / "files" / "unreadable"
+    folder.mkdir()
+    links = [server.warehouse / "linked", schema / "linked", folder / "linked.parquet"]
+    for link in links:
+        link.symlink_to(link if target == "itself" else target)
+    try:
+        assert {"databaseName": "around"} in answer(client, "SHOW SCHEMAS")
+        assert [row["tableName"] for row in answer(client, "SHOW TABLES IN around")] == ["t"]
+        assert answer(client, "SELECT a FROM around.T") == [{"a": 1}]
+        for text, condition in {
+            "SELECT * FROM around.linked": "TABLE_OR_VIEW_NOT_FOUND",
+            "SELECT * FROM linked.x": "TABLE_OR_VIEW_NOT_FOUND",
+            "CREATE TABLE around.linked (a INT)": "LOCATION_ALREADY_EXISTS",
+            f"SELECT * FROM parquet.`{folder}`": "FAILED_READ_FILE" if target == "itself" else "PATH_NOT_ALLOWED",
+            "SELECT * FROM parquet.`/proc/1/root/x`": "PATH_NOT_ALLOWED",
+        }.items():
+            error = outcome(client, text)
+            assert isinstance(error, RemoteError), text
+            assert f"[{condition}" in str(error), text
+            assert "INTERNAL_ERROR" not in str(error), text
+    finally:
+        for link in links:
+            link.unlink()
+        folder.rmdir()
+        answer(client, "DROP SCHEMA around CASCADE")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.protocol.client import Client, RemoteError
-from tests.attacks.attacker import answer, outcome
+from tests.attacks.attacker import again_and_again, answer, outcome
 from tests.live.gateway import Server
 
 SECONDS = 3.0
@@ -23,22 +22,16 @@ MISSING = ("DELTA_FILE_NOT_FOUND", "FAILED_READ_FILE", "TABLE_OR_VIEW_NOT_FOUND"
 @contextmanager
 def moving(path: Path) -> Iterator[None]:
     """`path` is away for a moment, again and again."""
-    away, stop, random_ = path.with_name(f".away-{path.name}"), threading.Event(), random.Random(5)
+    away, random_ = path.with_name(f".away-{path.name}"), random.Random(5)
 
-    def run() -> None:
-        while not stop.is_set():
-            os.rename(path, away)
-            time.sleep(random_.random() * 0.003)
-            os.rename(away, path)
-            time.sleep(random_.random() * 0.02)  # long enough for some statements on a busy machine
+    def move() -> None:
+        os.rename(path, away)
+        time.sleep(random_.random() * 0.003)
+        os.rename(away, path)
+        time.sleep(random_.random() * 0.02)  # long enough for some statements on a busy machine
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
+    with again_and_again(move):
         yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 @pytest.mark.parametrize("what", ["table", "file", "partition"])
@@ -74,23 +67,17 @@ def test_what_is_away_for_a_moment_is_never_an_empty_answer(server: Server, what
 @contextmanager
 def cut_off(path: Path) -> Iterator[None]:
     """A file is empty for a moment, again and again, in its place and with its size and contents behind that."""
-    good, stop, random_ = path.read_bytes(), threading.Event(), random.Random(5)
+    good, random_ = path.read_bytes(), random.Random(5)
+    with path.open("r+b") as file:
 
-    def run() -> None:
-        with path.open("r+b") as file:
-            while not stop.is_set():
-                file.truncate(0)
-                time.sleep(random_.random() * 0.003)
-                os.pwrite(file.fileno(), good, 0)
-                time.sleep(random_.random() * 0.02)
+        def cut() -> None:
+            file.truncate(0)
+            time.sleep(random_.random() * 0.003)
+            os.pwrite(file.fileno(), good, 0)
+            time.sleep(random_.random() * 0.02)
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+        with again_and_again(cut):
+            yield
 
 
 @pytest.mark.parametrize("read", ["table", "folder"])

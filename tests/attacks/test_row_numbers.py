@@ -20,12 +20,6 @@ FIRST: tuple[Any, ...] = ("5", None, 1.5, True, -5, 2**63 - 1, 2**63 - 5)
 SHAPES: tuple[Any, ...] = (5, [], {}, {"domain": 5}, {"domain": "delta.rowTracking"})
 
 
-@pytest.fixture(scope="module")
-def client(server: Server) -> Iterator[Client]:
-    with Client(server.thrift_url).open() as one:
-        yield one
-
-
 @pytest.fixture
 def table(client: Client, server: Server) -> Iterator[Path]:
     """A table that numbers its rows."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,12 +15,6 @@ from tests.attacks.attacker import contents, outcome
 from tests.live.gateway import Server
 
 SECRET = "TOPSECRET"
-
-
-@pytest.fixture(scope="module")
-def client(server: Server) -> Iterator[Client]:
-    with Client(server.thrift_url).open() as one:
-        yield one
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gateway.protocol.client import Client, RemoteError
-from tests.attacks.attacker import answer, outcome, resident_mib, workers
+from gateway.thrift_gen.TCLIService import ttypes
+from tests.attacks.attacker import answer, begin, cpu_seconds, outcome, resident_mib, until, workers
 from tests.live.gateway import Server
 
 S = "SELECT count(*) AS n FROM range(10) t(a) WHERE "
@@ -250,3 +251,38 @@ def test_a_damaged_log_is_named(client: Client, server: Server, log: bytes) -> N
         path.write_bytes(good)
     assert answer(client, "SELECT * FROM attacked_log") == [{"id": 1}]
     answer(client, "DROP TABLE attacked_log")
+
+
+SLOW_TO_PLAN = {
+    "LATERAL VIEW by the hundred": "SELECT * FROM range(1)"
+    + "".join(f" LATERAL VIEW explode(array(1)) e{i} AS x{i}" for i in range(500)),
+    "wide PIVOT": "SELECT * FROM (SELECT id, id % 9 AS k FROM range(9)) PIVOT (sum(id) FOR k IN "
+    f"({', '.join(map(str, range(4000)))}))",
+}
+
+
+@pytest.mark.parametrize("how", ["Cancel", "Close"])
+@pytest.mark.parametrize("name", SLOW_TO_PLAN)
+def test_a_statement_that_is_being_planned_for_long_ends_when_it_is_told_to(
+    server: Server, client: Client, name: str, how: str
+) -> None:
+    operation = begin(client, SLOW_TO_PLAN[name])
+    with Client(server.thrift_url).open() as other:
+        running = "SELECT count(*) AS n FROM system.runtime.operations WHERE state = 'RUNNING' AND engine IS NULL"
+        others = f"{running} AND statement_text NOT LIKE '%operations%'"
+        until(lambda: answer(other, others) != [{"n": 0}], "the statement is being planned")
+        busy = workers(server)
+        request = getattr(ttypes, f"T{how}OperationReq")(operationHandle=operation)
+        client.call(f"{how}Operation", request)
+        assert answer(other, "SELECT 1 AS x") == [{"x": 1}]
+        end = time.monotonic() + 10
+        while _computing(busy):
+            assert time.monotonic() < end
+
+
+def _computing(processes: list[int]) -> bool:
+    """Whether one of them uses more than a fifth of a core."""
+    before = {pid: cpu_seconds(pid) for pid in processes}
+    time.sleep(0.5)
+    after = {pid: cpu_seconds(pid) for pid in processes}
+    return any((after[pid] or 0) - (seconds or 0) > 0.1 for pid, seconds in before.items())

@@ -25,12 +25,6 @@ PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
 FAR = (100, 200, 2**20, 2**31 - 1, 2**32, 2**36, 2**40, 2**62)
 
 
-@pytest.fixture(scope="module")
-def client(server: Server) -> Iterator[Client]:
-    with Client(server.thrift_url).open() as one:
-        yield one
-
-
 @pytest.fixture
 def folder(server: Server) -> Iterator[Path]:
     """Where the table of a test lies."""
