@@ -17,6 +17,7 @@ from gateway.engine.base import Event, Failed, Finished, MetadataCall, Planned, 
 from gateway.engine.pool import WorkerPool
 from gateway.engine.pool_watch import PoolLimits
 from gateway.errors import CanceledError, ResourceError, ServerError, UserError
+from tests.live.alone import in_own_process
 from tests.live.fakes import FakeHandler, batch
 from tests.live.listener import Listener
 
@@ -373,6 +374,10 @@ def test_a_job_that_cannot_travel_fails_alone(pool: WorkerPool) -> None:
 
 
 def test_stop_ends_processes_and_jobs_and_leaks_nothing() -> None:
+    in_own_process(stop_ends_everything)
+
+
+def stop_ends_everything() -> None:
     threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
     pool = make(1)
     pool.wait_ready(WAIT)

@@ -25,6 +25,7 @@ from gateway.engine.base import (
 )
 from gateway.engine.shared import SharedLimits, SharedPool, SharedRun
 from gateway.errors import CanceledError, ResourceError, ServerError, UserError
+from tests.live.alone import in_own_process
 from tests.live.fakes import FakeHandler
 from tests.live.listener import Listener
 
@@ -332,6 +333,10 @@ def test_cancel_while_a_spool_file_is_awaited(make: Make) -> None:
 
 
 def test_stop_ends_everything_and_leaks_nothing() -> None:
+    in_own_process(stop_ends_everything)
+
+
+def stop_ends_everything() -> None:
     threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
     pool = SharedPool(FakeHandler(), SharedLimits(threads=2))
     sinks = [submit(pool, "sleep 60")[1] for _ in range(4)]
