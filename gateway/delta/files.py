@@ -103,10 +103,10 @@ def listed(path: str, within: Within) -> list[str]:
 
 
 @lru_cache(maxsize=_MOST_FILES)
-def _described(path: str, _size: int, _modified: int, within: Within) -> tuple[tuple[Column, ...], int, set[str]]:
+def _described(path: str, size: int, _modified: int, within: Within) -> tuple[tuple[Column, ...], int, set[str]]:
     """Columns and rows of one file, and which columns may hide NaN, from its footer, read once while size and time stay."""
     try:
-        with opened_parquet(path, within) as file:
+        with opened_parquet(path, within, size) as file:
             schema, leaves, rows = file.schema_arrow, file.schema, file.metadata.num_rows
             single = one_valued(file.metadata)
     except (pa.ArrowException, OSError) as error:

@@ -18,9 +18,14 @@ from gateway.delta.containment import Within, source
 
 
 @contextmanager
-def opened_parquet(path: str, within: Within, **options: Any) -> Iterator[pq.ParquetFile]:
-    """A Parquet file that was opened as `containment.source` does. Raises ArrowInvalid for a footer that cannot be true."""
+def opened_parquet(path: str, within: Within, size: int | None = None, **options: Any) -> Iterator[pq.ParquetFile]:
+    """A Parquet file that was opened as `containment.source` does.
+
+    Raises ArrowInvalid for a footer that cannot be true, and for a file that has not the `size` that it was seen with.
+    """
     with source(path, within) as opened, pq.ParquetFile(opened, **options) as file:
+        if size not in (None, opened.size()):
+            raise pa.ArrowInvalid(f"{opened.size()} bytes instead of {size}: it is being written")
         check_footer(file.metadata, opened.size())
         yield file
 

@@ -284,6 +284,8 @@ def verify_files(root: str, files: Sequence[DataFile], within: Within, seen: See
         if found.st_size != file.size:
             text = f"The file {file.path} of the table {root} has {found.st_size} bytes instead of {file.size}."
             raise ServerError("DELTA_FILE_NOT_FOUND", text)
+        if not found.st_size:  # the engine would take it for no rows
+            raise unreadable_file(file.path, pa.ArrowInvalid("it is empty"))
         if seen is not None:
             seen[file.path] = found.st_ino, found.st_mtime_ns
     return plain

@@ -53,7 +53,8 @@ def _now(folder: str) -> tuple[int, ...]:
     except OSError:
         return ()
     return (
-        (found.st_dev, found.st_ino, found.st_ctime_ns)
+        # The size too: a write sets the time before it has made the file longer.
+        (found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns)
         if stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)
         else ()
     )

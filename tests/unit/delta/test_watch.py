@@ -1,0 +1,50 @@
+"""Files that are cut off and filled again while somebody reads them: what was seen of them must be of one moment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gateway.delta import files, watch
+from gateway.delta.scan import plan_scan
+from gateway.errors import ServerError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    pq.write_table(pa.table({"id": [1, 2, 3]}), tmp_path / "a.parquet")
+    return tmp_path
+
+
+def _size(found: os.stat_result, size: int) -> os.stat_result:
+    return os.stat_result([*found[:6], size, *found[7:10]], {"st_ctime_ns": found.st_ctime_ns})
+
+
+def test_a_file_that_grows_behind_its_time_of_change_has_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, lstat = watch.Watch([str(folder / "a.parquet")], (str(folder),), contents=True), os.lstat
+    assert seen.unchanged()
+    monkeypatch.setattr(os, "lstat", lambda path: _size(lstat(path), 0))
+    assert not seen.unchanged()
+
+
+def test_a_file_that_was_empty_when_it_was_listed_is_not_described_by_what_is_opened_later(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = files.look
+    monkeypatch.setattr(files, "look", lambda path, within: _size(look(path, within), 0))
+    with pytest.raises(ServerError, match=r"FAILED_READ_FILE.*instead of 0"):
+        files.open_files(str(folder))
+
+
+def test_a_file_that_was_whole_and_is_empty_is_no_table_of_no_rows(folder: Path) -> None:
+    snapshot = files.open_files(str(folder))
+    (folder / "a.parquet").write_bytes(b"")
+    snapshot.files.sizes[0] = 0
+    with pytest.raises(ServerError, match=r"FAILED_READ_FILE.*is empty"):
+        plan_scan(snapshot, ["id"])
