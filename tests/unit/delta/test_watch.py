@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway.delta import files, watch
+from gateway.delta.containment import look
 from gateway.delta.scan import plan_scan
 from gateway.errors import ServerError
 
@@ -24,9 +25,7 @@ def _size(found: os.stat_result, size: int) -> os.stat_result:
     return os.stat_result([*found[:6], size, *found[7:10]], {"st_ctime_ns": found.st_ctime_ns})
 
 
-def test_a_file_that_grows_behind_its_time_of_change_has_changed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_grows_behind_its_time_of_change_has_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen, lstat = watch.Watch([str(folder / "a.parquet")], (str(folder),), contents=True), os.lstat
     assert seen.unchanged()
     monkeypatch.setattr(os, "lstat", lambda path: _size(lstat(path), 0))
@@ -36,7 +35,6 @@ def test_a_file_that_grows_behind_its_time_of_change_has_changed(
 def test_a_file_that_was_empty_when_it_was_listed_is_not_described_by_what_is_opened_later(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = files.look
     monkeypatch.setattr(files, "look", lambda path, within: _size(look(path, within), 0))
     with pytest.raises(ServerError, match=r"FAILED_READ_FILE.*instead of 0"):
         files.open_files(str(folder))
