@@ -191,13 +191,17 @@ def test_object_files_of_tables(sql: Sql, schema: Path, outside: Path, change: d
     [
         {"query": "SELECT value AS a FROM text.`{}`"},
         {"query": "SELECT reflect('java.lang.System', 'getenv', 'PATH') AS a"},
+        {"query": "SELECT value AS a FROM text.`{inside}` WITH (path = '{}')"},
         {"query": "SELECT 1 AS a; DROP TABLE handed.t"},
         {"settings": {"spark.sql.runSQLOnFiles": "true"}},
     ],
 )
 def test_object_files_of_views(sql: Sql, schema: Path, outside: Path, change: dict[str, Any]) -> None:
     (schema / "_objects").mkdir(exist_ok=True)
-    filled = json.loads(json.dumps(change).replace("{}", str(outside / "tokens")))
+    named = (
+        json.dumps(change).replace("{}", str(outside / "tokens")).replace("{inside}", str(schema / "t" / "_delta_log"))
+    )
+    filled = json.loads(named)
     record = VIEW | {"needs_spark": True, "schema_name": "handed"}
     path = schema / "_objects" / "bad.view.json"
     path.write_text(json.dumps(record))
@@ -205,6 +209,27 @@ def test_object_files_of_views(sql: Sql, schema: Path, outside: Path, change: di
     path.write_text(json.dumps(record | filled))
     refused(sql, "SELECT * FROM handed.bad")
     assert sql.spark("SELECT * FROM handed.t") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM text.`{inside}` WITH (path = '{file}')",
+        "SELECT * FROM text.`{inside}` WITH ('paths' = '[\"{file}\"]')",
+        "WITH x AS (SELECT * FROM csv.`{inside}` WITH (header false, `PATH` '{file}')) SELECT count(*) FROM x",
+        "SELECT * FROM handed.t WITH (path '{file}')",
+        "INSERT INTO handed.t WITH (path = '{file}') VALUES (2)",
+        "SELECT from_xml('<a/>', 'b INT', map('rowValidationXSDPath', '{file}'))",
+        "SELECT from_xml('<a/>', 'b INT', map('rowValidation' || 'XSDPath', '{file}'))",
+        "SELECT schema_of_xml('<a/>', map('rowV\\u0061lidationXSDPath', '{file}'))",
+    ],
+)
+def test_options_name_no_files(sql: Sql, schema: Path, outside: Path, text: str) -> None:
+    """Options of one relation go before the path that was looked at, and functions of texts open files for theirs."""
+    filled = text.format(inside=schema / "t" / "_delta_log", file=outside / "tokens")
+    refused(sql, filled, "UNSUPPORTED_FEATURE")
+    refused(sql, f"CREATE TEMPORARY VIEW reaching AS {filled}", "UNSUPPORTED_FEATURE", "PARSE_SYNTAX_ERROR")
+    assert sql.embedded("SELECT * FROM handed.t") == [(1,)]
 
 
 def test_clones_of_tables_that_may_be_read_are_read(sql: Sql, schema: Path) -> None:

@@ -47,9 +47,13 @@ _REFUSED_FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(
         ("READ_FILES", "READ_KAFKA", "READ_PUBSUB", "READ_KINESIS", "HTTP_REQUEST"), "reads from elsewhere"
     ),
+    **dict.fromkeys(("FROM_PROTOBUF", "TO_PROTOBUF"), "reads a file that its arguments name"),
     **dict.fromkeys(("READ_STATESTORE", "STATE_METADATA", "TABLE_CHANGES_BY_PATH"), "reads from elsewhere"),
     "TABLE_CHANGES": "would not find the gateway's tables",
 }
+# Functions whose options, a map, may name a file or host; and those options.
+_HAVE_OPTIONS = frozenset({"FROM_XML", "SCHEMA_OF_XML", "TO_XML", "FROM_AVRO", "SCHEMA_OF_AVRO", "TO_AVRO"})
+_NAME_PLACES = frozenset({"rowvalidationxsdpath", "avroschemaurl"})
 _LANGUAGES = frozenset({"PYTHON", "JAVA", "SCALA", "R"})
 _TIME_LITERALS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 # Functions of a point in time that no fraction of a second changes.
@@ -85,6 +89,8 @@ def check_allowed(statement: Statement, nanoseconds: bool = False, tells_user: b
             what = _refused_in_script(words, i)
         if what is not None:
             raise unsupported(what, span_of_token(tokens[i]))
+        if word == "WITH" and behind == "(":  # options of one relation, which would go before its own: `path` is one
+            check_options(statement, i + 2)
         if makes and word in ("OPTIONS", "USING") and "SELECT" not in words[:i]:
             _check_made_table(statement, i, behind)
 
@@ -109,9 +115,39 @@ def _told_by(statement: Statement, i: int, before: str, behind: str, tells_user:
     reason = _REFUSED_FUNCTIONS.get(name)
     if reason is not None and (behind == "(" or (word in _BARE_FUNCTIONS and _stands_alone(before, behind))):
         return f"{text}() in a statement for Spark, where it {reason},"
+    if name in _HAVE_OPTIONS and behind == "(" and not _options_are_known(statement, i + 1):
+        return f"{text}() with an option that names a file, or whose name is no plain text,"
     if not tells_user and name in _USER_NAMES and statement.words[0] != "SHOW" and _may_be_value(before, behind):
         return f"{text} without its table's name in a statement for Spark, where it may tell Spark's own user,"
     return None
+
+
+def _options_are_known(statement: Statement, opened: int) -> bool:
+    """Whether all maps in the call whose parenthesis is at `opened` are of texts that name no place.
+
+    Spark takes options from nothing but a call of map(), and computes its arguments: names may be put together there.
+    """
+    words, depth = statement.words, 0
+    for i in range(opened, len(words)):
+        depth += (words[i] == "(") - (words[i] == ")")
+        if not depth:
+            break
+        is_map = words[i] == "MAP" or (words[i] == QUOTED and str(statement.tokens[i].text).upper() == "MAP")
+        if is_map and words[i + 1] == "(" and not _plain_options(statement, i + 2):
+            return False
+    return True
+
+
+def _plain_options(statement: Statement, first: int) -> bool:
+    """Whether the arguments of a map(), the first at `first`, are texts, and its keys letters and digits that name no place."""
+    last = statement.words.index(")", first) if ")" in statement.words[first:] else len(statement.words)
+    words = statement.words[first:last]
+    if any(word != (STRING if i % 2 == 0 else ",") for i, word in enumerate(words)):
+        return False
+    spans = (span_of_token(token) for token in statement.tokens[first:last:4])
+    # As they were sent: what an escape stands for is not known here.
+    keys = [statement.text[span.start + 1 : span.stop - 1] for span in spans]
+    return all(key.isascii() and key.isalnum() and key.lower() not in _NAME_PLACES for key in keys)
 
 
 def _cut_off(statement: Statement, i: int) -> str | None:

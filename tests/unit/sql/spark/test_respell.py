@@ -215,6 +215,23 @@ REFUSED = [
     "SELECT system.builtin.java_method('java.lang.System', 'exit', 1)",
     "SELECT try_reflect('a', 'b')",
     "SELECT current_user(), current_schema",
+    "SELECT * FROM t WITH (path = '/etc/passwd')",
+    "SELECT * FROM t AS a JOIN sales.t WITH ('header' = 'true', `PATH` '/etc/passwd')",
+    "SELECT * FROM t WITH ('header' 'true' 'x', 'paths' = '[]')",
+    "SELECT * FROM t WITH ('header' = ?, 'pa' 'th' = ?)",
+    "SELECT * FROM t WITH (? = '/etc/passwd')",
+    "INSERT INTO t WITH ('p\\u0061th' = '/x') VALUES (1)",
+    "BEGIN SELECT * FROM t WITH (path '/x'); END",
+    "SELECT from_xml('<a/>', 'b INT', map('rowValidationXSDPath', '/x'))",
+    "SELECT `from_xml`('<a/>', 'b INT', map('mode', 'FAILFAST', 'ROWVALIDATIONXSDPATH', '/x'))",
+    "SELECT from_xml('<a/>', 'b INT', options => (builtin.`map`('rowValidation' || 'XSDPath', '/x')))",
+    "SELECT from_xml('<a/>', 'b INT', map('rowValidation' 'XSDPath', '/x'))",
+    "SELECT from_xml('<a/>', 'b INT', map('rowV\\u0061lidationXSDPath', '/x'))",
+    "SELECT from_xml('<a/>', 'b INT', map(r'rowValidationXSDPath', '/x'))",
+    "SELECT from_xml('<a/>', 'b INT', map(?, '/x'))",
+    "SELECT schema_of_xml('<a/>', map(lower('rowValidationXSDPath'), '/x'))",
+    "SELECT from_avro(a, '{}', map('avroSchemaUrl', 'file:/x')) FROM t",
+    "SELECT from_protobuf(a, 'A', '/x') FROM t",
     "SELECT * FROM read_files('/x')",
     "SELECT * FROM IDENTIFIER('t')",
     "SELECT * FROM IDENTIFIER(:t)",
@@ -261,6 +278,19 @@ HANDLED = [
     "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN SELECT 1; END; SELECT 1/0; END",
     "BEGIN DECLARE CONTINUE HANDLER FOR use, add.drop INSERT INTO t VALUES (1); SELECT 1/0; END",
 ]
+
+
+OPTIONS = [
+    "SELECT * FROM t WITH (header = true, 'sep' ';', mergeSchema false)",
+    "INSERT INTO t WITH ('mergeSchema' = 'true') VALUES (1)",
+    "SELECT from_xml('<a/>', 'b INT', map('mode', 'FAILFAST', 'timestampFormat', 'dd/MM/yyyy')), map('p' || 'q', 'r')",
+    "SELECT schema_of_xml('<a/>', map()), from_xml('<a/>', 'b INT')",
+]
+
+
+@pytest.mark.parametrize("text", OPTIONS)
+def test_options_that_say_how_files_and_texts_are_read(text: str) -> None:
+    respelt(text)
 
 
 @pytest.mark.parametrize("text", HANDLED)
