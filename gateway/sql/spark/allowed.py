@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql.bind.logged import reads_tables, shown
 from gateway.sql.read.statement import Kind, Statement, read_statement
-from gateway.sql.read.tokens import END, QUOTED, STRING, is_name, span_of_token
+from gateway.sql.read.tokens import END, NUMBER, QUOTED, STRING, is_name, span_of_token
 from gateway.sql.spark.made_table import TABLE_FORMATS, check_options
 
 _BEFORE_STRING = ("LOCATION", "INPATH", "JAR", "FILE", "ARCHIVE", "SERDE")
@@ -54,6 +54,9 @@ _REFUSED_FUNCTIONS: Mapping[str, str] = {
 # Functions whose options, a map, may name a file or host; and those options.
 _HAVE_OPTIONS = frozenset({"FROM_XML", "SCHEMA_OF_XML", "TO_XML", "FROM_AVRO", "SCHEMA_OF_AVRO", "TO_AVRO"})
 _NAME_PLACES = frozenset({"rowvalidationxsdpath", "avroschemaurl"})
+# Spark counts in 2^p registers for a deviation of 1.106 / sqrt(2^p) and checks no end: from p = 32 on it writes beyond them,
+# into memory of others, and before that the registers alone fill the driver. This is p = 16.
+_SMALLEST_DEVIATION = 0.005
 _LANGUAGES = frozenset({"PYTHON", "JAVA", "SCALA", "R"})
 _TIME_LITERALS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 # Functions of a point in time that no fraction of a second changes.
@@ -62,6 +65,7 @@ _WHOLE_PARTS = frozenset(
 )
 _WHOLE_PARTS |= {"DAYOFWEEK", "DAYOFYEAR", "WEEKDAY", "HOUR", "MINUTE", "SECOND"}
 _BARE_FUNCTIONS = frozenset({"CURRENT_USER", "SESSION_USER", "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_SCHEMA"})
+_OPENS, _CLOSES = frozenset({"(", "[", "{"}), frozenset({")", "]", "}"})
 # Behind a parenthesis: what makes it a subquery.
 _BEGINS_QUERY = frozenset({"SELECT", "FROM", "WITH", "VALUES", "TABLE", "REDUCE"})
 # What means the user where no column has that name, in backticks as well.
@@ -117,9 +121,34 @@ def _told_by(statement: Statement, i: int, before: str, behind: str, tells_user:
         return f"{text}() in a statement for Spark, where it {reason},"
     if name in _HAVE_OPTIONS and behind == "(" and not _options_are_known(statement, i + 1):
         return f"{text}() with an option that names a file, or whose name is no plain text,"
+    if name == "APPROX_COUNT_DISTINCT" and behind == "(" and not _deviation_is_known(statement, i + 1):
+        return f"{text}() with a deviation that is no number from {_SMALLEST_DEVIATION} on"
     if not tells_user and name in _USER_NAMES and statement.words[0] != "SHOW" and _may_be_value(before, behind):
         return f"{text} without its table's name in a statement for Spark, where it may tell Spark's own user,"
     return None
+
+
+def _deviation_is_known(statement: Statement, opened: int) -> bool:
+    """Whether the second argument of the call whose parenthesis is at `opened` is a plain number that Spark has room for."""
+    words, depth = statement.words, 0
+    for i in range(opened, len(words)):
+        depth += (words[i] in _OPENS) - (words[i] in _CLOSES)
+        if not depth:
+            return True
+        if depth == 1 and words[i] == ",":
+            return (
+                words[i + 1 : i + 3] == [NUMBER, ")"]
+                and _deviation(statement.tokens[i + 1].text) >= _SMALLEST_DEVIATION
+            )
+    return False
+
+
+def _deviation(text: str) -> float:
+    """A number as it is written, 0 if it is none without its suffix."""
+    try:
+        return float(text.rstrip("dDfFbB"))
+    except ValueError:
+        return 0.0
 
 
 def _options_are_known(statement: Statement, opened: int) -> bool:
