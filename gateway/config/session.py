@@ -212,6 +212,16 @@ _TUNING_PREFIXES = (
     "spark.databricks.delta.autocompact.",
     "spark.databricks.photon.",
 )
+# Of these each statement on Spark would plan as many tasks, in the memory of all.
+_COUNTS_OF_TASKS = frozenset(
+    {
+        "spark.sql.shuffle.partitions",
+        "spark.sql.leafnodedefaultparallelism",
+        "spark.sql.adaptive.coalescepartitions.initialpartitionnum",
+        "spark.sql.adaptive.coalescepartitions.minpartitionnum",
+    }
+)
+_MOST_TASKS = 10_000
 _NANOSECONDS = "spark.sql.timestampnanostypes.enabled"
 # Spark settings that change answers, and that only Spark honours.
 _SPARK_KEYS = frozenset(
@@ -239,7 +249,8 @@ _BY_KEY = {alias.lower(): s for s in SESSION_SETTINGS for alias in (s.key, *s.al
 def is_tuning(key: str) -> bool:
     """Whether `key` is one of Spark's settings that cannot change an answer."""
     lower = key.lower()
-    return lower in _TUNING_KEYS or lower.startswith(_TUNING_PREFIXES)
+    # A class would be loaded into the JVM of all.
+    return lower in _TUNING_KEYS or (lower.startswith(_TUNING_PREFIXES) and "class" not in lower)
 
 
 def find_setting(key: str) -> SessionSetting | None:
@@ -287,7 +298,9 @@ def normalise_setting(key: str, value: str, spark: bool = False) -> tuple[str, s
     if setting is None and spark and is_sparks(key.strip()):
         return key.strip(), value
     if setting is None:
-        return (key.strip(), value) if is_tuning(key.strip()) else None  # Spark tells its keys apart by case
+        return (
+            (key.strip(), _tuning(key.strip(), value)) if is_tuning(key.strip()) else None
+        )  # Spark tells its keys apart by case
     try:
         text = setting.parse(value.strip())
     except ValueError as error:
@@ -306,6 +319,22 @@ def normalise_setting(key: str, value: str, spark: bool = False) -> tuple[str, s
     if setting.fixed and text != setting.default and not (spark and setting.on_spark):
         raise _refusal(setting, key, value)
     return setting.key, text
+
+
+def _tuning(key: str, value: str) -> str:
+    """The value of a tuning setting; UserError for a number of tasks that Spark has no room for."""
+    text = value.strip()
+    if (
+        key.lower() not in _COUNTS_OF_TASKS or text.lower() == "auto"
+    ):  # Databricks' word, by which Spark finds it itself
+        return value
+    digits = text.isascii() and text.isdecimal() and len(text) <= len(str(_MOST_TASKS))
+    if digits and 1 <= int(text) <= _MOST_TASKS:
+        return value
+    raise UserError(
+        "INVALID_CONF_VALUE.REQUIREMENT",
+        f"The value '{value}' in the config \"{key}\" is invalid: it is a whole number from 1 to {_MOST_TASKS}.",
+    )
 
 
 def _refusal(setting: SessionSetting, key: str, value: str) -> UnsupportedError:

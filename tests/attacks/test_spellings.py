@@ -125,3 +125,19 @@ def test_settings_of_the_server_are_no_settings_of_sessions(client: Client, key:
     shown = outcome(client, f"SET {key}")
     assert isinstance(shown, RemoteError) or "/etc" not in str(shown)
     assert "/etc" not in str(outcome(client, "SET"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.sql.shuffle.partitions", "1000000000"),
+        ("spark.sql.Shuffle.Partitions", "10001"),
+        ("spark.sql.leafNodeDefaultParallelism", "2147483647"),
+        ("spark.sql.adaptive.coalescePartitions.initialPartitionNum", "99999999999999999999"),
+        ("spark.sql.shuffle.partitions", "0"),
+        ("spark.sql.adaptive.customCostEvaluatorClass", "java.lang.Runtime"),
+    ],
+)
+def test_settings_that_would_reach_others_in_one_spark_are_refused(client: Client, key: str, value: str) -> None:
+    found = outcome(client, f"SET {key} = {value}")
+    assert isinstance(found, RemoteError) and found.sqlstate in ("22022", "42K0I")
