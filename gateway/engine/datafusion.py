@@ -475,6 +475,33 @@ _UNPLANNED = (
 _UNREADABLE = ("Parquet", "No such file", "Object Store error", "NotFound", "(physical data type)")
 _TOO_LONG = ("offset overflow", "Offset overflow", "string size overflow", "capacity overflow")
 
+# What the engine says of what is too much for it.
+_SHORTAGES: tuple[tuple[str, str, str], ...] = (
+    (
+        "Resources exhausted",
+        "RESOURCE_EXHAUSTED",
+        "The statement needs more memory than one statement may use, and this step cannot spill to disk.",
+    ),
+    *(
+        (
+            mark,
+            "RESOURCE_EXHAUSTED",
+            "Values of a text or binary column are too large: 2 GiB is the limit of a batch of rows.",
+        )
+        for mark in _TOO_LONG
+    ),
+    (
+        "Recursion level in ArrowSchema",
+        "STATEMENT_TOO_COMPLEX",
+        "A type of this statement is nested too deeply for the engine.",
+    ),
+    (
+        "Compiled regex exceeds size limit",
+        "STATEMENT_TOO_COMPLEX",
+        "A LIKE pattern of this statement is too long for the engine.",
+    ),
+)
+
 
 def engine_error(error: BaseException) -> GatewayError:
     """The engine's exception as an error of ours; its text is for the log, not for clients, unless it is ours."""
@@ -493,18 +520,9 @@ def engine_error(error: BaseException) -> GatewayError:
         return UnsupportedError(
             "UNSUPPORTED_FEATURE", "A field whose name has the character U+0000 is not supported here."
         )
-    if "Resources exhausted" in text:
-        return ResourceError(
-            "RESOURCE_EXHAUSTED",
-            "The statement needs more memory than one statement may use, and this step cannot spill to disk.",
-        )
-    if any(mark in text for mark in _TOO_LONG):
-        return ResourceError(
-            "RESOURCE_EXHAUSTED",
-            "Values of a text or binary column are too large: 2 GiB is the limit of a batch of rows.",
-        )
-    if "Recursion level in ArrowSchema" in text:
-        return ResourceError("STATEMENT_TOO_COMPLEX", "A type of this statement is nested too deeply for the engine.")
+    for mark, condition, message in _SHORTAGES:
+        if mark in text:
+            return ResourceError(condition, message)
     if "No space left" in text:
         return disk_full("There is no space left on the disk that statements spill to (--state).")
     for mark, condition, message in _PATTERNS:

@@ -95,6 +95,13 @@ REFUSED = {
     ),
     "10^9 elements": ("SELECT size(sequence(1, 1000000000))", "RESOURCE_EXHAUSTED", "53200"),
     "regex size": ("SELECT 'a' RLIKE 'a{1000}{1000}{1000}'", "INVALID_PARAMETER_VALUE", "22023"),
+    "LIKE of 20,000 %": (f"SELECT s LIKE '{'%a' * 20_000}b' FROM VALUES ('a') t(s)", "STATEMENT_TOO_COMPLEX", "54001"),
+    "constant LIKE of 20,000 %": (f"SELECT 'a' LIKE '{'%a' * 20_000}b'", "STATEMENT_TOO_COMPLEX", "54001"),
+    "LIKE of 200,000 characters": (
+        f"SELECT s LIKE '{'_' * 200_000}' FROM VALUES ('a') t(s)",
+        "STATEMENT_TOO_COMPLEX",
+        "54001",
+    ),
     "syntax": ("SELECT 1\nFROM range(1)\nWHERE )", "PARSE_SYNTAX_ERROR", "42601"),
     "NUL in the text": ("SELECT \0 1", "PARSE_SYNTAX_ERROR", "42601"),
     "no statement": (" ; ", "PARSE_EMPTY_STATEMENT", "42617"),
@@ -106,6 +113,11 @@ REFUSED = {
     "BIGINT overflow": ("SELECT 9223372036854775807 + id FROM range(2)", "ARITHMETIC_OVERFLOW", "22003"),
     "sum overflow": ("SELECT sum(9223372036854775807) FROM range(2)", "ARITHMETIC_OVERFLOW", "22003"),
 }
+
+
+def test_regular_expressions_that_no_automaton_holds_are_read_as_java_reads_them(client: Client) -> None:
+    text = "SELECT s RLIKE '{0}b' AS x, regexp_count(s, '{0}b') AS n FROM VALUES ('aab') t(s)"
+    assert answer(client, text.format("a.*" * 20_000)) == [{"x": False, "n": 0}]
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -12,12 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 _LETTERS = (("a", "z", -32), ("A", "Z", 32))
 _SETS = {"d": "0-9", "w": "a-zA-Z0-9_", "s": "\\x{9}-\\x{d}\\x{20}"}
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _DOT = "[^\\x{a}\\x{d}\\x{85}\\x{2028}\\x{2029}]"
 _NAMED = "(?P<wanted>"
 _META = frozenset("\\^$.|?*+()[]{}")
+_SURELY_FITS = 100  # characters of which RE2's memory for a pattern, 8 MiB, holds whatever they are
 _MOST_REPEATS = 100  # of all counted repeats together: RE2 writes them out
 
 
@@ -218,8 +222,11 @@ def linear(pattern: str, wanted: int | None = None) -> Linear | None:
     With `wanted`, the group of that number (0: all that matches) is its only one, by the name of ``wanted``.
     """
     try:
-        return _Reader(pattern, wanted).pattern()
-    except (_OutsideError, RecursionError):
+        found = _Reader(pattern, wanted).pattern()
+        if len(found.text) > _SURELY_FITS:
+            pc.match_substring_regex(pa.array([""]), found.text)
+        return found
+    except (_OutsideError, RecursionError, pa.ArrowInvalid):  # the last where RE2 has no room for it
         return None
 
 
