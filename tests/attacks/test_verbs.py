@@ -13,7 +13,7 @@ import pytest
 from gateway.protocol import codec
 from gateway.protocol.client import Client, RemoteError
 from gateway.thrift_gen.TCLIService import ttypes
-from tests.attacks.attacker import ENDLESS, answer
+from tests.attacks.attacker import ENDLESS, answer, outcome
 from tests.live.gateway import Server
 
 NUMBERS_16 = (0, 1, -1, 2, 2**15 - 1, -(2**15))
@@ -190,6 +190,18 @@ def test_odd_parameters_are_values_or_errors(client: Client, number: int) -> Non
         status = found and found.directResults.operationStatus
         if status and status.errorMessage:
             assert "INTERNAL" not in status.errorMessage and len(status.errorMessage) < 10_000, status.errorMessage
+
+
+def test_a_parameter_has_one_value(client: Client) -> None:
+    values = [ttypes.TSparkParameterValue(stringValue=text) for text in ("1", "2")]
+    for other in ("p", "P"):
+        both = [
+            ttypes.TSparkParameter(name=name, type="INT", value=value)
+            for name, value in zip(("p", other), values, strict=True)
+        ]
+        found = outcome(client, "SELECT :p AS x", parameters=both)
+        assert isinstance(found, RemoteError) and found.sqlstate == "22023"
+        assert answer(client, "SELECT :p AS x", parameters=[both[0], both[0]]) == [{"x": 1}]
 
 
 def test_deep_and_wide_parameters(client: Client) -> None:

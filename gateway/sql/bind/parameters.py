@@ -35,13 +35,22 @@ def bound_parameters(
 ) -> dict[int | str, Given]:
     """Values by marker: named ones under their lower-cased name, ``?`` under its offset in the text.
 
-    Extra parameters are fine; a marker without one is reported where it is used.
+    Extra parameters are fine; a marker without one is reported where it is used. UserError for two values of one name.
     """
     given: dict[int | str, Given] = {}
     positional = [p for p in parameters if not p.name]
+    named: dict[str, Parameter] = {}
     for parameter in parameters:
-        if parameter.name:
-            given[parameter.name.lower()] = given_by(parameter, context)
+        if not parameter.name:
+            continue
+        same = named.setdefault(parameter.name.lower(), parameter)
+        if same is not parameter and (same.type, same.value, same.arguments) != (
+            parameter.type,
+            parameter.value,
+            parameter.arguments,
+        ):
+            raise UserError("INVALID_PARAMETER_VALUE", f"The parameter {parameter.name} has more than one value.")
+        given[parameter.name.lower()] = given_by(parameter, context)
     questions = [m for m in markers if m.name is None]
     for marker, parameter in zip(questions, positional, strict=False):
         given[marker.span.start] = given_by(parameter, context)
