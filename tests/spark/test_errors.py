@@ -100,3 +100,16 @@ def test_an_error_of_the_embedded_engine_is_confirmed(sql: Sql) -> None:
     with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
         sql.auto("INSERT INTO confirmed VALUES ('x')")
     assert sql.embedded("SELECT count(*) FROM confirmed") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        ("SELECT format_string('%d', 'x')", "22023"),
+        ("SELECT xpath_string('<a', 'a')", "22023"),
+        ("SELECT xpath('<a/>', '///')", "22023"),
+        ("SELECT schema_of_json(repeat('[', 20000))", "54001"),
+    ],
+)
+def test_values_for_which_spark_has_no_condition(sql: Sql, text: str, sqlstate: str) -> None:
+    assert fault(sql, "spark", text)[1] == sqlstate

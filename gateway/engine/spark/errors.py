@@ -23,6 +23,7 @@ NO_SPACE = ("No space left on device", "Disk quota exceeded")
 _NETWORK = frozenset({"Py4JNetworkError", "ConnectionError", "EOFError", "RetriesExceeded"})
 _RESOURCE_CLASSES = ("53", "54", "57")
 _LONGEST_CHAIN = 8
+_LONGEST_TOLD = 500
 _UNAVAILABLE = "StatusCode.UNAVAILABLE"
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _SERVER_CLASSES = ("XX", "58", "08", "KD")
@@ -192,5 +193,31 @@ def _unnamed(error: BaseException, names: Callable[[str], str]) -> GatewayError:
     """A failure without a condition: the innermost cause's first line, its class without the package."""
     text = next((t.strip() for t in reversed(_texts(error)) if t.strip()), type(error).__name__)
     kind, colon, rest = text.split("\n")[0].partition(": ")
+    found = _of_values(kind, names(rest)[:_LONGEST_TOLD])
+    if found is not None:
+        return found
     line = f"{kind.rpartition('.')[2]}: {rest}" if colon and " " not in kind else kind + colon + rest
-    return ServerError("INTERNAL_ERROR", f"Spark failed: {names(line)[:500]}")
+    return ServerError("INTERNAL_ERROR", f"Spark failed: {names(line)[:_LONGEST_TOLD]}")
+
+
+def _of_values(kind: str, rest: str) -> GatewayError | None:
+    """A failure for which Spark has no condition, as its values are to blame: the class of its cause, and what that tells."""
+    java_class = kind.partition(";")[0]
+    if java_class.startswith("java.util.") and "Format" in java_class:  # of Formatter, behind format_string
+        told = rest.partition(" != ")[0]
+        text = f"The value of parameter `strfmt` is invalid: {java_class.rpartition('.')[2]}, {told}."
+        return UserError("INVALID_PARAMETER_VALUE.PATTERN", text, sqlstate="22023")
+    if java_class == "org.xml.sax.SAXParseException":
+        text = f"Malformed XML: {rest.rpartition('; ')[2]}"
+        return UserError("MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION", text, sqlstate="22023")
+    if java_class.endswith((".TransformerException", ".XPathExpressionException")):
+        text = f"The value of parameter `xpath` is invalid: {rest}"
+        return UserError("INVALID_PARAMETER_VALUE.PATTERN", text, sqlstate="22023")
+    if java_class.endswith(".StreamConstraintsException"):
+        return ResourceError("STATEMENT_TOO_COMPLEX", f"A JSON text is more than Spark reads: {rest}")
+    if java_class == "java.lang.StackOverflowError":
+        return ResourceError(
+            "STATEMENT_TOO_COMPLEX",
+            "An expression or a value of this statement is nested deeper than Spark's stack holds.",
+        )
+    return None

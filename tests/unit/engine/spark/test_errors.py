@@ -69,3 +69,38 @@ def test_a_loss_may_be_sent_again(error: Exception, told: str) -> None:
     found = as_gateway_error(error, "", lambda offset: offset, str)
     assert (found.condition, found.sqlstate, found.retryable) == ("WORKER_LOST", "08006", True)
     assert told in found.message
+
+
+@pytest.mark.parametrize(
+    ("text", "condition", "sqlstate"),
+    [
+        (
+            "java.util.IllegalFormatConversionException: d != org.apache.spark.unsafe.types.UTF8String",
+            "INVALID_PARAMETER_VALUE.PATTERN",
+            "22023",
+        ),
+        ("java.util.IllegalFormatWidthException: -2147483648", "INVALID_PARAMETER_VALUE.PATTERN", "22023"),
+        (
+            "org.xml.sax.SAXParseException; lineNumber: 1; columnNumber: 3; XML document structures must start and end.",
+            "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION",
+            "22023",
+        ),
+        (
+            "javax.xml.transform.TransformerException: Could not find function: document",
+            "INVALID_PARAMETER_VALUE.PATTERN",
+            "22023",
+        ),
+        (
+            "com.fasterxml.jackson.core.exc.StreamConstraintsException: Document nesting depth (1001) exceeds the maximum",
+            "STATEMENT_TOO_COMPLEX",
+            "54001",
+        ),
+        ("java.lang.StackOverflowError", "STATEMENT_TOO_COMPLEX", "54001"),
+        ("java.lang.IllegalStateException: something", "INTERNAL_ERROR", "XX000"),
+    ],
+)
+def test_values_that_java_has_no_room_or_no_word_for(text: str, condition: str, sqlstate: str) -> None:
+    pytest.importorskip("pyspark")
+    found = as_gateway_error(Py4JJavaError(text), "", lambda offset: offset, str)
+    assert (found.condition, found.sqlstate) == (condition, sqlstate)
+    assert "org.apache.spark" not in found.message
