@@ -219,13 +219,10 @@ def _find(column: Column, fields: Any) -> int | None:
             return ids.index(wanted)
         if any(i is not None for i in ids) and column.by_id:
             return None
-    names = [f.name for f in fields]
-    if column.physical in names:
-        return names.index(column.physical)
     folded = column.physical.casefold()
-    same = [i for i, n in enumerate(names) if n.casefold() == folded]
-    if len(same) > 1:
-        raise UnsupportedError("UNSUPPORTED_FEATURE", f"A file holds the column {column.name} in several spellings.")
+    same = [i for i, f in enumerate(fields) if f.name.casefold() == folded]
+    if len(same) > 1:  # Spark reads none of them, though one be spelt as the table has it
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"A file holds the column {column.name} more than once.")
     return same[0] if same else None
 
 

@@ -7,6 +7,7 @@ to be none.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -42,6 +43,21 @@ def check_footer(metadata: pq.FileMetaData, size: int) -> None:
             _check_chunk(group.column(column), group.num_rows, size)
     if rows != metadata.num_rows:
         raise _impossible(f"{metadata.num_rows} rows, and {rows} in its row groups")
+    _check_names(metadata)
+
+
+def _check_names(metadata: pq.FileMetaData) -> None:
+    """Raise for a column that is there twice: which one a name means nobody can say."""
+    if not metadata.num_row_groups:
+        return
+    group = metadata.row_group(0)
+    paths = {group.column(i).path_in_schema for i in range(group.num_columns)}
+    if len(paths) == group.num_columns:
+        return
+    names = Counter(metadata.schema.to_arrow_schema().names)  # `a.b` and the field b of `a` have one path
+    twice = next((name for name, count in names.items() if count > 1), None)
+    if twice is not None:
+        raise _impossible(f"the column {twice} more than once")
 
 
 def _check_chunk(chunk: pq.ColumnChunkMetaData, rows: int, size: int) -> None:

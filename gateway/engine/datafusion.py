@@ -33,6 +33,7 @@ _READERS: Mapping[str, type[GatewayError]] = {
     "DELTA_FILE_NOT_FOUND": ServerError,
     "PATH_NOT_ALLOWED": UserError,
     "UNSUPPORTED_DATATYPE": UnsupportedError,
+    "UNSUPPORTED_FEATURE": UnsupportedError,
     "RESOURCE_EXHAUSTED": ResourceError,
 }
 _LONG_SECONDS = 0.2  # reading a plan's metrics takes milliseconds, and what spills takes longer than this

@@ -110,3 +110,22 @@ def test_a_footer_that_cannot_be_true_is_told(
         assert isinstance(told, RemoteError), told
         assert "[FAILED_READ_FILE]" in str(told) and path.name in str(told), told
     assert answer(client, "SELECT 1 AS x") == [{"x": 1}]
+
+
+@pytest.mark.parametrize(("other", "condition"), [("id", "FAILED_READ_FILE"), ("ID", "UNSUPPORTED_FEATURE")])
+@pytest.mark.parametrize("reader", ["the engine's", "our own"])
+def test_a_column_that_a_file_has_twice_is_told(
+    client: Client, table: Path, other: str, condition: str, reader: str
+) -> None:
+    (path,) = table.glob("*.parquet")
+    rows = pq.read_table(path)
+    pq.write_table(pa.Table.from_arrays([*rows.columns, rows["id"]], names=["id", "s", other]), path)
+
+    def known(actions: Actions) -> Actions:
+        of_table: Any = with_vector(ROWS_1_AND_5)(actions) if reader == "our own" else actions
+        return changed("add", size=path.stat().st_size, stats=f'{{"numRecords":{ROWS}}}')(of_table)
+
+    edit(table, known)
+    for text in ("SELECT id FROM footers", "SELECT sum(id) AS n, max(s) FROM footers"):
+        told = outcome(client, text)
+        assert isinstance(told, RemoteError) and f"[{condition}]" in str(told), told
