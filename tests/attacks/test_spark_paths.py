@@ -232,6 +232,22 @@ def test_options_name_no_files(sql: Sql, schema: Path, outside: Path, text: str)
     assert sql.embedded("SELECT * FROM handed.t") == [(1,)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 --\r, {call}\n, 2",
+        "SELECT 1 -- \\\r, {call}\n, 2",
+        "SELECT 1 /* /*+ */ , {call} /* */ -- */\n, 2",
+        'SELECT /*+ a("/*") */ {call} -- */ 1',
+        "SELECT /*+ a(`/*`) */ {call} -- */ 1",
+        "SELECT /*+ a('*/ , ') */ {call} , 'x'",
+    ],
+)
+def test_code_that_is_a_comment_to_us_alone(sql: Sql, schema: Path, text: str) -> None:
+    """Comments and hints end where Spark's lexer ends them: what looks like a comment here could be code there."""
+    refused(sql, text.format(call='reflect("java.lang.System", "getProperty", "user.home")'), "UNSUPPORTED_FEATURE")
+
+
 def test_clones_of_tables_that_may_be_read_are_read(sql: Sql, schema: Path) -> None:
     sql.spark("CREATE TABLE handed.clone SHALLOW CLONE handed.t")
     assert sql.spark("SELECT * FROM handed.clone") == sql.auto("SELECT * FROM handed.clone") == [(1,)]

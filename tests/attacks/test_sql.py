@@ -115,6 +115,11 @@ REFUSED = {
 }
 
 
+@pytest.mark.parametrize("comment", ["-- x\r", "-- x\\\r\n", "/* /*+ */", "/*/*+*/", "-- \\\n x\r"])
+def test_comments_hide_no_more_than_they_hide_from_spark(client: Client, comment: str) -> None:
+    assert answer(client, f"SELECT 1 AS a {comment}, 2 AS b") == [{"a": 1, "b": 2}]
+
+
 def test_regular_expressions_that_no_automaton_holds_are_read_as_java_reads_them(client: Client) -> None:
     text = "SELECT s RLIKE '{0}b' AS x, regexp_count(s, '{0}b') AS n FROM VALUES ('aab') t(s)"
     assert answer(client, text.format("a.*" * 20_000)) == [{"x": False, "n": 0}]

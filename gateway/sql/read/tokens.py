@@ -15,7 +15,7 @@ from sqlglot.dialects.databricks import Databricks
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenizerCore, TokenType
 
-from gateway.errors import GatewayError, ResourceError, Span, UserError
+from gateway.errors import GatewayError, ResourceError, Span, UserError, unsupported
 
 # The `word` of a token that is not an unquoted word or a symbol; no word or symbol of SQL looks like these.
 STRING, NUMBER, QUOTED, END = "'", "0", "`", ""
@@ -25,6 +25,7 @@ MOST_TOKENS = 1_000_000
 _SYMBOLS = ("==", "<=>", "<>", "!=", "<=", ">=", "!<", "!>", "||", "|>", "::", "?::", "->", "=>", ":=")
 _DIGITS = frozenset("0123456789")
 _QUOTES = frozenset("'\"`")
+_WINDOW = 128  # characters, of which the end of a comment is sought first
 
 
 class _Breaks(dict[int, str]):
@@ -148,24 +149,23 @@ class _Core(TokenizerCore):
             return False
         sql, start = self.sql, self._start
         if comment_start == "--":
-            end = start
-            while True:
-                end = sql.find("\n", end)
-                if end < 0 or sql[end - 1] != "\\":
-                    break
-                end += 1
-            self._move(self.size if end < 0 else end)
+            self._move(_line_end(sql, start))
             return True
         if sql.startswith("/*+", start) and not (self.tokens and self.tokens[-1].text.upper() == "SELECT"):
             raise syntax_error("/*+", Span(start, start + 3))
-        depth, at = 1, start + 2
+        if sql.startswith("/*+", start):
+            _check_hint(sql, start)
+        depth, at, close = 1, start + 2, -1
         while depth:
-            close = sql.find("*/", at)
+            close = sql.find("*/", at) if close < at else close
             if close < 0:
                 message = "Found an unclosed bracketed comment. Please, append */ at the end of the comment."
                 raise UserError("UNCLOSED_BRACKETED_COMMENT", message, span=Span(start, start + 2))
-            inner = sql.find("/*", at, close)
-            depth, at = (depth + 1, inner + 2) if inner >= 0 else (depth - 1, close + 2)
+            inner = sql.find("/*", at, close + 1)  # of /*/ Spark takes the first two
+            if inner < 0:
+                depth, at = depth - 1, close + 2
+            else:  # a hint's opening opens no comment
+                depth, at = depth + (sql[inner + 2 : inner + 3] != "+"), inner + 2
         self._move(at)
         return True
 
@@ -175,6 +175,28 @@ class _Core(TokenizerCore):
         self._char = self.sql[end - 1]
         self._end = end >= self.size
         self._peek = "" if self._end else self.sql[end]
+
+
+def _line_end(sql: str, start: int) -> int:
+    """Where the comment of a line ends: at a line feed that no backslash precedes, or at a carriage return."""
+    at, width = start, _WINDOW
+    while at < len(sql):
+        found = [end for end in (sql.find("\n", at, at + width), sql.find("\r", at, at + width)) if end >= 0]
+        if not found:
+            at, width = at + width, 2 * width  # not to the end of the text at once, which each comment would search
+        elif sql[min(found)] == "\n" and sql[min(found) - 1] == "\\":
+            at, width = min(found) + 1, _WINDOW
+        else:
+            return min(found)
+    return len(sql)
+
+
+def _check_hint(sql: str, start: int) -> None:
+    """Refuse a hint in which Spark, that reads it as tokens, may see another end than the first ``*/``."""
+    stop = sql.find("*/", start)
+    hint = sql[start + 2 : stop if stop >= 0 else len(sql)]
+    if any(mark in hint for mark in ("'", '"', "/*", "--", "$")) or hint.count("`") % 2:
+        raise unsupported("a hint with texts or comments in it", Span(start, start + 3))
 
 
 def _dollar_quoted(sql: str, start: int) -> int:

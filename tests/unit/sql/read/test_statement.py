@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from gateway.errors import GatewayError, ResourceError, UserError
+from gateway.errors import GatewayError, ResourceError, UnsupportedError, UserError
 from gateway.sql.read.cursor import Limits
 from gateway.sql.read.statement import Kind, read_statement, statement_spans, verb_of
 from gateway.sql.read.tokens import scan
@@ -195,3 +196,35 @@ def test_a_script_ends_with_its_own_end() -> None:
     text = f"{script}; SELECT 5; BEGIN SELECT 6; END"
     assert pieces(text) == [script, "SELECT 5", "BEGIN SELECT 6; END"]
     assert [read_statement(piece).kind for piece in pieces(text)] == [Kind.SCRIPT, Kind.QUERY, Kind.SCRIPT]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("SELECT 1 -- x\r, f", ["SELECT", "0", ",", "F"]),
+        ("SELECT 1 -- x\\\r, f", ["SELECT", "0", ",", "F"]),
+        ("SELECT 1 -- x\\\n, f\r, g", ["SELECT", "0", ",", "G"]),
+        ("SELECT 1 -- x\u2028, f", ["SELECT", "0"]),
+        (f"SELECT 1 -- {'x' * 1000}\r\n, f", ["SELECT", "0", ",", "F"]),
+        ("SELECT 1 /* /*+ */ , f /* */ -- */", ["SELECT", "0", ",", "F"]),
+        ("SELECT 1 /*/*+*/ , f", ["SELECT", "0", ",", "F"]),
+        ("SELECT 1 /* /*/ , f /* */ */ */", ["SELECT", "0"]),
+        ("SELECT 1 /**/ , f", ["SELECT", "0", ",", "F"]),
+        ("SELECT /*+ BROADCAST(`a`, b) */ f", ["SELECT", "F"]),
+    ],
+)
+def test_comments_end_where_they_end_for_spark(text: str, words: list[str]) -> None:
+    assert scan(text)[1] == [*words, ""]
+
+
+@pytest.mark.parametrize("hint", ['a("/*")', "a('*/ , ')", "a(`/*`)", "a(`*/ , `)", "a -- */", "a $$*/ , $$"])
+def test_hints_that_may_end_elsewhere_for_spark_are_refused(hint: str) -> None:
+    with pytest.raises(UnsupportedError, match="a hint with texts or comments"):
+        scan(f"SELECT /*+ {hint} */ f -- */ 1")
+
+
+@pytest.mark.parametrize("piece", ["--\r", "/* ", "-- \\\n"])
+def test_many_comments_are_read_once(piece: str) -> None:
+    begun = time.monotonic()
+    scan(f"SELECT 1 -- {'x' * 1_000_000}\r{piece * 300_000}{'*/' * 300_000}")
+    assert time.monotonic() - begun < 5
