@@ -206,13 +206,13 @@ def _of_values(kind: str, rest: str) -> GatewayError | None:
     if java_class.startswith("java.util.") and "Format" in java_class:  # of Formatter, behind format_string
         told = rest.partition(" != ")[0]
         text = f"The value of parameter `strfmt` is invalid: {java_class.rpartition('.')[2]}, {told}."
-        return UserError("INVALID_PARAMETER_VALUE.PATTERN", text, sqlstate="22023")
+        return UserError("INVALID_PARAMETER_VALUE.PATTERN", text)
     if java_class == "org.xml.sax.SAXParseException":
         text = f"Malformed XML: {rest.rpartition('; ')[2]}"
-        return UserError("MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION", text, sqlstate="22023")
+        return UserError("MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION", text)
     if java_class.endswith((".TransformerException", ".XPathExpressionException")):
         text = f"The value of parameter `xpath` is invalid: {rest}"
-        return UserError("INVALID_PARAMETER_VALUE.PATTERN", text, sqlstate="22023")
+        return UserError("INVALID_PARAMETER_VALUE.PATTERN", text)
     if java_class.endswith(".StreamConstraintsException"):
         return ResourceError("STATEMENT_TOO_COMPLEX", f"A JSON text is more than Spark reads: {rest}")
     if java_class == "java.lang.StackOverflowError":
