@@ -17,9 +17,11 @@ import pyarrow as pa
 from gateway.delta import commit, row_ids
 from gateway.delta.commit import Action
 from gateway.delta.creation import clustering_of
+from gateway.delta.datafiles import target_bytes
 from gateway.delta.dataset import POSITION, DataFile, read_file
 from gateway.delta.features import Kept
 from gateway.delta.feed import CHANGE, COPIED
+from gateway.delta.indexed import number_of
 from gateway.delta.ordering import MOST_BYTES, check_ordered, ordered
 from gateway.delta.partitions import value_text
 from gateway.delta.replay import Fields
@@ -28,7 +30,7 @@ from gateway.delta.scan import verify_files
 from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot, specs_of
 from gateway.delta.write import check_own, check_snapshot_writable, removes_of, storage_errors
-from gateway.errors import ServerError, unsupported
+from gateway.errors import unsupported
 from gateway.sqltypes import BIGINT, VOID
 
 #: Bytes below which a file is put together with others, and of those together: Delta's.
@@ -38,7 +40,6 @@ _DELETED = 0.05
 # How files tell of the order that they are in.
 _CUBE, _CUBE_BY = "ZCUBE_ID", "ZCUBE_ZORDER_BY"
 _PURGE: commit.Parameters = {"predicate": "[]", "applyPurge": True}
-_INDEXED = "delta.dataSkippingNumIndexedCols"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +167,9 @@ def check_compactable(snapshot: Snapshot, layout: Layout | None = None) -> None:
 
 
 def indexed_columns(snapshot: Snapshot) -> int:
-    """How many columns have statistics."""
-    text = snapshot.properties.get(_INDEXED, "32")
-    try:
-        return min(int(text), len(snapshot.columns))
-    except ValueError as error:
-        told = f"The Delta table {snapshot.root} has {text[:40]!r} as {_INDEXED}."
-        raise ServerError("DELTA_LOG_CORRUPT", told) from error
+    """How many columns have statistics, as OPTIMIZE tells: those of structs count once."""
+    count = number_of(snapshot.properties)
+    return min(count, len(snapshot.columns))
 
 
 def _partition(snapshot: Snapshot, file: int) -> tuple[str | None, ...]:
@@ -211,17 +208,17 @@ def _bins(snapshot: Snapshot, candidates: Sequence[int], layout: Layout | None, 
         for files in together.values() if not layout.clusters else ():
             _check_size(snapshot, files)
         return list(together.values())
-    sizes = snapshot.files.sizes
+    sizes, target = snapshot.files.sizes, target_bytes(snapshot.properties) or FILE_BYTES
     by_partition: dict[tuple[str | None, ...], list[int]] = {}
     for file in candidates:
-        if purges or sizes[file] < FILE_BYTES or _mostly_deleted(snapshot, file):
+        if purges or sizes[file] < target or _mostly_deleted(snapshot, file):
             by_partition.setdefault(_partition(snapshot, file), []).append(file)
     found: list[list[int]] = []
     for files in by_partition.values():
         whole = 0
         one: list[int] = []
         for file in sorted(files, key=lambda i: int(sizes[i])):
-            if one and whole + sizes[file] > FILE_BYTES:
+            if one and whole + sizes[file] > target:
                 found.append(one)
                 one, whole = [], 0
             one.append(file)

@@ -147,7 +147,8 @@ def copy_files(
     loaded `again`; what `rewrite.publish_behind` does.
     """
     root = snapshot.root
-    with storage_errors(root), DataFileWriter(root, columns, snapshot.partition_columns) as writer:
+    partition_by, properties = snapshot.partition_columns, snapshot.properties
+    with storage_errors(root), DataFileWriter(root, columns, partition_by, properties) as writer:
         for batch in batches:
             writer.write(batch)
         adds = writer.finish()

@@ -25,6 +25,7 @@ from gateway.delta import partitions
 from gateway.delta.commit import Action, now_ms
 from gateway.delta.containment import held_folder, remove_file
 from gateway.delta.file_columns import file_field, relabelled
+from gateway.delta.indexed import indexed
 from gateway.delta.schema import Column
 from gateway.errors import ServerError, UserError
 
@@ -33,10 +34,12 @@ _GROUP_BYTES, _GROUP_ROWS = (
     1 << 17,
 )  # small enough that two cores share a file and statistics leave groups out
 FILE_BYTES = 256 << 20
+#: The property that says how large a table's files are to be.
+TARGET_SIZE = "delta.targetFileSize"
+_UNITS = {"": 0, "b": 0, "kb": 10, "k": 10, "mb": 20, "m": 20, "gb": 30, "g": 30, "tb": 40, "t": 40}
 _BUFFERED_BYTES = 256 << 20
 _OPEN_WRITERS = 100
-_STATISTICS_COLUMNS = 32
-_STRING_PREFIX = 32
+_STRING_PREFIX, _LAST_CHARACTER = 32, "\U0010ffff"
 # A dictionary is for columns of which, in as many rows, no larger part are values that were not there before.
 _SAMPLE_ROWS, _FEW_ROWS, _NEW_VALUES = 16_384, 64, 0.6
 
@@ -85,13 +88,31 @@ class _Open:
     rows: int = 0
     bytes: int = 0
     file: _File | None = None
-    nulls: dict[str, int] = field(default_factory=dict)
+    nulls: list[int] = field(default_factory=list)  # of each column that has statistics
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A column that has statistics: its name in files as the way to it, its place there and in Parquet, its type."""
+
+    names: tuple[str, ...]
+    place: tuple[int, ...]
+    parquet: int
+    type: t.DataType
+
+    def nulls(self, group: pa.Table) -> int:
+        """How many rows have none."""
+        values = group.column(self.place[0])
+        inner = pc.struct_field(values, list(self.place[1:])) if len(self.place) > 1 else values
+        return int(inner.null_count)
 
 
 class DataFileWriter:
     """Writes batches of `columns` (all of a table's, partition columns included) under `root`, or a folder in it.
 
     `hidden` ones come behind them, and are in files alone.
+
+    `properties` are the table's, which say what files tell of their columns and how large they are.
 
     Use as a context manager: leaving it through an exception removes every file. `finish` gives the actions.
     """
@@ -101,17 +122,19 @@ class DataFileWriter:
         root: str,
         columns: Sequence[Column],
         partition_by: Sequence[str],
-        file_bytes: int = FILE_BYTES,
+        properties: Mapping[str, str],
         *,
+        file_bytes: int = FILE_BYTES,
         folder: str = "",
         prefix: str = "part",
         hidden: Sequence[Column] = (),
     ) -> None:
         self._root = root
         self._folder, self._prefix = folder, prefix
-        self._file_bytes = file_bytes
+        target = target_bytes(properties)
+        self._file_bytes = target or file_bytes
+        self._group_bytes = min(_GROUP_BYTES, target or _GROUP_BYTES)
         self._fields = (*columns, *hidden)
-        self._shown = len(columns)
         self._partition_by = tuple(partition_by)
         self._arrow = [f.type.arrow() for f in self._fields]
         self._stored = [i for i, f in enumerate(self._fields) if f.name not in self._partition_by]
@@ -120,6 +143,7 @@ class DataFileWriter:
         self._folders: list[str] = []
         self._adds: list[Action] = []
         self._file_schema = pa.schema([file_field(self._fields[i]) for i in self._stored])
+        self._leaves = _placed(indexed(columns, partition_by, properties), self._file_schema)
         self.rows = self.bytes = 0
 
     def __enter__(self) -> DataFileWriter:
@@ -217,11 +241,14 @@ class DataFileWriter:
         state = self._open.get(key)
         if state is None:
             state = self._open[key] = _Open(values)
-        state.buffered.append(batch)
-        state.rows += batch.num_rows
-        state.bytes += batch.nbytes
-        if state.bytes >= _GROUP_BYTES or state.rows >= _GROUP_ROWS:
-            self._write_group(state)
+        step = max(1, batch.num_rows * self._group_bytes // max(1, batch.nbytes))
+        for start in range(0, batch.num_rows, step):
+            part = batch.slice(start, step)
+            state.buffered.append(part)
+            state.rows += part.num_rows
+            state.bytes += part.nbytes
+            if state.bytes >= self._group_bytes or state.rows >= _GROUP_ROWS:
+                self._write_group(state)
 
     def _write_group(self, state: _Open) -> None:
         if not state.buffered:
@@ -229,8 +256,8 @@ class DataFileWriter:
         group = pa.Table.from_batches(state.buffered, self._file_schema)
         if state.file is None:
             state.file = self._new_file(state, _leaves_that_repeat(group))
-        for name, column in zip(group.column_names, group.columns, strict=True):
-            state.nulls[name] = state.nulls.get(name, 0) + column.null_count
+        counts = [leaf.nulls(group) for leaf in self._leaves]
+        state.nulls = [old + new for old, new in zip(state.nulls, counts, strict=True)]
         state.file.writer.write_table(group, row_group_size=max(group.num_rows, 1))
         state.buffered, state.rows, state.bytes = [], 0, 0
         if state.file.size >= self._file_bytes:
@@ -246,7 +273,7 @@ class DataFileWriter:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=held)
         path = os.path.join(folder, name)
         self._made.append(path)
-        state.nulls = {}
+        state.nulls = [0] * len(self._leaves)
         sink = pa.OSFile(f"/dev/fd/{descriptor}", "wb")
         writer = pq.ParquetWriter(
             sink,
@@ -279,28 +306,63 @@ class DataFileWriter:
             }
         )
 
-    def _statistics(self, metadata: Any, nulls: Mapping[str, int]) -> str:
+    def _statistics(self, metadata: Any, nulls: Sequence[int]) -> str:
         """The ``stats`` text, numbers spelt out exactly (a DECIMAL does not survive a float)."""
-        low: list[str] = []
-        high: list[str] = []
-        count: list[str] = []
-        positions = _flat_positions(self._file_schema)
-        for position, i in enumerate(self._stored[:_STATISTICS_COLUMNS]):
-            column = self._fields[i]
-            if t.is_nested(column.type) or i >= self._shown:
-                continue
-            name = json.dumps(column.physical)
-            count.append(f"{name}:{nulls[column.physical]}")
-            bounds = _bounds(metadata, positions[position], column.type)
+        low: dict[str, Any] = {}
+        high: dict[str, Any] = {}
+        count: dict[str, Any] = {}
+        for leaf, missing in zip(self._leaves, nulls, strict=True):
+            _put(count, leaf.names, str(missing))
+            bounds = _bounds(metadata, leaf.parquet, leaf.type)
             if bounds is not None:
-                low.append(f"{name}:{bounds[0]}")
-                high.append(f"{name}:{bounds[1]}")
-        parts = {"minValues": low, "maxValues": high, "nullCount": count}
-        return (
-            f'{{"numRecords":{metadata.num_rows},'
-            + ",".join(f'"{k}":{{{",".join(v)}}}' for k, v in parts.items())
-            + "}"
-        )
+                _put(low, leaf.names, bounds[0])
+                _put(high, leaf.names, bounds[1])
+        parts = {"numRecords": str(metadata.num_rows), "minValues": low, "maxValues": high, "nullCount": count}
+        return _object(parts)
+
+
+def target_bytes(properties: Mapping[str, str]) -> int | None:
+    """How large a table wants its files to be; None where it does not say."""
+    text = properties.get(TARGET_SIZE)
+    return None if text is None else size_of(text)
+
+
+def size_of(text: str) -> int | None:
+    """The bytes of ``104857600`` or ``100mb``; None for another text."""
+    plain = text.strip().lower()
+    digits = plain.rstrip("kmgtb")
+    power = _UNITS.get(plain[len(digits) :])
+    return (
+        int(digits) << power if power is not None and digits.isascii() and digits.isdecimal() and int(digits) else None
+    )
+
+
+def _placed(ways: Sequence[Sequence[Column]], schema: pa.Schema) -> list[_Leaf]:
+    """Columns that have statistics, as files hold them."""
+    starts = _flat_positions(schema)
+    found = []
+    for way in ways:
+        place = [schema.get_field_index(way[0].physical)]
+        leaf, arrow = starts[place[0]], schema.field(place[0]).type
+        for inner in way[1:]:
+            at = arrow.get_field_index(inner.physical)
+            leaf += sum(len(_leaves(arrow.field(i).type, "")) for i in range(at))
+            arrow = arrow.field(at).type
+            place.append(at)
+        found.append(_Leaf(tuple(column.physical for column in way), tuple(place), leaf, way[-1].type))
+    return found
+
+
+def _put(tree: dict[str, Any], names: Sequence[str], text: str) -> None:
+    for name in names[:-1]:
+        tree = tree.setdefault(name, {})
+    tree[names[-1]] = text
+
+
+def _object(tree: Mapping[str, Any]) -> str:
+    """JSON of an object whose leaves are JSON already."""
+    inner = (f"{json.dumps(k)}:{v if isinstance(v, str) else _object(v)}" for k, v in tree.items())
+    return f"{{{','.join(inner)}}}"
 
 
 def fit(values: pa.Array, data_type: t.CharType) -> pa.Array:
@@ -409,10 +471,25 @@ def _decimal(value: Any, _: bool) -> str | None:
 
 
 def _string(value: Any, is_maximum: bool) -> str | None:
-    """The text or its first 32 characters; a cut maximum gets the largest character behind it, as Spark does."""
-    if len(value) <= _STRING_PREFIX:
-        return json.dumps(value, ensure_ascii=False)
-    return json.dumps(value[:_STRING_PREFIX] + ("\U0010ffff" if is_maximum else ""), ensure_ascii=False)
+    """The text or its first 32 characters, with something greater behind a cut maximum."""
+    cut = _greater(value) if is_maximum else value[:_STRING_PREFIX]
+    return None if cut is None else json.dumps(cut, ensure_ascii=False)
+
+
+def _greater(value: str) -> str | None:
+    """A short text that no text which begins alike and is not above `value` exceeds, as Delta makes it; None for none.
+
+    Delta counts Java's characters, of which those beyond U+FFFF are two.
+    """
+    sizes = np.cumsum([1 + (x > "\uffff") for x in value])
+    if not value or sizes[-1] <= _STRING_PREFIX:
+        return value
+    at = int(np.searchsorted(sizes, _STRING_PREFIX)) + 1
+    while at < len(value) and sizes[at - 1] <= 2 * _STRING_PREFIX:
+        if value[at] != _LAST_CHARACTER:
+            return value[:at] + ("\x7f" if value[at] < "\x7f" else _LAST_CHARACTER)
+        at += 1
+    return value if at == len(value) else None
 
 
 def _date(value: Any, _: bool) -> str | None:

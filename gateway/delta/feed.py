@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from gateway.delta.commit import Action
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.dataset import DataFile, read_file
+from gateway.delta.indexed import NUMBER
 from gateway.delta.properties import FEED, FEED_COLUMNS
 from gateway.delta.scan import verify_files
 from gateway.delta.schema import Column
@@ -52,7 +53,8 @@ class Feed:
     def __post_init__(self) -> None:
         one = self.snapshot
         columns = (*one.columns, COLUMNS[0])
-        self._writer = DataFileWriter(one.root, columns, one.partition_columns, folder=FOLDER, prefix="cdc")
+        plain = {NUMBER: "0"}  # nobody tells statistics of such files
+        self._writer = DataFileWriter(one.root, columns, one.partition_columns, plain, folder=FOLDER, prefix="cdc")
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._writer.__exit__(kind, error, trace)

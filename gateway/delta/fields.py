@@ -5,29 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gateway import sqltypes as t
+from gateway.delta.indexed import SKIPPED_BY, indexed_paths
 from gateway.delta.schema import UnreadableType, holds_char
 from gateway.errors import UnsupportedError, UserError
 
 # What Parquet's readers in Spark do not accept in names without column mapping.
 _FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
 _MOST_CLUSTERED = 4
-_INDEXED, _ALL_INDEXED = "delta.dataSkippingNumIndexedCols", 32
-# Types whose bounds are kept, by which files can be told apart.
-_SKIPPED_BY = frozenset(
-    {
-        "TINYINT",
-        "SMALLINT",
-        "INT",
-        "BIGINT",
-        "FLOAT",
-        "DOUBLE",
-        "DECIMAL",
-        "DATE",
-        "TIMESTAMP",
-        "TIMESTAMP_NTZ",
-        "STRING",
-    }
-)
 
 
 def partition_columns(schema: t.StructType, names: Sequence[str]) -> tuple[str, ...]:
@@ -137,14 +121,13 @@ def nested_not_null(data_type: t.DataType) -> bool:
 
 def check_clustering(schema: t.StructType, paths: Sequence[Sequence[str]], properties: Mapping[str, str]) -> None:
     """Raise UserError for columns, as paths of their names, that no table with `schema` is clustered by."""
-    leaves = dict(_leaves((), schema))
     bad = []
     for path in paths:
         found = _type_at(schema, path)
         if found is None:
             text = f"Invalid partitioning: {_shown(path)} is missing or is in a map or array."
             raise UserError("UNSUPPORTED_FEATURE.PARTITION_WITH_NESTED_COLUMN_IS_UNSUPPORTED", text)
-        if t.is_nested(found) or found.name not in _SKIPPED_BY:
+        if t.is_nested(found) or found.name not in SKIPPED_BY:
             bad.append(f"{'.'.join(path)} : {found.sql}")
     if len(paths) > _MOST_CLUSTERED:
         text = f"CLUSTER BY supports up to {_MOST_CLUSTERED} clustering columns, but the table has {len(paths)}."
@@ -156,8 +139,8 @@ def check_clustering(schema: t.StructType, paths: Sequence[Sequence[str]], prope
     if bad:
         text = f"CLUSTER BY is not supported because the following column(s): {', '.join(bad)} don't support data skipping."
         raise UserError("DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED", text)
-    indexed = int(properties.get(_INDEXED, _ALL_INDEXED))
-    unknown = [path for path in paths if 0 <= indexed <= list(leaves).index(tuple(path))]
+    known = indexed_paths(schema, (), properties)
+    unknown = [path for path in paths if tuple(path) not in known]
     if unknown:
         text = "Clustering requires clustering columns to have stats. Couldn't find clustering column(s) "
         raise UserError("DELTA_CLUSTERING_COLUMN_MISSING_STATS", f"{text}'{', '.join(map('.'.join, unknown))}'.")
@@ -175,11 +158,3 @@ def _type_at(schema: t.DataType, path: Sequence[str]) -> t.DataType | None:
             return None
         schema = found
     return schema
-
-
-def _leaves(path: tuple[str, ...], data_type: t.DataType) -> Iterator[tuple[tuple[str, ...], t.DataType]]:
-    if not isinstance(data_type, t.StructType):
-        yield path, data_type
-        return
-    for f in data_type.fields:
-        yield from _leaves((*path, f.name), f.type)

@@ -49,7 +49,7 @@ def mark_rows(
     root = snapshot.root
     specs = specs_of(snapshot) if gone else []
     made: str | None = None
-    with storage_errors(root), RowWriter(snapshot, feed) as writer:
+    with storage_errors(root), RowWriter(change.shaped(snapshot), feed) as writer:
         writer.take(batches)
         adds = writer.finish()
         told = writer.told()

@@ -16,8 +16,10 @@ from gateway.delta import commit, log
 from gateway.delta.containment import opened
 from gateway.delta.creation import with_features, without_features
 from gateway.delta.features import Kept
+from gateway.delta.indexed import NAMES, check_named
 from gateway.delta.properties import FEED, check_feed_columns, check_may_feed
 from gateway.delta.replay import replayed
+from gateway.delta.schema import parse_schema, struct_of
 from gateway.delta.table import Snapshot, open_snapshot
 from gateway.delta.write import ATTEMPTS, check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
@@ -56,7 +58,10 @@ def edited(snapshot: Snapshot, alteration: Alteration) -> dict[str, Any]:
     names = [f["name"] for f in action["schema"]["fields"]]
     if snapshot.properties.get(FEED, "").lower() != "true":
         check_may_feed(names, action.get("configuration", {}))
-    check_feed_columns(names, action.get("configuration", {}))
+    properties = action.get("configuration", {})
+    check_feed_columns(names, properties)
+    if NAMES in properties:
+        check_named(struct_of(parse_schema(action["schema"])), action.get("partitionColumns", ()), properties)
     text = json.dumps(action.pop("schema"), separators=(",", ":"), ensure_ascii=False)
     return {**action, "schemaString": text}
 

@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from gateway.delta import log
+from gateway.delta.datafiles import TARGET_SIZE, size_of
 from gateway.delta.expressions import CONSTRAINT
 from gateway.delta.features import BY_NAME, FEATURES, Kept
+from gateway.delta.indexed import NAMES, NUMBER, names_of
 from gateway.delta.table import MAPPING
 from gateway.errors import UnsupportedError, UserError
 
@@ -68,7 +70,8 @@ _PROPERTIES: Mapping[str, Property] = {
     "delta.checkpointInterval": Property(_is_count),
     "delta.checkpointPolicy": Property(_one_of("classic", "v2"), "v2Checkpoint", "classic"),
     MAPPING: Property(lambda text: text.lower() in ("none", "name", "id"), "columnMapping", "none"),
-    "delta.dataSkippingNumIndexedCols": Property(_is_number_of_columns),
+    NUMBER: Property(_is_number_of_columns),
+    NAMES: Property(lambda text: names_of(text) is not None),
     "delta.deletedFileRetentionDuration": Property(_is_interval),
     FEED: Property(_is_boolean, "changeDataFeed"),
     VECTORS: Property(_is_boolean, "deletionVectors"),
@@ -81,6 +84,8 @@ _PROPERTIES: Mapping[str, Property] = {
     "delta.randomizeFilePrefixes": Property(_one_of("false")),
     "delta.sampleRetentionDuration": Property(_is_interval),
     "delta.setTransactionRetentionDuration": Property(_is_interval),
+    TARGET_SIZE: Property(lambda text: size_of(text) is not None),
+    "delta.tuneFileSizesForRewrites": Property(_is_boolean),
 }
 _SPELT = {key.lower(): key for key in _PROPERTIES}
 # Features that are asked for in another way, or whose names in files a writer has to make up.

@@ -20,6 +20,7 @@ from gateway.delta.datafiles import FILE_BYTES, DataFileWriter
 from gateway.delta.dataset import POSITION
 from gateway.delta.features import Kept
 from gateway.delta.feed import CHANGE, Feed, keeps_feed
+from gateway.delta.partitions import value_text
 from gateway.delta.predicates import Predicate
 from gateway.delta.pruning import Mask, prune
 from gateway.delta.schema import Column
@@ -69,12 +70,20 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a commit says of itself: `metrics` are told what became of the files; `also` gives other actions of it."""
+    """What a commit says of itself: `metrics` are told what became of the files; `also` gives other actions of it.
+
+    `columns` are those that the table has by it, where they are not the ones that it had.
+    """
 
     operation: str
     parameters: dict[str, str]
     metrics: Callable[[Replaced], dict[str, int]]
     also: Callable[[], Sequence[Action]] = tuple
+    columns: tuple[Column, ...] = ()
+
+    def shaped(self, snapshot: Snapshot) -> Snapshot:
+        """The table with the columns that new rows have."""
+        return replace(snapshot, columns=self.columns, notes={}) if self.columns else snapshot
 
     def info(self, snapshot: Snapshot, done: Replaced) -> Action:
         """The commit's action."""
@@ -101,7 +110,7 @@ def replace_files(
     Raises UserError DELTA_CONCURRENT_…, DELTA_METADATA_CHANGED, DELTA_PROTOCOL_CHANGED where another writer was faster.
     """
     root = snapshot.root
-    with storage_errors(root), RowWriter(snapshot, feed) as writer:
+    with storage_errors(root), RowWriter(change.shaped(snapshot), feed) as writer:
         writer.take(batches)
         adds = writer.finish()
         size = int(snapshot.files.sizes[np.asarray(removed, dtype=np.int64)].sum())
@@ -113,6 +122,52 @@ def replace_files(
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
 
+def replace_partitions(
+    snapshot: Snapshot, batches: Iterable[pa.RecordBatch], change: Change, reads: Reads
+) -> WriteResult:
+    """Put the rows of `batches` in the place of all files of the partitions that they are of, in one commit.
+
+    Raises what `replace_files` does; what other writers do to other partitions is no conflict.
+    """
+    root = snapshot.root
+    with storage_errors(root), RowWriter(snapshot, None) as writer:
+        writer.take(batches)
+        adds = writer.finish()
+        filled = {tuple(action["add"]["partitionValues"].values()) for action in adds}
+        removed = _of_partitions(snapshot, filled)
+        size = int(snapshot.files.sizes[np.asarray(removed, dtype=np.int64)].sum())
+        done = Replaced(len(removed), size, writer.files, writer.bytes, writer.rows)
+        actions = [change.info(snapshot, done), *change.also(), *removes_of(snapshot, removed), *adds]
+
+        def check(newer: Snapshot) -> None:
+            check_read(snapshot, newer, reads)
+            _check_partitions(snapshot, newer, filled, removed)
+
+        version = publish_behind(snapshot, actions, check)
+    commit.checkpoint_if_due(root, version, snapshot.properties)
+    return WriteResult(version, writer.rows, writer.files, writer.bytes)
+
+
+Partitions = set[tuple[str | None, ...]]
+
+
+def _of_partitions(snapshot: Snapshot, wanted: Partitions) -> list[int]:
+    """The files of some partitions, by the texts of their values."""
+    texts = [
+        [value_text(value, snapshot.by_name[name].type) for value in snapshot.files.partitions[name]]
+        for name in snapshot.partition_columns
+    ]
+    return [i for i, values in enumerate(zip(*texts, strict=True)) if values in wanted]
+
+
+def _check_partitions(snapshot: Snapshot, newer: Snapshot, wanted: Partitions, removed: Sequence[int]) -> None:
+    """Raise if another writer has removed or changed files of some partitions, or added some."""
+    check_still_live(snapshot, newer, removed)
+    there = {snapshot.files.logged[i] for i in removed}
+    if any(newer.files.logged[i] not in there for i in _of_partitions(newer, wanted)):
+        raise _lost("DELTA_CONCURRENT_APPEND.WITHOUT_HINT", snapshot, "Rows that should have been read were added")
+
+
 class RowWriter(DataFileWriter):
     """Writes the rows that a change puts into a table, and tells the table's feed of them and of those that go.
 
@@ -121,7 +176,14 @@ class RowWriter(DataFileWriter):
 
     def __init__(self, snapshot: Snapshot, feed: Feed | None, file_bytes: int = FILE_BYTES) -> None:
         hidden = row_ids.hidden_columns(snapshot)
-        super().__init__(snapshot.root, snapshot.columns, snapshot.partition_columns, file_bytes, hidden=hidden)
+        super().__init__(
+            snapshot.root,
+            snapshot.columns,
+            snapshot.partition_columns,
+            snapshot.properties,
+            file_bytes=file_bytes,
+            hidden=hidden,
+        )
         self._feed = feed
         self._width = len(snapshot.columns)
         self._tracker = row_ids.Tracker(snapshot, hidden) if hidden else None

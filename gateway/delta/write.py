@@ -37,6 +37,7 @@ from gateway.delta.creation import (
 from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.features import Kept, check_writable, refused
 from gateway.delta.fields import check_clustering, check_schema, nested_not_null, partition_columns
+from gateway.delta.indexed import check_named
 from gateway.delta.properties import FEED, ROW_TRACKING, WIDENING, asked, check_feed_columns
 from gateway.delta.replay import removal
 from gateway.delta.row_ids import numbered, with_numbers
@@ -149,7 +150,7 @@ def _make_table(
     shape = parse_schema(schema, properties.get(MAPPING, "none").lower())
     with (
         nullcontext(path) if old is not None else beside(path, replace) as folder,
-        DataFileWriter(folder, shape, definition.partition_by) as writer,
+        DataFileWriter(folder, shape, definition.partition_by, properties) as writer,
     ):
         for batch in batches or ():
             writer.write(batch)
@@ -186,7 +187,8 @@ def append(
     if seen is not None and shape_of(seen) != shape_of(snapshot):
         raise conflict(path)
     check_snapshot_writable(snapshot, kept=kept)
-    with storage_errors(path), DataFileWriter(path, snapshot.columns, snapshot.partition_columns) as writer:
+    partition_by, properties = snapshot.partition_columns, snapshot.properties
+    with storage_errors(path), DataFileWriter(path, snapshot.columns, partition_by, properties) as writer:
         for batch in batches:
             writer.write(batch)
         adds = writer.finish()
@@ -212,6 +214,7 @@ def _check_new(definition: Definition) -> None:
     """Raise what keeps a table from being made."""
     properties = asked(definition.properties).properties
     check_schema(definition.schema, definition.partition_by, mapped=is_mapped(properties))
+    check_named(definition.schema, definition.partition_by, properties)
     check_clustering(definition.schema, definition.cluster_by, properties)
     check_feed_columns((f.name for f in definition.schema.fields), properties)
 

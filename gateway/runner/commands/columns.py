@@ -21,6 +21,7 @@ from gateway.delta.creation import (
 from gateway.delta.expressions import CONSTRAINT, DEFAULT, GENERATED, INVARIANTS
 from gateway.delta.fields import check_clustering, check_fields
 from gateway.delta.identity import START
+from gateway.delta.indexed import NAMES, names_of
 from gateway.delta.metadata import Alteration, logged_metadata
 from gateway.delta.properties import MOST_ID
 from gateway.delta.schema import CHAR_VARCHAR
@@ -45,7 +46,6 @@ from gateway.sqltypes import (
 )
 
 Schema = dict[str, Any]  # a struct as Delta's JSON has it
-_STATISTICS = "delta.dataSkippingStatsColumns"  # which names columns
 
 
 def as_text(value: Any) -> str:
@@ -221,6 +221,7 @@ def renamed(change: c.RenameColumn, table: DeltaBoundTable) -> Alteration:
             raise UserError("FIELD_ALREADY_EXISTS", text, span=change.column.span)
         _check_independent(action, found.spelt, change.column)
         found.owner["name"] = change.to
+        _follow(action, found.spelt, [*found.spelt[:-1], change.to])
         if len(found.spelt) == 1:
             names = action.get("partitionColumns", [])
             action["partitionColumns"] = [change.to if name == found.spelt[0] else name for name in names]
@@ -258,6 +259,7 @@ def dropped(change: c.DropColumns, table: DeltaBoundTable) -> Alteration | None:
                 raise UserError("DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA", text, span=one.span)
             _check_independent(action, found.spelt, one)
             del found.siblings[found.at]
+            _follow(action, found.spelt, None)
             gone.append(_path(found.spelt))
         left = {f["name"] for f in action["schema"]["fields"]}
         if left <= set(action.get("partitionColumns", ())):
@@ -282,8 +284,20 @@ def _check_mapped(table: DeltaBoundTable, condition: str, what: str, span: Any) 
             "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')."
         )
         raise UserError(condition, text, span=span)
-    if _STATISTICS in table.properties:
-        raise unsupported(f"{what} of a table with {_STATISTICS}", span)
+
+
+def _follow(action: Schema, path: Sequence[str], new: Sequence[str] | None) -> None:
+    """The columns that are named as having statistics, where one gets another name or goes."""
+    text = action.get("configuration", {}).get(NAMES)
+    if text is None:
+        return
+    size, kept = len(path), []
+    for one in names_of(text) or ():
+        if list(one[:size]) != list(path):
+            kept.append(one)
+        elif new is not None:
+            kept.append((*new, *one[size:]))
+    action["configuration"] = {**action["configuration"], NAMES: ",".join(_path(one) for one in kept)}
 
 
 def _path(names: Sequence[str]) -> str:

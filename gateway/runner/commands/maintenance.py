@@ -12,6 +12,7 @@ import pyarrow as pa
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.delta.compaction import Compacted, Layout, check_compactable, compact, indexed_columns, layout_of
 from gateway.delta.held import HeldTable
+from gateway.delta.indexed import indexed_paths
 from gateway.delta.log import commit_times, commit_versions
 from gateway.delta.restore import check_restorable, no_version, restore_files
 from gateway.delta.schema import Column
@@ -120,7 +121,17 @@ def _layout(command: c.Optimize, snapshot: Snapshot, table: DeltaBoundTable) -> 
         if not _is_there(snapshot.columns, name.parts):
             text = f"Z-Ordering column {name} does not exist in data schema."
             raise UserError("DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST", text, span=name.span)
-    return Layout(tuple(tuple(name.parts) for name in command.order))
+    paths = tuple(tuple(name.parts) for name in command.order)
+    known = [_folded(path) for path in indexed_paths(snapshot.schema, table.partition_columns, snapshot.properties)]
+    unknown = ", ".join(".".join(path) for path in paths if _folded(path) not in known)
+    if unknown:
+        text = f"Z-Ordering on [{unknown}] will be ineffective, because we currently do not collect stats for these columns."
+        raise UserError("DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS", text, span=span)
+    return Layout(paths)
+
+
+def _folded(path: Sequence[str]) -> list[str]:
+    return [name.lower() for name in path]
 
 
 def _is_there(columns: Sequence[Column], path: Sequence[str]) -> bool:

@@ -111,8 +111,8 @@ def test_statistics(tmp_path: Path) -> None:
     add = next(json.loads(line)["add"] for line in log if '"add"' in line)
     stats = json.loads(add["stats"], parse_float=Decimal)
     assert stats["minValues"] == {"dec": exact, "s": "z" * 32, "ts": "1969-12-31T23:59:59.999999Z"}
-    assert stats["maxValues"]["s"] == "z" * 32 + "\U0010ffff"
-    assert stats["nullCount"] == {"d": 0, "dec": 0, "s": 0, "ts": 0}
+    assert stats["maxValues"]["s"] == "z" * 32 + "\x7f"
+    assert stats["nullCount"] == {"d": 0, "dec": 0, "s": 0, "ts": 0, "st": {"x": 0}}
     group = pq.read_metadata(tmp_path / "t" / add["path"]).row_group(0)
     has = {group.column(i).path_in_schema: group.column(i).statistics is not None for i in range(group.num_columns)}
     assert has == {"d": False, "dec": True, "s": True, "ts": True, "st.x": False}
@@ -415,3 +415,23 @@ def test_dictionaries_are_for_what_repeats(tmp_path: Path) -> None:
     append(str(tmp_path / "t"), iter([batch_of(schema, rows[0])]))
     small = next(p for p in files_in(tmp_path / "t") if p.suffix == ".parquet" and p != path)
     assert not pq.read_metadata(small).row_group(0).column(0).has_dictionary_page
+
+
+@pytest.mark.parametrize(
+    ("text", "maximum"),
+    [
+        ("é" * 32, "é" * 32),
+        ("é" * 33, "é" * 32 + "\U0010ffff"),
+        ("a" * 31 + "\U0001f600b", "a" * 31 + "\U0001f600\x7f"),
+        ("a" * 31 + "\U0001f600", "a" * 31 + "\U0001f600"),
+        ("a" * 32 + "\U0010ffffb", "a" * 32 + "\U0010ffff\x7f"),
+        ("\U0010ffff" * 50, None),
+    ],
+)
+def test_long_texts_stay_below_their_maximum(tmp_path: Path, text: str, maximum: str | None) -> None:
+    schema = schema_of(s=t.STRING)
+    create_table(str(tmp_path / "t"), schema, batches=[batch_of(schema, [text])])
+    log = (tmp_path / "t/_delta_log" / f"{0:020d}.json").read_text().splitlines()
+    add = next(json.loads(line)["add"] for line in log if '"add"' in line)
+    assert json.loads(add["stats"])["maxValues"].get("s") == maximum
+    assert maximum is None or maximum >= text
