@@ -29,6 +29,7 @@ GROUP_BY_ORDINAL = "spark.sql.groupByOrdinal"
 GROUP_BY_ALIASES = "spark.sql.groupByAliases"
 ORDER_BY_ORDINAL = "spark.sql.orderByOrdinal"
 PRECISION_LOSS = "spark.sql.decimalOperations.allowPrecisionLoss"
+OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 METRIC_VIEWS = "spark.sql.thriftserver.metadata.metricview.enabled"
 
 
@@ -181,7 +182,12 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
     _sparks("spark.sql.mapKeyDedupPolicy", "exception", "duplicate map keys"),
     _sparks("spark.sql.ansi.enforceReservedKeywords", "false", "reserved words as names"),
     _fixed("spark.sql.ansi.doubleQuotedIdentifiers", "false", "double quotes enclose strings"),
-    _sparks("spark.sql.sources.partitionOverwriteMode", "static", "INSERT OVERWRITE"),
+    SessionSetting(
+        OVERWRITE_MODE,
+        "static",
+        one_of("static", "dynamic"),
+        "`dynamic`: INSERT OVERWRITE replaces the partitions that get rows, not all",
+    ),
 )
 
 # Spark settings that change speed or layout, never an answer.

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.catalog.bound import DeltaBoundTable
+from gateway.config.session import OVERWRITE_MODE
 from gateway.delta.feed import DELETE
 from gateway.delta.identity import Numbering
-from gateway.delta.rewrite import Change, Replaced, check_changeable, replace_files
+from gateway.delta.rewrite import Change, Replaced, check_changeable, replace_files, replace_partitions
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import Span, UserError, unsupported
 from gateway.planner import plan
@@ -86,6 +87,14 @@ def overwrite(
     if command.replaced is not None:
         written = _conforming(written, shown(command.replaced, one), one.span)
     written = checked(written, one.snapshot, one.span)
+    also = tuple if numbers is None else numbers.told
+    if numbers is not None:
+        written = numbers.filled(written)
+    if _by_partitions(command, table, env):
+        change = Change("WRITE", {"mode": "Overwrite", "partitionBy": "[]"}, Replaced.metrics, also)
+        own = any(scan.table == str(table.name) for scan in decision.scans)
+        result = replace_partitions(one.snapshot, one.new(written), change, [()] if own else [])
+        return written_rows("INSERT", result, [result.rows])
     found = dict.fromkeys(range(len(one.snapshot.files)), 0)
     partly: list[int] = []
     if condition is None:
@@ -99,13 +108,19 @@ def overwrite(
     if condition is not None:
         parameters["predicate"] = shown(condition, one)
     deleted = sum(found.values()) if condition is not None else None
-    also = tuple if numbers is None else numbers.told
     change = Change("WRITE", parameters, lambda done: _metrics(done, copied.rows, deleted), also)
     feed = one.feed({DELETE: one.places(condition, emit, found)}) if partly else None
-    inserted = Counted(one.new(written if numbers is None else numbers.filled(written)))
+    inserted = Counted(one.new(written))
     result = replace_files(one.snapshot, sorted(found), chain(inserted, copied), change, one.reads, feed)
     count = inserted.rows + copied.rows  # Delta counts as written what is written anew
     return written_rows("INSERT", replace(result, rows=count), [count])
+
+
+def _by_partitions(command: c.Insert, table: DeltaBoundTable, env: Environment) -> bool:
+    """Whether rows take the place of those of their partitions alone: the session says so, and PARTITION leaves one open."""
+    constants = [given for given in command.partition if given.value is not None]
+    is_dynamic = env.session.settings.get(OVERWRITE_MODE) == "dynamic"
+    return command.overwrite and is_dynamic and len(constants) < len(table.partition_columns)
 
 
 class Counted:

@@ -10,6 +10,7 @@ from gateway.config.session import (
     GROUP_BY_ALIASES,
     GROUP_BY_ORDINAL,
     ORDER_BY_ORDINAL,
+    OVERWRITE_MODE,
     PRECISION_LOSS,
     TIMEZONE,
     honoured_by_spark,
@@ -36,7 +37,9 @@ def settings_of(job: Statement) -> dict[str, str]:
     for key, value in job.session.settings.items():
         if key in SPARK_SETTINGS:
             found[SPARK_SETTINGS[key]] = value
-        elif is_tuning(key) and key.startswith("spark.sql.") and not key.startswith("spark.sql.codegen."):
+        elif key == OVERWRITE_MODE or (
+            is_tuning(key) and key.startswith("spark.sql.") and not key.startswith("spark.sql.codegen.")
+        ):
             found[key] = value
     return found
 

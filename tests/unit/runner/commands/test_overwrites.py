@@ -130,3 +130,44 @@ def test_append_only_tables_keep_their_rows(session: Session) -> None:
     session.run("CREATE TABLE t (id INT) TBLPROPERTIES ('delta.appendOnly' = 'true')")
     for statement in ("TRUNCATE TABLE t", "INSERT OVERWRITE t VALUES (1)"):
         assert refused(session, statement).condition == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"),
+    [
+        ("INSERT OVERWRITE t VALUES (9, 'a', 1), (8, NULL, 2)", [(2, "b", 2), (3, "a", 2), (8, None, 2), (9, "a", 1)]),
+        ("INSERT OVERWRITE t VALUES (9, '', 2)", [(1, "a", 1), (2, "b", 2), (3, "a", 2), (9, None, 2)]),
+        ("INSERT OVERWRITE t VALUES (9, 'new', 2)", [*_ALL, (9, "new", 2)]),
+        (
+            "INSERT OVERWRITE t PARTITION (p = 'a', q) SELECT 9, 2",
+            [(1, "a", 1), (2, "b", 2), (4, None, 2), (9, "a", 2)],
+        ),
+        (
+            "INSERT OVERWRITE t PARTITION (p = 'a', q = 2) SELECT 9 WHERE false",
+            [(1, "a", 1), (2, "b", 2), (4, None, 2)],
+        ),
+        (
+            "INSERT OVERWRITE t SELECT id + 10, p, q FROM t WHERE p = 'b'",
+            [(1, "a", 1), (3, "a", 2), (4, None, 2), (12, "b", 2)],
+        ),
+        ("INSERT OVERWRITE t SELECT * FROM t WHERE false", _ALL),
+    ],
+)
+def test_only_partitions_that_get_rows_are_replaced(
+    parted: Session, statement: str, rows: list[tuple[Any, ...]]
+) -> None:
+    parted.run("SET spark.sql.sources.partitionOverwriteMode = DYNAMIC")
+    before = count_versions(parted)
+    parted.run(statement)
+    assert sorted(rows_here_and_there(parted), key=repr) == sorted(rows, key=repr)
+    assert count_versions(parted) == before + 1
+    info = newest_info(parted)
+    assert (info["operation"], info["operationParameters"]["mode"]) == ("WRITE", "Overwrite")
+
+
+def test_tables_without_partitions_are_replaced_as_a_whole(session: Session) -> None:
+    session.run("SET spark.sql.sources.partitionOverwriteMode = dynamic")
+    session.run("CREATE TABLE t (id INT)")
+    session.run("INSERT INTO t VALUES (1)")
+    session.run("INSERT OVERWRITE t VALUES (2)")
+    assert rows_here_and_there(session) == [(2,)]
