@@ -11,7 +11,7 @@ from deltalake.exceptions import DeltaError
 
 from gateway.delta import commit, log
 from gateway.delta.containment import local_path
-from gateway.delta.creation import with_last_id
+from gateway.delta.creation import CLUSTERING, with_last_id
 from gateway.delta.features import Kept, refused
 from gateway.delta.identity import with_last_numbers
 from gateway.delta.replay import Fields, removal, replayed
@@ -73,7 +73,7 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
     _check_retained(snapshot, version)
     _check_restorable(earlier)
     now, then = (replayed(root, s.version, s.within) for s in (snapshot, earlier))
-    _check_domains(root, now.domains, then.domains)
+    domains = _domains(root, now.domains, then.domains)
     added = [spec for key, spec in then.files.items() if key not in now.files]
     removed = [spec for key, spec in now.files.items() if key not in then.files]
     _check_there(root, version, added)
@@ -95,6 +95,7 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
         commit.info_action("RESTORE", parameters, metrics, False, snapshot.version),
         commit.protocol_action(snapshot.protocol.merged(earlier.protocol)),
         {"metaData": with_last_numbers(metadata, snapshot.columns)},
+        *domains,
         *({"add": {**spec, "dataChange": True}} for spec in added),
         *({"remove": removal(spec, moment, True)} for spec in removed),
     ]
@@ -122,11 +123,20 @@ def _with_times(metadata: Fields, snapshot: Snapshot, at: int) -> Fields:
     return {**metadata, "configuration": {**kept, **since}}
 
 
-def _check_domains(root: str, now: Mapping[str, Fields], then: Mapping[str, Fields]) -> None:
-    """Raise for a version with other domains than the newest: but for the number of the last row, which stays."""
-    changed = [name for name in {*now, *then} - {DOMAIN} if now.get(name) != then.get(name)]
+def _domains(root: str, now: Mapping[str, Fields], then: Mapping[str, Fields]) -> list[commit.Action]:
+    """How the table is clustered at an earlier version; the number of its last row stays.
+
+    Raises UnsupportedError for a version with other domains than the newest.
+    """
+    changed = [name for name in {*now, *then} - {DOMAIN, CLUSTERING} if now.get(name) != then.get(name)]
     if changed:
         raise refused(changed, root, "restored")
+    old, new = (
+        None if of.get("removed") else of for of in (one.get(CLUSTERING, {"removed": True}) for one in (then, now))
+    )
+    if old is not None:
+        return [{"domainMetadata": old}]
+    return [] if new is None else [{"domainMetadata": {**new, "removed": True}}]
 
 
 def no_version(snapshot: Snapshot, version: int) -> UserError:

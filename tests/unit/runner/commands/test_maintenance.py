@@ -360,3 +360,27 @@ def test_a_version_is_not_restored_without_its_files_nor_once_they_may_be_gone(p
 )
 def test_other_forms_are_refused_by_name(parted: Session, statement: str) -> None:
     assert isinstance(refused(parted, statement), UnsupportedError)
+
+
+def test_a_table_is_restored_as_it_was_clustered(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT, v STRING) CLUSTER BY (id)")
+    session.run("INSERT INTO t VALUES (1, 'a')")
+    session.run("ALTER TABLE t CLUSTER BY (v)")
+    for version, columns in ((1, ["id"]), (2, ["v"])):
+        session.run(f"RESTORE TABLE t TO VERSION AS OF {version}")
+        result = session.run("DESCRIBE DETAIL t")
+        at = [name for name, _, _ in result.columns].index("clusteringColumns")
+        assert result.rows[0][at] == columns
+    session.run("OPTIMIZE t")
+    assert session.rows("SELECT * FROM t") == [(1, "a")]
+
+
+def test_a_table_is_restored_to_before_it_was_clustered(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT, v STRING)")
+    session.run("INSERT INTO t VALUES (1, 'a')")
+    session.run("CREATE OR REPLACE TABLE t CLUSTER BY (id) AS SELECT 2 AS id, 'b' AS v")
+    session.run("RESTORE TABLE t TO VERSION AS OF 1")
+    result = session.run("DESCRIBE DETAIL t")
+    at = [name for name, _, _ in result.columns].index("clusteringColumns")
+    assert result.rows[0][at] == []
+    assert session.rows("SELECT * FROM t") == [(1, "a")]
