@@ -34,7 +34,7 @@ from gateway.errors import Span, UserError
 from gateway.planner import Plan, plan
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.constraints import checked, guarded
-from gateway.runner.commands.generated import default_of, recomputed
+from gateway.runner.commands.generated import recomputed, value_left_out
 from gateway.runner.commands.identities import check_updated
 from gateway.runner.commands.targets import announced_rows, batches_of, quoted, written_table
 from gateway.runner.environment import Environment, Queries
@@ -65,10 +65,18 @@ class Changing:
     runner: Queries
     casts: list[Assigned] = field(default_factory=list)
     reads: list[tuple[Predicate, ...]] = field(default_factory=list)  # what scans of all files left some out by
+    base: Snapshot = field(init=False)  # as the table is before it
     marked: Marked = field(init=False)
+    metadata: dict[str, Any] | None = None  # which it gets with columns that the statement brings along
 
     def __post_init__(self) -> None:
-        self.marked = marked(self.table.snapshot)
+        self.base = self.table.snapshot
+        self.marked = marked(self.base)
+
+    def evolve(self, table: DeltaBoundTable, metadata: dict[str, Any] | None) -> None:
+        """Go on with the table as it is with the columns that the statement brings along."""
+        self.table, self.metadata = table, metadata
+        self.marked = marked(table.snapshot)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -79,6 +87,10 @@ class Changing:
         snapshot = self.marked.snapshot if files is None else only_files(self.marked.snapshot, files)
         return ReadTable(self.table.name, snapshot)
 
+    def target(self, changes: ChangeBinder, table: ReadTable) -> Target:
+        """The table in one query."""
+        return changes.target(table, self.alias, len(self.snapshot.columns) - len(self.base.columns))
+
     def binder(self) -> Binder:
         """What binds one query."""
         return binder_of(self.env.context, self.env.tables, self.env.session.views, self.env.parameters)
@@ -87,7 +99,7 @@ class Changing:
         """The plan of a query over the table's files, or some of them."""
         table, binder = self.read_table(files), self.binder()
         changes = ChangeBinder(binder, quoted(self.table), self.word)
-        rel = build(changes, changes.target(table, self.alias))
+        rel = build(changes, self.target(changes, table))
         self.casts += [cast for cast in changes.casts if cast not in self.casts]
         decision = plan(compile_query(queried(rel, binder), self.env.context))
         if files is None:
@@ -354,8 +366,9 @@ def _updated(command: c.Update, alone: bool = False) -> Build:
 
     def build(changes: ChangeBinder, target: Target) -> b.Rel:
         schema = target.scan.table.schema
+        snapshot = target.scan.table.snapshot
         given = changes.assignments(command.assignments, target.scope, schema)
-        check_updated(target.scan.table.snapshot, given, command.table.span)
+        check_updated(snapshot, given, command.table.span)
         condition = changes.condition(command.condition, target.scope)
         rel: b.Rel = target.scan
         became = chosen(b.lit(COPIED, INT), (condition, b.lit(UPDATED, INT)))
@@ -368,8 +381,8 @@ def _updated(command: c.Update, alone: bool = False) -> Build:
             if new is None:
                 exprs.append(column)
                 continue
-            default = default_of(f, target.scan.table.snapshot, changes.binder) if new.value is None else None
-            value = changes.value(new, f, target.scope) if default is None else default
+            left = new.value is None
+            value = value_left_out(f, snapshot, changes.binder) if left else changes.value(new, f, target.scope)
             exprs.append(chosen(column, (condition, value)))
         return projection(changes, rel, target, exprs, given, became)
 
@@ -424,7 +437,7 @@ def shown(condition: Condition, one: Changing) -> str:
     """A condition as text, its columns by their names."""
     binder = one.binder()
     changes = ChangeBinder(binder, "", one.word)
-    target = changes.target(one.read_table(), one.alias)
+    target = one.target(changes, one.read_table())
     return binder.names.text(changes.condition(condition, target.scope))
 
 

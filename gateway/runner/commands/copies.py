@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from gateway.catalog.base import TableName
@@ -11,16 +10,14 @@ from gateway.delta.copying import chosen_files, copy_files, loaded_files
 from gateway.delta.delimited import layout_of, read_delimited
 from gateway.delta.files import open_files, type_of
 from gateway.delta.json_lines import check_options, read_json
-from gateway.delta.metadata import edited
-from gateway.delta.schema import parse_schema
 from gateway.delta.text_files import check_width
 from gateway.delta.write import check_appendable
 from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import GatewayError, Span, UserError, unsupported
 from gateway.planner import plan
 from gateway.runner.answer import Answer, rows_of
-from gateway.runner.commands.columns import added
 from gateway.runner.commands.constraints import checked, guarded_query
+from gateway.runner.commands.evolution import with_columns
 from gateway.runner.commands.identities import numbering
 from gateway.runner.commands.tables import aligned
 from gateway.runner.commands.targets import announced_rows, written_table
@@ -162,8 +159,4 @@ def _with_more(
             "They are added with COPY_OPTIONS ('mergeSchema' = 'true')."
         )
         raise UserError("COPY_INTO_SCHEMA_MISMATCH_WITH_TARGET_TABLE", text, span=span)
-    fields = (c.AddedColumn(c.Name((f.name,), span), StructField(f.name, f.type)) for f in more)
-    alteration = added(c.AddColumns(tuple(fields)), table)
-    metadata = edited(table.snapshot, alteration)
-    columns = parse_schema(json.loads(metadata["schemaString"]), table.snapshot.mapping)
-    return replace(table, snapshot=replace(table.snapshot, columns=columns, notes={})), metadata
+    return with_columns(table, more, span)

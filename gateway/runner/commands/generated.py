@@ -45,6 +45,12 @@ def default_of(column: StructField, snapshot: Snapshot, binder: Binder) -> b.Exp
     return None if text is None else coerced(kept_expression(text, Scope(), binder.expressions), column.type)
 
 
+def value_left_out(column: StructField, snapshot: Snapshot, binder: Binder) -> b.Expr:
+    """What a new row has in a column of which a clause says nothing, or DEFAULT."""
+    default = default_of(column, snapshot, binder)
+    return b.null(column.type) if default is None else default
+
+
 def stands_for(columns: Sequence[StructField], snapshot: Snapshot) -> list[Default | None]:
     """What DEFAULT stands for in the place of each column; None where that is not known."""
     found: list[Default | None] = []
@@ -83,10 +89,3 @@ def given_by_all(snapshot: Snapshot, clauses: Sequence[Collection[str]], span: S
         if GENERATED in column.metadata and column.name in every and not all(column.name in x for x in clauses):
             raise unsupported(f"giving the generated column {column.name} in some clauses alone", span)
     return every
-
-
-def check_no_default(snapshot: Snapshot, names: Collection[str], what: str, span: Span) -> None:
-    """Raise UnsupportedError if one of some columns has a default."""
-    for column in snapshot.columns:
-        if column.name in names and DEFAULT in column.metadata:
-            raise unsupported(f"{what} the column {column.name}, which has a default,", span)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from gateway.delta.commit import Action
 from gateway.delta.feed import BEFORE, COPIED, DELETE, INSERTED, UPDATED, Places
 from gateway.delta.held import HeldTable
 from gateway.delta.identity import Numbering
@@ -23,7 +24,8 @@ from gateway.errors import UserError, unsupported
 from gateway.planner import Plan, plan
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.changes import Changing, Clock, by_file, changing, projection
-from gateway.runner.commands.generated import check_no_default, given_by_all
+from gateway.runner.commands.evolution import brought, with_columns
+from gateway.runner.commands.generated import given_by_all, value_left_out
 from gateway.runner.commands.identities import check_updated, numbering
 from gateway.runner.commands.targets import batches_of
 from gateway.runner.environment import Environment, Queries
@@ -69,6 +71,14 @@ class Merging:
         matched = self.clauses(c.MATCHED)
         return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
 
+    def also(self) -> list[Action]:
+        """What the commit says beside files: the columns that the table gets, the last numbers of those that it numbers."""
+        metadata = self.change.metadata
+        if self.numbers is not None and metadata is not None:
+            self.numbers.metadata = metadata
+        told = [] if self.numbers is None else list(self.numbers.told())
+        return told or ([] if metadata is None else [{"metaData": metadata}])
+
     # ---- the source
 
     def source_plan(self) -> Plan:
@@ -78,11 +88,22 @@ class Merging:
         changes = ChangeBinder(binder, "", "MERGE")
         rel, self.like = changes.source(self.command.source)
         columns = tuple(self.like.columns)
+        if self.command.evolves:
+            self._evolve()
         decision = plan(compile_query(queried(b.Project(columns, rel, columns), binder), env.context))
         # A table that is read as its own source is read as a whole.
         self.reads_target = any(scan.table == str(one.table.name) for scan in decision.scans)
         self.held = self._holding([])
         return decision
+
+    def _evolve(self) -> None:
+        """The columns of the source that the table gets: all of them where a clause says ``*``, else those that are given."""
+        clauses = [clause for clause in self.command.clauses if clause.kind != c.NOT_MATCHED_BY_SOURCE]
+        names = {x.column.parts[-1].lower() for clause in clauses for x in clause.assignments or ()}
+        every = any(clause.assignments is None for clause in clauses)
+        columns = [StructField(x.name, x.type) for x in self.like.columns if every or x.name.lower() in names]
+        table, span = self.change.table, self.change.span
+        self.change.evolve(*with_columns(table, brought(table, columns, span), span))
 
     def hold(self, decision: Plan, emit: Emit) -> None:
         """Read the source."""
@@ -183,12 +204,11 @@ class Merging:
         ]
         exprs = []
         for f in self._schema(target).fields:
-            given = [(number, of.get(f.name, b.null(f.type))) for number, of in values]
+            absent = value_left_out(f, self.change.snapshot, changes.binder)
+            given = [(number, of.get(f.name, absent)) for number, of in values]
             *others, (_, last) = given
             exprs.append(chosen(last, *((_is(taken, number), value) for number, value in others)))
         clauses = [of for _, of in values]
-        missing = {f.name for f in self._schema(target).fields if any(f.name not in of for of in clauses)}
-        check_no_default(self.change.snapshot, missing, "MERGE that leaves out", self.change.span)
         self.numbers = numbering(self.change.snapshot, clauses, self.change.span)
         told = given_by_all(self.change.snapshot, clauses, self.change.span)
         return projection(changes, rel, target, exprs, told, b.lit(INSERTED, INT), True)
@@ -233,12 +253,19 @@ class Merging:
             return {}
         if clause.assignments is None:
             named = Scope([held.source])
-            return {f.name: changes.stored(_named(changes, named, f, clause), f, clause.span) for f in schema.fields}
-        if any(given.value is None for given in clause.assignments):
-            raise unsupported("DEFAULT in MERGE", clause.span)
-        given = changes.clause(partial(changes.assignments, clause.assignments, target.scope, schema, clause.action))
+            there = {column.name.lower() for column in held.source.columns} if self.command.evolves else None
+            fields = [f for f in schema.fields if there is None or f.name.lower() in there]
+            return {f.name: changes.stored(_named(changes, named, f, clause), f, clause.span) for f in fields}
+        given = changes.clause(
+            partial(changes.assignments, clause.assignments, target.assigned_to, schema, clause.action)
+        )
         by_name = {f.name: f for f in schema.fields}
-        return {name: changes.clause(partial(changes.value, one, by_name[name], scope)) for name, one in given.items()}
+        return {
+            name: value_left_out(by_name[name], self.change.snapshot, changes.binder)
+            if one.value is None
+            else changes.clause(partial(changes.value, one, by_name[name], scope))
+            for name, one in given.items()
+        }
 
 
 def _named(changes: ChangeBinder, scope: Scope, column: StructField, clause: c.MergeClause) -> b.Expr:
@@ -331,18 +358,18 @@ def _merged(one: Merging, started: float, emit: Emit) -> Answer:
         rows.append(counts.counted(new if one.numbers is None else one.numbers.filled(new)))
     batches = chain.from_iterable(rows)
     head = next(batches, None)
-    if head is None and not touched:
+    if head is None and not touched and change.metadata is None:
         return counts.answer({})
-    also = tuple if one.numbers is None else one.numbers.told
-    told = Change("MERGE", _parameters(one), counts.metrics(clock, one.held.num_rows), also)
+    metrics = counts.metrics(clock, one.held.num_rows)
+    told = Change("MERGE", _parameters(one), metrics, one.also, change.snapshot.columns)
     new = chain([head] if head is not None else [], batches)
     feed = change.feed(_gone(one, found)) if touched else None
     if one.marks:
         taken = found.action > 0
         gone = by_file(found.file[taken], found.row[taken])
-        result = mark_rows(change.snapshot, gone, new, told, change.reads, feed)
+        result = mark_rows(change.base, gone, new, told, change.reads, feed)
     else:
-        result = replace_files(change.snapshot, touched, new, told, change.reads, feed)
+        result = replace_files(change.base, touched, new, told, change.reads, feed)
     return counts.answer({"version": result.version, "files_written": result.files, "bytes_written": result.bytes})
 
 
@@ -437,7 +464,7 @@ def _parameters(one: Merging) -> dict[str, str]:
     """The condition and the clauses as the history shows them."""
     binder = one.change.binder()
     changes = ChangeBinder(binder, "", "MERGE")
-    target = changes.target(one.change.read_table(), one.command.alias)
+    target = one.change.target(changes, one.change.read_table())
     held = changes.held(one.held, one.like, False)
     both = _both(target, held)
     scopes = {c.MATCHED: both, c.NOT_MATCHED: Scope([held.source]), c.NOT_MATCHED_BY_SOURCE: target.scope}

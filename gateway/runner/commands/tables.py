@@ -25,7 +25,7 @@ from gateway.runner.commands.targets import announced_rows, new_table, quoted, w
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import INSERTED
-from gateway.sql.bind.defaults import with_defaults
+from gateway.sql.bind.defaults import Default, with_defaults, with_read_defaults
 from gateway.sql.bind.resolve import Binder, BoundQuery
 from gateway.sql.compile import compile_query, projected, stored
 from gateway.sql.read import command_nodes as c
@@ -121,13 +121,7 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
     """INSERT INTO … VALUES / SELECT, with ANSI store assignment."""
     table = written_table(command.table, env, "INSERT", "no rows can be inserted")
     partition = static_partition(command, table, env)
-    try:
-        told = stands_for(filled(command, table, partition), table.snapshot)
-        query, binder = runner.bind(with_defaults(command.query.tree, told), env)
-    except UserError as error:
-        if error.condition.startswith("UNRESOLVED_COLUMN") and "name `default` cannot" in error.message.lower():
-            raise unsupported("DEFAULT as a value", error.span) from None
-        raise
+    query, binder = _source(command, stands_for(filled(command, table, partition), table.snapshot), env, runner)
     rows, casts, given = aligned(command, table, query, binder, partition)
     numbers = numbering(table.snapshot, [given], command.table.span)
     try:
@@ -144,6 +138,37 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
     except UserError as error:
         raise overflown(error, casts) from None
     return written_rows("INSERT", result, [result.rows])
+
+
+def _source(
+    command: c.Insert, told: Sequence[Default | None], env: Environment, runner: Queries
+) -> tuple[BoundQuery, Binder]:
+    """The query of an INSERT. Raises UnsupportedError for DEFAULT where it is not known what it stands for."""
+    try:
+        return runner.bind(with_defaults(command.query.tree, told), env)
+    except UserError as error:
+        if not _is_of_default(error):
+            raise
+        refusal = unsupported("DEFAULT as a value", error.span)
+    tree = with_read_defaults(command.query.tree, told)
+    try:
+        query, binder = runner.bind(tree, env)
+    except UserError as error:
+        raise (refusal if _is_of_default(error) else error) from None
+    if _puts_together(query.rel):
+        raise refusal
+    return query, binder
+
+
+def _is_of_default(error: UserError) -> bool:
+    return error.condition.startswith("UNRESOLVED_COLUMN") and "name `default` cannot" in error.message.lower()
+
+
+def _puts_together(rel: b.Rel) -> bool:
+    """Whether what a query gives are no rows that it reads, but what many of them come to."""
+    while isinstance(rel, (b.Project, b.Sort, b.Limit, b.Filter, b.WindowRel)):
+        rel = rel.input
+    return isinstance(rel, b.Aggregate)
 
 
 def filled(command: c.Insert, table: DeltaBoundTable, partition: Static) -> list[StructField]:

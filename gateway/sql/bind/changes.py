@@ -33,6 +33,7 @@ class Target:
     file: b.Col
     position: b.Col
     scope: Scope
+    assigned_to: Scope
 
 
 @dataclass(slots=True)
@@ -54,14 +55,18 @@ class ChangeBinder:
         self.what = what
         self.casts: list[Assigned] = []
 
-    def target(self, table: Any, alias: str | None) -> Target:
-        """The table with its two marks, which are its last columns and which nobody can name."""
+    def target(self, table: Any, alias: str | None, more: int = 0) -> Target:
+        """The table with its two marks, which are its last columns and which nobody can name.
+
+        Nor can anybody but who assigns to them name the last `more` columns of its own, which it gets by the statement.
+        """
         name = table.name
         scan = self.binder.scan(table, name.table)
         qualifier = (alias.lower(),) if alias else (name.catalog.lower(), name.schema.lower(), name.table.lower())
         *columns, file, position = scan.columns
-        scope = Scope([Source(qualifier, tuple(columns))])
-        return Target(scan, tuple(columns), file, position, scope)
+        scope = Scope([Source(qualifier, tuple(columns[: len(columns) - more]))])
+        assigned_to = Scope([Source(qualifier, tuple(columns))]) if more else scope
+        return Target(scan, tuple(columns), file, position, scope, assigned_to)
 
     def condition(self, tree: exp.Expr | None, scope: Scope, clause: str = "WHERE") -> b.Expr:
         """A condition; TRUE where none is written."""

@@ -171,8 +171,7 @@ class ChangeParser(CommandRules):
 
     def _merge(self) -> Merge:
         self.advance()
-        if self.word == "WITH" and self.peek() == "SCHEMA":
-            raise unsupported("MERGE WITH SCHEMA EVOLUTION", self.span(self.index))
+        evolves = self.match("WITH", "SCHEMA", "EVOLUTION")
         self.expect("INTO")
         table, alias = self._changed_table()
         self.expect("USING")
@@ -200,7 +199,7 @@ class ChangeParser(CommandRules):
                     "omit the condition."
                 )
                 raise UserError(error, text, span=self.span(0))
-        return Merge(table, alias, source, condition, tuple(clauses))
+        return Merge(table, alias, source, condition, tuple(clauses), evolves)
 
     def _merge_source(self) -> exp.Expr:
         """A table or a query in brackets."""

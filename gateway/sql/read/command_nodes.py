@@ -515,13 +515,14 @@ class MergeClause:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """MERGE INTO name [alias] USING source ON condition clauses."""
+    """MERGE [WITH SCHEMA EVOLUTION] INTO name [alias] USING source ON condition clauses."""
 
     table: Name
     alias: str | None
     source: exp.Expr = field(compare=False)
     condition: exp.Expr = field(compare=False)
     clauses: tuple[MergeClause, ...]
+    evolves: bool = False
 
 
 Command = (

@@ -82,9 +82,12 @@ def test_they_are_computed(generated: Session, statement: str, rows: list[tuple[
         ("INSERT INTO t (id, s, t) VALUES (9, DEFAULT || 'a', NULL)", "UNSUPPORTED_FEATURE"),
         ("INSERT INTO t (id, g, t) VALUES (9, DEFAULT, NULL)", "UNSUPPORTED_FEATURE"),
         ("INSERT INTO t (id, t) VALUES (1.5, NULL)", "UNSUPPORTED_FEATURE"),
+        ("INSERT INTO t SELECT DISTINCT id, DEFAULT, g, d, t FROM t", "UNSUPPORTED_FEATURE"),
+        ("INSERT INTO t (id, s) SELECT max(id), DEFAULT FROM t", "UNSUPPORTED_FEATURE"),
+        ("INSERT INTO t (id, s) SELECT id, DEFAULT AS s FROM t", "UNSUPPORTED_FEATURE"),
         (
-            "MERGE INTO t USING (SELECT 9 AS i) q ON t.id = q.i WHEN NOT MATCHED THEN INSERT (id) VALUES (q.i)",
-            "UNSUPPORTED_FEATURE",
+            "MERGE INTO t USING (SELECT 9 AS i) q ON t.id = q.i WHEN NOT MATCHED THEN INSERT (id, g) VALUES (q.i, DEFAULT)",
+            "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
         ),
         (
             "MERGE INTO t USING (SELECT 1 AS i) q ON t.id = q.i WHEN MATCHED AND t.g > 5 THEN UPDATE SET g = 2 "
@@ -114,3 +117,22 @@ def test_default_stands_for_what_the_column_has(session: Session) -> None:
     assert session.rows("SELECT * FROM k WHERE id = 2") == [(2, "xy", 2, None, "v")]
     session.run("INSERT OVERWRITE k VALUES (5, DEFAULT, DEFAULT, DEFAULT, 'w')")
     assert session.rows("SELECT * FROM k") == [(5, "xy", 2, None, "w")]
+
+
+def test_default_stands_for_it_in_clauses_and_beside_rows_that_are_read(session: Session) -> None:
+    session.run(
+        "CREATE TABLE k (id INT, s STRING DEFAULT concat('x', 'y'), v VARCHAR(3) DEFAULT 'v') "
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    )
+    session.run("INSERT INTO k VALUES (1, 'a', 'b'), (2, 'c', 'd')")
+    session.run(
+        "MERGE INTO k USING (SELECT 1 AS i UNION ALL SELECT 3) q ON k.id = q.i WHEN MATCHED THEN UPDATE SET s = DEFAULT "
+        "WHEN NOT MATCHED THEN INSERT (id, s) VALUES (q.i, DEFAULT) "
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = DEFAULT"
+    )
+    assert session.rows("SELECT * FROM k ORDER BY id") == [(1, "xy", "b"), (2, "c", "v"), (3, "xy", "v")]
+    session.run("MERGE INTO k USING (SELECT 4 AS i) q ON false WHEN NOT MATCHED THEN INSERT (id) VALUES (q.i)")
+    session.run("INSERT INTO k SELECT id + 10, DEFAULT, v FROM k WHERE id = 2 ORDER BY id LIMIT 1")
+    session.run("INSERT INTO k SELECT 20, default, 'c' FROM (SELECT 'own' AS default)")
+    added = [(4, "xy", "v"), (12, "xy", "v"), (20, "own", "c")]
+    assert session.rows("SELECT * FROM k WHERE id > 3 ORDER BY id") == added

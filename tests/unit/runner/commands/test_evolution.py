@@ -1,0 +1,120 @@
+"""MERGE WITH SCHEMA EVOLUTION: which columns a table gets, what old and new rows have in them, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.runner.session import Session, refused
+from tests.unit.runner.written import count_versions, newest_commit, rows_here_and_there
+
+_ON = "MERGE WITH SCHEMA EVOLUTION INTO t USING ({}) s ON t.id = s.id "
+_ALL = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+
+
+@pytest.fixture
+def merging(session: Session) -> Session:
+    """``t`` with two rows."""
+    session.run("CREATE TABLE t (id INT, v STRING)")
+    session.run("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    return session
+
+
+@pytest.mark.parametrize(
+    ("source", "clauses", "columns", "rows"),
+    [
+        (
+            "SELECT 1 AS id, 'q' AS v, 5 AS n UNION ALL SELECT 7, 'r', 6",
+            _ALL,
+            "id v n",
+            [(1, "q", 5), (2, "b", None), (7, "r", 6)],
+        ),
+        ("SELECT 1 AS id, 5 AS n", _ALL, "id v n", [(1, "a", 5), (2, "b", None)]),
+        ("SELECT 7 AS id, 5 AS n", _ALL, "id v n", [(1, "a", None), (2, "b", None), (7, None, 5)]),
+        ("SELECT 1 AS id, 'z' AS V", _ALL, "id v", [(1, "z"), (2, "b")]),
+        (
+            "SELECT 1 AS id, 5 AS n, 6 AS m",
+            "WHEN MATCHED THEN UPDATE SET N = s.n + m",
+            "id v n",
+            [(1, "a", 11), (2, "b", None)],
+        ),
+        ("SELECT 1 AS id, 5 AS n", "WHEN MATCHED AND n = 5 THEN DELETE", "id v", [(2, "b")]),
+        (
+            "SELECT 1 AS id, 5 AS n",
+            "AND n = 5 WHEN MATCHED AND n > 4 THEN UPDATE SET n = n + t.id "
+            "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = 'alone'",
+            "id v n",
+            [(1, "a", 6), (2, "alone", None)],
+        ),
+    ],
+)
+@pytest.mark.parametrize("vectors", [False, True])
+def test_a_table_gets_the_columns_that_are_given(
+    merging: Session, source: str, clauses: str, columns: str, rows: list[tuple[Any, ...]], vectors: bool
+) -> None:
+    if vectors:
+        merging.run("ALTER TABLE t SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    merging.run(_ON.format(source) + clauses)
+    assert [name for (name,) in merging.rows("SHOW COLUMNS IN t")] == columns.split()
+    assert sorted(merging.rows("SELECT * FROM t"), key=repr) == sorted(rows, key=repr)
+    if not vectors:
+        rows_here_and_there(merging)
+    changed = [action for action in newest_commit(merging) if "metaData" in action]
+    assert len(changed) == (columns.split() != ["id", "v"])
+    assert merging.rows("SELECT * FROM t VERSION AS OF 1 ORDER BY id") == [(1, "a"), (2, "b")]
+
+
+def test_columns_come_although_no_row_does(merging: Session) -> None:
+    before = count_versions(merging)
+    assert merging.rows(_ON.format("SELECT 9 AS id, 5 AS n") + "WHEN MATCHED THEN UPDATE SET *") == [(0, 0, 0, 0)]
+    assert count_versions(merging) == before + 1
+    assert merging.rows("SELECT * FROM t ORDER BY id") == [(1, "a", None), (2, "b", None)]
+
+
+def test_columns_come_into_tables_that_ask_for_more(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (id BIGINT GENERATED ALWAYS AS IDENTITY, k INT, d STRING DEFAULT 'd') TBLPROPERTIES "
+        "('delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking' = 'true', "
+        "'delta.enableChangeDataFeed' = 'true', 'delta.feature.allowColumnDefaults' = 'supported')"
+    )
+    session.run("INSERT INTO t (k) VALUES (1), (2)")
+    session.run(
+        "MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 1 AS k, 5 AS n UNION ALL SELECT 3, 4) s ON t.k = s.k "
+        "WHEN MATCHED THEN UPDATE SET n = s.n WHEN NOT MATCHED THEN INSERT (k, n) VALUES (s.k, s.n)"
+    )
+    session.run("INSERT INTO t (k) VALUES (9)")
+    rows = [(1, 1, "d", 5), (2, 2, "d", None), (3, 3, "d", 4), (4, 9, "d", None)]
+    assert session.rows("SELECT * FROM t ORDER BY k") == rows
+    feed = session.rows("SELECT k, n, _change_type FROM table_changes('t', 2, 2) ORDER BY k, n NULLS FIRST")
+    assert feed == [(1, None, "update_preimage"), (1, 5, "update_postimage"), (3, 4, "insert")]
+    assert session.rows("SELECT count(DISTINCT _metadata.row_id) FROM t") == [(4,)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        (_ON.format("SELECT 1 AS id, NULL AS n") + _ALL, "DELTA_MERGE_ADD_VOID_COLUMN"),
+        (_ON.format("SELECT 1 AS id, 2 AS n, 3 AS N") + _ALL, "UNSUPPORTED_FEATURE"),
+        (_ON.format("SELECT 1 AS id, 2 AS `a b`") + _ALL, "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
+        (_ON.format("SELECT 1 AS id, TIMESTAMP_NTZ'2024-01-01 00:00:00' AS n") + _ALL, "UNSUPPORTED_FEATURE"),
+        (_ON.format("SELECT 1 AS id, 2 AS n") + "WHEN MATCHED AND t.n = 1 THEN UPDATE SET *", "DELTA_MERGE_UNRESOLVED"),
+        (
+            _ON.format("SELECT 1 AS id") + "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET n = 1",
+            "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+        ),
+        ("MERGE INTO t USING (SELECT 1 AS id, 2 AS n) s ON t.id = s.id " + _ALL, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+    ],
+)
+def test_what_is_refused_changes_nothing(merging: Session, statement: str, condition: str) -> None:
+    before = count_versions(merging)
+    assert refused(merging, statement).condition.startswith(condition)
+    assert count_versions(merging) == before
+
+
+def test_types_that_give_way_are_refused(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT, v INT) TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    error = refused(session, _ON.format("SELECT 1 AS id, 5L AS v") + _ALL)
+    assert error.condition == "UNSUPPORTED_FEATURE"
+    session.run(_ON.format("SELECT 1 AS id, 5 AS v, 6L AS n") + _ALL)
+    assert session.rows("SELECT * FROM t") == [(1, 5, 6)]
