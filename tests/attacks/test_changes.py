@@ -10,9 +10,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
+from gateway.delta.log import commit_versions
+from gateway.delta.replay import replayed
+from gateway.delta.vectors import file_of
 from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import answer, outcome, put_instead, workers
 from tests.live.disk import Disk
@@ -50,6 +54,21 @@ TELLING = MADE.replace(
 )
 
 
+# What else a process may be killed in: rows that come, by themselves and where some go, and files that go.
+MORE = f"SELECT id + {ROWS} AS id, id AS v, CAST(id % 4 AS STRING) AS p FROM range({ROWS})"
+GROWN = (2 * ROWS, SUM + SUM + ROWS * ROWS, 2 * SUM)
+KILLED = CHANGES | {
+    f"INSERT INTO {{}} {MORE}": GROWN,
+    f"MERGE INTO {{}} t USING ({MORE}) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT * "
+    "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = t.v": GROWN,
+    "DELETE FROM {} WHERE id % 100 = 7": (ROWS - ROWS // 100, SUM - 1_991_400, SUM - 1_991_400),
+}
+AT_ONCE = "ALTER TABLE {} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')"
+SWEPT = "VACUUM {} FULL"  # of files that an UPDATE has left
+# How often each is killed.
+KILLS = int(os.environ.get("GATEWAY_TEST_KILLS", "4"))
+
+
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server = start_server(tmp_path_factory.mktemp("changes"), "--slots", "2")
@@ -68,25 +87,46 @@ def total(client: Client, table: str) -> tuple[Any, ...]:
     return tuple(row.values())
 
 
+def strays(own: Server, table: str) -> set[str]:
+    """Files in a table's folder that its newest version does not need."""
+    folder = own.warehouse / "default" / table
+    state = replayed(str(folder), commit_versions(str(folder))[-1], (str(folder),))
+    kept = {os.path.normpath(folder / unquote(spec["path"])) for spec in state.files.values()}
+    vectors = [spec["deletionVector"] for spec in state.files.values() if spec.get("deletionVector")]
+    kept |= {str(file_of(str(folder), vector)) for vector in vectors}
+    found = {str(p) for p in folder.rglob("*") if p.is_file() and not p.is_relative_to(folder / "_delta_log")}
+    return found - kept
+
+
 @pytest.mark.heavy
-@pytest.mark.parametrize("made", [MADE, TELLING], ids=["plain", "telling"])
-@pytest.mark.parametrize("change", [*CHANGES, *CARE, PLACED, RESTORED])
+@pytest.mark.parametrize("made", [MADE, VECTORS, TELLING], ids=["plain", "vectors", "telling"])
+@pytest.mark.parametrize("change", [*KILLED, *CARE, PLACED, RESTORED, SWEPT])
 def test_a_change_whose_process_is_killed_is_there_or_not(own: Server, client: Client, change: str, made: str) -> None:
-    rng = random.Random(change)
-    for turn in (0, 1, 2, 5):
+    rng = random.Random(change + made)
+    seconds = 0.0
+    for turn in range(KILLS + 1):
         answer(client, made.format("killed", ROWS))
         old: tuple[Any, ...] = OLD
-        new: tuple[Any, ...] = CHANGES.get(change, OLD)
-        if change == RESTORED:
+        new: tuple[Any, ...] = KILLED.get(change, OLD)
+        if change in (RESTORED, SWEPT):
             answer(client, RAISED.format("killed"))
             old = CHANGES[RAISED]
+        if change == SWEPT:
+            answer(client, AT_ONCE.format("killed"))
+            new = old
+        if not turn:  # how long it takes
+            start = time.monotonic()
+            answer(client, change.format("killed"))
+            seconds = time.monotonic() - start
+            answer(client, "DROP TABLE killed")
+            continue
         found: list[Any] = []
         with Client(own.thrift_url).open() as other:
             thread = threading.Thread(
                 target=lambda other=other, found=found: found.append(outcome(other, change.format("killed")))
             )
             thread.start()
-            time.sleep(rng.random() * 0.1 * turn)
+            time.sleep(rng.random() * seconds)
             for pid in workers(own):
                 try:
                     os.kill(pid, signal.SIGKILL)
@@ -97,14 +137,19 @@ def test_a_change_whose_process_is_killed_is_there_or_not(own: Server, client: C
         assert ended in (old, new)
         if not isinstance(found[0], RemoteError):
             assert ended == new
-        if made is TELLING:  # what is told of changes adds up to the rows
+        if made is TELLING and change != SWEPT:  # what is told of changes adds up to the rows
             (told,) = answer(
                 client,
                 "SELECT sum(CASE WHEN _change_type IN ('insert', 'update_postimage') THEN v ELSE -v END) AS v "
                 "FROM table_changes('killed', 0)",
             )
             assert (told["v"] or 0) == (ended[2] or 0)
-        answer(client, change.format("killed"))  # what was left behind is in nobody's way
+        answer(client, AT_ONCE.format("killed"))
+        answer(client, SWEPT.format("killed"))
+        assert total(client, "killed") == ended
+        assert strays(own, "killed") == set()
+        if change != RESTORED or ended == old:  # the files of the other version are gone
+            outcome(client, change.format("killed"))  # what was left behind is in nobody's way
         answer(client, "DROP TABLE killed")
 
 
