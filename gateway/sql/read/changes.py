@@ -89,6 +89,18 @@ class ChangeParser(CommandRules):
             columns = self._columns_of_insert()
         return Insert(table, self._final_query(), columns, by_name, overwrite, partition, replaced)
 
+    def _insert_behind_ctes(self) -> Insert:
+        """``WITH … INSERT …``, whose query may read what stands before it."""
+        ctes = self._ctes()
+        found = self._insert() if self.word == "INSERT" else None
+        tree = found.query.tree if isinstance(found, Insert) else None
+        if found is None or not isinstance(tree, (exp.Select, exp.SetOperation)) or tree.args.get("with_") is not None:
+            self._refuse()
+        allowed.check(ctes)
+        tree.set("with_", ctes)
+        assert isinstance(found, Insert)
+        return found
+
     def _replace_on(self, table: Name) -> ReplaceOn | None:
         """``[alias] [BY NAME] REPLACE ON … | REPLACE USING …``; None, and nothing read, for another INSERT."""
         start = self.index

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import GatewayError, UnsupportedError
-from tests.unit.runner.session import Session
+from tests.unit.runner.session import Session, refused
 
 AFFECTED = [("num_affected_rows", "bigint", True), ("num_inserted_rows", "bigint", True)]
 WIDE = (
@@ -319,3 +319,14 @@ def test_a_query_gives_a_table_its_columns_alone(session: Session) -> None:
     for columns, condition in (("(a INT)", "_LEGACY_ERROR_TEMP_0035"), ("(a)", "PARSE_SYNTAX_ERROR")):
         assert refused(session, f"CREATE TABLE n {columns} AS SELECT 1 AS a").condition == condition
     assert not session.runner.catalogs["main"].table("shop", "n")
+
+
+def test_queries_that_stand_before_an_insert_are_read_by_it(session: Session) -> None:
+    session.run("CREATE TABLE t (a INT, b INT)")
+    session.run(
+        "WITH x AS (SELECT 1 AS a, 2 AS b), y AS (SELECT * FROM x) INSERT INTO t SELECT b, a FROM y UNION ALL TABLE x"
+    )
+    assert session.rows("SELECT * FROM t ORDER BY a") == [(1, 2), (2, 1)]
+    session.run("WITH x AS (SELECT 3 AS a) INSERT OVERWRITE t (a) SELECT * FROM x")
+    assert session.rows("SELECT * FROM t") == [(3, None)]
+    assert refused(session, "WITH x AS (SELECT nope) INSERT INTO t SELECT 1, 2").condition.startswith("UNRESOLVED")
