@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import GatewayError, UnsupportedError
-from tests.unit.runner.session import Session, refused
+from tests.unit.runner.session import Session
 
 AFFECTED = [("num_affected_rows", "bigint", True), ("num_inserted_rows", "bigint", True)]
 WIDE = (
