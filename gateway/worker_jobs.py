@@ -122,6 +122,7 @@ class RunningOperation(NamedTuple):
     statement_id: str
     session_id: str
     user: str
+    client_application: str
     operation_type: str
     state: str
     statement_text: str

@@ -13,6 +13,7 @@ from gateway.sqltypes import DATE, INT, STRING, TIMESTAMP, StructField, map_of, 
 SCHEMA = "access"
 _DAY_MS = 86_400_000
 _IDENTITY = texts("email", "subject_name")
+_IDENTITIES = texts("run_by", "run_as", "acting_resource", "run_by_display_name", "run_as_display_name")
 _RESPONSE = struct(StructField("status_code", INT), StructField("error_message", STRING), StructField("result", STRING))
 
 
@@ -46,7 +47,7 @@ _COLUMNS: Mapping[str, Column] = {
     "response": Column(_RESPONSE, ("status", "message"), _response),
     "audit_level": Column(STRING, ("status",), lambda status: "ACCOUNT_LEVEL"),
     "event_id": Column(STRING, ("event_id",)),
-    "identity_metadata": Column(texts("run_by", "run_as", "acting_resource")),
+    "identity_metadata": Column(_IDENTITIES, ("user",), lambda user: {"run_by": user, "run_as": user}),
 }
 AUDIT = Told(SIGN_INS, _COLUMNS, {"event_id": "event_id", "request_id": "event_id", "action_name": "action"},
              {"event_time": "started_ms"})  # fmt: skip

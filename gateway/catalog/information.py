@@ -45,6 +45,8 @@ _BITS: dict[DataType, int] = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64, FLO
 _DATETIME: dict[DataType, int] = {DATE: 0, TIMESTAMP: 3, TIMESTAMP_NTZ: 3}
 _CHECK = "delta.constraints."
 Row = dict[str, Any]  # what is not in it is NULL
+Shape = tuple[str, str, StructType]  # what is computed: schema, name, columns
+_INFORMATION: Sequence[Shape] = tuple((SCHEMA, name, shape) for name, shape in RELATIONS.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class Asked:
     systems: Sequence[str]  # catalogs whose own information schemas are told, by name
     pinned: Pinned
     columns: frozenset[str]
+    computed: Sequence[Shape] = ()  # in `system`, beside its information schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,7 @@ class Relation:
     num_rows: int | None = None
     comment: str | None = None
     location: str = ""
+    computed: Sequence[Shape] = field(default=(), repr=False, compare=False)
 
     @property
     def schema(self) -> StructType:
@@ -112,7 +116,7 @@ class Relation:
         names = list(columns) or [self.schema.fields[0].name]
         own = [c.name for c in self.catalogs]
         systems = [*own, SYSTEM] if self.name.catalog == SYSTEM else own
-        asked = Asked(self.catalogs, systems, pinned_by(predicates), frozenset(names))
+        asked = Asked(self.catalogs, systems, pinned_by(predicates), frozenset(names), self.computed)
         rule = _ROWS.get(self.name.table)
         rows = [] if rule is None else list(rule(asked))
         types = {f.name: f.type.arrow() for f in self.schema.fields}
@@ -121,12 +125,17 @@ class Relation:
 
 
 class InformationCatalog:
-    """The part of a catalog that is its information schema, with the reading methods of a `catalog.base.Catalog`."""
+    """The part of a catalog that is its information schema, with the reading methods of a `catalog.base.Catalog`.
+
+    Args:
+        name: whose it is; that of `system` tells of all `catalogs`, and of what is `computed` in it.
+    """
 
     read_only = True
 
-    def __init__(self, name: str, catalogs: Mapping[str, Catalog]) -> None:
+    def __init__(self, name: str, catalogs: Mapping[str, Catalog], computed: Sequence[Shape] = ()) -> None:
         self.name = name
+        self._computed = computed
         self._catalogs = tuple(catalogs.values()) if name == SYSTEM else (catalogs[name.lower()],)
 
     def schemas(self) -> list[str]:
@@ -152,7 +161,9 @@ class InformationCatalog:
     def view(self, schema: str, view: str) -> Relation | None:
         """The relation of that name."""
         name = view.lower()
-        return Relation(TableName(self.name, SCHEMA, name), self._catalogs) if name in RELATIONS else None
+        if name not in RELATIONS:
+            return None
+        return Relation(TableName(self.name, SCHEMA, name), self._catalogs, computed=self._computed)
 
     def keys(self, schema: str, table: str) -> None:
         """None."""
@@ -169,12 +180,14 @@ class InformationCatalog:
         return ""
 
 
-def information_of(catalog: str, schema: str, catalogs: Mapping[str, Catalog]) -> InformationCatalog | None:
+def information_of(
+    catalog: str, schema: str, catalogs: Mapping[str, Catalog], computed: Sequence[Shape] = ()
+) -> InformationCatalog | None:
     """The information schema that two names mean, None if they mean another schema."""
     if schema.lower() != SCHEMA:
         return None
     if catalog.lower() == SYSTEM:
-        return InformationCatalog(SYSTEM, catalogs)
+        return InformationCatalog(SYSTEM, catalogs, computed)
     known = catalogs.get(catalog.lower())
     return None if known is None else InformationCatalog(known.name, catalogs)
 
@@ -231,14 +244,13 @@ def _opened(asked: Asked, kinds: Sequence[str] = ("tables", "other_tables", "vie
             yield place, found
 
 
-def _own(asked: Asked) -> Iterator[tuple[str, str]]:
-    """Catalogs with the relations of their information schemas."""
-    if asked.pinned.leaves("table_schema", SCHEMA):
-        for catalog in asked.systems:
-            if asked.pinned.leaves("table_catalog", catalog):
-                for relation in RELATIONS:
-                    if asked.pinned.leaves("table_name", relation):
-                        yield catalog, relation
+def _own(asked: Asked) -> Iterator[tuple[Row, StructType]]:
+    """What is computed: the information schemas, the history, what runs; the names of each, and its columns."""
+    for catalog in asked.systems:
+        if asked.pinned.leaves("table_catalog", catalog):
+            for schema, name, shape in (*_INFORMATION, *(asked.computed if catalog == SYSTEM else ())):
+                if asked.pinned.leaves("table_schema", schema) and asked.pinned.leaves("table_name", name):
+                    yield {"table_catalog": catalog.lower(), "table_schema": schema, "table_name": name}, shape
 
 
 def _catalog_name(asked: Asked) -> Iterator[Row]:
@@ -262,7 +274,9 @@ def _schemata(asked: Asked) -> Iterator[Row]:
             "comment": comment,
         }
     for name in asked.systems:
-        yield {"catalog_name": name.lower(), "schema_name": SCHEMA, "schema_owner": _OWNER}
+        computed = asked.computed if name == SYSTEM else ()
+        for schema in dict.fromkeys((SCHEMA, *(schema for schema, _, _ in computed))):
+            yield {"catalog_name": name.lower(), "schema_name": schema, "schema_owner": _OWNER}
 
 
 _OPENED_FOR = frozenset({"comment", "created", "last_altered", "storage_path"})
@@ -286,11 +300,9 @@ def _tables(asked: Asked) -> Iterator[Row]:
             except GatewayError:  # it is listed; its columns tell what is wrong
                 row |= {"data_source_format": "UNKNOWN_DATA_SOURCE_FORMAT" if place.kind == "other_tables" else "DELTA"}
         yield row
-    for catalog, relation in _own(asked):
+    for names, _ in _own(asked):
         yield {
-            "table_catalog": catalog.lower(),
-            "table_schema": SCHEMA,
-            "table_name": relation,
+            **names,
             "table_type": "VIEW",
             "is_insertable_into": "NO",
             "commit_action": "PRESERVE",
@@ -327,9 +339,8 @@ def _columns(asked: Asked) -> Iterator[Row]:
             at = partitions.index(f.name) + 1 if f.name in partitions else None
             default = metadata.get(f.name, {}).get("CURRENT_DEFAULT")
             yield place.row(**_column(f, position), column_default=default, is_updatable=updatable, partition_index=at)
-    for catalog, relation in _own(asked):
-        names = {"table_catalog": catalog.lower(), "table_schema": SCHEMA, "table_name": relation}
-        for position, f in enumerate(RELATIONS[relation].fields, 1):
+    for names, shape in _own(asked):
+        for position, f in enumerate(shape.fields, 1):
             yield {**names, **_column(f, position), "is_updatable": "NO"}
 
 
@@ -370,8 +381,8 @@ def _views(asked: Asked) -> Iterator[Row]:
     fixed = {"check_option": "NONE", "is_updatable": "NO", "is_insertable_into": "NO", "is_materialized": "NO"}
     for place, found in _opened(asked, ("views",)):
         yield place.row(**fixed, view_definition=found.query)
-    for catalog, relation in _own(asked):
-        yield {**fixed, "table_catalog": catalog.lower(), "table_schema": SCHEMA, "table_name": relation}
+    for names, _ in _own(asked):
+        yield {**fixed, **names}
 
 
 def _checks(asked: Asked) -> Iterator[tuple[Place, str, str]]:

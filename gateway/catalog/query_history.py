@@ -17,9 +17,9 @@ from gateway.sqltypes import (
     BIGINT,
     BOOLEAN,
     DOUBLE,
-    INT,
     STRING,
     TIMESTAMP,
+    TINYINT,
     StructField,
     array,
     map_of,
@@ -34,6 +34,7 @@ _COMPUTE = texts("type", "cluster_id", "warehouse_id")
 _SOURCE = struct(
     StructField("job_info", texts("job_id", "job_run_id", "job_task_run_id")),
     *texts("legacy_dashboard_id", "dashboard_id", "alert_id", "notebook_id", "sql_query_id", "genie_space_id").fields,
+    StructField("pipeline_info", texts("pipeline_id", "update_id")),
 )
 _PARAMETERS = struct(
     StructField("named_parameters", map_of(STRING, STRING)),
@@ -66,26 +67,31 @@ def _parameters(details: str | None) -> dict[str, Any] | None:
     }
 
 
+def _origin(statement_id: str, cached: int, origin_id: str | None) -> str | None:
+    """Whose answer it was: the statement's own, or the one that had been kept."""
+    return origin_id if cached else statement_id
+
+
 def _driver(client: str) -> str | None:
     """The product that a User-Agent begins with."""
     return client.split(maxsplit=1)[0].partition("(")[0] if client.strip() else None
 
 
+# In the order that Databricks' table tells itself, which is that of `SELECT *`.
 _COLUMNS: Mapping[str, Column] = {
     "account_id": Column(STRING),
     "workspace_id": Column(STRING),
     "statement_id": Column(STRING, ("statement_id",)),
+    "executed_by": Column(STRING, ("user",)),
     "session_id": Column(STRING, ("session_id",)),
     "execution_status": Column(STRING, ("state",), status_of),
     "compute": Column(_COMPUTE, ("state",), lambda state: _WAREHOUSE),
     "executed_by_user_id": Column(STRING, ("user",)),
-    "executed_by": Column(STRING, ("user",)),
     "statement_text": Column(STRING, ("text",)),
     "statement_type": Column(STRING, ("statement_type",), kind_of),
     "error_message": Column(STRING, ("condition", "sqlstate", "message"), error_of),
     "client_application": Column(STRING, ("client",), lambda client: client or None),
     "client_driver": Column(STRING, ("client",), _driver),
-    "cache_origin_statement_id": Column(STRING),
     "total_duration_ms": Column(BIGINT, ("total_ms",), _whole),
     "waiting_for_compute_duration_ms": Column(BIGINT),
     "waiting_at_capacity_duration_ms": Column(BIGINT, ("queue_ms",), _whole),
@@ -102,18 +108,21 @@ _COLUMNS: Mapping[str, Column] = {
     "read_rows": Column(BIGINT),
     "produced_rows": Column(BIGINT, ("rows",)),
     "read_bytes": Column(BIGINT, ("read_bytes",)),
-    "read_io_cache_percent": Column(INT),
+    "read_io_cache_percent": Column(TINYINT),
     "from_result_cache": Column(BOOLEAN, ("cached",), bool),
     "spilled_local_bytes": Column(BIGINT, ("spilled_bytes",)),
     "written_bytes": Column(BIGINT, ("details",), lambda details: known(details).get("bytes_written")),
-    "written_rows": Column(BIGINT, ("written_rows",)),
-    "written_files": Column(BIGINT, ("details",), lambda details: known(details).get("files_written")),
     "shuffle_read_bytes": Column(BIGINT),
     "query_source": Column(_SOURCE),
     "executed_as_user_id": Column(STRING, ("user",)),
     "executed_as": Column(STRING, ("user",)),
+    "written_rows": Column(BIGINT, ("written_rows",)),
+    "written_files": Column(BIGINT, ("details",), lambda details: known(details).get("files_written")),
+    "cache_origin_statement_id": Column(STRING, ("statement_id", "cached", "origin_id"), _origin),
     "query_parameters": Column(_PARAMETERS, ("details",), _parameters),
     "query_tags": Column(map_of(STRING, STRING)),
+    "pruned_files_bytes": Column(BIGINT),
+    "read_files_bytes": Column(BIGINT, ("read_bytes",)),
 }
 # What the file says beside that, in our own words.
 _OWN: Mapping[str, Column] = {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gateway.catalog.base import TableName
-from gateway.catalog.information import SYSTEM, Relation
+from gateway.catalog.information import SYSTEM, Relation, Shape
 
 
 class SystemSchema:
@@ -48,6 +48,11 @@ class SystemSchema:
         """The relation of that name."""
         made = self._relations.get(view.lower())
         return None if made is None else made(TableName(SYSTEM, self._schema, view.lower()))
+
+    def shapes(self) -> Iterator[Shape]:
+        """What it has, for the information schema."""
+        for name, made in self._relations.items():
+            yield self._schema, name, made(TableName(SYSTEM, self._schema, name)).schema
 
     def identity(self, kind: type, schema: str, name: str) -> None:
         """None: nothing shows whether rows of it would be the same."""

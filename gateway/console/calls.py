@@ -32,7 +32,9 @@ _FLUSH_SECONDS = 0.5
 _RUN_SECONDS = 2.0  # most statements have ended then
 _SHOWN = 400  # characters of a text in a list
 _LONGEST_SOUGHT = 1000  # for each of its characters the texts are gone through once
-_LISTED = tuple(c for c in STATEMENTS.columns if c not in ("message", "parse_ms", "details"))
+_LISTED = tuple(
+    c for c in STATEMENTS.columns if c not in ("message", "parse_ms", "details", "origin_id", "error_at", "error_to")
+)
 
 LIST: fields.Fields = {
     "max_results": fields.at_most(_LARGEST_PAGE),
@@ -42,6 +44,7 @@ LIST: fields.Fields = {
     "user": fields.text,
     "text": fields.text,
     "since_ms": fields.moment,
+    "least_ms": fields.moment,
 }
 RUN: fields.Fields = {"statement": fields.text, "session_id": fields.text, "row_limit": fields.count}
 WAIT: fields.Fields = {"wait_timeout": fields.wait}
@@ -219,6 +222,8 @@ def _conditions(asked: Asked) -> list[Condition]:
         if len(asked["text"]) > _LONGEST_SOUGHT:
             raise fields.invalid(f"text is longer than {_LONGEST_SOUGHT} characters")
         found.append(Condition("text", "CONTAINS", asked["text"]))
+    if asked["least_ms"] is not None:
+        found.append(Condition("total_ms", ">=", asked["least_ms"]))
     if asked["since_ms"] is not None:
         found.append(Condition("started_ms", ">=", asked["since_ms"]))
     return found

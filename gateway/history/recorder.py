@@ -15,7 +15,7 @@ from typing import Any, Generic
 
 from gateway.history.details import kept
 from gateway.history.records import LONGEST_MESSAGE, LONGEST_NAME, LONGEST_TEXT, R, Record, SignIn
-from gateway.history.redaction import redacted
+from gateway.history.redaction import redacted_with
 from gateway.history.store import LastingError, Later, PassingError, Row, Store
 from gateway.observability import Throttle, counter, log, mask
 
@@ -258,14 +258,20 @@ def _statement_row(record: Record, show_sql: bool) -> Row:
     """A statement as it is kept: nothing too long, and without literals unless they are wanted."""
     whole = len(record.text) <= LONGEST_TEXT
     text = record.text[:LONGEST_TEXT]
-    text = text if show_sql else redacted(text)
+    error = [place for place in (record.error_at, record.error_to) if place is not None]
+    if not show_sql:
+        text, error = redacted_with(text, error)
+    plain = _plain(text if whole else text + " …", LONGEST_TEXT + 2) or ""
+    at, to = error if error and plain.startswith(text) else (None, None)  # else something before it was masked
     shown = record._replace(
-        text=_plain(text if whole else text + " …", LONGEST_TEXT + 2) or "",
+        text=plain,
         message=_plain(record.message, LONGEST_MESSAGE) if show_sql else None,
         user=_plain(record.user, LONGEST_NAME) or "",
         client=_plain(record.client, LONGEST_NAME) or "",
         reason=_plain(record.reason, LONGEST_MESSAGE),
         details=kept(record.details, show_values=show_sql),
+        error_at=at,
+        error_to=to,
     )
     return tuple(shown)
 

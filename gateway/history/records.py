@@ -45,6 +45,9 @@ class Record(NamedTuple):
     cached: bool
     fetch_ms: float | None = None  # from the end to the last fetch, where that was long; known when the client lets go
     details: str | None = None  # see `details`
+    origin_id: str | None = None  # of an answer that had been kept: the statement that it was of
+    error_at: int | None = None  # the piece of `text` that is at fault: characters before it, and up to its end
+    error_to: int | None = None
 
 
 class SignIn(NamedTuple):

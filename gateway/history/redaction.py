@@ -7,6 +7,8 @@ What is doubtful is left out.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Sequence
 
 # Words that begin with a digit count as numbers; those after a letter (`t1`) do not. What is not closed goes on to the end.
 _PIECES = re.compile(
@@ -28,18 +30,39 @@ _KEPT = {"name": None, "comment": "", "block": " "}  # None: as it is; what is n
 
 def redacted(text: str) -> str:
     """`text` with a question mark for each literal, without comments; of SET only what is set is left."""
+    return redacted_with(text)[0]
+
+
+def redacted_with(text: str, places: Sequence[int] = ()) -> tuple[str, list[int]]:
+    """The same, and where `places` of `text` are in it: what is left out is where it would have begun."""
     found: list[str] = []
-    at = 0
+    starts: list[tuple[int, int, bool]] = []  # of pieces: in `text`, in what is made of it, whether it is left as it is
+    at = length = 0
+
+    def add(start: int, piece: str, *, whole: bool) -> None:
+        nonlocal length
+        starts.append((start, length, whole))
+        found.append(piece)
+        length += len(piece)
+
     while (piece := _PIECES.search(text, at)) is not None:
-        found.append(text[at : piece.start()])
+        add(at, text[at : piece.start()], whole=True)
         kind = str(piece.lastgroup if piece.lastgroup != "tag" else "tagged")
         kept = _KEPT.get(kind, "?")
-        found.append(piece[0] if kept is None else kept)
+        add(piece.start(), piece[0] if kept is None else kept, whole=kept is None)
         at = _block_end(text, piece.end()) if kind == "block" else piece.end()
-    found.append(text[at:])
-    plain = "".join(found).strip()
+    add(at, text[at:], whole=True)
+    made = "".join(found)
+    plain = made.strip()
     assigned = _SET.match(plain)
-    return plain if assigned is None else f"{assigned[0]} ?"
+    shown = plain if assigned is None else f"{assigned[0]} ?"
+    before = len(made) - len(made.lstrip())
+    return shown, [max(0, min(_moved(starts, place) - before, len(shown))) for place in places]
+
+
+def _moved(starts: Sequence[tuple[int, int, bool]], place: int) -> int:
+    start, made, whole = starts[bisect_right(starts, place, key=lambda each: each[0]) - 1]
+    return made + (place - start if whole else 0)
 
 
 def _block_end(text: str, at: int) -> int:

@@ -231,15 +231,18 @@ class StatementTables:
 
     def _system(self, catalog: str, schema: str) -> InformationCatalog | SystemSchema | None:
         """The information schema, the history or what runs, if two names mean it; a catalog called `system` goes first."""
-        if catalog.lower() == SYSTEM and SYSTEM not in self.catalogs:
-            match schema.lower():
-                case audit.SCHEMA:
-                    return audit.audited(self.seen)
-                case query_history.SCHEMA:
-                    return query_history.recorded(self.seen)
-                case worker_jobs.RUNTIME:
-                    return running(self.runtime, self.seen)
-        return information_of(catalog, schema, self.catalogs)
+        if catalog.lower() != SYSTEM or SYSTEM in self.catalogs:
+            return information_of(catalog, schema, self.catalogs)
+        computed = {
+            audit.SCHEMA: audit.audited(self.seen),
+            query_history.SCHEMA: query_history.recorded(self.seen),
+            worker_jobs.RUNTIME: running(self.runtime, self.seen),
+        }
+        if (found := computed.get(schema.lower())) is not None:
+            return found
+        return information_of(
+            catalog, schema, self.catalogs, [shape for one in computed.values() for shape in one.shapes()]
+        )
 
     def schema_of(self, parts: Sequence[str], span: Span | None = None) -> tuple[Catalog, str]:
         """Catalog and schema of one or two names; SCHEMA_NOT_FOUND."""

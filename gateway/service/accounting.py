@@ -80,6 +80,7 @@ def record_of(operation: Operation) -> Record:
     total_ms = (ended - times.accepted) * 1000
     facts = finished.facts if finished is not None else {}
     ran = planned or operation.handover
+    at, to = error.span if error is not None and error.span is not None else (None, None)
     return Record(
         statement_id=operation.id,
         session_id=operation.session.id,
@@ -109,6 +110,9 @@ def record_of(operation: Operation) -> Record:
         result_bytes=sum(operation.bytes),
         cached=planned is not None and planned.engine == "cache",
         details=details_of(facts, operation.purpose.parameters),
+        origin_id=facts.get("origin_id"),
+        error_at=at,
+        error_to=to,
     )
 
 

@@ -168,7 +168,11 @@ class Operation:
         return (
             None
             if parts is None
-            else Answer(replace(planned, engine="cache", reason=_KEPT), parts, Finished(finished.rows))
+            else Answer(
+                replace(planned, engine="cache", reason=_KEPT),
+                parts,
+                Finished(finished.rows, facts={"origin_id": self.id}),
+            )
         )
 
     def attach(self, run: Run, job: Job) -> None:

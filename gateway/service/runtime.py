@@ -53,6 +53,7 @@ def _operation(operation: Operation, now: float) -> RunningOperation:
         statement_id=operation.id,
         session_id=operation.session.id,
         user=operation.session.owner.name,
+        client_application=operation.session.client,
         operation_type=purpose.operation_type,
         state=operation.state.value,
         statement_text=_shown(purpose.text[:_LONGEST_TEXT]),

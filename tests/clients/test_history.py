@@ -100,11 +100,15 @@ def test_an_answer_that_was_kept_is_told_as_such(cursor: Any) -> None:
     rows(cursor, f"CREATE TABLE {name} AS SELECT id FROM range(10)")
     for _ in range(10):  # those of a new table are not kept at once
         rows(cursor, f"SELECT sum(id) FROM {name}")
-    text = f"""SELECT from_result_cache FROM system.query.history WHERE statement_text = 'SELECT sum(id) FROM {name}'
-               ORDER BY start_time"""
+    text = f"""SELECT from_result_cache, cache_origin_statement_id, statement_id FROM system.query.history
+               WHERE statement_text = 'SELECT sum(id) FROM {name}' ORDER BY start_time"""
     found = eventually(lambda: f if len(f := rows(cursor, text)) == 10 else [])
     kept = [row[0] for row in found]
     assert not kept[0] and kept[-1] and kept == sorted(kept)
+    ran = [row[2] for row in found if not row[0]]
+    assert [row[1] for row in found] == ran + [ran[-1]] * (
+        10 - len(ran)
+    )  # the statement itself, or the one whose answer it was
 
 
 def test_everybody_sees_their_own(cursors: dict[str, Any], guarded: Server) -> None:

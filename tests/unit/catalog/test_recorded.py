@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import re
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from gateway.catalog import query_history, recorded
+from gateway.catalog.audit import AUDIT
 from gateway.catalog.recorded import Seen
 from gateway.delta.predicates import Comparison, NullTest, OneOf, StartsWith
 from gateway.errors import ResourceError
@@ -34,33 +37,40 @@ def _scan(history: History | None, user: str, columns: list[str], *predicates: A
     return relation.scan(columns, predicates).rows
 
 
-# As Databricks documents them; structs by their fields below.
-STRINGS = """account_id workspace_id statement_id session_id execution_status executed_by_user_id executed_by statement_text
-statement_type error_message client_application client_driver cache_origin_statement_id executed_as_user_id executed_as"""
-BIGINTS = """total_duration_ms waiting_for_compute_duration_ms waiting_at_capacity_duration_ms execution_duration_ms
-compilation_duration_ms total_task_duration_ms result_fetch_duration_ms read_partitions pruned_files read_files read_rows
-produced_rows read_bytes spilled_local_bytes written_bytes written_rows written_files shuffle_read_bytes"""
-OTHERS = {
-    **dict.fromkeys(("start_time", "end_time", "update_time"), pa.timestamp("us", "UTC")),
-    "read_io_cache_percent": pa.int32(),
-    "from_result_cache": pa.bool_(),
-    "query_tags": pa.map_(pa.string(), pa.string()),
-}
+# As DESCRIBE TABLE tells them on Databricks, but for the fields of `query_parameters`, which are as its documentation has them.
 STRUCTS = {
-    "compute": {"type", "cluster_id", "warehouse_id"},
-    "query_parameters": {"named_parameters", "pos_parameters", "is_truncated"},
+    "compute": "struct<type:string,cluster_id:string,warehouse_id:string>",
+    "query_source": "struct<job_info:struct<job_id:string,job_run_id:string,job_task_run_id:string>,"
+    "legacy_dashboard_id:string,dashboard_id:string,alert_id:string,notebook_id:string,sql_query_id:string,"
+    "genie_space_id:string,pipeline_info:struct<pipeline_id:string,update_id:string>>",
+    "query_parameters": "struct<named_parameters:map<string,string>,pos_parameters:array<string>,is_truncated:boolean>",
+    "query_tags": "map<string,string>",
 }
+COLUMNS = """account_id workspace_id statement_id executed_by session_id execution_status compute executed_by_user_id
+statement_text statement_type error_message client_application client_driver total_duration_ms:bigint
+waiting_for_compute_duration_ms:bigint waiting_at_capacity_duration_ms:bigint execution_duration_ms:bigint
+compilation_duration_ms:bigint total_task_duration_ms:bigint result_fetch_duration_ms:bigint start_time:timestamp
+end_time:timestamp update_time:timestamp read_partitions:bigint pruned_files:bigint read_files:bigint read_rows:bigint
+produced_rows:bigint read_bytes:bigint read_io_cache_percent:tinyint from_result_cache:boolean spilled_local_bytes:bigint
+written_bytes:bigint shuffle_read_bytes:bigint query_source executed_as_user_id executed_as written_rows:bigint
+written_files:bigint cache_origin_statement_id query_parameters query_tags pruned_files_bytes:bigint read_files_bytes:bigint"""
 
 
-def test_names_and_types_are_those_of_databricks() -> None:
+def test_names_types_and_order_are_those_of_databricks() -> None:
     relation = query_history.recorded(None).view("query", "history")
     assert relation is not None
-    found = {field.name: field.type.arrow() for field in relation.schema.fields}
-    source = found.pop("query_source")
-    assert {"job_info", "dashboard_id", "alert_id", "notebook_id", "sql_query_id"} <= {field.name for field in source}
-    assert {name: {field.name for field in found.pop(name)} for name in STRUCTS} == STRUCTS
-    strings, bigints = dict.fromkeys(STRINGS.split(), pa.string()), dict.fromkeys(BIGINTS.split(), pa.int64())
-    assert found == strings | bigints | OTHERS
+    expected = [
+        (name, kind or STRUCTS.get(name, "string")) for name, _, kind in (c.partition(":") for c in COLUMNS.split())
+    ]
+    assert [(field.name, field.type.simple) for field in relation.schema.fields] == expected
+
+
+def test_what_is_null_here_is_said() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "history.md").read_text(encoding="utf-8")
+    for columns, relation in ((query_history.HISTORY.columns, "history"), (AUDIT.columns, "audit")):
+        paragraph = next(p for p in page.split("\n\n") if p.startswith("NULL in `system.") and f".{relation}`" in p)
+        told = re.findall(r"`(\w+)`", paragraph)
+        assert told == [name for name, column in columns.items() if not column.sources]
 
 
 def test_each_column_has_the_type_that_it_says(history: History) -> None:

@@ -15,6 +15,7 @@ OPERATION = RunningOperation(
     "o",
     "s",
     "ann",
+    "dbt",
     "EXECUTE_STATEMENT",
     "RUNNING",
     "SELECT ?",

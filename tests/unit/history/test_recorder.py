@@ -471,7 +471,7 @@ def test_an_older_file_gets_the_columns_that_are_missing(path: Path) -> None:
         history.add(record(1))
         assert history.flush(_WAIT)
     with closing(sqlite3.connect(path)) as other:
-        for name in ("fetch_ms", "details"):
+        for name in ("fetch_ms", "details", "origin_id", "error_at", "error_to"):
             other.execute(f"ALTER TABLE statements DROP COLUMN {name}")
         other.commit()
     with running(path) as history:
@@ -479,3 +479,15 @@ def test_an_older_file_gets_the_columns_that_are_missing(path: Path) -> None:
         assert history.flush(_WAIT)
     assert kept(path, "details") == [None, '{"read":[]}']
     assert len(list(path.parent.glob("*.version*"))) == 0
+
+
+@pytest.mark.parametrize("show_sql", [False, True])
+def test_the_place_of_an_error_is_one_of_the_text_that_is_kept(path: Path, show_sql: bool) -> None:
+    text = "SELECT 'a secret', wrong"
+    with running(path, show_sql=show_sql) as history:
+        history.add(record(1, text=text)._replace(error_at=19, error_to=24))
+        history.add(record(2, text="SELECT 1"))
+        assert history.flush(_WAIT)
+    (first, at, to), (_, *none) = zip(*(kept(path, name) for name in ("text", "error_at", "error_to")), strict=True)
+    assert first[at:to] == "wrong" and none == [None, None]
+    assert ("secret" in first) == show_sql

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.history.redaction import redacted
+from gateway.history.redaction import redacted, redacted_with
 from gateway.sql.read.tokens import NUMBER, STRING, scan
 
 PROBES = Path(__file__).parents[2] / "data" / "query-probes.jsonl"
@@ -42,6 +42,24 @@ PROBES = Path(__file__).parents[2] / "data" / "query-probes.jsonl"
 )
 def test_literals_become_question_marks_and_comments_go(text: str, left: str) -> None:
     assert redacted(text) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "left"),
+    [
+        ("SELECT 'a', x FROM t", "x", "x"),
+        ("  SELECT 1 /* no */ + wrong, 2", "wrong", "wrong"),
+        ("SELECT 'a' || 'wrong' || b", "'wrong'", "?"),
+        ("SELECT 12345", "12345", "?"),
+        ("SELECT -- wrong", "wrong", ""),
+        ("SET a = wrong", "wrong", "?"),
+    ],
+)
+def test_a_place_is_found_again(text: str, wrong: str, left: str) -> None:
+    at = text.index(wrong)
+    shown, (start, stop) = redacted_with(text, (at, at + len(wrong)))
+    assert shown == redacted(text) and shown[start:stop] == left
+    assert all(0 <= place <= len(shown) for place in redacted_with(text, (0, 10**9))[1])
 
 
 def _words(text: str) -> list[str] | None:

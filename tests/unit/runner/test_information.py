@@ -152,3 +152,26 @@ def test_a_table_that_cannot_be_opened_is_listed_alone(filled: Session) -> None:
     ]
     alone = "SELECT * FROM information_schema.columns WHERE table_schema = 'shop' AND table_name = 'orders'"
     assert refused(filled, alone).condition == "DELTA_LOG_CORRUPT"
+
+
+def test_system_tells_of_the_history_and_of_what_runs(filled: Session) -> None:
+    tables = filled.rows(
+        "SELECT table_schema, table_name, table_type FROM system.information_schema.tables "
+        "WHERE table_catalog = 'system' AND table_schema <> 'information_schema' ORDER BY 1, 2"
+    )
+    assert tables == [
+        ("access", "audit", "VIEW"),
+        ("query", "history", "VIEW"),
+        *(("runtime", name, "VIEW") for name in ("operations", "sessions", "settings", "statements")),
+    ]
+    assert filled.rows(
+        "SELECT schema_name FROM system.information_schema.schemata WHERE catalog_name = 'system' ORDER BY 1"
+    ) == [("access",), ("information_schema",), ("query",), ("runtime",)]
+    assert filled.rows(
+        "SELECT column_name, full_data_type FROM system.information_schema.columns "
+        "WHERE table_schema = 'query' AND table_name = 'history' AND ordinal_position IN (1, 21)"
+    ) == [("account_id", "string"), ("start_time", "timestamp")]
+    assert filled.rows("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'query'") == [(0,)]
+    assert filled.rows(
+        "SELECT count(*) FROM system.information_schema.views WHERE table_schema IN ('access', 'query')"
+    ) == [(2,)]
