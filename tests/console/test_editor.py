@@ -73,9 +73,12 @@ def test_what_fails_says_where(page: Page) -> None:
     write(page, "SELECT 1,\n  no_such_name FROM samples.tpch.nation")
     page.click("button", "Run")
     page.shows("UNRESOLVED_COLUMN")
+    assert page.evaluate("document.querySelector('.colours .hl-error').innerText") == "no_such_name"
     page.click("button", "Go to the place")
     selected = "(a => a.value.slice(a.selectionStart, a.selectionEnd))(document.getElementById('sql'))"
     assert page.evaluate(selected) == "no_such_name"
+    page.type("n_name")
+    assert not page.evaluate("document.querySelector('.colours .hl-error')")  # until the text changes
     page.click(".error-box a")
     page.shows("Waiting for a slot")
 
@@ -148,6 +151,38 @@ def test_charts_are_drawn(page: Page, kind: str) -> None:
     page.until(f"document.querySelector('.chart svg[role=img] {marks[kind]}')")
     assert page.evaluate("document.querySelector('.chart svg').getAttribute('aria-label')").startswith(f"{kind} chart")
     assert "NaN" not in page.evaluate("document.querySelector('.chart').outerHTML")
+
+
+def chart_texts(page: Page, statement: str, rows: str, kind: str) -> list[str]:
+    write(page, statement)
+    page.click("button", "Run")
+    page.shows(rows)
+    page.click("button", "Chart")
+    page.click(".chart-controls button", kind)
+    page.until(f"document.querySelector('.chart svg')?.getAttribute('aria-label').startsWith('{kind}')")
+    found: list[str] = page.evaluate("[...document.querySelectorAll('.chart svg text')].map(t => t.textContent)")
+    return found
+
+
+def test_axes_tell_values_apart_and_say_what_they_are(page: Page) -> None:
+    flat = chart_texts(page, "SELECT CAST(id AS INT) AS id, 10000 + id % 2 AS height FROM range(4)", "4 rows", "line")
+    assert len(set(flat)) == len(flat) and {"10,000", "10,001", "id", "height"} <= set(flat)
+    assert "0.5" not in flat  # whole numbers have no halves between them
+    hours = chart_texts(
+        page, "SELECT TIMESTAMP'2024-01-01 22:00:00' + make_dt_interval(0, id) AS t, id FROM range(6)", "6 rows", "line"
+    )
+    assert {"01-01 22:00", "01-02 00:00"} <= set(hours)
+    days = chart_texts(page, "SELECT DATE'2024-01-15' + CAST(id AS INT) * 30 AS d, id FROM range(9)", "9 rows", "line")
+    assert {"2024-02", "2024-03"} <= set(days)
+
+
+def test_a_chart_tells_the_point_under_the_pointer(page: Page) -> None:
+    chart_texts(page, "SELECT concat('n', id) AS name, id * 11 AS v FROM range(3)", "3 rows", "bar")
+    box = page.evaluate(
+        "(r => [r.x, r.y, r.width, r.height])(document.querySelector('.chart').getBoundingClientRect())"
+    )
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + box[2] / 2, y=box[1] + box[3] / 2)
+    page.until("document.querySelector('.chart-readout').innerText === 'n1 — v: 11'")
 
 
 def downloaded(page: Page, browser: Browser, kind: str) -> bytes:

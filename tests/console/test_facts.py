@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.console.test_editor import write
 from tests.live.browser import Page
 from tests.live.console import LONG, behind, record_pipelines, run
 from tests.live.gateway import Server, connect_to
@@ -51,6 +52,48 @@ def test_the_plan_that_was_run_is_a_picture_with_its_figures(page: Page, open_se
     page.evaluate("[...document.querySelectorAll('.plan .operator')].find(o => /HashJoin/.test(o.outerHTML)).focus()")
     page.until("/memory [\\d.]+ [KM]iB/.test(document.querySelector('.plan-detail').innerText)")
     page.shows("3 of 3")  # files of a table, in how it was read
+
+
+@pytest.fixture(scope="module")
+def groups(open_server: Server) -> None:
+    """A table of one file with three groups of rows."""
+    run(
+        open_server,
+        "CREATE TABLE IF NOT EXISTS main.default.groups AS SELECT id, id % 7 AS k FROM range(300000) ORDER BY id",
+    )
+
+
+SPARED = "[...document.querySelectorAll('.plan .spared')].map(o => o.textContent).filter(Boolean).join('; ')"
+
+
+@pytest.mark.usefixtures("facts", "groups")
+def test_what_was_pruned_stands_in_the_picture(page: Page, open_server: Server) -> None:
+    write(page, "SELECT count(*), sum(id * 1.5) FROM main.default.groups WHERE id BETWEEN 100 AND 900")
+    page.click("button", "Analyze")
+    page.until(f"{SPARED}.includes('2 of 3 row groups pruned')")
+    page.shows("files 1 of 1")
+    page.click(".plan-slowest button")  # leads to an operator, which is told in full
+    page.until("document.activeElement.classList.contains('operator')")
+    page.until("document.querySelector('.plan-detail').innerText.includes(' ms')")
+    write(page, "SELECT sum(id) FROM main.default.facts WHERE k = 1")
+    page.click("button", "Explain")
+    page.shows("files 1 of 3")
+    run(
+        open_server,
+        "SELECT count(*) AS of_pruned, sum(sqrt(a.id * b.id)) FROM main.default.groups a "
+        "JOIN main.default.groups b ON a.k = b.k WHERE b.id < 300",
+    )
+    open_statement(page, "of_pruned")
+    page.until(f"{SPARED}.includes('2 of 3 row groups pruned')")  # as the history keeps it
+
+
+def test_the_place_of_an_error_is_marked_when_its_message_is_gone(page: Page, open_server: Server) -> None:
+    with connect_to(open_server) as connection, connection.cursor() as cursor, pytest.raises(Exception, match="wrong"):
+        cursor.execute("SELECT 'a secret', \n  wrong_name FROM samples.tpch.nation -- of_place")
+    open_statement(page, "wrong_name")
+    page.shows("The history keeps messages with --log-sql only.")
+    page.shows("line 2, position 3")
+    assert page.evaluate("document.querySelector('pre.sql .hl-error').innerText") == "wrong_name"
 
 
 @pytest.mark.usefixtures("facts")

@@ -71,6 +71,33 @@ def test_the_list_goes_by_keys_and_filters(page: Page, open_server: Server) -> N
     page.shows("SELECT ? AS by_keys_too")
 
 
+def test_the_list_tells_programs_and_finds_what_took_long(page: Page, open_server: Server) -> None:
+    run(
+        open_server,
+        "SELECT 1 AS a_short_one",
+        "SELECT count(*) AS a_long_one FROM range(3000) a JOIN range(30000) b ON a.id * b.id % 7 = 3",
+    )
+    page.click("input[name=text]")
+    page.type("_one")
+    page.shows("a_short_one")
+    row = "[...document.querySelectorAll('.window-rows .grid-row')].find(r => r.innerText.includes('a_short_one'))"
+    assert page.evaluate(f"[...{row}.children].map(c => c.innerText)")[2:5] == ["anonymous", "a", "datafusion"]
+    assert page.evaluate(f"{row}.querySelector('.c-client bdi').title") == "a program"
+    width = "[...{}.querySelectorAll('.phases i')].reduce((sum, i) => sum + i.getBoundingClientRect().width, 0)"
+    long_row = row.replace("a_short_one", "a_long_one")
+    assert page.evaluate(width.format(f"({row})")) < page.evaluate(width.format(f"({long_row})"))
+    page.evaluate(
+        "{const s = [...document.querySelectorAll('.filters select')].find(s => s.innerText.includes('0.1 s'));"
+        " s.value = '100'; s.dispatchEvent(new Event('change'))}"
+    )
+    page.until(f"!({row}) && ({long_row})")
+    page.evaluate(
+        "{const i = document.querySelector('input[name=text]'); i.value = 'no such text'; "
+        "i.dispatchEvent(new Event('input'))}"
+    )
+    page.shows("No statement is like that.")
+
+
 def test_only_news_are_asked_for_and_all_of_them_are_shown(page: Page, open_server: Server) -> None:
     run(open_server, "SELECT 1 AS before_the_news")
     page.shows("before_the_news")

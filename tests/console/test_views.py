@@ -10,7 +10,7 @@ import pytest
 from tests.console.conftest import TOKENS
 from tests.live.browser import Browser, Page
 from tests.live.console import LONG, ask, behind, run, sign_in
-from tests.live.gateway import Server
+from tests.live.gateway import Server, connect_to
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -103,7 +103,7 @@ def test_the_tree_leads_to_tables(page: Page, open_server: Server) -> None:
     page.click("button", "Query in the editor")
     page.until("document.getElementById('sql')?.value.includes('`main`.`odd <i>schema`.`<b>t_1`')")
     page.click("button", "Run")
-    page.shows("1 rows")
+    page.shows("1 row in")
 
 
 def test_the_tree_goes_by_keys(page: Page) -> None:
@@ -139,6 +139,20 @@ def test_sessions_health_and_settings(page: Page, open_server: Server) -> None:
     page.click("input[type=search]")
     page.type("slow")
     page.until("document.querySelectorAll('tbody tr').length === 1")
+
+
+def test_sessions_tell_whose_they_are_and_what_they_have_set(page: Page, open_server: Server) -> None:
+    with connect_to(open_server, user_agent_entry="a tool (<b>)") as connection, connection.cursor() as cursor:
+        cursor.execute("USE samples.tpch")
+        cursor.execute("SET TIME ZONE 'Asia/Tokyo'")
+        page.evaluate("location.hash = '#/sessions'")
+        row = "[...document.querySelectorAll('tbody tr')].find(r => r.innerText.includes('a tool (<b>)'))"
+        page.until(f"{row}?.innerText.includes('tpch')")
+        cells = page.evaluate(f"[...{row}.cells].map(c => c.innerText)")
+        assert cells[0] == "anonymous" and cells[2:5] == ["samples", "tpch", "0"] and len(cells[7]) == 36
+        page.evaluate(f"{row}.querySelector('summary').click()")
+        page.until(f"{row}.innerText.toLowerCase().includes('timezone = asia/tokyo')")
+    page.until(f"!{row}", 60)  # it has been closed
 
 
 def test_light_and_dark(page: Page) -> None:

@@ -87,7 +87,8 @@ class Shell:
         try:
             text = Path(name).expanduser().read_text(encoding="utf-8-sig")
         except (OSError, ValueError, RuntimeError) as error:
-            raise ConfigError("file", f"{name or 'it'} cannot be read: {error}") from error
+            why = getattr(error, "strerror", None) or error
+            raise ConfigError("file", f"{name or 'it'} cannot be read: {why}") from error
         self.run_text(text)
 
     def run_text(self, text: str) -> None:

@@ -45,8 +45,10 @@ async function show() {
   if (leave) leave();
   leave = null;
   for (const link of document.querySelectorAll("#views a")) {
-    if (link.dataset.view === view[0]) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.dataset.view === view[0]) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" }); // on a phone they are wider than the screen
+    } else link.removeAttribute("aria-current");
   }
   document.title = `${view[1]} · Delta SQL Gateway`;
   content.className = `view-${view[0]}`;

@@ -36,10 +36,10 @@ export function button(text, action, attributes) {
   return el("button", { type: "button", onclick: action, ...attributes }, text);
 }
 
-// A table of two columns: what it is, and what it says.
+// A table of two columns: what it is, and what it says; a third value has it take a whole line.
 export function facts(rows) {
   return el("dl", { class: "facts" }, rows.filter(([, value]) => value !== null && value !== undefined && value !== "").map(
-    ([name, value]) => el("div", null, el("dt", null, name), el("dd", null, value)),
+    ([name, value, wide]) => el("div", { class: wide ? "wide" : undefined }, el("dt", null, name), el("dd", null, value)),
   ));
 }
 

@@ -4,7 +4,7 @@ import { post, segment } from "./api.js";
 import { chartView } from "./chart.js";
 import { completions } from "./completion.js";
 import { button, el, fill, notice } from "./dom.js";
-import { count, duration, oneLine, seen } from "./format.js";
+import { count, duration, oneLine, rowsOf, seen } from "./format.js";
 import { highlighted, pieces } from "./highlight.js";
 import { planView } from "./plan.js";
 import { Result, downloads, resultTable } from "./results.js";
@@ -79,6 +79,7 @@ export function editorView(place) {
   const box = el("div", { class: "editor-box" }, colours, area, list);
   const answer = el("section", { class: "answer", "aria-live": "polite", "aria-label": "Answer" });
   const running = { id: null, asked: 0 };
+  let wrong = null; // where the piece is that the last error is about, until the text changes
   let offered = { from: 0, items: [] }, chosen = 0, asking = 0, shownResult = null;
 
   const run = button("Run", () => start(""), { class: "primary", title: "Ctrl+Enter: what is selected, or the statement at the cursor" });
@@ -111,7 +112,7 @@ export function editorView(place) {
     kept = area.value;
     const plain = area.value.length > COLOURED;
     box.classList.toggle("plain", plain);
-    fill(colours, plain ? [] : highlighted(area.value, true), "\n");
+    fill(colours, plain ? [] : highlighted(area.value, true, wrong), "\n");
     colours.scrollTop = area.scrollTop;
   }
 
@@ -167,6 +168,7 @@ export function editorView(place) {
   }
 
   area.addEventListener("input", (event) => {
+    wrong = null;
     paint();
     const before = area.value.slice(Math.max(0, area.selectionStart - 2), area.selectionStart);
     if (event.inputType === "insertText" && (/[\p{L}_][\p{L}\p{N}_]$/u.test(before) || before.endsWith("."))) offer();
@@ -210,6 +212,8 @@ export function editorView(place) {
     if (!statement.trim()) return;
     remember(area.value);
     listHistory();
+    wrong = null;
+    paint();
     const mine = ++running.asked;
     const began = performance.now();
     [run.disabled, explain.disabled, analyze.disabled, stop.disabled] = [true, true, true, false];
@@ -237,27 +241,36 @@ export function editorView(place) {
   function showError(told, from, prefix) {
     const message = told.status.error?.message || `The statement was ${told.status.state.toLowerCase()}.`;
     const at = /\(line (\d+), position (\d+)\)/.exec(message); // counted from one
+    if (at && !prefix) {
+      wrong = pieceAt(from, Number(at[1]), Number(at[2]), /\n *(\^+)$/.exec(message)?.[1].length || 1);
+      paint();
+    }
     fill(answer, el("section", { class: "error-box", role: "alert" },
       el("h2", null, told.status.state === "CANCELED" ? "Stopped" : "Error", told.status.sql_state && el("small", null, ` SQLSTATE ${told.status.sql_state}`)),
       el("pre", { dir: "auto" }, seen(message)),
       el("p", { class: "buttons" },
-        at && !prefix && button("Go to the place", () => goTo(from, Number(at[1]), Number(at[2]))),
+        at && !prefix && button("Go to the place", () => goTo(wrong || pieceAt(from, Number(at[1]), Number(at[2]), 1))),
         el("a", { href: `#/statements/${segment(told.statement_id)}` }, "The statement in full"))));
   }
 
-  function goTo(from, line, column) {
+  // Where a piece of so many characters begins and ends whose line and column are counted from one, from a statement's beginning.
+  function pieceAt(from, line, column, length) {
     let at = from;
     for (let i = 1; i < line; i++) at = area.value.indexOf("\n", at) + 1 || area.value.length;
-    at += column - 1;
+    const units = (begin, characters) => [...area.value.slice(begin, begin + 2 * characters)].slice(0, characters).join("").length;
+    at += units(at, column - 1);
+    return [at, at + Math.max(1, units(at, length))];
+  }
+
+  function goTo([begin, end]) {
     area.focus();
-    const end = /^[\w`.]+/.exec(area.value.slice(at))?.[0].length || 1;
-    area.setSelectionRange(at, at + end);
+    area.setSelectionRange(begin, end);
   }
 
   async function show(told, spent, prefix) {
     const result = new Result(told.statement_id, told.manifest);
     shownResult = result;
-    const statement = el("a", { href: `#/statements/${segment(told.statement_id)}` }, "statement");
+    const statement = el("a", { href: `#/statements/${segment(told.statement_id)}` }, "what it did");
     if (!result.columns.length) {
       fill(answer, el("p", { class: "figures-line" }, `Done in ${spent}. `, statement));
       return;
@@ -284,7 +297,7 @@ export function editorView(place) {
     }));
     fill(answer, el("div", { class: "answer-bar" },
       el("div", { class: "buttons", role: "group", "aria-label": "Show as" }, buttons),
-      el("span", { class: "figures-line" }, `${count(result.total)} rows${result.truncated ? ` (cut at ${count(LIMIT)})` : ""} in ${spent} · `, statement),
+      el("span", { class: "figures-line" }, `${rowsOf(result.total)}${result.truncated ? ` (cut at ${count(LIMIT)})` : ""} in ${spent} · `, statement),
       el("div", { class: "buttons", role: "group", "aria-label": "Download" }, result.total ? downloads(result) : [])), body);
     buttons[0].click();
   }

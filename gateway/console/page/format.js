@@ -2,6 +2,7 @@
 
 export function duration(ms) {
   if (ms === null || ms === undefined) return "–";
+  if (ms === 0) return "0 ms";
   if (ms < 1) return `${ms.toFixed(2)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60000) return `${(ms / 1000).toFixed(ms < 10000 ? 2 : 1)} s`;
@@ -34,11 +35,15 @@ const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" })
 export function moment(ms) {
   const when = new Date(ms);
   const clock = CLOCK.format(when);
-  return when.toDateString() === new Date().toDateString() ? clock : `${DAY.format(when)} ${clock}`;
+  return when.toDateString() === new Date().toDateString() ? clock : `${DAY.format(when)} ${clock.slice(0, 5)}`;
 }
 
 export function wholeMoment(ms) {
-  return new Date(ms).toISOString().replace("T", " ");
+  return new Date(ms).toISOString().replace("T", " ").replace("Z", " UTC");
+}
+
+export function rowsOf(number) {
+  return `${count(number)} ${number === 1 ? "row" : "rows"}`;
 }
 
 // Characters that are not seen, or turn the reading direction, as a sign of their own.

@@ -1,9 +1,9 @@
 // The text of EXPLAIN and EXPLAIN ANALYZE as a picture of operators.
 
 import { el, svg } from "./dom.js";
-import { count, oneLine, seen, size } from "./format.js";
+import { count, duration, oneLine, rowsOf, seen, size } from "./format.js";
 
-const BOX = 220, TALL = 70, GAP_X = 18, GAP_Y = 24, MOST = 300;
+const BOX = 220, TALL = 86, GAP_X = 18, GAP_Y = 24, MOST = 300, SLOWEST = 3;
 const LINE = /^(\s*)(\w+)(?::\s?(.*?))?(?:\s\[((?:rows \d+, )?time [^[\]]*)\])?$/;
 
 // The operators of a text that tells them indented, the first over all others; null if it tells none.
@@ -22,7 +22,7 @@ export function operators(text) {
       const numbers = /^(.*?) (-?[\d.]+)( .*)?$/.exec(fact);
       return numbers ? [numbers[1], `${numbers[2]}${numbers[3] || ""}`] : [fact, ""];
     }));
-    const node = { name: match[2], detail: match[3] || "", told: match[4] || "", rows: facts.rows === undefined ? null : Number(facts.rows), ms: facts.time ? parseFloat(facts.time) : null, children: [] };
+    const node = { name: match[2], detail: (match[3] || "").replace(/^file_groups=\{\d+ groups?: \[.*?\]\}, /, ""), told: match[4] || "", rows: facts.rows === undefined ? null : Number(facts.rows), ms: facts.time ? parseFloat(facts.time) : null, children: [] };
     if (depth === 0) {
       if (root) return null;
       root = node;
@@ -75,19 +75,31 @@ function everyOne(node) {
   return [node, ...node.children.flatMap(everyOne)];
 }
 
-// A picture of a plan's text, with the text beneath it.
+// What an operator was spared, and what it held: "22 of 23 row groups pruned".
+function spared(told) {
+  const found = new Map();
+  for (const [, what, out, total] of told.matchAll(/(row groups|files|pages)(?: by [a-z ]+?)? pruned (\d+) of (\d+)/g)) {
+    if (Number(out)) found.set(what, `${count(Number(out))} of ${count(Number(total))} ${what} pruned`);
+  }
+  return [...["files", "row groups", "pages"].map((what) => found.get(what)).filter(Boolean).slice(0, 1),
+    /memory ([^,]+)/.exec(told)?.[0], /spilled/.test(told) ? "spilled" : null].filter(Boolean);
+}
+
+// A picture of a plan's text, with what is told before it, and the text beneath it.
 export function planView(text) {
   const root = operators(text);
   const written = el("details", { open: !root }, el("summary", null, "As text"), el("pre", { class: "sql", tabindex: 0, "aria-label": "Plan as text" }, seen(text)));
-  return root ? picture(root, written) : el("div", { class: "plan" }, written);
+  const before = text.slice(0, Math.max(0, text.indexOf("\n=="))).split("\n").filter((line) => /^(Engine|Table|Spilled): /.test(line)).join("\n");
+  return root ? picture(root, written, before && el("pre", { class: "plan-facts" }, seen(before))) : el("div", { class: "plan" }, written);
 }
 
-// A picture of a tree of operators, with what belongs beneath it.
-export function picture(root, beneath = null) {
+// A picture of a tree of operators, with what belongs above and beneath it.
+export function picture(root, beneath = null, above = null) {
   placed(root, 8, 8);
   const all = everyOne(root);
   const high = Math.max(...all.map((node) => node.y)) + TALL + 8;
   const wide = Math.max(...all.map((node) => node.x)) + BOX + 8;
+  const spent = all.reduce((sum, node) => sum + (node.ms || 0), 0);
   const slowest = Math.max(0.001, ...all.map((node) => node.ms || 0));
   const most = Math.max(1, ...all.map((node) => node.rows || 0));
   const detail = el("p", { class: "plan-detail", "aria-live": "polite" }, "An operator that is chosen is told in full here.");
@@ -96,20 +108,30 @@ export function picture(root, beneath = null) {
     path.setAttribute("stroke-width", String(1 + (7 * Math.log1p(child.rows || 0)) / Math.log1p(most)));
     return path;
   }));
-  const show = (node) => detail.replaceChildren(seen(`${node.name}${node.detail ? `: ${node.detail}` : ""}${node.told ? ` — ${node.told}` : ""}`));
-  const boxes = all.map((node) => {
-    const told = [node.rows === null ? null : `${count(node.rows)} rows`, node.ms === null ? null : `${node.ms} ms`, /memory ([^,]+)/.exec(node.told)?.[1], /spilled/.test(node.told) ? "spilled" : null].filter(Boolean).join(" · ");
-    const pruned = /pruned [1-9]/.test(node.told) ? " · pruned" : "";
-    const shown = [oneLine(node.name.replace(/Exec$/, ""), 28), oneLine(node.detail, 29), oneLine(told + pruned, 34)];
-    return svg("g", { class: "operator", tabindex: 0, role: "button", "aria-label": shown.filter(Boolean).join(" "), onclick: () => show(node), onfocus: () => show(node), transform: `translate(${node.x} ${node.y})` },
+  const show = (node) => detail.replaceChildren(el("b", null, seen(node.name)), seen(`${node.detail ? `: ${node.detail}` : ""}${node.told ? ` — ${node.told}` : ""}`));
+  const name = (node) => oneLine(node.name.replace(/Exec$/, ""), 28);
+  const boxes = new Map(all.map((node) => {
+    const told = [node.rows === null ? null : rowsOf(node.rows), node.ms === null ? null : duration(node.ms)].filter(Boolean).join(" · ");
+    const shown = [name(node), oneLine(node.detail, 29), oneLine(told, 34), oneLine(spared(node.told).join(" · "), 36)];
+    return [node, svg("g", { class: "operator", tabindex: 0, role: "button", "aria-label": shown.filter(Boolean).join(" "), onclick: () => show(node), onfocus: () => show(node), transform: `translate(${node.x} ${node.y})` },
       svg("title", null, oneLine(`${node.name} ${node.detail}`, 500)),
       svg("rect", { width: BOX, height: TALL, rx: 6, class: "box" }),
       svg("rect", { width: (BOX * (node.ms || 0)) / slowest, height: 5, y: TALL - 6, class: "heat" }),
-      svg("text", { x: 10, y: 20, class: "name" }, shown[0]), " ",
-      svg("text", { x: 10, y: 37, class: "detail" }, shown[1]), " ",
-      svg("text", { x: 10, y: 55 }, shown[2]));
-  });
-  return el("div", { class: "plan" },
-    el("div", { class: "plan-scroll", tabindex: 0, role: "group", "aria-label": `Plan of ${all.length} operators` }, svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}` }, edges, boxes)),
-    detail, beneath);
+      svg("text", { x: 10, y: 19, class: "name" }, shown[0]), " ",
+      svg("text", { x: 10, y: 36, class: "detail" }, shown[1]), " ",
+      svg("text", { x: 10, y: 54 }, shown[2]), " ",
+      svg("text", { x: 10, y: 71, class: "spared" }, shown[3]))];
+  }));
+  const scroll = el("div", { class: "plan-scroll", tabindex: 0, role: "group", "aria-label": `Plan of ${all.length} operators` }, svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}` }, edges, [...boxes.values()]));
+  const look = (node) => { scroll.scrollLeft = node.x + BOX / 2 - scroll.clientWidth / 2; scroll.scrollTop = node.y + TALL / 2 - scroll.clientHeight / 2; };
+  new ResizeObserver((_, observer) => { // once it is seen: the first operator, wherever it stands in a wide plan
+    if (!scroll.clientWidth) return;
+    look(root);
+    observer.disconnect();
+  }).observe(scroll);
+  const first = spent > 0 ? [...all].sort((a, b) => (b.ms || 0) - (a.ms || 0)).slice(0, SLOWEST).filter((node) => node.ms > 0) : [];
+  return el("div", { class: "plan" }, above,
+    first.length > 0 && el("p", { class: "buttons plan-slowest" }, el("span", { class: "hint" }, "Slowest:"), first.map((node) =>
+      el("button", { type: "button", onclick: () => { boxes.get(node).scrollIntoView({ block: "center", inline: "center" }); boxes.get(node).focus({ preventScroll: true }); } }, `${name(node)} ${duration(node.ms)}, ${Math.round((100 * node.ms) / spent)} %`))),
+    detail, scroll, beneath);
 }

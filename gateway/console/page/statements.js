@@ -20,15 +20,26 @@ export function phases(one) {
   return { queue: one.queue_ms, compile: (one.compile_ms || 0) + (one.execute_ms === null ? rest : 0), run: one.execute_ms || 0, fetch: one.fetch_ms || 0 };
 }
 
-export function bars(one, longest) {
-  const spent = phases(one);
-  const total = Math.max(longest || 0, Object.values(spent).reduce((a, b) => a + b, 0), 0.001);
+function whole(one) {
+  return Object.values(phases(one)).reduce((a, b) => a + b, 0);
+}
+
+// Its phases as parts of a bar. Beside others its length is the magnitude of its time: most of them are far shorter than the longest.
+export function bars(one, longest = 0) {
+  const spent = phases(one), total = Math.max(whole(one), 0.001);
+  const share = longest > total ? Math.max(0.06, Math.log1p(total) / Math.log1p(longest)) : 1;
   const told = PHASES.filter(([name]) => spent[name] > 0).map(([name, word]) => `${word} ${duration(spent[name])}`).join(", ");
   return el("span", { class: "phases", role: "img", "aria-label": told || "no time", title: told }, PHASES.map(([name]) => {
     const bar = el("i", { class: name });
-    bar.style.width = `${(100 * spent[name]) / total}%`;
+    bar.style.width = `${(100 * share * spent[name]) / total}%`;
     return bar;
   }));
+}
+
+// What the colours of a statement's bar stand for, with the time of each.
+export function phaseLegend(one) {
+  const spent = phases(one);
+  return el("p", { class: "legend", "aria-hidden": "true" }, PHASES.filter(([name]) => spent[name] > 0).map(([name, word]) => el("span", { class: name }, `${word} ${duration(spent[name])}`)));
 }
 
 export function stateMark(state) {
@@ -47,16 +58,16 @@ export async function kill(identifier) {
   lookNow();
 }
 
-const HEAD = ["State", "Statement", "User", "Engine", "Time", "", "Rows", "Bytes", "Started"];
-const CLASSES = ["c-state", "c-text", "c-user", "c-engine", "c-time", "c-bar", "c-rows", "c-bytes", "c-start"];
+const HEAD = ["State", "Statement", "User", "Program", "Engine", "Time", "", "Rows", "Bytes", "Spilled", "Started"];
+const CLASSES = ["c-state", "c-text", "c-user", "c-client", "c-engine", "c-time", "c-bar", "c-rows", "c-bytes", "c-spill", "c-start"];
 
 function cells(values) {
   return values.map((value, i) => el("span", { class: CLASSES[i], role: "cell" }, value));
 }
 
 export function statementsView(place, me) {
-  let ended = [], more = true, loading = false, failed = false, recorded = null, running = [], rows = [], generation = 0;
-  const filter = { status: "", text: "", user: "", since_ms: "" };
+  let ended = [], more = true, loading = false, failed = false, recorded = null, running = [], rows = [], generation = 0, longest = 0;
+  const filter = { status: "", text: "", user: "", since_ms: "", least_ms: "" };
 
   const list = new Windowed({
     height: 34, label: "Statements", columns: HEAD.length,
@@ -67,19 +78,23 @@ export function statementsView(place, me) {
   });
   const figures = el("p", { class: "figures", "aria-live": "off" });
   const trouble = el("p", { class: "notice bad", hidden: true });
+  const nothing = el("p", { class: "hint nothing", hidden: true });
 
   function draw(one) {
     const running_ = one.ended_ms === undefined;
     const text = oneLine(one.text ?? one.statement_text) || "(no text)";
+    const client = one.client ?? one.client_application ?? "";
     return el("div", { class: `grid-row${running_ ? " is-running" : ""}` }, cells([
       stateMark(one.state),
       el("a", { href: `#/statements/${segment(one.statement_id)}`, tabindex: -1, title: text, dir: "ltr" }, el("bdi", null, text)),
       el("bdi", null, oneLine(one.user, 80)),
+      el("bdi", { title: oneLine(client) }, oneLine(client.split(/[ (]/)[0] || "–", 60)),
       el("span", { title: one.reason ? oneLine(one.reason) : undefined }, one.engine || "–"),
       duration(running_ ? one.duration_ms : one.total_ms),
-      bars(one),
-      count(running_ ? one.produced_rows : one.rows),
-      size(one.result_bytes),
+      bars(one, longest),
+      stateOf(one.state)[1] === "failed" ? "–" : count(running_ ? one.produced_rows : one.rows),
+      stateOf(one.state)[1] === "failed" ? "–" : size(one.result_bytes),
+      one.spilled_bytes ? size(one.spilled_bytes) : "–",
       moment(running_ ? one.start_time : one.started_ms),
     ]));
   }
@@ -88,20 +103,23 @@ export function statementsView(place, me) {
     const known = new Set(ended.map((one) => one.statement_id));
     const wanted = running.filter((one) => one.statement_text && !known.has(one.statement_id) && matches(one));
     rows = [...wanted, ...(filter.running ? [] : ended)];
+    longest = rows.reduce((most, one) => Math.max(most, whole(one)), 0);
     list.setCount(rows.length);
+    nothing.hidden = rows.length > 0 || loading;
+    nothing.textContent = filter.status || filter.text || filter.user || filter.since_ms || filter.least_ms ? "No statement is like that." : "No statement has been run yet: connect a program, or write one in the editor.";
     const shown = `${running.filter((one) => one.statement_text).length} running or queued, ${count(ended.length)}${more ? "+" : ""} ended`;
     figures.textContent = me.history ? shown : `${shown} (the history is off: --history)`;
   }
 
   function matches(one) {
-    return (!filter.status || filter.running) && (!filter.user || one.user === filter.user) &&
+    return (!filter.status || filter.running) && (!filter.user || one.user === filter.user) && (!filter.least_ms || one.duration_ms >= filter.least_ms) &&
       (!filter.text || one.statement_text.toLowerCase().includes(filter.text.toLowerCase()));
   }
 
   // Some statements that have ended: those behind the last one, or `newest` of the newest.
   function ask(newest) {
     const last = newest ? null : ended[ended.length - 1];
-    const query = { max_results: newest || PAGE, status: filter.running ? "" : filter.status, text: filter.text, user: filter.user, since_ms: filter.since_ms };
+    const query = { max_results: newest || PAGE, status: filter.running ? "" : filter.status, text: filter.text, user: filter.user, since_ms: filter.since_ms, least_ms: filter.least_ms };
     return get("statements", last ? { ...query, before_ms: last.started_ms, before_id: last.id } : query);
   }
 
@@ -127,6 +145,7 @@ export function statementsView(place, me) {
       }
       trouble.hidden = true;
       failed = false;
+      loading = false;
       compose();
     } catch (error) {
       trouble.hidden = false;
@@ -155,6 +174,8 @@ export function statementsView(place, me) {
       filter.since_ms = event.target.value ? Date.now() - Number(event.target.value) * 60000 : "";
       changed();
     } }, [["", "ever"], [15, "15 minutes"], [60, "an hour"], [1440, "a day"], [10080, "a week"]].map(([value, name]) => el("option", { value }, name)))),
+    el("label", null, "Took ", el("select", { onchange: (event) => { filter.least_ms = event.target.value ? Number(event.target.value) : ""; changed(); } },
+      [["", "any time"], [100, "0.1 s and more"], [1000, "1 s and more"], [10000, "10 s and more"], [60000, "a minute and more"]].map(([value, name]) => el("option", { value }, name)))),
     el("label", null, "Text ", el("input", { type: "search", name: "text", placeholder: "part of a statement", oninput: (event) => {
       filter.text = event.target.value;
       clearTimeout(typing);
@@ -163,8 +184,8 @@ export function statementsView(place, me) {
     me.administrator && el("label", null, "User ", el("input", { type: "search", name: "user", placeholder: "all", onchange: (event) => { filter.user = event.target.value.trim(); changed(); } })),
     figures);
 
-  fill(place, el("h1", { class: "unseen" }, "Statements"), controls, trouble, list.element,
-    el("p", { class: "legend", "aria-hidden": "true" }, PHASES.map(([name, word]) => el("span", { class: name }, word))));
+  fill(place, el("h1", { class: "unseen" }, "Statements"), controls, trouble, nothing, list.element,
+    el("p", { class: "legend", "aria-hidden": "true" }, PHASES.map(([name, word]) => el("span", { class: name }, word)), el("small", null, "the longer the bar, the longer it took: by magnitudes")));
   list.element.classList.add("fills");
   const end = watch((now, error) => {
     trouble.hidden = !error;
