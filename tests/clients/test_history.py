@@ -20,7 +20,7 @@ from tests.live.gateway import Server, clean_environment, connect_to, start_serv
 from tests.live.postgres import Postgres
 
 _SECONDS = 20.0
-PEOPLE = ("ann", "bob", "root")
+PEOPLE = ("ann", "bob", "root", "boss")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("guarded")
     tokens = folder / "tokens"
     tokens.write_text("\n".join(token_line(name, f"{name}-token").strip() for name in PEOPLE) + "\n")
-    running = start_server(folder, "--auth", "token", "--token-file", str(tokens), "--admins", "root, nobody")
+    running = start_server(folder, "--auth", "token", "--token-file", str(tokens), "--admins", "root, boss, nobody")
     yield running
     assert running.stop() == 0
 
@@ -322,10 +322,37 @@ def test_a_statement_is_killed_in_sql(cursors: dict[str, Any]) -> None:
         cursors["root"].execute("CALL system.other('x')")
 
 
+def test_administrators_see_and_end_each_others(cursors: dict[str, Any]) -> None:
+    mark = f"m{uuid.uuid4().hex[:8]}"
+    for name in ("root", "boss"):
+        rows(cursors[name], f"SELECT 1 AS {mark}")
+    text = f"SELECT executed_by FROM system.query.history WHERE statement_text = 'SELECT ? AS {mark}' ORDER BY 1"
+    for name in ("root", "boss"):
+        found = eventually(partial(lambda c: f if len(f := rows(c, text)) == 2 else [], cursors[name]))
+        assert [row[0] for row in found] == ["boss", "root"]
+    assert rows(cursors["ann"], text) == []
+    for one, other in (("root", "boss"), ("boss", "root")):
+        cursors[one].execute_async(LONG)
+        running = f"SELECT statement_id, client_application FROM system.runtime.operations WHERE user = '{one}'"
+        found = eventually(
+            partial(
+                lambda c, o, asked: [r for r in rows(c, asked) if o.is_query_pending()],
+                cursors[other],
+                cursors[one],
+                running,
+            )
+        )
+        assert "databricks" in found[0][1].lower() or "Py" in found[0][1]
+        assert rows(cursors["ann"], running) == []
+        assert rows(cursors[other], f"CALL system.kill('{found[0][0]}')") == []
+        with pytest.raises(Exception, match="CANCELLED"):
+            cursors[one].get_async_execution_result()
+
+
 def test_settings_are_told_to_administrators(cursors: dict[str, Any]) -> None:
     text = "SELECT name, value, origin FROM system.runtime.settings WHERE name IN ('admins', 'slow-statement') ORDER BY name"
     assert [tuple(row) for row in rows(cursors["root"], text)] == [
-        ("admins", "root,nobody", "flag"),
+        ("admins", "root,boss,nobody", "flag"),
         ("slow-statement", "10s", "default"),
     ]
     assert rows(cursors["ann"], text) == []

@@ -22,13 +22,13 @@ _ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
 class Terminal:
     """A pseudo terminal with the prompt in it; `seen` is all that it showed, without what moves the cursor."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, pager: str = "cat") -> None:
         self.seen = ""
         self._answered = 0
         self._raw = b""
         self.pid, self._file = pty.fork()
         if not self.pid:
-            os.environ.update(TERM="xterm", COLUMNS="100", LINES="40", PAGER="cat")
+            os.environ.update(TERM="xterm", COLUMNS="100", LINES="40", PAGER=pager)
             os.execv(sys.executable, [sys.executable, "-m", "gateway", "query", *arguments])
 
     def wait(self, pattern: str, seconds: float = 60.0) -> str:
@@ -149,6 +149,75 @@ def test_shortcuts_completion_and_errors(terminal: Terminal) -> None:
     terminal.wait(r"there is no \\nonsense.*tpch>")
     terminal.type("quit\n")
     assert terminal.ended() == 0
+
+
+def test_what_a_table_is_and_was(terminal: Terminal, server: Server) -> None:
+    terminal.type("CREATE TABLE told (id INT COMMENT 'a number');\n")
+    terminal.wait("default>")
+    terminal.type("INSERT INTO told VALUES (1), (2);\n")
+    terminal.wait(r"\(1 row.*default>")
+    terminal.type("\\dh told\n")
+    shown = terminal.wait(r"\(2 rows.*default>")
+    assert re.search(
+        r"-\[ 1 \].*version +1\b.*operation +WRITE.*-\[ 2 \].*version +0\b.*operation +CREATE TABLE", shown, re.DOTALL
+    )
+    terminal.type("\\ddl told\n")
+    assert "id INT COMMENT 'a number'" in terminal.wait(r"\(1 row.*default>")
+    terminal.type("\\dt default\n")
+    assert re.search(r"default +told", terminal.wait(r"rows?,.*default>"))
+    terminal.type("\\df to_da*\n")
+    assert "to_date" in terminal.wait(r"\(1 row.*default>")
+    terminal.type("\\l\n")
+    assert "samples" in terminal.wait(r"\(2 rows.*default>")
+    terminal.type("\\ddl\n")
+    terminal.wait(r"a name is missing.*default>")
+
+
+def test_the_statements_of_a_file_run_until_one_fails(terminal: Terminal, tmp_path: Path) -> None:
+    file = tmp_path / "some statements.sql"
+    file.write_text("-- two\nSELECT 1 AS first;\nSELECT ';' AS second;\nSELECT no_such;\nSELECT 4 AS fourth;\n")
+    terminal.type(f"\\i {file}\n")
+    shown = terminal.wait(r"UNRESOLVED_COLUMN.*\^.*default>")
+    assert re.search(r"first\r\n-+\r\n +1\r\n.*second\r\n-+\r\n; *\r\n", shown, re.DOTALL) and "fourth" not in shown
+    terminal.type("\\i no-such-file.sql\n")
+    terminal.wait(r"no-such-file.sql cannot be read: No such file or directory\r\n.*default>")
+    terminal.type(f"\\o {tmp_path / 'rows.csv'}\n")
+    terminal.wait("default>")
+    terminal.type("SELECT 1 AS a, 'x' AS b;\n")
+    terminal.wait(r"1 rows written to .*rows.csv.*default>")
+    assert (tmp_path / "rows.csv").read_text().split() == ["a,b", "1,x"]
+
+
+def test_what_is_longer_than_the_screen_goes_through_the_pager(server: Server, tmp_path: Path) -> None:
+    opened = Terminal("--url", server.url, "--state", str(tmp_path), pager="sed s/^/paged:/")
+    try:
+        opened.wait("main.default>")
+        opened.type("SELECT id FROM range(3);\n")
+        assert "paged:" not in opened.wait(r"\(3 rows.*default>")
+        opened.type("SELECT id FROM range(100);\n")
+        assert "paged:99" in re.sub(" ", "", opened.wait(r"\(100 rows.*default>"))
+        opened.type("\\pager off\n")
+        opened.wait("pager is off.*default>")
+        opened.type("SELECT id FROM range(100);\n")
+        assert "paged:" not in opened.wait(r"\(100 rows.*default>")
+        opened.type("\\rows 2\n")
+        opened.wait("at most 2 rows.*default>")
+        opened.type("SELECT id FROM range(100);\n")
+        opened.wait(r"\(2 rows shown, there are more.*default>")
+        opened.type("\\x on\n")
+        opened.wait("vertical is on.*default>")
+        opened.type("SELECT 1 AS one, 2 AS two;\n")
+        assert re.search(r"-\[ 1 \].*one +1.*two +2", opened.wait(r"\(1 row,.*default>"), re.DOTALL)
+        opened.type("\\timing off\n")
+        opened.wait("timing is off.*default>")
+        opened.type("SELECT 1 AS one;\n")
+        opened.wait(r"\(1 row\).*default>")
+        opened.type("\\chart bar\n")
+        opened.wait(r"█.*default>")
+        opened.type("\x1b[A\x1b[A")  # what was typed before the last one
+        opened.wait("SELECT 1 AS one;")
+    finally:
+        opened.close()
 
 
 def test_control_c_cancels_and_the_session_goes_on(terminal: Terminal) -> None:

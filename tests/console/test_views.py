@@ -9,7 +9,7 @@ import pytest
 
 from tests.console.conftest import TOKENS
 from tests.live.browser import Browser, Page
-from tests.live.console import LONG, ask, behind, run, sign_in
+from tests.live.console import HOSTILE, LONG, ask, behind, run, sign_in
 from tests.live.gateway import Server, connect_to
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -63,7 +63,7 @@ def test_everybody_sees_and_kills_their_own_and_administrators_all(closed: Page,
     closed.until("document.querySelector('.who .user')?.innerText === 'ann'")
     for method, path in (("POST", f"statements/{identifier}/kill"), ("GET", f"statements/{identifier}")):
         assert ask(closed, method, path)[0] == 404
-    for path in ("rows", "csv", "parquet"):
+    for path in ("rows", "csv", "arrow", "parquet"):  # a link to somebody else's result
         assert ask(closed, "GET", f"results/{identifier}/{path}")[0] in (400, 404)
     closed.evaluate(f"location.hash = '#/statements/{identifier}'")
     closed.shows("Not known")
@@ -104,6 +104,58 @@ def test_the_tree_leads_to_tables(page: Page, open_server: Server) -> None:
     page.until("document.getElementById('sql')?.value.includes('`main`.`odd <i>schema`.`<b>t_1`')")
     page.click("button", "Run")
     page.shows("1 row in")
+
+
+def test_hostile_names_comments_and_values_are_texts_in_the_catalog(page: Page, open_server: Server) -> None:
+    texts = [text.replace("\0", "") for text in HOSTILE]
+
+    def quoted(text: str) -> str:
+        return f"`{text.replace('`', '``')}`"
+
+    def literal(text: str) -> str:
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+    columns = ", ".join(f"{quoted(f'{i} {text}')} STRING COMMENT {literal(text)}" for i, text in enumerate(texts))
+    values = ", ".join(
+        literal(text) + (" || chr(0) || repeat('<i>', 350000)" if not i else "") for i, text in enumerate(texts)
+    )
+    schema, table = "main.`h <b>&\u202e`", "main.`h <b>&\u202e`.`t \"'<img src=x>`"
+    mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    made = [
+        f"CREATE SCHEMA IF NOT EXISTS {schema} COMMENT {literal(texts[1])}",
+        f"CREATE TABLE IF NOT EXISTS {table} ({columns}) COMMENT {literal(texts[0])} {mapped}",
+        f"INSERT INTO {table} SELECT {values}",
+    ]
+    assert run(open_server, *made) == []
+    page.evaluate("location.hash = '#/catalog/main'")
+    page.click("article a", "h <b>&⟨U+202E⟩")
+    page.shows("t \"'<img src=x>")
+    page.shows(texts[0])  # its comment
+    page.click("article a", "t \"'<img src=x>")
+    marked = [text.replace("\u202e", "⟨U+202E⟩").replace("\u2066", "⟨U+2066⟩") for text in texts]
+    page.until("document.querySelectorAll('.tab-body tbody tr').length === 6")
+    cells = page.evaluate(
+        "[...document.querySelectorAll('.tab-body tbody tr')].map(r => [...r.cells].map(c => c.innerText))"
+    )
+    assert [(cell[0], cell[3]) for cell in cells] == [(f"{i} {text}", text) for i, text in enumerate(marked)]
+    for tab, shown in (
+        ("Preview", marked[2]),
+        ("History", "CREATE TABLE"),
+        ("Detail", "numFiles"),
+        ("Definition", marked[4]),
+    ):
+        page.click("button", tab)
+        page.shows(shown)
+    page.click("button", "Preview")
+    page.until("document.querySelector('.tab-body tbody')?.innerText.includes('␀<i>')")
+    page.click("button", "Query in the editor")
+    page.until("document.getElementById('sql')?.value.includes('<img src=x>')")
+    page.click("button", "Run")
+    page.shows("1 row in")
+    page.evaluate("location.hash = '#/statements'")
+    page.shows("INSERT INTO main.`h <b>&⟨U+202E⟩`")
+    assert page.evaluate("document.querySelectorAll('main img, main script, main i:not([class])').length") == 0
+    assert page.evaluate("document.title").endswith("Delta SQL Gateway")
 
 
 def test_the_tree_goes_by_keys(page: Page) -> None:
