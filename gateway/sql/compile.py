@@ -27,6 +27,7 @@ from gateway.sql.lowering.zeros import with_one_zero
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.coerce import coerced
+from gateway.sql.typed.copies import with_inlined
 from gateway.sql.typed.nodes import Expr, Project, Rel
 from gateway.sqltypes import StructField, StructType, struct
 from gateway.worker_jobs import TempView
@@ -81,11 +82,13 @@ def binder_of(
 
 def compile_query(query: BoundQuery, context: Context) -> Compiled:
     """Engine text of a bound query; raises UNSUPPORTED_… for what has no proved form."""
-    check_extent(query.rel)
-    rel = without_passed_rows(counted(query.rel))
+    rel = query.rel if query.ids is None else with_inlined(query.rel, query.ids)
+    check_extent(rel)
+    rel = without_passed_rows(counted(rel))
     constants, local = computed_first(rel, CATALOGUE, context), local_columns(rel)
     if query.ids is not None:
-        rel = rewritten(decorrelated(rel, query.ids, CATALOGUE) if query.ids.laterals else rel, query.ids)
+        rel = decorrelated(rel, query.ids, CATALOGUE) if query.ids.laterals else rel
+        rel = rewritten(rel, query.ids, CATALOGUE)
     rel = with_unmatched_keys(with_one_zero(rel))
     needed = needed_columns(rel)
     has_subqueries = query.ids is not None

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from sqlglot import exp
 
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql.bind.casts import cast_to
+from gateway.sql.bind.correlations import check_correlation
 from gateway.sql.bind.parameters import Given
 from gateway.sql.bind.scope import Scope
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context, is_generator
 from gateway.sql.typed.coerce import plain
-from gateway.sql.typed.nodes import Aggregate, Call, Col, Expr, Ids, Rel
-from gateway.sql.typed.walk import all_expressions, all_relations, nodes
+from gateway.sql.typed.nodes import Call, Col, Expr, Ids, Rel
 from gateway.sqltypes import BOOLEAN, DataType
 
 Node = exp.Expr
@@ -108,17 +108,11 @@ class Expressions:
             rel, inner = self.queries.query(node, scope)
         finally:
             self.windows, self._depth, self._clause = saved
-        if inner.outer_refs and any(_sets_over(below, inner.outer_refs) for below in all_relations(rel)):
-            raise unsupported("a column of an enclosing query below grouping sets", span_of(node))
+        if inner.outer_refs:
+            if scope.parent is not None and any(c.id in inner.outer_refs for c in scope.parent.all_columns()):
+                raise unsupported("a column of a query that is not the next one around", span_of(node))
+            check_correlation(rel, inner.outer_refs, span_of(node))
         return rel, inner
-
-
-def _sets_over(rel: Rel, outer: Container[int]) -> bool:
-    """Whether rows of an enclosing query are asked for below the copies of rows that grouping sets are made of."""
-    if not isinstance(rel, Aggregate) or rel.sets is None:
-        return False
-    read = (part for e in all_expressions(rel.input) for part in nodes(e))
-    return any(isinstance(part, Col) and part.outer and part.id in outer for part in read)
 
 
 Rule = Callable[[Expressions, Any, Scope], Expr]

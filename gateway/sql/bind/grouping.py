@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gateway.errors import UserError, unsupported
+from gateway.errors import Span, UserError, unsupported
+from gateway.sql.bind.correlations import misplaced, mixed
 from gateway.sql.bind.nullability import Nullability
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import (
@@ -24,7 +25,7 @@ from gateway.sql.typed.nodes import (
     Window,
     WindowRel,
 )
-from gateway.sql.typed.walk import children, contains, nodes, rebuilt
+from gateway.sql.typed.walk import children, contains, has_outer, nodes, rebuilt
 from gateway.sqltypes import BIGINT, BOOLEAN, TINYINT
 
 
@@ -95,6 +96,11 @@ class Grouping:
                 if isinstance(part, Call) and part.fn in ("grouping", "grouping_id"):
                     self._grouping(part)
 
+    def check_correlation(self, exprs: Iterable[Expr], span: Span | None) -> None:
+        """UserError for columns of an enclosing query among the keys or in `exprs`, select items over the groups."""
+        if any(map(has_outer, (*self.keys, *exprs))):
+            raise misplaced(span)
+
     def _over_sets(self, expr: Expr) -> Expr:
         """`rewrite` of what holds keys that are NULL in the rows of other sets."""
         assert self.nullability is not None
@@ -115,6 +121,8 @@ class Grouping:
                 span=agg.span,
             )
         if any(has_outer(c) for c in children(agg)):
+            if any(isinstance(part, Col) and not part.outer for part in nodes(agg)):
+                raise mixed(agg.span)
             raise unsupported("an aggregate over columns of an enclosing query", agg.span)
         if any(contains(c, Window) for c in children(agg)):
             raise unsupported("a window function inside an aggregate", agg.span)
@@ -172,11 +180,6 @@ class Grouping:
         """The grouping id of a set."""
         count = len(self.keys)
         return sum(1 << (count - 1 - i) for i in range(count) if i not in keys)
-
-
-def has_outer(expr: Expr) -> bool:
-    """Whether `expr` reads a column of an enclosing query."""
-    return (isinstance(expr, Col) and expr.outer) or any(has_outer(c) for c in children(expr))
 
 
 def _ungrouped(column: Col) -> UserError:

@@ -13,8 +13,9 @@ from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sorting import sort_key
 from gateway.sql.functions.fold import fold
 from gateway.sql.read.tree import span_of
+from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import Col, Expr, Limit, Lit, Rel, Sort, Subquery, Window
-from gateway.sql.typed.walk import contains, nodes
+from gateway.sql.typed.walk import contains, has_outer, nodes
 from gateway.sqltypes import BIGINT, is_integral
 
 Node = exp.Expr
@@ -44,6 +45,8 @@ def order_keys(
         named = outputs.here("all", scope)
         return [(named, None)] if named is not None else [(column, place) for place, column in enumerate(columns)]
     expr = outputs.bind(binder.bind, item.this, scope)
+    if has_outer(expr) and not (_is_name(item.this) and key(expr) in map(key, columns)):  # an item is computed before
+        raise unsupported("a column of an enclosing query in ORDER BY", span_of(item))
     if any(map(_correlated, nodes(expr))):
         raise unsupported("a correlated subquery in ORDER BY", span_of(item))
     if item.this.find(exp.Window) is not None and contains(expr, Window):
@@ -111,3 +114,7 @@ def ordinal_of(tree: Node, expr: Expr) -> int | None:
 
 def _correlated(expr: Expr) -> bool:
     return isinstance(expr, Subquery) and bool(expr.outer)
+
+
+def _is_name(tree: Node) -> bool:
+    return isinstance(tree, exp.Column) and len(tree.parts) == 1

@@ -279,7 +279,7 @@ def _finished(
     """The relation's scope: columns that were there keep their qualifiers, unless there is an alias."""
     alias = node.args.get("alias")
     if alias is not None:
-        return rel, binder.aliased(rel, alias, ())
+        return rel, binder.aliased(rel, alias, ()).reading(scope)
     sources = [
         replace(s, columns=tuple(k for c in s.columns for k in kept if k.id == c.id), _places=None)
         for s in scope.sources

@@ -123,10 +123,13 @@ class Relations:
                 changed, qualifier = self._changes(node.this)
                 return changed, self.aliased(changed, alias, qualifier)
             if isinstance(node.this, exp.Anonymous):
-                rel = self._table_function(node.this, parent)
-                return rel, self.aliased(rel, alias, (node.this.name.lower(),), "NUM_TABLE_VALUE_ALIASES_MISMATCH")
+                rel, inner = self._table_function(node.this, parent)
+                scope = self.aliased(rel, alias, (node.this.name.lower(),), "NUM_TABLE_VALUE_ALIASES_MISMATCH")
+                return rel, scope.reading(inner)
             rel, qualifier = self._table(node)
             scope = self.aliased(rel, alias, qualifier)
+            if isinstance(rel, CteRef):
+                scope.outer_refs.update((c.id, c) for c in rel.cte.outer)
             return file_metadata.described(self, node, rel, scope), scope
         if isinstance(node, exp.Values):
             rel = self.values(node)
@@ -143,15 +146,15 @@ class Relations:
         if isinstance(node, exp.Subquery):
             is_query = isinstance(node.this, (exp.Query, exp.Values)) and not _is_relation(node.this)
             if is_query and not node.args.get("joins"):
-                rel, _ = self.query(node.this, Scope(parent=parent, derived=True) if parent is not None else None)
-                return rel, self.aliased(rel, alias, ())
+                rel, inner = self.query(node.this, parent)
+                return rel, self.aliased(rel, alias, ()).reading(inner)
             rel, scope = self.relation(node.this, parent)
             rel, scope = self._joins(rel, scope, node.args.get("joins") or (), parent)
             if alias is not None:
                 columns = scope.columns()
                 fresh = tuple(Col(c.type, c.nullable, self.ids.take(), getattr(c, "name", "")) for c in columns)
                 rel = Project(fresh, rel, tuple(columns))
-                return rel, self.aliased(rel, alias, ())
+                return rel, self.aliased(rel, alias, ()).reading(scope)
             return rel, scope
         raise unsupported(type(node).__name__, span_of(node))
 
@@ -315,11 +318,10 @@ class Relations:
             columns.append(Col(common, nullable, self.ids.take(), f"col{index + 1}"))
         return Values(tuple(columns), tuple(tuple(row) for row in rows))
 
-    def _table_function(self, call: exp.Anonymous, parent: Scope | None) -> Rel:
-        name = call.name.lower()
+    def _table_function(self, call: exp.Anonymous, parent: Scope | None) -> tuple[Rel, Scope]:
+        name, scope = call.name.lower(), Scope(parent=parent)
         if name == "range":
-            return self._range(call)
-        scope = Scope(parent=parent)
+            return self._range(call), scope
         bound = self.expressions.bind(call, scope)
         if not is_generator(bound, self.catalogue):
             raise UserError(
@@ -327,7 +329,7 @@ class Relations:
                 f"Could not resolve `{call.name}` to a table-valued function.",
                 span=span_of(call),
             )
-        return self.generated(OneRow(()), bound, False, None)
+        return self.generated(OneRow(()), bound, False, None), scope
 
     def _changes(self, call: exp.Anonymous) -> tuple[Rel, tuple[str, ...]]:
         parts, start, end = table_changes.changes_asked(call, self.expressions, self.context)
@@ -469,8 +471,7 @@ class Relations:
             if word in ("left", "right", "full"):
                 nullable = {c.id: c for c in result.all_columns()}
                 columns = tuple(nullable.get(c.id, c) for c in columns)
-        result.outer_refs.update(both.outer_refs)
-        return Join(columns, word, left, right, condition, lateral), result
+        return Join(columns, word, left, right, condition, lateral), result.reading(scope, right_scope, both)
 
     def _using(
         self, names: Sequence[str], left: Scope, right: Scope, word: str, span: Span | None

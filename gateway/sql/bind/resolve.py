@@ -20,7 +20,7 @@ from gateway.sql.bind.select import SelectBinder
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.catalogue import Catalogue, Context
 from gateway.sql.typed.coerce import coerced, comparable_type, least_common_type, plain
-from gateway.sql.typed.nodes import Col, Cte, Ids, Project, Rel, SetOp
+from gateway.sql.typed.nodes import Col, Cte, Ids, Project, Rel, SetOp, With
 from gateway.sqltypes import DataType, StructField, StructType, has_map, struct
 from gateway.worker_jobs import TempView
 
@@ -77,11 +77,22 @@ class Binder(Relations):
 
     def query(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
         """A query and the scope that it was bound in (whose `outer_refs` are its references to enclosing queries)."""
-        ctes, windows = self.ctes, self.expressions.windows
         with_ = node.args.get("with_")
-        if with_ is not None:
-            self.ctes = dict(ctes)
-            self._define(with_, parent)
+        if with_ is None:
+            return self._query(node, parent)
+        ctes, self.ctes = self.ctes, dict(self.ctes)
+        try:
+            defined = self._define(with_, parent)
+            rel, scope = self._query(node, parent)
+        finally:
+            self.ctes = ctes
+        if any(cte.outer for cte in defined):
+            scope.outer_refs.update((c.id, c) for cte in defined for c in cte.outer)
+            rel = With(rel.columns, rel, defined)
+        return rel, scope
+
+    def _query(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
+        windows = self.expressions.windows
         try:
             for key_, word in (("sort", "SORT BY"), ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY")):
                 if node.args.get(key_) is not None:
@@ -95,7 +106,7 @@ class Binder(Relations):
             rel, scope = self._body(node, parent)
             return self._organized(node, rel), scope
         finally:
-            self.ctes, self.expressions.windows = ctes, windows
+            self.expressions.windows = windows
 
     def _body(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]:
         if isinstance(node, exp.SetOperation):
@@ -108,10 +119,11 @@ class Binder(Relations):
             return rel, Scope(parent=parent)
         raise unsupported(type(node).__name__, span_of(node))
 
-    def _define(self, with_: exp.With, parent: Scope | None) -> None:
+    def _define(self, with_: exp.With, parent: Scope | None) -> tuple[Cte, ...]:
         if with_.args.get("recursive"):
             raise unsupported("WITH RECURSIVE", span_of(with_))
         seen: set[str] = set()
+        defined: list[Cte] = []
         for cte in with_.expressions:
             name = cte.args["alias"].this.name
             if name.lower() in seen:
@@ -121,12 +133,15 @@ class Binder(Relations):
                     span=span_of(cte.args["alias"]),
                 )
             seen.add(name.lower())
-            plan, _ = self.query(cte.this, Scope(parent=parent, derived=True) if parent is not None else None)
+            plan, inner = self.query(cte.this, parent)
             columns = cte.args["alias"].args.get("columns") or []
             names = [c.name for c in plan.columns]
             if columns:
                 names = renamed(names, [c.name for c in columns], name, span_of(cte.args["alias"]))
-            self.ctes[name.lower()] = (Cte(self.ids.take(), plan), tuple(names))
+            outer = tuple(inner.outer_refs.values())
+            defined.append(Cte(self.ids.take(), plan, outer))
+            self.ctes[name.lower()] = (defined[-1], tuple(names))
+        return tuple(defined)
 
     def _organized(self, node: Node, rel: Rel) -> Rel:
         """ORDER BY, LIMIT and OFFSET of a query that is not a SELECT: only its output columns are known."""

@@ -108,7 +108,6 @@ class Scope:
     lambdas: dict[str, Expr] = field(default_factory=dict)
     having: bool = False  # HAVING is being bound: a subquery's WHERE may hold aggregates over these columns
     outputs: SelectList | None = None  # ORDER BY or HAVING is being bound: what it sees of the select list
-    derived: bool = False  # the edge of a derived table: what lies beyond is known by name only
     before: bool = False  # a LATERAL subquery is being bound beside these relations: it may name them as a whole
 
     def columns(self) -> list[Expr]:
@@ -179,10 +178,10 @@ class Scope:
         sources = [Source(s.qualifier, tuple(sorted(s.columns, key=place)), s.repeated, s.shown) for s in self.sources]
         return replace(self, sources=sources, hidden=self.hidden | hidden)
 
-    def resolve(self, parts: Sequence[str], span: Span | None) -> Expr | None:
+    def resolve(self, parts: Sequence[str], span: Span | None, *, enclosed: bool = False) -> Expr | None:
         """The column, field or alias that dotted names stand for; None if nothing does.
 
-        Order as in Spark: columns here, aliases of earlier select items, then enclosing queries.
+        Order as in Spark: columns here, aliases of earlier select items, then those of the enclosing query, unless this is one.
         """
         name = parts[0].lower()
         nearest = self.lambdas.get(name) or self.overrides.get(name)
@@ -202,14 +201,17 @@ class Scope:
                 if aliases is self.lateral and name in self.unsteady_lateral:
                     raise unsupported(f"`{parts[0]}`, an alias of what differs from call to call,", span)
                 return fields_of(aliases[name], parts[1:], span)
-        if self.parent is not None:
-            outer = self.parent.resolve(parts, span)
-            if outer is not None and self.derived:
-                shown = ".".join(quote_part(p) for p in parts)
-                raise unsupported(f"{shown}, a column of an enclosing query, inside a derived table,", span)
+        if self.parent is not None and not enclosed:  # as Spark, which looks no further out than the next query
+            outer = self.parent.resolve(parts, span, enclosed=True)
             if outer is not None:
                 return self._record(outer)
         return None
+
+    def reading(self, *inner: Scope) -> Scope:
+        """This scope, of a query that reads of enclosing queries what `inner` scopes, of parts of its FROM, read of them."""
+        for scope in inner:
+            self.outer_refs.update(scope.outer_refs)
+        return self
 
     def _record(self, expr: Expr) -> Expr:
         if isinstance(expr, Col):

@@ -11,7 +11,7 @@ from sqlglot import exp
 from gateway.errors import UserError, unsupported
 from gateway.sql.bind.generated import Generators
 from gateway.sql.bind.group_by import GroupBy
-from gateway.sql.bind.grouping import Grouping, Windows, has_grouping_call, has_outer
+from gateway.sql.bind.grouping import Grouping, Windows, has_grouping_call
 from gateway.sql.bind.items import Item, SelectItems, merged_name
 from gateway.sql.bind.organization import limited, order_keys, ordered
 from gateway.sql.bind.outputs import Grouped, Output, Sorted, columns_in, unsupported_in_sort
@@ -35,7 +35,7 @@ from gateway.sql.typed.nodes import (
     Subquery,
     Window,
 )
-from gateway.sql.typed.walk import children, contains, nodes
+from gateway.sql.typed.walk import children, contains, has_outer, nodes
 from gateway.sqltypes import DataType, has_map, quote_part
 
 Node = exp.Expr
@@ -169,6 +169,7 @@ class SelectBinder:
         grouping.check((*above.exprs, *(k.expr for k, _ in above.keys)))
         self.generators.rewrite(grouping.rewrite)
         above.exprs = [grouping.rewrite(e) for e in above.exprs]
+        grouping.check_correlation(above.exprs, span_of(self.node))
         _check_scalars(grouping, [i.expr for i in items], above.exprs)
         above.having = self._above(grouping, above.having, having, outputs) if above.having is not None else None
         above.qualify = grouping.rewrite(above.qualify) if above.qualify is not None else None

@@ -33,6 +33,7 @@ from gateway.sqltypes import BIGINT, BOOLEAN, INT, VOID, ArrayType, DataType, Ma
 
 ALL_ROWS = 9223372036854775807  # the limit of a `Limit` that no filter passes, and that leaves all rows
 _MOST = 2**31 - 1
+_KEEPS = ("inner", "cross", "left", "semi", "anti")
 Pair = tuple[Call, Col, Expr]  # the comparison, the key inside, and what it is compared with outside
 
 
@@ -84,7 +85,7 @@ def numbered(base: Rel, aggregate: Aggregate, foreign: Set[int], ids: Ids) -> tu
     if kept:
         source = Filter(source.columns, source, _all(kept))
     row, there, kept_row = (Col(t, n, ids.take(), "") for t, n in ((INT, False), (BOOLEAN, True), (INT, False)))
-    left = b.WindowRel((*base.columns, row), base, (_numbers(),))
+    left = b.WindowRel((*base.columns, row), base, (numbers(),))
     right = Project((*source.columns, there), source, (*source.columns, Lit(BOOLEAN, False, True)))
     columns = (*left.columns, *(replace(c, nullable=True) for c in right.columns))
     pairs = Join(columns, "left", left, right, _all([here(t) for t in terms]) if terms else None)
@@ -167,6 +168,9 @@ class Pulled:
 
     def _limit(self, rel: Limit) -> Rel | None:
         """The first rows of each key, by their numbers."""
+        if isinstance(rel.input, Project) and isinstance(rel.input.input, Sort):  # what is sorted by is not shown
+            ordered = rel.input.input
+            return self.below(replace(rel.input, input=Limit(ordered.columns, ordered, rel.limit, rel.offset)))
         inner = self.below(rel.input)
         if inner is None:
             return None
@@ -174,7 +178,7 @@ class Pulled:
             return Limit(inner.columns, inner, ALL_ROWS, 0)
         order = rel.input.keys if isinstance(rel.input, Sort) else ()
         row = Col(INT, False, self._ids.take(), "")
-        number = replace(_numbers(), partition=self._keys(()), order=order)
+        number = replace(numbers(), partition=self._keys(()), order=order)
         columns = (*inner.columns, row)
         terms: list[Expr] = [Call(BOOLEAN, False, ">", (row, Lit(INT, False, min(rel.offset, _MOST))))]
         if rel.limit is not None and rel.offset + rel.limit < _MOST:
@@ -251,19 +255,29 @@ class Pulled:
         return _plain(e) and all(n.id in self._foreign for n in nodes(e) if isinstance(n, Col))
 
 
-def counts_rows(rel: Rel, foreign: Set[int]) -> bool:
-    """Whether rows are numbered or counted off above a condition on columns of the enclosing query."""
+def reads_in_filters(rel: Rel, foreign: Set[int]) -> bool:
+    """Whether only filters and conditions of inner joins refer to `foreign`, and nothing above those tells rows apart."""
     stack = [rel]
     while stack:
         r = stack.pop()
-        counts = isinstance(r, b.WindowRel) or (isinstance(r, Limit) and r.limit != ALL_ROWS)
-        if counts and reaches(r, foreign):
-            return True
+        if not reaches(r, foreign):
+            continue
+        if isinstance(r, Join):
+            if r.lateral or r.kind not in _KEEPS or (r.kind not in ("inner", "cross") and reaches(r.right, foreign)):
+                return False
+            if r.kind not in ("inner", "cross") and r.condition is not None and mentions(r.condition, foreign):
+                return False
+        elif isinstance(r, (Project, Sort, b.Generate)):
+            if any(mentions(e, foreign) for e in expressions_of(r)):
+                return False
+        elif not isinstance(r, Filter):
+            return False
         stack += inputs_of(r)
-    return False
+    return True
 
 
-def _numbers() -> b.Window:
+def numbers() -> b.Window:
+    """row_number() over all rows."""
     whole = b.Frame("ROWS", b.Bound("unbounded", preceding=True), b.Bound("current"))
     return b.Window(INT, False, Call(INT, False, "row_number", ()), (), (), whole)
 

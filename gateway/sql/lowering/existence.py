@@ -14,8 +14,17 @@ from dataclasses import replace
 
 from gateway.errors import unsupported
 from gateway.sql.functions.lowerings import raise_row
-from gateway.sql.lowering.correlation import ALL_ROWS, counts_rows, joined, mentions, numbered, over_nothing
+from gateway.sql.lowering.correlation import (
+    ALL_ROWS,
+    here,
+    joined,
+    numbered,
+    over_nothing,
+    reads_in_filters,
+)
+from gateway.sql.lowering.domains import aggregated
 from gateway.sql.typed import nodes as b
+from gateway.sql.typed.catalogue import Catalogue, is_steady
 from gateway.sql.typed.nodes import (
     Agg,
     Aggregate,
@@ -37,6 +46,7 @@ from gateway.sql.typed.nodes import (
     Subquery,
 )
 from gateway.sql.typed.walk import (
+    all_expressions,
     children,
     conjuncts_of,
     expressions_of,
@@ -53,18 +63,20 @@ _TELLS_NULL = frozenset({"is null", "is not null", "isnull", "isnotnull", "=", "
 _TOO_MANY = "More than one row returned by a subquery used as an expression."
 
 
-def rewritten(rel: Rel, ids: Ids) -> Rel:
+def rewritten(rel: Rel, ids: Ids, catalogue: Catalogue) -> Rel:
     """`rel` with its subqueries in forms that the engine plans; changes it in place."""
-    _Existence(ids).relation(rel)
+    _Existence(ids, catalogue).relation(rel)
     return rel
 
 
 class _Existence:
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: Ids, catalogue: Catalogue) -> None:
         self._ids = ids
+        self._catalogue = catalogue
         self._seen: set[int] = set()
         self._filters = False  # whether they are a filter's
         self._base: Rel | None = None  # what the expressions at hand are over, joined with what they ask for
+        self._origin: Rel | None = None  # the same before anything was joined
 
     def relation(self, rel: Rel) -> None:
         stack = [rel]
@@ -86,15 +98,15 @@ class _Existence:
                     stack.append(inner)
 
     def _expressions(self, r: Rel) -> None:
-        enclosing, self._base = (self._base, self._filters), None
+        enclosing, self._base = (self._base, self._origin, self._filters), None
         self._filters = isinstance(r, Filter)
         if isinstance(r, (Filter, Project, Aggregate, b.WindowRel, Sort)):
-            self._base = r.input
+            self._base = self._origin = r.input
             self._rewrite(r)
             r.input = self._base
         else:
             self._rewrite(r)
-        self._base, self._filters = enclosing
+        self._base, self._origin, self._filters = enclosing
 
     def _rewrite(self, r: Rel) -> None:
         if isinstance(r, (Sort, b.Generate)):  # as Spark, which has no plan for them
@@ -124,7 +136,7 @@ class _Existence:
         conjuncts = conjuncts_of(r.condition)
         plain = tuple(c for c in conjuncts if not _joins(c))
         if plain and len(plain) < len(conjuncts) and self._base is not None:
-            self._base = Filter(self._base.columns, self._base, self.condition(_all(plain)))
+            self._base = self._origin = Filter(self._base.columns, self._base, self.condition(_all(plain)))
             r.condition = _all(tuple(c for c in conjuncts if _joins(c)))
 
     def _lifted(self, e: Expr, join: Join) -> Expr:
@@ -199,8 +211,9 @@ class _Existence:
 
     def _entered(self, e: Subquery) -> Subquery:
         """The subquery with its own subqueries rewritten."""
-        self.relation(e.plan)
-        return replace(e, args=tuple(self.value(a) for a in e.args))
+        plan = _asked_for_values(e.plan) if e.kind == "in" else e.plan
+        self.relation(plan)
+        return replace(e, plan=plan, args=tuple(self.value(a) for a in e.args))
 
     def _value_of(self, e: Subquery) -> Expr:
         if is_row(e):
@@ -210,12 +223,12 @@ class _Existence:
             return self._exists(bare) if isinstance(bare, Subquery) else bare
         source, values = _peeled(e.plan)
         if isinstance(source, b.OneRow):  # no rows to ask: the values themselves
-            here = tuple(substituted(v, {c.id: c for c in e.outer}) for v in values)
+            found = tuple(map(here, values))
             if e.kind == "scalar":
-                return here[0]
+                return found[0]
             if _is_null_asked(e):
                 return Lit(BOOLEAN, True, None)
-            term = _all(tuple(Call(BOOLEAN, e.nullable, "=", pair) for pair in zip(e.args, here, strict=True)))
+            term = _all(tuple(Call(BOOLEAN, e.nullable, "=", pair) for pair in zip(e.args, found, strict=True)))
             return Call(BOOLEAN, False, "coalesce", (term, _FALSE)) if term.nullable else term
         if e.kind == "in" and _is_null_asked(e):
             return Case(BOOLEAN, True, ((self._exists(replace(e, args=())), Lit(BOOLEAN, True, None)),), _FALSE)
@@ -234,18 +247,16 @@ class _Existence:
     def _row(self, e: Subquery, negated: bool = False) -> Expr:
         """A correlated subquery that is an aggregate without GROUP BY, of whose one row HAVING and LIMIT may leave nothing."""
         aggregate, exprs, conditions = _unfolded(e.plan)
-        for found in (*exprs, *conditions):
-            if mentions(found, {c.id for c in e.outer}):
-                raise unsupported("a column of the enclosing query above a subquery's aggregate", e.span)
+        exprs, conditions = tuple(map(here, exprs)), list(map(here, conditions))
         values = dict(zip([c.id for c in aggregate.columns], self._aggregated(e, aggregate), strict=True))
         kept = tuple(Call(BOOLEAN, False, "<=>", (substituted(c, values), _TRUE)) for c in conditions)
         there = _all(kept) if kept else None
         if e.kind == "exists":
             return there if there is not None else _TRUE
-        here = tuple(substituted(x, values) for x in exprs)
+        found = tuple(substituted(x, values) for x in exprs)
         if e.kind == "scalar":
-            return here[0] if there is None else Case(e.type, True, ((there, here[0]),), None)
-        equal = _all(tuple(Call(BOOLEAN, True, "=", pair) for pair in zip(e.args, here, strict=True)))
+            return found[0] if there is None else Case(e.type, True, ((there, found[0]),), None)
+        equal = _all(tuple(Call(BOOLEAN, True, "=", pair) for pair in zip(e.args, found, strict=True)))
         certain = Call(BOOLEAN, False, "coalesce", (_not(equal) if negated else equal, _FALSE))
         if there is None:
             return certain
@@ -254,15 +265,15 @@ class _Existence:
     def _aggregated(self, e: Subquery, aggregate: Aggregate) -> tuple[Expr, ...]:
         """The values of a correlated global aggregate, for each row of the enclosing query."""
         found: tuple[Expr, ...] | None = None
-        if self._base is not None:
+        if self._base is not None and self._origin is not None:
             foreign = {c.id for c in e.outer}
             made = joined(self._base, aggregate, foreign, self._ids) or numbered(
                 self._base, aggregate, foreign, self._ids
             )
-            if made is not None:
-                self._base, found = made
-            else:
-                raise unsupported("a correlated subquery of this form", e.span)
+            if made is None:
+                self._check_steady(e, aggregate)
+                made = aggregated(self._base, self._origin, aggregate, e.outer, self._ids)
+            self._base, found = made
         if found is None:  # below a join's condition, from where it is lifted first
             found = tuple(
                 Subquery(a.type, True, "scalar", replace(aggregate, columns=(c,), aggs=(a,)), (), e.outer, e.span)
@@ -273,6 +284,12 @@ class _Existence:
             if value is None:
                 raise unsupported(f"`{agg.shown or agg.fn}` in a correlated subquery", e.span)
         return tuple(v for v in values if v is not None)
+
+    def _check_steady(self, e: Subquery, aggregate: Aggregate) -> None:
+        """What is computed twice must give the same."""
+        assert self._origin is not None
+        if not all(is_steady(x, self._catalogue) for r in (self._origin, aggregate) for x in all_expressions(r)):
+            raise unsupported("a correlated subquery beside what differs from call to call", e.span)
 
     def _matching(self, e: Subquery, maybe: bool = False) -> Subquery:
         """EXISTS over the rows of an IN that equal its left side; with `maybe` also those that may, for NULL."""
@@ -405,13 +422,21 @@ def _is_always(rel: Rel) -> bool:
 
 def _is_counted(e: Subquery) -> bool:
     """Whether the engine's own joins for EXISTS and IN would take a correlated subquery's rows for others."""
-    plan = _asked_for_rows(e.plan) if e.kind == "exists" else e.plan
-    return is_row(e) or (bool(e.outer) and counts_rows(plan, {c.id for c in e.outer}))
+    plan = _asked_for_rows(e.plan) if e.kind == "exists" else _asked_for_values(e.plan)
+    foreign = {c.id for c in e.outer}
+    return is_row(e) or (bool(foreign) and not reads_in_filters(plan, foreign))
 
 
 def _asked_for_rows(rel: Rel) -> Rel:
     """`rel` without what does not change whether it has rows."""
     while isinstance(rel, (Project, Sort, Distinct)) or (isinstance(rel, Limit) and rel.limit != 0 and not rel.offset):
+        rel = rel.input
+    return rel
+
+
+def _asked_for_values(rel: Rel) -> Rel:
+    """`rel` without what does not change which values its rows have."""
+    while isinstance(rel, Distinct) and [c.id for c in rel.columns] == [c.id for c in rel.input.columns]:
         rel = rel.input
     return rel
 

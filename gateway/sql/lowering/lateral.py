@@ -1,8 +1,8 @@
 """LATERAL subqueries as joins: what a subquery in FROM computes for each row of the relations before it.
 
 Projections and filters at its top become those of a join with the relation below them. What stands below is asked once for all
-rows: an aggregate without GROUP BY as a correlated one (`correlation.joined`), all else by the equalities in its filters. A
-form that neither takes is refused.
+rows: an aggregate without GROUP BY as a correlated one (`correlation.joined`), all else by the equalities in its filters. What
+neither takes is computed for each combination of values (`domains`).
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gateway.errors import unsupported
-from gateway.sql.lowering.correlation import Pulled, here, joined, mentions, numbered, over_nothing, reaches
+from gateway.sql.lowering.correlation import Pulled, here, joined, numbered, over_nothing, reaches
+from gateway.sql.lowering.domains import beside, spread
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue, is_steady
 from gateway.sql.typed.nodes import Call, Case, Col, Expr, Filter, Ids, Join, Limit, Lit, Project, Rel, Sort, Subquery
 from gateway.sql.typed.walk import all_expressions, conjuncts_of, expressions_of, is_global, nodes, substituted
 from gateway.sqltypes import BOOLEAN, INT
-
-_FORM = "a LATERAL subquery of this form"
 
 
 def decorrelated(rel: Rel, ids: Ids, catalogue: Catalogue) -> Rel:
@@ -73,7 +72,7 @@ class _Laterals:
         if not reaches(join.right, foreign):
             join.lateral = False
             return join
-        peeled = _peeled(join.right, foreign)
+        peeled = _peeled(join.right)
         own = dict(zip([c.id for c in join.right.columns], peeled.values, strict=True))
         if join.condition is not None:
             peeled.conditions += [substituted(c, own) for c in conjuncts_of(join.condition)]
@@ -81,16 +80,11 @@ class _Laterals:
             base: Rel = join.left
         elif not reaches(peeled.base, foreign):
             return self._beside(join, peeled, foreign, right)
-        elif isinstance(peeled.base, (b.Generate, b.SetOp)) and join.kind == "left":
-            raise unsupported(_FORM)
-        elif isinstance(peeled.base, b.Generate):
-            base = self._generated(join, peeled.base)
-        elif isinstance(peeled.base, b.SetOp):
-            base = self._of_branches(join, peeled, peeled.base)
-        elif isinstance(peeled.base, b.Aggregate) and is_global(peeled.base):
-            base = self._aggregated(join, peeled, peeled.base, foreign)
         else:
-            return self._beside(join, peeled, foreign, right)
+            found = self._base(join, peeled, foreign)
+            if found is None:
+                return self._beside(join, peeled, foreign, right)
+            base = found
         conditions = [here(c) for c in peeled.conditions]
         values: Sequence[Expr] = [here(v) for v in peeled.values]
         if conditions and join.kind == "left":
@@ -99,6 +93,16 @@ class _Laterals:
             base = Filter(base.columns, base, _all(conditions))
         return Project(join.columns, base, (*join.left.columns, *values))
 
+    def _base(self, join: Join, peeled: _Peeled, foreign: set[int]) -> Rel | None:
+        """The left side with the rows of the subquery's base; None where they are found by a join."""
+        if isinstance(peeled.base, b.Generate) and join.kind != "left" and isinstance(peeled.base.input, b.OneRow):
+            return self._generated(join, peeled.base)
+        if isinstance(peeled.base, b.SetOp) and join.kind != "left":
+            return self._of_branches(join, peeled, peeled.base)
+        if isinstance(peeled.base, b.Aggregate) and is_global(peeled.base):
+            return self._aggregated(join, peeled, peeled.base, foreign)
+        return None
+
     def _check(self, rel: Rel) -> None:
         """Spark takes nothing that differs from call to call."""
         if not all(is_steady(e, self._catalogue) for e in all_expressions(rel)):
@@ -106,18 +110,15 @@ class _Laterals:
 
     def _generated(self, join: Join, made: b.Generate) -> Rel:
         """The left side with the rows that a generator makes of each row."""
-        if not isinstance(made.input, b.OneRow):
-            raise unsupported(_FORM)
         generator = here(made.generator)
         assert isinstance(generator, Call)
         return b.Generate((*join.left.columns, *made.columns), join.left, generator, made.outer)
 
-    def _of_branches(self, join: Join, peeled: _Peeled, union: b.SetOp) -> Rel:
-        """The left side once for each row of a UNION ALL of single rows, whose number chooses their values."""
-        foreign = {c.id for c in join.left.columns}
-        sides = [_peeled(side, foreign) for side in union.inputs]
+    def _of_branches(self, join: Join, peeled: _Peeled, union: b.SetOp) -> Rel | None:
+        """The left side once for each row of a UNION ALL of single rows, whose number chooses their values; None for others."""
+        sides = [_peeled(side) for side in union.inputs]
         if union.kind != "union" or not union.all or not all(isinstance(side.base, b.OneRow) for side in sides):
-            raise unsupported(_FORM)
+            return None
         number = Col(INT, False, self._ids.take(), "")
         rows = b.Values((number,), tuple((Lit(INT, False, i),) for i in range(len(sides))))
         chosen = [Call(BOOLEAN, False, "=", (number, Lit(INT, False, i))) for i in range(len(sides))]
@@ -132,11 +133,11 @@ class _Laterals:
             peeled.conditions.insert(0, Case(BOOLEAN, True, kept, None))
         return Join((*join.left.columns, number), "cross", join.left, rows, None)
 
-    def _aggregated(self, join: Join, peeled: _Peeled, aggregate: b.Aggregate, foreign: set[int]) -> Rel:
+    def _aggregated(self, join: Join, peeled: _Peeled, aggregate: b.Aggregate, foreign: set[int]) -> Rel | None:
         """The left side with the values of the subquery's one row."""
         made = joined(join.left, aggregate, foreign, self._ids) or numbered(join.left, aggregate, foreign, self._ids)
         if made is None:
-            raise unsupported(_FORM)
+            return None
         base, found = made
         known: dict[int, Expr] = {}
         for column, agg, value in zip(aggregate.columns, aggregate.aggs, found, strict=True):
@@ -152,7 +153,7 @@ class _Laterals:
         pulled = Pulled(foreign, self._ids)
         source = pulled.below(peeled.base)
         if source is None:
-            raise unsupported(_FORM)
+            return self._of_each(join)
         there = Col(BOOLEAN, False, self._ids.take(), "")
         marked = Project((*source.columns, there), source, (*source.columns, Lit(BOOLEAN, False, True)))
         conditions = [here(c) for c in (*pulled.terms(), *peeled.conditions)]
@@ -169,15 +170,22 @@ class _Laterals:
         made = Join((*join.left.columns, *columns), kind, join.left, marked, _all(conditions) if conditions else None)
         return Project(join.columns, made, (*join.left.columns, *values))
 
+    def _of_each(self, join: Join) -> Rel:
+        """A join with the subquery's rows for each combination of the values that it reads."""
+        if not all(is_steady(e, self._catalogue) for e in all_expressions(join.left)):
+            raise unsupported("a LATERAL subquery beside what differs from call to call")
+        read = [c for c in join.left.columns if reaches(join.right, {c.id})]
+        right, keys = spread(join.left, join.right, read, self._ids)
+        more = conjuncts_of(join.condition) if join.condition is not None else ()
+        made = beside(join.kind if join.kind == "left" else "inner", join.left, right, read, keys, *more)
+        return Project(join.columns, made, join.columns)
 
-def _peeled(rel: Rel, foreign: set[int]) -> _Peeled:
+
+def _peeled(rel: Rel) -> _Peeled:
     found = _Peeled(rel, rel.columns, [])
     while True:
         below = found.base
         if isinstance(below, Project) and not any(map(_has_subquery, below.exprs)):
-            if _is_grouped(below.input) and any(mentions(e, foreign) for e in below.exprs):
-                # Spark knows them in filters only
-                raise unsupported("a column of an enclosing query beside an aggregate")
             found.over(dict(zip([c.id for c in below.columns], below.exprs, strict=True)))
         elif isinstance(below, Filter):
             terms = conjuncts_of(below.condition)
@@ -192,13 +200,6 @@ def _peeled(rel: Rel, foreign: set[int]) -> _Peeled:
         elif not isinstance(below, Sort):
             return found
         found.base = below.input
-
-
-def _is_grouped(rel: Rel) -> bool:
-    """Whether it is an aggregate, maybe below its HAVING."""
-    while isinstance(rel, Filter):
-        rel = rel.input
-    return isinstance(rel, b.Aggregate)
 
 
 def _is_row(rel: Rel) -> bool:

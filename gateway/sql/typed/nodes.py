@@ -153,7 +153,7 @@ class Window(Expr):
 @dataclass(slots=True, eq=False)
 class Subquery(Expr):
     """A subquery in an expression: `kind` scalar | exists | in; `args` are the left side of IN; `outer` what it refers to
-    of enclosing queries."""
+    of the enclosing query, as often as it does."""
 
     kind: str
     plan: Rel
@@ -341,10 +341,14 @@ class Generate(Rel):
 
 @dataclass(slots=True, eq=False)
 class Cte:
-    """A named query used by `CteRef`s; written once at the top of the engine's text."""
+    """A named query used by `CteRef`s; written once at the top of the engine's text.
+
+    `outer`: what it refers to of the query around the one that it is defined in.
+    """
 
     id: int
     plan: Rel
+    outer: tuple[Col, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -352,6 +356,15 @@ class CteRef(Rel):
     """A use of a CTE under fresh column ids, in the order of the CTE's columns."""
 
     cte: Cte
+
+
+@dataclass(slots=True, eq=False)
+class With(Rel):
+    """A query with the common table expressions that it defines and of which some refer to an enclosing query; `typed.copies`
+    puts these in the place of their names before anything is lowered."""
+
+    input: Rel
+    ctes: tuple[Cte, ...]
 
 
 def fn(name: str, type: DataType, *args: Expr, nullable: bool = True, raises: bool = False) -> Fn:

@@ -108,13 +108,13 @@ def rebuilt_engine(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 
 def outer_in_order(plan: Rel, refs: Mapping[int, Col]) -> tuple[Col, ...]:
-    """The columns of enclosing queries in the order in which Spark shows them: as met from the top of the plan down."""
-    found: dict[int, Col] = {}
+    """The references to the enclosing query's columns `refs` in the order in which Spark shows them: as met from the top of
+    the plan down, and as often."""
+    found: list[Col] = []
 
     def visit(e: Expr) -> None:
-        for c in (e, *(e.outer if isinstance(e, b.Subquery) else ())):
-            if isinstance(c, Col) and c.id in refs:
-                found.setdefault(c.id, refs[c.id])
+        if isinstance(e, Col) and e.id in refs:
+            found.append(refs[e.id])
         for child in children(e):
             visit(child)
 
@@ -124,7 +124,14 @@ def outer_in_order(plan: Rel, refs: Mapping[int, Col]) -> tuple[Col, ...]:
         for e in expressions_of(rel):
             visit(e)
         stack += reversed(inputs_of(rel))
-    return tuple({**found, **refs}.values())
+        if isinstance(rel, b.With):
+            stack += [cte.plan for cte in reversed(rel.ctes)]
+    return tuple(found)
+
+
+def has_outer(expr: Expr) -> bool:
+    """Whether `expr` reads a column of an enclosing query."""
+    return (isinstance(expr, Col) and expr.outer) or any(has_outer(c) for c in children(expr))
 
 
 def rebuilt(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
