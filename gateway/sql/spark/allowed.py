@@ -6,12 +6,14 @@ Decided on tokens alone, as the respelling is, and with positions in the user's 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 
+from gateway.config.session import MOST_TASKS
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql.bind.logged import reads_tables, shown
 from gateway.sql.read.statement import Kind, Statement, read_statement
-from gateway.sql.read.tokens import END, NUMBER, QUOTED, STRING, is_name, span_of_token
+from gateway.sql.read.tokens import END, NUMBER, QUOTED, STRING, is_name, scan, span_of_token
 from gateway.sql.spark.made_table import TABLE_FORMATS, check_options
 
 _BEFORE_STRING = ("LOCATION", "INPATH", "JAR", "FILE", "ARCHIVE", "SERDE")
@@ -57,6 +59,8 @@ _NAME_PLACES = frozenset({"rowvalidationxsdpath", "avroschemaurl"})
 # Spark counts in 2^p registers for a deviation of 1.106 / sqrt(2^p) and checks no end: from p = 32 on it writes beyond them,
 # into memory of others, and before that the registers alone fill the driver. This is p = 16.
 _SMALLEST_DEVIATION = 0.005
+# The same for count_min_sketch: 2 / eps counters of 8 bytes for each half that its confidence lacks to 1, here 32 MB at most.
+_SMALLEST_ERROR, _LARGEST_CONFIDENCE = 0.00001, 0.999999
 _LANGUAGES = frozenset({"PYTHON", "JAVA", "SCALA", "R"})
 _TIME_LITERALS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 # Functions of a point in time that no fraction of a second changes.
@@ -87,6 +91,8 @@ def check_allowed(statement: Statement, nanoseconds: bool = False, tells_user: b
         what = _told_by(statement, i, before, behind, tells_user)
         if what is None and word in _RULES:
             what = _RULES[word](words, i, behind)
+        if what is None and word == "SELECT":
+            what = _hint_of_tasks(statement, i)
         if what is None and not nanoseconds and word in _TIME_LITERALS and behind == STRING:
             what = _cut_off(statement, i)
         if what is None and script and (before in _BEFORE_STATEMENT or i in handlers):
@@ -121,34 +127,76 @@ def _told_by(statement: Statement, i: int, before: str, behind: str, tells_user:
         return f"{text}() in a statement for Spark, where it {reason},"
     if name in _HAVE_OPTIONS and behind == "(" and not _options_are_known(statement, i + 1):
         return f"{text}() with an option that names a file, or whose name is no plain text,"
-    if name == "APPROX_COUNT_DISTINCT" and behind == "(" and not _deviation_is_known(statement, i + 1):
-        return f"{text}() with a deviation that is no number from {_SMALLEST_DEVIATION} on"
+    if behind == "(" and name in _SIZES and (problem := _SIZES[name](_arguments(statement, i + 1))) is not None:
+        return f"{text}() {problem}"
     if not tells_user and name in _USER_NAMES and statement.words[0] != "SHOW" and _may_be_value(before, behind):
         return f"{text} without its table's name in a statement for Spark, where it may tell Spark's own user,"
     return None
 
 
-def _deviation_is_known(statement: Statement, opened: int) -> bool:
-    """Whether the second argument of the call whose parenthesis is at `opened` is a plain number that Spark has room for."""
-    words, depth = statement.words, 0
+def _arguments(statement: Statement, opened: int) -> list[float | None]:
+    """The arguments of the call whose parenthesis is at `opened`: those that are plain numbers, None for all others."""
+    words, depth, first, found = statement.words, 0, opened + 1, list[float | None]()
     for i in range(opened, len(words)):
         depth += (words[i] in _OPENS) - (words[i] in _CLOSES)
+        if not depth or (depth == 1 and words[i] == ","):
+            plain = i == first + 1 and words[first] == NUMBER
+            found.append(_number(statement.tokens[first].text) if plain else None)
+            first = i + 1
         if not depth:
-            return True
-        if depth == 1 and words[i] == ",":
-            return (
-                words[i + 1 : i + 3] == [NUMBER, ")"]
-                and _deviation(statement.tokens[i + 1].text) >= _SMALLEST_DEVIATION
-            )
-    return False
+            break
+    return found
 
 
-def _deviation(text: str) -> float:
-    """A number as it is written, 0 if it is none without its suffix."""
+def _number(text: str) -> float | None:
+    """A number as it is written, None if it is none without its suffix."""
     try:
-        return float(text.rstrip("dDfFbB"))
+        return float(text.rstrip("dDfFbBlLsSyY"))
     except ValueError:
-        return 0.0
+        return None
+
+
+def _in(found: float | None, low: float, high: float) -> bool:
+    return found is not None and low <= found <= high
+
+
+def _deviation(arguments: Sequence[float | None]) -> str | None:
+    known = len(arguments) < 2 or _in(arguments[1], _SMALLEST_DEVIATION, math.inf)
+    return None if known else f"with a deviation that is no number from {_SMALLEST_DEVIATION} on"
+
+
+def _counters(arguments: Sequence[float | None]) -> str | None:
+    error, confidence = (*arguments[1:3], None, None)[:2]
+    known = _in(error, _SMALLEST_ERROR, 1) and _in(confidence, 0, _LARGEST_CONFIDENCE)
+    return (
+        None
+        if known
+        else f"with an eps that is no number from {_SMALLEST_ERROR:f} on, or a confidence beyond {_LARGEST_CONFIDENCE}"
+    )
+
+
+def _tasks(arguments: Sequence[float | None]) -> str | None:
+    known = len(arguments) < 4 or _in(arguments[3], 1, MOST_TASKS)
+    return None if known else f"with a number of partitions that is no number from 1 to {MOST_TASKS}"
+
+
+# Calls that take as much memory of the driver, or plan as many tasks in it, as one of their arguments says.
+_SIZES: Mapping[str, Callable[[Sequence[float | None]], str | None]] = {
+    "APPROX_COUNT_DISTINCT": _deviation,
+    "COUNT_MIN_SKETCH": _counters,
+    "RANGE": _tasks,
+}
+
+
+def _hint_of_tasks(statement: Statement, i: int) -> str | None:
+    """A hint behind the SELECT at `i` that asks for more tasks than Spark has room for."""
+    gap = statement.text[statement.tokens[i].end + 1 : max(statement.tokens[i + 1].start, statement.tokens[i].end + 1)]
+    _, _, hint = gap.partition("/*+")
+    if not hint:
+        return None
+    tokens, words, _ = scan(hint.partition("*/")[0])
+    asked = (_number(token.text) for token, word in zip(tokens, words, strict=True) if word == NUMBER)
+    return None if all(_in(n, 0, MOST_TASKS) for n in asked) else f"a hint with a number beyond {MOST_TASKS}"
 
 
 def _options_are_known(statement: Statement, opened: int) -> bool:

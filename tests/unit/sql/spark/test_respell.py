@@ -236,6 +236,13 @@ REFUSED = [
     "SELECT approx_count_distinct(a, 0.05 * 0.000001) FROM t",
     "SELECT `approx_count_distinct`(a[b, 1], ?) FROM t",
     "SELECT approx_count_distinct(coalesce(a, b), relativeSD => 1e-7) FROM t",
+    "SELECT count_min_sketch(a, 1e-10, 0.9, 1) FROM t",
+    "SELECT count_min_sketch(a, 0.1, 0.9999999, 1) FROM t",
+    "SELECT `count_min_sketch`(a, 0.1 * 0.0000001, 0.9, 1) FROM t",
+    "SELECT * FROM range(0, 10, 1, 2147483647)",
+    "SELECT * FROM `range`(0, array(1, 2)[0], 1, 1000 * 1000)",
+    "WITH x AS (SELECT /*+ COALESCE(5), REPARTITION(1000000000) */ a FROM t) SELECT a FROM x",
+    "SELECT\n/*+REBALANCE(\n500000,a)*/ a FROM t",
     "SELECT * FROM read_files('/x')",
     "SELECT * FROM IDENTIFIER('t')",
     "SELECT * FROM IDENTIFIER(:t)",
@@ -290,6 +297,19 @@ OPTIONS = [
     "SELECT from_xml('<a/>', 'b INT', map('mode', 'FAILFAST', 'timestampFormat', 'dd/MM/yyyy')), map('p' || 'q', 'r')",
     "SELECT schema_of_xml('<a/>', map()), from_xml('<a/>', 'b INT')",
 ]
+
+
+COUNTS = [
+    "SELECT count_min_sketch(a, 0.01, 0.99, 1), approx_count_distinct(a, 0.05), approx_count_distinct(a) FROM t",
+    "SELECT * FROM range(10) CROSS JOIN range(0, 10000000000) CROSS JOIN range(0, 10, 1, 200)",
+    "SELECT /*+ REPARTITION(200, a), BROADCAST(t_20240101, 20240101t, `99999999`) */ a /* 99999999 */ FROM t",
+    "SELECT /* 99999999 */ a, range FROM t WHERE range > 99999999 AND a IN (range, 1, 2, 99999999)",
+]
+
+
+@pytest.mark.parametrize("text", COUNTS)
+def test_numbers_that_ask_for_no_more_than_there_is_room_for(text: str) -> None:
+    respelt(text)
 
 
 @pytest.mark.parametrize("text", OPTIONS)
