@@ -22,12 +22,13 @@ from gateway.sql.read import command_nodes as c
 from gateway.sqltypes import BIGINT, STRING, StructField, map_of, struct
 
 # `headers` as a map: @databricks/sql hands them on as they are, the others take a map's text too.
-_TOLD = struct(
+_LINK = (
     StructField("operation", STRING, False),
     StructField("presignedUrl", STRING, False),
     StructField("headers", map_of(STRING, STRING), False),
-    StructField("localFile", STRING, False),
 )
+# REMOVE has no file of the client's: @databricks/sql asks of every `localFile` that there is whether it may use that.
+_TOLD, _TOLD_LOCAL = struct(*_LINK), struct(*_LINK, StructField("localFile", STRING, False))
 _LISTED = struct(
     StructField("path", STRING),
     StructField("name", STRING),
@@ -105,13 +106,22 @@ def _row(path: str, name: str, found: os.stat_result, is_folder: bool) -> tuple[
 
 
 def _told(
-    operation: str, verb: str, place: _Place, job: Statement, span: Span, local: str = "", *, replaces: bool = False
+    operation: str,
+    verb: str,
+    place: _Place,
+    job: Statement,
+    span: Span,
+    local: str | None = None,
+    *,
+    replaces: bool = False,
 ) -> Answer:
     """The row that drivers act upon."""
     if job.files is None:
         raise unsupported(f"{operation} for a client that cannot follow links over HTTP", span)
     url = file_links.url(job.files, verb, place.folder, place.path.file, job.session.user, replaces=replaces)
-    return rows_of(operation, _TOLD, [[operation], [url], [[]], [local]])
+    if local is None:
+        return rows_of(operation, _TOLD, [[operation], [url], [[]]])
+    return rows_of(operation, _TOLD_LOCAL, [[operation], [url], [[]], [local]])
 
 
 def _check_local(operation: str, local: str, span: Span) -> None:
