@@ -36,33 +36,30 @@ def redacted(text: str) -> str:
 def redacted_with(text: str, places: Sequence[int] = ()) -> tuple[str, list[int]]:
     """The same, and where `places` of `text` are in it: what is left out is where it would have begun."""
     found: list[str] = []
-    starts: list[tuple[int, int, bool]] = []  # of pieces: in `text`, in what is made of it, whether it is left as it is
-    at = length = 0
-
-    def add(start: int, piece: str, *, whole: bool) -> None:
-        nonlocal length
-        starts.append((start, length, whole))
-        found.append(piece)
-        length += len(piece)
-
+    starts: list[int] = []  # of the pieces of `found` in `text`: what stays, and what does not, by turns
+    at = 0
     while (piece := _PIECES.search(text, at)) is not None:
-        add(at, text[at : piece.start()], whole=True)
+        start = piece.start()
+        starts += (at, start)
         kind = str(piece.lastgroup if piece.lastgroup != "tag" else "tagged")
         kept = _KEPT.get(kind, "?")
-        add(piece.start(), piece[0] if kept is None else kept, whole=kept is None)
+        found += (text[at:start], piece[0] if kept is None else kept)
         at = _block_end(text, piece.end()) if kind == "block" else piece.end()
-    add(at, text[at:], whole=True)
+    starts.append(at)
+    found.append(text[at:])
     made = "".join(found)
     plain = made.strip()
     assigned = _SET.match(plain)
     shown = plain if assigned is None else f"{assigned[0]} ?"
     before = len(made) - len(made.lstrip())
-    return shown, [max(0, min(_moved(starts, place) - before, len(shown))) for place in places]
+    return shown, [max(0, min(_moved(found, starts, text, place) - before, len(shown))) for place in places]
 
 
-def _moved(starts: Sequence[tuple[int, int, bool]], place: int) -> int:
-    start, made, whole = starts[bisect_right(starts, place, key=lambda each: each[0]) - 1]
-    return made + (place - start if whole else 0)
+def _moved(found: Sequence[str], starts: Sequence[int], text: str, place: int) -> int:
+    number = bisect_right(starts, place) - 1
+    start, stop = (*starts, len(text))[number : number + 2]
+    as_it_is = found[number] == text[start:stop]
+    return sum(map(len, found[:number])) + (place - start if as_it_is else 0)
 
 
 def _block_end(text: str, at: int) -> int:

@@ -69,6 +69,7 @@ def at_work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def taken(page: Page, name: str, folder: Path) -> None:
     """A picture of what is seen: small, and put where it is wanted."""
+    page.evaluate("document.getElementById('notices').replaceChildren()")  # what was done before it
     time.sleep(0.5)  # for what fades and moves
     wanted = os.environ.get("GATEWAY_TEST_PICTURES")
     path = (ROOT / wanted if wanted else folder) / f"console-{name}.png"
@@ -101,10 +102,13 @@ def test_pictures(browser: Browser, at_work: Server, tmp_path: Path) -> None:
         taken(page, "editor", tmp_path)
         page.click("button", "Chart")
         page.until("document.querySelector('.chart svg')")
-        page.evaluate("document.querySelector('.editor-box').style.height = '130px'")
+        page.evaluate("document.querySelector('.editor-box').style.height = '100px'")
+        page.evaluate("document.querySelector('main').scrollTop = 1e4")
         taken(page, "chart", tmp_path)
         page.click("button", "Analyze")
-        page.until("document.querySelector('.plan .operator')")
+        page.click(".plan-slowest button")
+        page.until("document.activeElement.classList.contains('operator')")
+        page.evaluate("document.querySelector('main').scrollTop = 0")
         taken(page, "plan", tmp_path)
         page.evaluate("location.hash = '#/catalog/samples/tpch/nation'")
         page.shows("n_regionkey")

@@ -87,8 +87,9 @@ function drawn(kind, rows, result, x, ys, wide) {
   if (step) [low, high] = [Math.floor(low / step + 1e-9) * step, Math.ceil(high / step - 1e-9) * step];
   const levels = step ? ticks(low, high, Math.round((high - low) / step)) : around;
   const inner = wide - LEFT - RIGHT, slot = inner / points.length;
-  const every = Math.max(1, Math.ceil(points.length / Math.max(2, Math.floor(inner / 70))));
-  const leaning = !measured && points.some((point, i) => i % every === 0 && oneLine(point.label).length * LETTER > slot * every);
+  const oneOf = (room) => Math.max(1, Math.ceil(points.length / Math.max(2, Math.floor(inner / room))));
+  const leaning = !measured && points.some((point, i) => i % oneOf(70) === 0 && oneLine(point.label).length * LETTER > slot * oneOf(70));
+  const every = oneOf(leaning ? 26 : 70);
   const high_ = Math.max(260, Math.min(400, wide * 0.42)) + (leaning ? LEANING - BOTTOM : 0), bottom = leaning ? LEANING : BOTTOM;
   const scaleY = (v) => TOP + (high_ - TOP - bottom) * (1 - (v - low) / (high - low));
   const from = measured ? Math.min(...points.map((p) => p.at)) : 0, to = measured ? Math.max(...points.map((p) => p.at)) : 0;

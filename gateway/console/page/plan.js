@@ -130,8 +130,9 @@ export function picture(root, beneath = null, above = null) {
     observer.disconnect();
   }).observe(scroll);
   const first = spent > 0 ? [...all].sort((a, b) => (b.ms || 0) - (a.ms || 0)).slice(0, SLOWEST).filter((node) => node.ms > 0) : [];
-  return el("div", { class: "plan" }, above,
+  const side = el("div", { class: "plan-side" },
     first.length > 0 && el("p", { class: "buttons plan-slowest" }, el("span", { class: "hint" }, "Slowest:"), first.map((node) =>
       el("button", { type: "button", onclick: () => { boxes.get(node).scrollIntoView({ block: "center", inline: "center" }); boxes.get(node).focus({ preventScroll: true }); } }, `${name(node)} ${duration(node.ms)}, ${Math.round((100 * node.ms) / spent)} %`))),
-    detail, scroll, beneath);
+    detail, above);
+  return el("div", { class: "plan" }, el("div", { class: "plan-both" }, side, scroll), beneath);
 }

@@ -52,6 +52,7 @@ def test_literals_become_question_marks_and_comments_go(text: str, left: str) ->
         ("SELECT 'a' || 'wrong' || b", "'wrong'", "?"),
         ("SELECT 12345", "12345", "?"),
         ("SELECT -- wrong", "wrong", ""),
+        ("SELECT /* wrong */ a, b", "wrong", ""),
         ("SET a = wrong", "wrong", "?"),
     ],
 )
