@@ -31,6 +31,7 @@ def open_statement(page: Page, name: str) -> None:
     """Open the newest statement whose text has this in it."""
     page.evaluate("location.hash = '#/statements'")
     page.click("input[name=text]")
+    page.evaluate("document.querySelector('input[name=text]').select()")
     page.type(name)
     page.until(f"[...document.querySelectorAll('.c-text a')].some(a => a.textContent.includes({json.dumps(name)}))")
     page.evaluate(

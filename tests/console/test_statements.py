@@ -87,15 +87,23 @@ def test_the_list_tells_programs_and_finds_what_took_long(page: Page, open_serve
     long_row = row.replace("a_short_one", "a_long_one")
     assert page.evaluate(width.format(f"({row})")) < page.evaluate(width.format(f"({long_row})"))
     page.evaluate(
-        "{const s = [...document.querySelectorAll('.filters select')].find(s => s.innerText.includes('0.1 s'));"
-        " s.value = '100'; s.dispatchEvent(new Event('change'))}"
+        "{const s = document.querySelector('select[name=least_ms]'); s.value = '100'; s.dispatchEvent(new Event('change'))}"
     )
     page.until(f"!({row}) && ({long_row})")
+    page.evaluate(f"{long_row}.querySelector('a').click()")
+    page.until("[...document.querySelectorAll('dt')].some(d => d.textContent === 'Rows given')")
+    page.until("document.activeElement.id === 'content'")  # keys go on from there
+    page.evaluate("history.back()")
+    page.until(f"!({row}) && ({long_row})")  # as it was left
+    assert page.evaluate("document.querySelector('input[name=text]').value") == "_one"
     page.evaluate(
         "{const i = document.querySelector('input[name=text]'); i.value = 'no such text'; "
         "i.dispatchEvent(new Event('input'))}"
     )
     page.shows("No statement is like that.")
+    page.click("button", "Reset")
+    page.until(f"({row}) && ({long_row})")
+    assert page.evaluate("document.querySelector('select[name=least_ms]').value") == ""
 
 
 def test_only_news_are_asked_for_and_all_of_them_are_shown(page: Page, open_server: Server) -> None:

@@ -59,8 +59,10 @@ async function show() {
   shownPath = path;
   try {
     const end = await view[3](place, me, rest);
-    if (shownPath === path) leave = end || null;
-    else if (end) end();
+    if (shownPath === path) {
+      leave = end || null;
+      if (document.activeElement === document.body) content.focus({ preventScroll: true }); // what had it is gone
+    } else if (end) end();
   } catch (error) {
     if (!(error instanceof CallError)) throw error;
     fill(place, el("p", { class: "notice bad" }, error.message));

@@ -1,7 +1,7 @@
 // What runs and what ran, the newest first.
 
 import { get, post, segment } from "./api.js";
-import { agreed, el, fill, notice } from "./dom.js";
+import { agreed, button, el, fill, notice } from "./dom.js";
 import { count, duration, moment, oneLine, size, stateOf } from "./format.js";
 import { lookNow, watch } from "./live.js";
 import { Windowed } from "./windowed.js";
@@ -58,6 +58,10 @@ export async function kill(identifier) {
   lookNow();
 }
 
+const filter = { status: "", text: "", user: "", since: "", least_ms: "" }; // stays while other views are looked at
+
+const isLive = () => filter.status === "RUNNING";
+
 const HEAD = ["State", "Statement", "User", "Program", "Engine", "Time", "", "Rows", "Bytes", "Spilled", "Started"];
 const CLASSES = ["c-state", "c-text", "c-user", "c-client", "c-engine", "c-time", "c-bar", "c-rows", "c-bytes", "c-spill", "c-start"];
 
@@ -67,14 +71,13 @@ function cells(values) {
 
 export function statementsView(place, me) {
   let ended = [], more = true, loading = false, failed = false, recorded = null, running = [], rows = [], generation = 0, longest = 0;
-  const filter = { status: "", text: "", user: "", since_ms: "", least_ms: "" };
 
   const list = new Windowed({
     height: 34, label: "Statements", columns: HEAD.length,
     head: el("div", { role: "row", class: "grid-row head" }, HEAD.map((name, i) => el("span", { class: CLASSES[i], role: "columnheader" }, name || el("span", { class: "unseen" }, "Phases")))),
     row: (i) => draw(rows[i]),
     open: (i) => { location.hash = `#/statements/${segment(rows[i].statement_id)}`; },
-    near: (last) => { if (more && !loading && !failed && last > rows.length - AHEAD && !filter.running) load(false); },
+    near: (last) => { if (more && !loading && !failed && last > rows.length - AHEAD && !isLive()) load(false); },
   });
   const figures = el("p", { class: "figures", "aria-live": "off" });
   const trouble = el("p", { class: "notice bad", hidden: true });
@@ -102,24 +105,24 @@ export function statementsView(place, me) {
   function compose() {
     const known = new Set(ended.map((one) => one.statement_id));
     const wanted = running.filter((one) => one.statement_text && !known.has(one.statement_id) && matches(one));
-    rows = [...wanted, ...(filter.running ? [] : ended)];
+    rows = [...wanted, ...(isLive() ? [] : ended)];
     longest = rows.reduce((most, one) => Math.max(most, whole(one)), 0);
     list.setCount(rows.length);
     nothing.hidden = rows.length > 0 || loading;
-    nothing.textContent = filter.status || filter.text || filter.user || filter.since_ms || filter.least_ms ? "No statement is like that." : "No statement has been run yet: connect a program, or write one in the editor.";
+    nothing.textContent = isFiltered() ? "No statement is like that." : "No statement has been run yet: connect a program, or write one in the editor.";
     const shown = `${running.filter((one) => one.statement_text).length} running or queued, ${count(ended.length)}${more ? "+" : ""} ended`;
     figures.textContent = me.history ? shown : `${shown} (the history is off: --history)`;
   }
 
   function matches(one) {
-    return (!filter.status || filter.running) && (!filter.user || one.user === filter.user) && (!filter.least_ms || one.duration_ms >= filter.least_ms) &&
+    return (!filter.status || isLive()) && (!filter.user || one.user === filter.user) && (!filter.least_ms || one.duration_ms >= filter.least_ms) &&
       (!filter.text || one.statement_text.toLowerCase().includes(filter.text.toLowerCase()));
   }
 
   // Some statements that have ended: those behind the last one, or `newest` of the newest.
   function ask(newest) {
     const last = newest ? null : ended[ended.length - 1];
-    const query = { max_results: newest || PAGE, status: filter.running ? "" : filter.status, text: filter.text, user: filter.user, since_ms: filter.since_ms, least_ms: filter.least_ms };
+    const query = { max_results: newest || PAGE, status: isLive() ? "" : filter.status, text: filter.text, user: filter.user, since_ms: since(), least_ms: filter.least_ms };
     return get("statements", last ? { ...query, before_ms: last.started_ms, before_id: last.id } : query);
   }
 
@@ -157,31 +160,41 @@ export function statementsView(place, me) {
     }
   }
 
+  // Milliseconds since the epoch of the oldest that are wanted.
+  const since = () => (filter.since ? Date.now() - Number(filter.since) * 60000 : "");
+  const isFiltered = () => Object.values(filter).some(Boolean);
+
   function changed() {
     ended = [];
     more = true;
+    reset.hidden = !isFiltered();
     load(true);
   }
 
+  // A choice of one of some values of a filter.
+  function choice(name, key, values) {
+    return el("label", null, `${name} `, el("select", { name: key, onchange: (event) => { filter[key] = event.target.value; changed(); } },
+      values.map(([value, shown]) => el("option", { value, selected: filter[key] === value }, shown))));
+  }
+
   let typing = null;
+  const reset = button("Reset", () => {
+    Object.keys(filter).forEach((key) => { filter[key] = ""; });
+    controls.querySelectorAll("select, input").forEach((field) => { field.value = ""; });
+    changed();
+    list.element.focus();
+  }, { hidden: !isFiltered(), title: "All statements" });
   const controls = el("form", { class: "filters", role: "search", onsubmit: (event) => { event.preventDefault(); changed(); } },
-    el("label", null, "State ", el("select", { onchange: (event) => {
-      filter.running = event.target.value === "RUNNING";
-      filter.status = event.target.value;
-      changed();
-    } }, [["", "all"], ["RUNNING", "running and queued"], ["FINISHED", "finished"], ["FAILED", "failed"], ["CANCELED", "cancelled"]].map(([value, name]) => el("option", { value }, name)))),
-    el("label", null, "Since ", el("select", { onchange: (event) => {
-      filter.since_ms = event.target.value ? Date.now() - Number(event.target.value) * 60000 : "";
-      changed();
-    } }, [["", "ever"], [15, "15 minutes"], [60, "an hour"], [1440, "a day"], [10080, "a week"]].map(([value, name]) => el("option", { value }, name)))),
-    el("label", null, "Took ", el("select", { onchange: (event) => { filter.least_ms = event.target.value ? Number(event.target.value) : ""; changed(); } },
-      [["", "any time"], [100, "0.1 s and more"], [1000, "1 s and more"], [10000, "10 s and more"], [60000, "a minute and more"]].map(([value, name]) => el("option", { value }, name)))),
-    el("label", null, "Text ", el("input", { type: "search", name: "text", placeholder: "part of a statement", oninput: (event) => {
+    choice("State", "status", [["", "all"], ["RUNNING", "running and queued"], ["FINISHED", "finished"], ["FAILED", "failed"], ["CANCELED", "cancelled"]]),
+    choice("Since", "since", [["", "ever"], ["15", "15 minutes"], ["60", "an hour"], ["1440", "a day"], ["10080", "a week"]]),
+    choice("Took", "least_ms", [["", "any time"], ["100", "0.1 s and more"], ["1000", "1 s and more"], ["10000", "10 s and more"], ["60000", "a minute and more"]]),
+    el("label", null, "Text ", el("input", { type: "search", name: "text", value: filter.text, placeholder: "part of a statement", oninput: (event) => {
       filter.text = event.target.value;
       clearTimeout(typing);
       typing = setTimeout(changed, 300);
     } })),
-    me.administrator && el("label", null, "User ", el("input", { type: "search", name: "user", placeholder: "all", onchange: (event) => { filter.user = event.target.value.trim(); changed(); } })),
+    me.administrator && el("label", null, "User ", el("input", { type: "search", name: "user", value: filter.user, placeholder: "all", onchange: (event) => { filter.user = event.target.value.trim(); changed(); } })),
+    reset,
     figures);
 
   fill(place, el("h1", { class: "unseen" }, "Statements"), controls, trouble, nothing, list.element,
