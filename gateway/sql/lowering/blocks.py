@@ -195,9 +195,14 @@ class BlockWriter(ExpressionText):
         if having:
             parts.append(" HAVING " + balanced(having, "AND"))
         if block.order:
-            self.envs.append(block.env)
-            parts.append(" ORDER BY " + ", ".join([self.sort_key(k, plain=sorts_all) for k in block.order]))
-            self.envs.pop()
+            # An expression over a column that the items show cast would have the engine hand on both under one name.
+            shown = {i: quoted(n) for i, n in outputs if i in block.env and texts[i] != block.env[i]}
+            keys = []
+            for key in block.order:
+                self.envs.append(block.env if isinstance(key.expr, Col) else block.env | shown)
+                keys.append(self.sort_key(key, plain=sorts_all))
+                self.envs.pop()
+            parts.append(" ORDER BY " + ", ".join(keys))
         # Without a limit the engine (DataFusion 55) takes the order below an inner OFFSET for one that nobody needs.
         limit = ALL_ROWS if block.limit is None and block.offset and not outermost else block.limit
         if limit is not None:

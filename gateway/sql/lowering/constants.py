@@ -81,7 +81,7 @@ def _asked(rel: Rel) -> Iterator[_Asked]:
     open_, ctes = [rel], set[int]()
     while open_:
         at = open_.pop()
-        if is_local(at) or (_is_emptied(at) and not _is_global(at)):
+        if is_local(at) or (_is_emptied(at, early=True) and not _is_global(at)):
             continue
         for part in (part for e in expressions_of(at) for part in nodes(e) if isinstance(part, Subquery)):
             if part.kind != "scalar" or not (part.outer or _is_one_row(part.plan)):
@@ -466,21 +466,22 @@ def _is_outer(expr: Expr) -> bool:
     return any(isinstance(part, Col) and part.outer for part in nodes(expr))
 
 
-def _may_be_empty(rel: Rel) -> bool:
-    """Whether Spark may know while planning that there are no rows, and so forgets what stands above."""
+def _may_be_empty(rel: Rel, early: bool) -> bool:
+    """Whether Spark may know while planning that there are no rows, and so forgets what stands above; `early`: before it
+    plans the queries in expressions."""
     if isinstance(rel, b.CteRef):
-        return _may_be_empty(rel.cte.plan)
-    if isinstance(rel, b.Limit) and rel.limit == 0:
+        return _may_be_empty(rel.cte.plan, early)
+    if isinstance(rel, b.Limit) and rel.limit == 0 and not early:
         return True
     if isinstance(rel, (b.Filter, b.Limit)) and is_local(rel):
-        return isinstance(rel, b.Limit) or _own_condition(rel) is not None or _may_be_empty(rel.input)
-    return not _is_global(rel) and _is_emptied(rel)
+        return isinstance(rel, b.Limit) or _own_condition(rel) is not None or _may_be_empty(rel.input, early)
+    return not _is_global(rel) and _is_emptied(rel, early)
 
 
-def _is_emptied(rel: Rel) -> bool:
+def _is_emptied(rel: Rel, early: bool = False) -> bool:
     """Whether the inputs of a relation may leave it without rows while Spark plans; it is only later that it makes joins of
     EXCEPT and INTERSECT."""
-    empty = [_may_be_empty(below) for below in inputs_of(rel)]
+    empty = [_may_be_empty(below, early) for below in inputs_of(rel)]
     if isinstance(rel, b.SetOp):
         return rel.kind == "union" and all(empty)
     if isinstance(rel, b.Join) and isinstance(rel.condition, Lit) and rel.condition.value is False:
