@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -407,6 +408,8 @@ def _file_problem(
             # Where floats are compared, the engine is told of no statistics.
             if not floats_compared and column.physical in names.get(ONE_VALUE, ()):
                 return f"the column {column.name} may hold NaN beside its only value in a file"
+            if column.physical.casefold() in names.get(TWICE, ()):
+                return f"the column {column.name} is in a file in several spellings"
             problem = _name_problem(column, names)
             if problem:
                 return problem
@@ -433,13 +436,17 @@ def _names_in(path: str, within: Within) -> NameTree:
     """Names of the columns in a Parquet file, nested ones as nested dicts, with the types of the others."""
     try:
         with opened_parquet(path, within) as file:
-            return {**_tree(file.schema_arrow), ONE_VALUE: one_valued(file.metadata)}
+            counts = Counter(name.casefold() for name in file.schema_arrow.names)
+            twice = {name for name, count in counts.items() if count > 1}
+            return {**_tree(file.schema_arrow), ONE_VALUE: one_valued(file.metadata), TWICE: twice}
     except (pa.ArrowException, OSError) as error:
         raise unreadable_file(path, error) from error
 
 
 #: Where, among the names in a file, those of which statistics tell one value stand; no column is called so.
 ONE_VALUE = "\0one value"
+#: Where those that are there in several spellings stand, without case.
+TWICE = "\0twice"
 
 
 def unreadable_file(path: str, error: Exception) -> ServerError:
