@@ -16,6 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gateway.delta.containment import Within, source
+from gateway.delta.parquet_facts import check_facts, impossible
+
+_MOST_GROUPS = 32_767  # as many as they have numbers
 
 
 @contextmanager
@@ -24,26 +27,26 @@ def opened_parquet(path: str, within: Within, size: int | None = None, **options
 
     Raises ArrowInvalid for a footer that cannot be true, and for a file that has not the `size` that it was seen with.
     """
-    with source(path, within) as opened, pq.ParquetFile(opened, **options) as file:
+    with source(path, within) as opened, _file(opened, options) as file:
         if size not in (None, opened.size()):
             raise pa.ArrowInvalid(f"{opened.size()} bytes instead of {size}: it is being written")
-        check_footer(file.metadata, opened.size())
+        _check_footer(file, opened, opened.size())
         yield file
 
 
-def check_footer(metadata: pq.FileMetaData, size: int) -> None:
+def _file(opened: pa.NativeFile, options: dict[str, Any]) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(opened, **options)
+    except UnicodeDecodeError as error:
+        raise impossible("a column whose name is no text") from error
+
+
+def _check_footer(file: pq.ParquetFile, opened: pa.NativeFile, size: int) -> None:
     """Raise ArrowInvalid unless all pages lie in a file of `size` bytes, and as many rows as are told of may be in them."""
-    rows = 0
-    for at in range(metadata.num_row_groups):
-        group = metadata.row_group(at)
-        if group.num_rows < 0:
-            raise _impossible(f"row group {at} has {group.num_rows} rows")
-        rows += group.num_rows
-        for column in range(group.num_columns):
-            _check_chunk(group.column(column), group.num_rows, size)
-    if rows != metadata.num_rows:
-        raise _impossible(f"{metadata.num_rows} rows, and {rows} in its row groups")
-    _check_names(metadata)
+    if file.metadata.num_row_groups > _MOST_GROUPS:
+        raise impossible(f"{file.metadata.num_row_groups} row groups")
+    check_facts(opened, size)
+    _check_names(file.metadata)
 
 
 def _check_names(metadata: pq.FileMetaData) -> None:
@@ -57,22 +60,7 @@ def _check_names(metadata: pq.FileMetaData) -> None:
     names = Counter(metadata.schema.to_arrow_schema().names)  # `a.b` and the field b of `a` have one path
     twice = next((name for name, count in names.items() if count > 1), None)
     if twice is not None:
-        raise _impossible(f"the column {twice} more than once")
-
-
-def _check_chunk(chunk: pq.ColumnChunkMetaData, rows: int, size: int) -> None:
-    offsets = [chunk.data_page_offset]
-    if chunk.has_dictionary_page:
-        offsets.append(chunk.dictionary_page_offset)
-    length = chunk.total_compressed_size
-    if min(offsets) < 0 or length < 0 or max(*offsets, min(offsets) + length) > size:
-        raise _impossible(f"pages of {chunk.path_in_schema} at {offsets}, {length} bytes long, in a file of {size}")
-    if chunk.num_values < rows or (chunk.num_values and not length):
-        raise _impossible(f"{chunk.num_values} values of {chunk.path_in_schema} in {length} bytes for {rows} rows")
-
-
-def _impossible(what: str) -> pa.ArrowInvalid:
-    return pa.ArrowInvalid(f"the footer tells what cannot be: {what}")
+        raise impossible(f"the column {twice} more than once")
 
 
 def one_valued(metadata: pq.FileMetaData) -> set[str]:

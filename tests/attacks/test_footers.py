@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import pytest
 from deltalake import write_deltalake
 
 from gateway.protocol.client import Client, RemoteError
+from tests.attacks import compact
 from tests.attacks.attacker import answer, outcome
 from tests.attacks.test_bombs import edit
 from tests.attacks.test_logs import ROWS_1_AND_5, Actions, changed, with_vector
@@ -110,6 +114,100 @@ def test_a_footer_that_cannot_be_true_is_told(
         assert isinstance(told, RemoteError), told
         assert "[FAILED_READ_FILE]" in str(told) and path.name in str(told), told
     assert answer(client, "SELECT 1 AS x") == [{"x": 1}]
+
+
+# Ways to a value of the footer, and what it says instead: [element of the schema, field] or [group, column, fields …].
+SCHEMA, GROUPS, CHUNKS, FACTS = 2, 4, 1, 3
+CONTRADICTIONS: dict[str, tuple[compact.Path, int | bytes]] = {
+    "a column of longs that the schema has as ints": ((SCHEMA, 1, 1), 1),
+    "a column of texts that the schema has as ints": ((SCHEMA, 2, 1), 1),
+    "a column that the schema has as required": ((SCHEMA, 1, 3), 0),
+    "a column of no known type": ((SCHEMA, 1, 1), 2**31 - 1),
+    "a column that is there in no known way": ((SCHEMA, 1, 3), -1),
+    "a column of another name": ((SCHEMA, 1, 4), b"x"),
+    "a name that is no text": ((SCHEMA, 1, 4), b"\xff"),
+    "pages of another column": ((GROUPS, 0, CHUNKS, 0, FACTS, 3, 0), b"s"),
+    "pages of another type": ((GROUPS, 0, CHUNKS, 0, FACTS, 1), 5),
+    "the places of pages far behind the end": ((GROUPS, 0, CHUNKS, 0, 4), 2**62),
+    "as many places of pages as memory": ((GROUPS, 0, CHUNKS, 0, 5), 2**31 - 1),
+    "an index before the beginning": ((GROUPS, 0, CHUNKS, 1, 6), -(2**63)),
+    "an index as large as memory": ((GROUPS, 0, CHUNKS, 1, 7), 2**31 - 1),
+    "statistics of no bytes": ((GROUPS, 0, CHUNKS, 0, FACTS, 12, 5), b""),
+}
+
+
+@pytest.mark.parametrize("reader", ["the engine's", "our own", "of a folder"])
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_a_footer_that_contradicts_itself_is_told(
+    client: Client, server: Server, table: Path, name: str, reader: str
+) -> None:
+    """Two parts of a footer that cannot both be true, or an index that lies nowhere."""
+    (path,) = table.glob("*.parquet")
+    pq.write_table(pq.read_table(path), path, store_schema=False, write_page_index=True)
+    data, (where, new) = path.read_bytes(), CONTRADICTIONS[name]
+    path.write_bytes(compact.with_footer(data, compact.changed(compact.STRUCT, compact.footer(data), where, new)))
+
+    def known(actions: Actions) -> Actions:
+        of_table: Any = with_vector(ROWS_1_AND_5)(actions) if reader == "our own" else actions
+        return changed("add", size=path.stat().st_size, stats=f'{{"numRecords":{ROWS}}}')(of_table)
+
+    edit(table, known)
+    relation = "footers"
+    if reader == "of a folder":
+        folder = server.warehouse.parent / "files" / "footers"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        shutil.copy(path, folder)
+        relation = f"parquet.`{folder}`"
+    for text in (f"SELECT sum(id) AS n, max(s) FROM {relation}", f"SELECT id FROM {relation} WHERE id = 49"):
+        told = outcome(client, text)
+        assert isinstance(told, RemoteError) and "[FAILED_READ_FILE]" in str(told) and path.name in str(told), told
+
+
+def test_a_file_of_too_many_groups_is_told_at_once(client: Client, table: Path) -> None:
+    (path,) = table.glob("*.parquet")
+    data = path.read_bytes()
+    footer = compact.footer(data)
+    of, (group,) = footer[GROUPS][1]
+    footer[GROUPS] = (compact.LIST, (of, [group] * 40_000))
+    footer[3] = (6, 40_000 * ROWS)
+    path.write_bytes(compact.with_footer(data, footer))
+    edit(table, changed("add", size=path.stat().st_size, stats=f'{{"numRecords":{40_000 * ROWS}}}'))
+    told = outcome(client, "SELECT sum(id) AS n FROM footers")
+    assert isinstance(told, RemoteError) and "[FAILED_READ_FILE]" in str(told) and "40000 row groups" in str(told)
+
+
+_TRIED = """
+import sys
+import pyarrow as pa
+from gateway.delta.footers import one_valued, opened_parquet
+
+for path in sys.stdin.read().split():
+    try:
+        with opened_parquet(path, ()) as file:
+            file.schema_arrow, one_valued(file.metadata)
+            [column.physical_type for column in map(file.schema.column, range(len(file.schema)))]
+    except (pa.ArrowException, OSError):
+        pass
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_lie_ends_a_process(tmp_path: Path, seed: int) -> None:
+    """Any value of a footer says something else: an error, or rows, whatever Arrow's classes make of it."""
+    values = pa.table({"a": [1, 2], "s": ["x", None], "d": [1.5, 2.5], "l": [[1], []], "t": [{"u": 1.5}, None]})
+    pq.write_table(values, tmp_path / "whole", store_schema=False, row_group_size=1, write_page_index=True)
+    data = (tmp_path / "whole").read_bytes()
+    footer, rng = compact.footer(data), random.Random(seed)
+    for number, (where, kind, value) in enumerate(compact.leaves(compact.STRUCT, footer)):
+        bits = compact.INTEGERS.get(kind, 0)
+        numbers = [n for n in (0, 1, 2, 3, 7, -1, 2**31 - 1, -(2**31), 2**40, 2**62, -(2**63)) if n >> bits in (0, -1)]
+        lie = rng.choice(numbers) if bits else rng.choice([b"", b"\xff" * 8, b"x" * 100]) if kind == 8 else not value
+        changed_ = compact.changed(compact.STRUCT, footer, where, lie)
+        (tmp_path / str(number)).write_bytes(compact.with_footer(data, changed_))
+    paths = "\n".join(str(path) for path in tmp_path.iterdir())
+    ended = subprocess.run([sys.executable, "-c", _TRIED], input=paths, text=True, capture_output=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr[-2000:]
 
 
 @pytest.mark.parametrize(("other", "condition"), [("id", "FAILED_READ_FILE"), ("ID", "UNSUPPORTED_FEATURE")])

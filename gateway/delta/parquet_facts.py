@@ -1,0 +1,202 @@
+"""What a Parquet file's footer says of its columns and pages, read by Thrift alone: no reader of pages has believed it yet.
+
+Arrow's objects of a footer end the process where its parts contradict each other (a column of another type than the schema's),
+so that is looked for before they are asked. Layout: parquet.thrift of the Apache Parquet format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
+from thrift.Thrift import TException, TType
+from thrift.transport.TTransport import TMemoryBuffer
+
+_TAIL = 8  # the footer's length, and PAR1
+_OPTIONAL, _REPEATED = 1, 2
+_TYPES = 8  # physical ones
+_DEEPEST = 100
+# Bytes of a value in statistics, by physical type: BOOLEAN, INT32, INT64, FLOAT, DOUBLE.
+_WIDTHS = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8}
+
+
+class _Struct:
+    """Some fields of a struct, None where they are missing; all others are passed over."""
+
+    thrift_spec: tuple[Any, ...] = ()
+
+    def __init_subclass__(cls) -> None:
+        for spec in filter(None, cls.thrift_spec):
+            setattr(cls, spec[2], None)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+
+def _fields(*told: tuple[int, int, str, Any]) -> tuple[Any, ...]:
+    """The specification that Thrift's decoder wants: by number, with gaps."""
+    by_number = {number: (number, kind, name, more, None) for number, kind, name, more in told}
+    return tuple(by_number.get(number) for number in range(max(by_number) + 1))
+
+
+def _list_of(struct: type[_Struct]) -> tuple[Any, ...]:
+    return (TType.STRUCT, [struct, struct.thrift_spec], False)
+
+
+class _Levels(_Struct):
+    thrift_spec = _fields(
+        (2, TType.LIST, "repetitions", (TType.I64, None, False)),
+        (3, TType.LIST, "definitions", (TType.I64, None, False)),
+    )
+
+
+class _Statistics(_Struct):
+    thrift_spec = _fields(
+        *((number, TType.STRING, f"value{number}", "BINARY") for number in (1, 2, 5, 6)),
+    )
+
+
+class _Column(_Struct):
+    thrift_spec = _fields(
+        (1, TType.I32, "type", None),
+        (3, TType.LIST, "path", (TType.STRING, "BINARY", False)),
+        (5, TType.I64, "values", None),
+        (7, TType.I64, "length", None),
+        (9, TType.I64, "data", None),
+        (11, TType.I64, "dictionary", None),
+        (12, TType.STRUCT, "statistics", [_Statistics, _Statistics.thrift_spec]),
+        (14, TType.I64, "bloom", None),
+        (15, TType.I32, "bloom_length", None),
+        (16, TType.STRUCT, "levels", [_Levels, _Levels.thrift_spec]),
+    )
+
+
+class _Chunk(_Struct):
+    thrift_spec = _fields(
+        (3, TType.STRUCT, "column", [_Column, _Column.thrift_spec]),
+        (4, TType.I64, "pages", None),
+        (5, TType.I32, "pages_length", None),
+        (6, TType.I64, "index", None),
+        (7, TType.I32, "index_length", None),
+    )
+
+
+class _Group(_Struct):
+    thrift_spec = _fields((1, TType.LIST, "chunks", _list_of(_Chunk)), (3, TType.I64, "rows", None))
+
+
+class _Element(_Struct):
+    thrift_spec = _fields(
+        (1, TType.I32, "type", None),
+        (3, TType.I32, "repetition", None),
+        (4, TType.STRING, "name", "BINARY"),
+        (5, TType.I32, "children", None),
+    )
+
+
+class _File(_Struct):
+    thrift_spec = _fields(
+        (2, TType.LIST, "schema", _list_of(_Element)),
+        (3, TType.I64, "rows", None),
+        (4, TType.LIST, "groups", _list_of(_Group)),
+    )
+
+
+class Leaf(NamedTuple):
+    """A column as the schema has it: its path, physical type, and how often a value may be missing or repeated on the way."""
+
+    path: tuple[bytes, ...]
+    type: int
+    definitions: int
+    repetitions: int
+
+
+def check_facts(file: pa.NativeFile, size: int) -> None:
+    """Raise ArrowInvalid unless what the footer of a file of `size` bytes says of its columns can be true."""
+    facts = _File()
+    protocol = TCompactProtocolAccelerated(TMemoryBuffer(_footer(file, size)))
+    try:
+        if (decode := protocol._fast_decode) is not None:  # noqa: SLF001 (as generated code does)
+            decode(facts, protocol, [_File, _File.thrift_spec])
+        else:  # Thrift was built without its decoder in C
+            protocol.readStruct(facts, _File.thrift_spec)
+    except (TException, EOFError, ValueError, TypeError, MemoryError, RecursionError) as error:
+        raise impossible(f"what is no Parquet ({type(error).__name__})") from error
+    leaves, rows = list(_leaves(facts.schema or [])), 0
+    for group in facts.groups or []:
+        if group.rows is None or group.rows < 0 or len(group.chunks or []) != len(leaves):
+            raise impossible(f"a row group of {group.rows} rows and {len(group.chunks or [])} columns")
+        rows += group.rows
+        for chunk, leaf in zip(group.chunks or [], leaves, strict=True):
+            _check_chunk(chunk, leaf, group.rows, size)
+    if rows != facts.rows:
+        raise impossible(f"{facts.rows} rows, and {rows} in its row groups")
+
+
+def _footer(file: pa.NativeFile, size: int) -> bytes:
+    if size < _TAIL:
+        raise impossible("less than a footer")
+    length = int.from_bytes(file.read_at(_TAIL, size - _TAIL)[:4], "little")
+    return bytes(file.read_at(min(length, size - _TAIL), max(0, size - _TAIL - length)))
+
+
+def _leaves(schema: list[Any]) -> Iterator[Leaf]:
+    """The columns of a schema, whose elements stand before what is in them."""
+    above: list[tuple[int, tuple[bytes, ...], int, int]] = []  # how many are still to come, path, levels
+    for at, element in enumerate(schema):
+        path, definitions, repetitions = above[-1][1:] if above else ((), 0, 0)
+        if at:
+            if not above or element.name is None or element.repetition not in (0, _OPTIONAL, _REPEATED):
+                raise impossible(f"an element of the schema with the repetition {element.repetition}")
+            left, *rest = above.pop()
+            above += [(left - 1, *rest)] if left > 1 else []  # type: ignore[list-item]
+            path = (*path, element.name)
+            definitions += element.repetition != 0
+            repetitions += element.repetition == _REPEATED
+        if element.children:
+            if element.children < 0 or len(above) > _DEEPEST:
+                raise impossible(f"an element of the schema with {element.children} in it")
+            above.append((element.children, path, definitions, repetitions))
+        elif at:
+            if element.type is None or not 0 <= element.type < _TYPES:
+                raise impossible(f"a column of the type {element.type}")
+            yield Leaf(path, element.type, definitions, repetitions)
+
+
+def _check_chunk(chunk: Any, leaf: Leaf, rows: int, size: int) -> None:
+    column = chunk.column
+    if column is None or column.type != leaf.type or tuple(column.path or ()) != leaf.path:
+        told = (column.type, *(column.path or ())) if column is not None else ()
+        raise impossible(f"pages of {told} for the column {(leaf.type, *leaf.path)}")
+    values, length, data = column.values or 0, column.length, column.data
+    if length is None or data is None:
+        raise impossible(f"pages of {leaf.path} without a place")
+    first = data if column.dictionary is None else min(data, column.dictionary)
+    if first < 0 or length < 0 or max(data, column.dictionary or 0, first + length) > size:
+        raise impossible(f"pages of {leaf.path} at {first}, {length} bytes long, in a file of {size}")
+    if values < rows or (values and not length):
+        raise impossible(f"{values} values of {leaf.path} in {length} bytes for {rows} rows")
+    for start, extent in (
+        (chunk.pages, chunk.pages_length), (chunk.index, chunk.index_length), (column.bloom, column.bloom_length)
+    ):  # fmt: skip
+        if start is not None and (start < 0 or (extent or 0) < 0 or start + (extent or 0) > size):
+            raise impossible(f"an index of {leaf.path} at {start}, {extent} bytes long, in a file of {size}")
+    if column.statistics is not None and leaf.type in _WIDTHS:
+        for name in ("value1", "value2", "value5", "value6"):
+            value = getattr(column.statistics, name)
+            if value is not None and len(value) != _WIDTHS[leaf.type]:
+                raise impossible(f"statistics of {leaf.path} with {len(value)} bytes")
+    if column.levels is not None:
+        for told, deepest in (
+            (column.levels.definitions, leaf.definitions),
+            (column.levels.repetitions, leaf.repetitions),
+        ):
+            if told and len(told) != deepest + 1:
+                raise impossible(f"{len(told)} levels of {leaf.path}, which has {deepest + 1}")
+
+
+def impossible(what: str) -> pa.ArrowInvalid:
+    """The error for a footer that cannot be true; `what` ends its sentence."""
+    return pa.ArrowInvalid(f"the footer tells what cannot be: {what}")
