@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -104,6 +105,16 @@ def collected(agg: Agg, value: Expr, type_: DataType | None = None) -> AggFn:
     return bound.agg_fn("array_agg", list_type, value, of=agg, where=filtered(agg, not_null(value)), order=())
 
 
+def complete(args: Sequence[Expr]) -> Expr:
+    """1 where no argument is NULL, of which each is computed where none before it is, whatever comes after it."""
+    one: Expr = bound.lit(1, INT)
+    for arg in reversed(args):
+        one = bound.null(INT) if arg.type == VOID else bound.case(INT, (not_null(arg), one))
+        if raises(arg):
+            one = bound.udf("last", INT, arg, one, raises=True)
+    return one
+
+
 def _bind_count(function: Function, site: Site) -> Expr:
     if not site.args and not site.star:
         raise UserError(
@@ -127,6 +138,8 @@ def _count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
         if agg.distinct and has_map(value.type):
             raise refused(agg, "count(DISTINCT …) of a MAP")
         return bound.agg_fn("count", BIGINT, value, of=agg, order=())
+    if not agg.distinct and any(map(raises, args)):
+        return bound.agg_fn("count", BIGINT, complete(args), of=agg, order=())
     known = [not_null(a) for a in args if a.type != VOID]
     if len(known) < len(args):
         known = [bound.lit(False, BOOLEAN)]

@@ -11,6 +11,7 @@ from gateway.sql.functions.aggregates import (
     NOT_AS_WINDOW,
     aggregate,
     collected,
+    complete,
     filtered,
     mean_of,
     not_windowed,
@@ -151,6 +152,8 @@ def _regr_slope(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
 
 def _regr_count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
     _single(agg)
+    if any(map(raises, args)):
+        return bound.agg_fn("count", BIGINT, complete(args), of=agg, order=())
     known = [not_null(a) for a in args]
     return bound.agg_fn("count", BIGINT, bound.lit(1, INT), of=agg, where=filtered(agg, *known), order=())
 
@@ -439,6 +442,8 @@ def untouched(agg: Agg) -> list[int]:
 
 def tested(agg: Agg, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """The lowered `args` of an aggregate, without what raises for nothing."""
+    if agg.fn in _TESTED and agg.fn != "regr_count" and any(isinstance(a, Lit) and a.value is None for a in args):
+        return tuple(bound.null(a.type) for a in args)  # to Spark's optimizer it is an aggregate of NULL
     kept = list(args)
     for i in untouched(agg):
         if raises(args[i]):
