@@ -14,12 +14,19 @@ from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.sites import called
 from gateway.sql.bind.subqueries import in_query
 from gateway.sql.functions.operators import as_boolean, comparison
-from gateway.sql.read.tree import span_of
+from gateway.sql.read.tree import IntervalLiteral, Positive, TypedLiteral, span_of
 from gateway.sql.typed.coerce import coerced, comparable_of
 from gateway.sql.typed.nodes import Call, Col, Expr, Lit
 from gateway.sqltypes import BOOLEAN, STRING, DataType, has_map
 
 Node = exp.Expr
+#: What Spark's parser makes expressions of, with a value of their own if they are of constants.
+_PARSED = (
+    exp.Placeholder, exp.Literal, exp.Null, exp.Boolean, TypedLiteral, IntervalLiteral, exp.Cast, exp.TryCast, exp.Neg,
+    Positive, exp.DPipe, exp.Case, exp.If, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Trim, exp.Add, exp.Sub, exp.Mul,
+    exp.Div, exp.Mod, exp.IntDiv, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.BitwiseAnd,
+    exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.BitwiseLeftShift, exp.BitwiseRightShift,
+)  # fmt: skip
 
 
 def is_(binder: Expressions, node: exp.Is, scope: Scope) -> Expr:
@@ -103,29 +110,34 @@ def like_many(binder: Expressions, name: str, node: Node, patterns: Node, scope:
 
 def _is_constant(pattern: Node) -> bool:
     """Whether Spark's parser takes a pattern for a constant: it knows no function yet."""
-    if isinstance(pattern, exp.DPipe):
-        return _is_constant(pattern.this) and _is_constant(pattern.expression)
-    if isinstance(pattern, (exp.Paren, exp.Cast, exp.Neg)):
-        return _is_constant(pattern.this)
-    return isinstance(pattern, (exp.Placeholder, exp.Literal, exp.Null, exp.Boolean, exp.HexString))
+    return all(isinstance(part, _PARSED) for part in pattern.walk())
 
 
 def _parsed_type(binder: Expressions, pattern: Node, scope: Scope) -> DataType:
     """The type of a constant to Spark's parser, which converts no operand."""
-    if isinstance(pattern, exp.Paren):
-        return _parsed_type(binder, pattern.this, scope)
-    if not isinstance(pattern, exp.DPipe):
-        return binder.bind(pattern, scope).type
-    left, right = (_parsed_type(binder, side, scope) for side in (pattern.this, pattern.expression))
-    if left != right:
+    first, *others = _merged(pattern)
+    if not others:
+        return binder.bind(pattern, scope).type if first is pattern else _parsed_type(binder, first, scope)
+    types = [_parsed_type(binder, part, scope) for part in (first, *others)]
+    if any(t != types[0] for t in types):
+        shown = ", ".join(f'"{t.sql}"' for t in types)
         raise UserError(
             "COMPLEX_EXPRESSION_UNSUPPORTED_INPUT.MISMATCHED_TYPES",
             "Cannot process input data types for the expression of a pattern. All input types must be the same "
-            f'except nullable, containsNull, valueContainsNull flags, but found the input types "{left.sql}" and '
-            f'"{right.sql}".',
+            f"except nullable, containsNull, valueContainsNull flags, but found the input types [{shown}].",
             span=span_of(pattern),
         )
-    return left
+    return types[0]
+
+
+def _merged(pattern: Node) -> list[Node]:
+    """What of a pattern must be of one type, its own: the pattern itself where that is no question."""
+    if isinstance(pattern, exp.DPipe):
+        return [pattern.this, pattern.expression]
+    if isinstance(pattern, exp.Case):
+        default = pattern.args.get("default")
+        return [*(branch.args["true"] for branch in pattern.args["ifs"]), *([default] if default is not None else [])]
+    return [pattern]
 
 
 def escape(binder: Expressions, node: exp.Escape, scope: Scope) -> Expr:
