@@ -10,11 +10,10 @@ from gateway.errors import UserError, unsupported
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.scope import METADATA, Scope, all_fields, field_of
 from gateway.sql.bind.sites import called
-from gateway.sql.functions.collections import written_elements
+from gateway.sql.functions.collections import item_nullable
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.coerce import coerced, implicit_type, plain
 from gateway.sql.typed.nodes import Call, Cast, Col, Expr, Lit
-from gateway.sql.typed.walk import has_columns
 from gateway.sqltypes import BIGINT, INT, STRING, VOID, ArrayType, MapType, StructType, is_integral
 
 Node = exp.Expr
@@ -76,7 +75,8 @@ def bracket(binder: Expressions, node: exp.Bracket, scope: Scope) -> Expr:
             )
         if index.type == BIGINT:
             index = Cast(INT, index.nullable, index, implicit=True)
-        return Call(t.element, _item_nullable(base, t, index), "_array_item", (base, coerced(index, INT)), span=span)
+        nullable = item_nullable(base, index, binder.context, raises=True)
+        return Call(t.element, nullable, "_array_item", (base, coerced(index, INT)), span=span)
     if isinstance(t, MapType):
         key = implicit_type(index.type, (t.key,))
         if key is None:
@@ -160,16 +160,3 @@ def has_except(item: Node) -> bool:
     """Whether a star has EXCEPT behind it."""
     star = item.this if isinstance(item, exp.Column) else item
     return isinstance(star, exp.Star) and bool(star.args.get("except_"))
-
-
-def _item_nullable(base: Expr, t: ArrayType, index: Expr) -> bool:
-    """Nullability of ``base[index]``: a constant index counts as possibly NULL unless the array is written out.
-
-    One outside of such an array raises, which is no NULL.
-    """
-    if index.nullable or has_columns(index):
-        return base.nullable or t.contains_null or index.nullable
-    elements = written_elements(base)
-    if not isinstance(index, Lit):  # a constant, too
-        return elements is None or any(elements)
-    return elements is None or (0 <= index.value < len(elements) and elements[index.value])

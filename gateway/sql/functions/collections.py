@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from gateway.errors import UserError
 from gateway.sql.functions.constants import constant, folded
+from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import literal, refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, bind_call, coerce_args, make, param
@@ -165,24 +166,34 @@ def _lower_get(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.fn("array_element", call.type, items, place)
 
 
-def item_nullable(base: Expr, index: Expr, *, raises: bool, first: int = 0) -> bool:
-    """Nullability of an element by place (Spark's GetArrayItem): known for a literal place in array(…).
+#: NULL only where an operand is, whatever Spark says of a cast among them.
+_NULL_BY_OPERAND = frozenset(("+", "-", "*", "abs", "negative", "positive"))
+
+
+def item_nullable(base: Expr, index: Expr, context: Context, *, raises: bool, first: int = 0) -> bool:
+    """Nullability of an element by place (Spark's GetArrayItem, ElementAt): known for a constant place in array(…).
 
     `raises`: a place outside is an error, not NULL. `first` is the number of the first place; with 1, negative places count
-    from the end.
+    from the end. Of an index that may be NULL Spark says nothing; the element may be NULL then.
     """
     t = plain(base.type)
     assert isinstance(t, ArrayType)
-    inner = index.arg if isinstance(index, Cast) and index.implicit else index
-    if isinstance(inner, Lit) and isinstance(inner.value, int):
-        elements = written_elements(base)
-        if elements is None:
-            return True
-        place = len(elements) + inner.value if first and inner.value < 0 else inner.value - first
+    if not index.nullable and is_foldable(index):
+        elements, known = written_elements(base), fold(index, context)
+        if elements is None or known is None:
+            return elements is None or not raises or any(elements)
+        place = len(elements) + known.value if first and known.value < 0 else known.value - first
         return elements[place] if 0 <= place < len(elements) else not raises
-    if not index.nullable and written_elements(base) is None and is_foldable(index):
-        return True
-    return base.nullable or index.nullable or t.contains_null if raises else True
+    return not raises or base.nullable or t.contains_null or _may_be_null(index)
+
+
+def _may_be_null(index: Expr) -> bool:
+    """Whether some row has a NULL for it: a cast that fails raises."""
+    if isinstance(index, Cast) and not index.is_try:
+        return _may_be_null(index.arg)
+    if isinstance(index, Call) and index.fn in _NULL_BY_OPERAND:
+        return any(map(_may_be_null, index.args))
+    return index.nullable
 
 
 def written_elements(base: Expr) -> list[bool] | None:
@@ -201,7 +212,9 @@ def written_elements(base: Expr) -> list[bool] | None:
 def _bind_get(function: Function, site: Site) -> Expr:
     check_count(site, 2)
     args = coerce_args(Function(function.name, (param("array"), param(INT))), site)
-    return make(function, site, args, array_of(args[0]).element, item_nullable(args[0], args[1], raises=False))
+    return make(
+        function, site, args, array_of(args[0]).element, item_nullable(args[0], args[1], site.context, raises=False)
+    )
 
 
 def _lower_item(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
@@ -225,7 +238,7 @@ def _bind_element_at(function: Function, site: Site) -> Expr:
         if not is_integral(at.type) or at.type == BIGINT:
             raise site.mismatch(1, "INT")
         raises = function.name == "element_at"
-        nullable = item_nullable(base, at, raises=raises, first=1)
+        nullable = item_nullable(base, at, site.context, raises=raises, first=1)
         return make(function, site, (base, coerced(at, INT)), t.element, nullable)
     if isinstance(t, MapType):
         common = shared_type(t.key, plain(at.type))
