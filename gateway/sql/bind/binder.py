@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from sqlglot import exp
@@ -26,6 +27,27 @@ _NOT_BOOLEAN: dict[str, tuple[str, str]] = {
     "FILTER": ("INVALID_AGGREGATE_FILTER.NOT_BOOLEAN", "The FILTER expression in an aggregate function"),
     "CASE": ("DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE", "A condition of CASE"),
 }
+
+#: What Spark tells as it builds the functions of a statement, and what it only looks for once it has built all of them.
+_EARLY = (
+    "FIELD_NOT_FOUND", "INVALID_ESCAPE_CHAR", "INVALID_EXTRACT_FIELD", "INVALID_OPTIONS.", "INVALID_SCHEMA.",
+    "INVALID_SQL_SYNTAX.", "INVALID_WITHIN_GROUP_EXPRESSION.", "NON_FOLDABLE_ARGUMENT", "UNEXPECTED_INPUT_TYPE",
+    "UNRESOLVED_ROUTINE", "UNSUPPORTED_DATATYPE", "UNSUPPORTED_GENERATOR.", "WRONG_NUM_ARGS.",
+    "_LEGACY_ERROR_TEMP_1104",
+)  # fmt: skip
+_LATE = ("DATATYPE_MISMATCH.", "UNRESOLVED_COLUMN.")
+_BUILT = (
+    exp.Anonymous,
+    exp.Extract,
+    exp.Dot,
+    exp.WithinGroup,
+    exp.Filter,
+    exp.IgnoreNulls,
+    exp.RespectNulls,
+    exp.Window,
+)
+_AROUND = _BUILT[3:]  # a call that says nothing without what is around it
+_LOOKED_AT = 64  # calls of an expression
 
 
 class Queries(Protocol):
@@ -73,9 +95,29 @@ class Expressions:
                 bound.type = plain(bound.type)
             return bound
         except (UserError, UnsupportedError) as error:
-            raise error.at(span_of(node)) from None
+            first = self.earlier((node,), scope, error) if self._depth == 1 else error
+            raise first.at(span_of(node)) from None
         finally:
             self._depth -= 1
+
+    def earlier(
+        self, trees: Iterable[Node], scope: Scope, error: UserError | UnsupportedError
+    ) -> UserError | UnsupportedError:
+        """What Spark tells in the place of `error`: that a function cannot be built comes before types and names of columns."""
+        if not error.condition.startswith(_LATE):
+            return error
+        for call in list(itertools.islice((c for tree in trees for c in _built(tree)), _LOOKED_AT)):
+            try:
+                self._depth += 1
+                self.bind(call, scope)
+            except UserError as other:
+                if other.condition.startswith(_EARLY):
+                    return other
+            except UnsupportedError:
+                continue
+            finally:
+                self._depth -= 1
+        return error
 
     def _misplaced(self, node: Node) -> UserError:
         """A generator below another expression, or in a clause that takes none."""
@@ -113,6 +155,18 @@ class Expressions:
                 raise unsupported("a column of a query that is not the next one around", span_of(node))
             check_correlation(rel, inner.outer_refs, span_of(node))
         return rel, inner
+
+
+def _built(tree: Node) -> list[Node]:
+    """The calls of an expression as Spark builds them, those of lambdas and subqueries with what they stand in."""
+    found, open_ = [], [tree]
+    while open_:
+        node = open_.pop()
+        if not isinstance(node, (exp.Query, exp.Lambda)):
+            found.append(node)
+            open_ += node.iter_expressions()
+    calls = [n for n in reversed(found) if isinstance(n, _BUILT)]
+    return [n for n in calls if not isinstance(n.parent, _AROUND) or n.parent.this is not n]
 
 
 Rule = Callable[[Expressions, Any, Scope], Expr]

@@ -48,12 +48,12 @@ class SelectItems:
     def bound(self, scope: Scope) -> list[Item]:
         """The items in their order; each sees the aliases before it."""
         items: list[Item] = []
-        for tree in self.node.expressions:
+        for number, tree in enumerate(self.node.expressions, 1):
             try:
                 found = self._item(tree, scope)
             except UserError as error:
                 self._refuse_generated(tree, error)
-                raise
+                raise self.expressions.earlier(self.node.expressions[number:], scope, error) from None
             for item in found:
                 if item.aliased:
                     name = item.name.lower()
