@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gateway.errors import UserError
 from gateway.sql.functions.collections import array_of, check_count, udf_lower
 from gateway.sql.functions.lambdas import closed
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
-from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
+from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, null_of, param
 from gateway.sql.typed.coerce import (
     coerced,
     holds_string,
@@ -242,6 +244,8 @@ def _tail(site: Site) -> Site:
 
 def _bind_slice(function: Function, site: Site) -> Expr:
     check_count(site, 3)
+    if site.args[0].type == VOID:
+        site = replace(site, args=(coerced(site.args[0], array(VOID)), *site.args[1:]))
     args = coerce_args(Function(function.name, (param("array"), param(INT), param(INT))), site)
     return make(function, site, args, args[0].type, any(a.nullable for a in args))
 
@@ -259,7 +263,7 @@ def _bind_repeat(function: Function, site: Site) -> Expr:
     value, given = site.args
     if given.type not in (INT, VOID):
         raise site.mismatch(1, "INT")
-    count = coerced(given, INT)
+    count = coerced(null_of(given), INT)
     return make(function, site, (value, count), array(value.type, value.nullable), count.nullable)
 
 
@@ -281,7 +285,7 @@ def _bind_zip(function: Function, site: Site) -> Expr:
     nullable = any(a.nullable for a in site.args)
     type_ = array(struct(*fields), False)
     if any(a.type == VOID for a in site.args):
-        return Call(type_, True, function.name, site.args, site.shown, ("void",), site.span)
+        return Call(type_, True, function.name, tuple(map(null_of, site.args)), site.shown, ("void",), site.span)
     return make(function, site, site.args, type_, nullable)
 
 

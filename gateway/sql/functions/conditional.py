@@ -5,10 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 
 from gateway.errors import UnsupportedError
-from gateway.sql.functions.lowerings import equals, lazy_case, not_null, raises, refused, text
+from gateway.sql.functions.lowerings import equals, lazy_case, literal, not_null, raises, refused, text
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, coerce_args, make, param
 from gateway.sql.typed.coerce import coerced, least_common_of
+from gateway.sql.typed.foldable import UNASKED
 from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     BOOLEAN,
@@ -255,6 +256,7 @@ def _lower_unmatched(call: Call, args: tuple[Expr, ...], context: Context) -> Ex
 
 
 ROWS: tuple[Function, ...] = (
+    Function(UNASKED, kind="operator", lower=literal(None), shown=lambda call, names: "NULL"),
     Function("_unmatched", kind="operator", lower=_lower_unmatched),
     Function("if", bind=_bind_if, lower=_if, shown=lambda call, names: f"(IF({names[0]}, {names[1]}, {names[2]}))"),
     Function("nvl2", bind=_bind_nvl2, lower=_nvl2),

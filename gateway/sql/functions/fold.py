@@ -14,6 +14,7 @@ from gateway import instants
 from gateway.sql.functions.casts import fold_cast
 from gateway.sql.functions.context import SURROUNDINGS
 from gateway.sql.typed.catalogue import Context
+from gateway.sql.typed.foldable import UNASKED
 from gateway.sql.typed.nodes import Call, Cast, Expr, Lit, lit
 from gateway.sqltypes import (
     BIGINT,
@@ -43,6 +44,8 @@ def fold(expr: Expr, context: Context) -> Lit | None:
     if isinstance(expr, Call):
         if not expr.args and expr.fn in SURROUNDINGS:
             return lit(SURROUNDINGS[expr.fn][1](context), expr.type)
+        if expr.fn == UNASKED:
+            return Lit(expr.type, True, None)
         if expr.fn == "_ts_add_micros":
             return _moved(expr, context)
         rule = _RULES.get(expr.fn)

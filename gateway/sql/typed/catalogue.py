@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 
 from gateway.errors import GatewayError, Span, UnsupportedError, UserError
 from gateway.sql.typed.coerce import Accepts, coerced, implicit_type, least_common_of
-from gateway.sql.typed.foldable import is_foldable
+from gateway.sql.typed.foldable import UNASKED, is_foldable
 from gateway.sql.typed.nodes import Agg, Call, Expr, Lambda, Lit, SortKey, Subquery, Window
 from gateway.sql.typed.walk import nodes
 from gateway.sqltypes import VOID, DataType
@@ -21,13 +21,12 @@ from gateway.sqltypes import VOID, DataType
 # fmt: off
 #: Functions for which Spark puts NULL in the place of an operand of no type, without looking at what that is.
 _BLIND = frozenset((
-    "array_distinct", "array_join", "arrays_zip", "bit_and", "bit_count", "bit_or", "bit_xor", "cardinality", "date_add",
-    "date_sub", "dateadd", "exists", "filter", "forall", "format_number", "from_json", "get_json_object", "json_array_length",
-    "json_object_keys", "make_timestamp", "make_timestamp_ltz", "make_timestamp_ntz", "map_entries", "map_filter",
-    "map_from_arrays", "map_keys", "map_values", "mask", "parse_url", "size", "sort_array", "soundex", "str_to_map",
-    "timestamp_micros", "timestamp_millis", "timestamp_seconds", "to_json", "to_unix_timestamp", "transform",
-    "transform_keys", "transform_values", "try_make_timestamp_ltz", "try_make_timestamp_ntz", "unix_date", "unix_micros",
-    "unix_millis", "unix_seconds", "unix_timestamp", "zip_with",
+    "array_distinct", "array_join", "bit_and", "bit_count", "bit_or", "bit_xor", "cardinality", "collation", "date_add",
+    "date_sub", "dateadd", "exists", "filter", "forall", "format_number", "from_json", "get_json_object",
+    "json_array_length", "json_object_keys", "map_entries", "map_filter", "map_from_arrays", "map_keys", "map_values",
+    "mask", "parse_url", "size", "sort_array", "soundex", "str_to_map", "timestamp_micros", "timestamp_millis",
+    "timestamp_seconds", "to_json", "to_unix_timestamp", "transform", "transform_keys", "transform_values", "unix_date",
+    "unix_micros", "unix_millis", "unix_seconds", "unix_timestamp", "zip_with",
 ))
 # fmt: on
 
@@ -286,11 +285,11 @@ def _shown(spec: Accepts) -> str:
 
 
 def null_of(arg: Expr) -> Expr:
-    """NULL for an operand of no type, unless something is computed over other rows for it."""
+    """NULL for an operand of no type; what is asked of other rows for it stays below, so that they are asked."""
     if arg.type != VOID or isinstance(arg, (Lit, OpenLambda)):
         return arg
     if any(isinstance(part, (Agg, Window, Subquery)) for part in nodes(arg)):
-        return arg
+        return Call(VOID, True, UNASKED, (arg,))
     return Lit(VOID, True, None)
 
 

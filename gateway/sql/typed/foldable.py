@@ -30,10 +30,13 @@ _NEVER = frozenset((
 _NOT_OF_BYTES = frozenset(("contains", "endswith", "lpad", "rpad", "startswith"))
 # fmt: on
 
+#: NULL in the place of an operand of no type that asks other rows: what was asked stands below it.
+UNASKED = "_unasked"
+
 
 def is_foldable(expr: Expr) -> bool:
     """Whether Spark's analysis takes `expr` for a constant."""
-    if isinstance(expr, Lit):
+    if isinstance(expr, Lit) or (isinstance(expr, Call) and expr.fn == UNASKED):
         return True
     if not isinstance(expr, (Call, Cast, Case)) or (isinstance(expr, Call) and _is_replaced(expr)):
         return False
