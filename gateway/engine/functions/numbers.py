@@ -176,7 +176,7 @@ def _converted(value: Any, type_: str, flags: str, width: int | None, precision:
         text = "false" if value is None else ("true" if not isinstance(value, bool) or value else "false")
         text = text[:precision] if precision is not None else text
     elif value is None:
-        text = "null"[:precision] if kind == "s" and precision is not None else "null"
+        text = "null"[:precision]
     elif kind == "s":
         text = _plain(value, type_)
         text = text[:precision] if precision is not None else text

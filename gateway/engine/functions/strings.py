@@ -274,8 +274,8 @@ def utf8(value: str | bytes, mode: str) -> str | None:
 
 @scalar("luhn_check")
 def luhn_check(value: str) -> bool:
-    """Luhn checksum of a string of digits."""
-    if not value or not (value.isascii() and value.isdigit()):
+    """Luhn checksum of a string of digits, of any script that Java's `char` holds."""
+    if not value.isdecimal() or max(value) > "\uffff":
         return False
     digits = [int(c) for c in reversed(value)]
     return (sum(digits[0::2]) + sum(sum(divmod(2 * d, 10)) for d in digits[1::2])) % 10 == 0

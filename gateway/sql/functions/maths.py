@@ -85,7 +85,7 @@ def _sqrt(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 
 def _atan2(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    return bound.fn("atan2", DOUBLE, *(bound.op("+", DOUBLE, a, _zero()) for a in args))
+    return bound.udf("atan2", DOUBLE, *(bound.op("+", DOUBLE, a, _zero()) for a in args))
 
 
 def _scale(site: Site, index: int, of_decimal: bool = True) -> int | None:
