@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.errors import UserError
 from gateway.sql.functions.constants import folded
-from gateway.sql.functions.lowerings import kernel
+from gateway.sql.functions.lowerings import kernel, raises, refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
 from gateway.sql.typed.coerce import coerced, implicit_type, least_common_of
@@ -92,6 +92,8 @@ def _to_binary(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if form is None or form.lower() not in _BINARY_FORMATS:
         return bound.null(BINARY)
     lenient = call.fn == "try_to_binary"
+    if lenient and raises(args[0]):
+        raise refused(call, "try_to_binary of what may raise, which is NULL then,")
     params = (form.lower().replace("utf8", "utf-8"), lenient)
     return bound.udf("to_binary", BINARY, args[0], params=params, raises=not lenient)
 

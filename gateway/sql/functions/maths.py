@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gateway.errors import UnsupportedError, UserError, unsupported
+from gateway.sql.functions.casts import fold_cast
 from gateway.sql.functions.constants import constant
 from gateway.sql.functions.lowerings import (
     kernel,
@@ -15,6 +16,7 @@ from gateway.sql.functions.lowerings import (
     native,
     one_nan,
     raise_row,
+    raises,
     refused,
 )
 from gateway.sql.functions.operators import LOWER_NEGATIVE, LOWER_POSITIVE, bind_binary, bind_unary
@@ -391,7 +393,8 @@ def _bind_try(symbol: str) -> Callable[[Function, Site], Expr]:
             )
         untyped = all(a.type == VOID for a in site.args)
         args = [coerced(a, result.type) for a in site.args] if untyped else result.args
-        return make(function, site, tuple(map(_tried, args)), result.type, True, (symbol,))
+        whole = not all(is_numeric(a.type) for a in site.args)  # Spark tries the operands, too
+        return make(function, site, tuple(map(_tried, args)), result.type, True, (symbol, whole))
 
     return bind
 
@@ -403,8 +406,16 @@ def _tried(arg: Expr) -> Expr:
     return replace(arg, arg=_tried(arg.arg), is_try=True, nullable=True)
 
 
+def _never_cast(arg: Expr, context: Context) -> bool:
+    """Whether it is a constant that Spark fails to cast before it looks at any row."""
+    return isinstance(arg, Cast) and isinstance(arg.arg, Lit) and fold_cast(arg.arg, arg.type, context) is None
+
+
 def _try(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    return bound.udf("try_arithmetic", call.type, *args, params=call.data)
+    symbol, whole = call.data
+    if whole and any(map(raises, args)) and not any(_never_cast(a, context) for a in call.args):
+        raise refused(call, f"{call.fn} of what may raise, which is NULL then beside a STRING or NULL,")
+    return bound.udf("try_arithmetic", call.type, *args, params=(symbol,))
 
 
 def _bind_bitwise(function: Function, site: Site) -> Expr:

@@ -16,7 +16,7 @@ from gateway.sql.lowering.evaluation import UNKNOWN, certain, simplified, truth
 from gateway.sql.lowering.passing import Passing
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue, Context
-from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Lit, Rel, Subquery, Window
+from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Lambda, LambdaVar, Lit, Rel, Subquery, Window
 from gateway.sql.typed.walk import all_relations, children, conjuncts_of, expressions_of, inputs_of, nodes, rebuilt
 from gateway.sqltypes import BOOLEAN, VOID
 
@@ -219,10 +219,10 @@ class _Found:
                 told = {
                     c.id for c, _ in kept if c.name
                 }  # the others are keys of a sort, which Spark computes as it sorts
-                self._of_row([e for c, e in kept if c.id in told and self._is_constant(e)])
+                self._of_row([e for c, e in kept if c.id in told and self._is_closed(e)])
                 written = [{c.id: _over(e, row) for c, e in kept} for row in written]
                 self._written += written
-                self._of_row([e for row in written for i, e in row.items() if i in told and self._is_constant(e)])
+                self._of_row([e for row in written for i, e in row.items() if i in told and self._is_closed(e)])
             elif isinstance(r, b.Filter):
                 own = _own_condition(r)
                 if own is None:
@@ -372,6 +372,13 @@ class _Found:
             self._known[id(expr)] = known
             self._seen.append(expr)  # so that no other expression gets its id
         return known
+
+    def _is_closed(self, expr: Expr) -> bool:
+        """Whether it reads no column, and has one value: constant but for lambdas, which Spark takes for none."""
+        return all(
+            isinstance(part, (Lit, Cast, Case, Lambda, LambdaVar)) or (isinstance(part, Call) and self._is_steady(part))
+            for part in nodes(expr)
+        )
 
     def _is_steady(self, call: Call) -> bool:
         if _is_known(call):

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gateway.sql.functions.fold import fold
 from gateway.sql.typed.catalogue import Context
+from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, LambdaVar, Lit
 from gateway.sql.typed.walk import children, rebuilt
-from gateway.sqltypes import BINARY, BOOLEAN, VOID, ArrayType, DecimalType, is_fractional, is_nested
+from gateway.sqltypes import BINARY, BOOLEAN, INT, VOID, ArrayType, DecimalType, is_fractional, is_nested
 
 # fmt: off
 # From the first operand to the last.
@@ -45,9 +47,8 @@ _BACKWARD = frozenset((
 # Listed above, but what Spark's optimizer does not know to be NULL as soon as an operand is.
 _NOT_STRICT = frozenset((
     "array_append", "array_insert", "array_join", "array_prepend", "array_repeat", "btrim", "concat", "date_trunc",
-    "levenshtein", "locate", "ltrim", "nullif", "regexp_substr", "rtrim", "sequence", "to_date", "to_timestamp",
-    "to_timestamp_ltz", "to_timestamp_ntz", "to_unix_timestamp", "trim", "try_to_date", "try_to_timestamp",
-    "unix_timestamp", "zip_with",
+    "locate", "ltrim", "nullif", "rtrim", "sequence", "to_date", "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz",
+    "to_unix_timestamp", "trim", "try_to_date", "try_to_timestamp", "unix_timestamp", "zip_with",
 ))
 # Evaluate all their operands, and are known to be NULL as those above.
 _INVOKED = frozenset(("decode", "encode", "parse_url", "try_parse_url"))
@@ -56,6 +57,9 @@ _THOROUGH = frozenset(("arrays_zip", "concat"))
 
 # Only a NULL in the first operand spares the others.
 _BY_FIRST = frozenset(("format_string", "printf"))
+
+#: NULL where an operand raises, if one of them is no number: `data` tells that behind the operator.
+TRIED = frozenset(("try_add", "try_divide", "try_mod", "try_multiply", "try_subtract"))
 
 # Their result is NULL only where an operand is: to know one, it is enough to know what they are made of.
 _NULL_BY_OPERAND = frozenset((
@@ -146,15 +150,21 @@ def simplified(expr: Expr, context: Context) -> Expr:
     """
     expr = rebuilt(expr, lambda e: simplified(e, context)) if children(expr) else expr
     chosen = _chosen(expr, context)
+    if chosen is not expr and not isinstance(chosen, (Col, Lit)):
+        chosen = fold(chosen, context) or chosen
     return chosen if isinstance(chosen, (Col, Lit)) else expr
 
 
+def is_nothing(expr: Expr, context: Context) -> bool:
+    """Whether a constant is NULL, as far as that is known while compiling."""
+    known = fold(simplified(expr, context), context) if expr.nullable else None
+    return known is not None and known.value is None
+
+
 def _chosen(expr: Expr, context: Context) -> Expr:
-    if isinstance(expr, Call) and expr.fn == "if":
-        told = truth(expr.args[0], context)
-        return expr if told == UNKNOWN else expr.args[1 if told is True else 2]
-    if isinstance(expr, Call) and expr.fn in ("coalesce", "nvl", "ifnull") and not expr.args[0].nullable:
-        return expr.args[0]
+    if isinstance(expr, Call):
+        choice = _CHOICES.get(expr.fn)
+        return expr if choice is None else choice(expr, context)
     if not isinstance(expr, Case):
         return expr
     left = [(truth(c, context), (c, v)) for c, v in expr.whens]
@@ -164,6 +174,58 @@ def _chosen(expr: Expr, context: Context) -> Expr:
     if not left:
         return expr.otherwise if expr.otherwise is not None else Lit(expr.type, True, None)
     return expr
+
+
+def _branch(call: Call, context: Context) -> Expr:
+    told = truth(call.args[0], context)
+    return call if told == UNKNOWN else call.args[1 if told is True else 2]
+
+
+def _first(call: Call, context: Context) -> Expr:
+    left = tuple(a for a in call.args if not is_nothing(a, context)) or call.args[:1]
+    return left[0] if len(left) == 1 or not left[0].nullable else call
+
+
+def _by_null(call: Call, context: Context) -> Expr:
+    known = fold(call.args[0], context)
+    return call if known is None else call.args[2 if known.value is None else 1]
+
+
+def _unless_equal(call: Call, context: Context) -> Expr:
+    left, right, *kept = call.args
+    told = truth(Call(BOOLEAN, True, "=", (left, right)), context)
+    return call if told == UNKNOWN else Lit(call.type, True, None) if told is True else (*kept, left)[0]
+
+
+def _unless_zero(call: Call, context: Context) -> Expr:
+    value = call.args[0]
+    return _unless_equal(replace(call, args=(value, Cast(value.type, False, Lit(INT, False, 0)))), context)
+
+
+#: What a conditional call of constants chooses; the call itself where that is not known while compiling.
+_CHOICES: dict[str, Callable[[Call, Context], Expr]] = {
+    "if": _branch, "coalesce": _first, "nvl": _first, "nvl2": _by_null, "nullif": _unless_equal, "nullifzero": _unless_zero,
+}  # fmt: skip
+
+
+def agreed(expr: Expr) -> Expr | None:
+    """What a conditional gives in all its branches, if that is one expression: Spark's optimizer asks for no condition then."""
+    if isinstance(expr, Case):
+        given = [*(v for _, v in expr.whens), expr.otherwise]
+    elif isinstance(expr, Call) and expr.fn in ("if", "nvl2"):
+        given = list(expr.args[1:])
+    elif isinstance(expr, Call) and expr.fn == "decode" and len(expr.args) > 2:
+        given = [*expr.args[2::2], expr.args[-1] if len(expr.args) % 2 == 0 else None]
+    else:
+        return None
+    values = [Lit(expr.type, True, None) if v is None or _is_written_null(v) else v for v in given]
+    return values[0] if all(key(v) == key(values[0]) for v in values) else None
+
+
+def _is_written_null(expr: Expr) -> bool:
+    while isinstance(expr, Cast):
+        expr = expr.arg
+    return isinstance(expr, Lit) and expr.value is None
 
 
 def operands(call: Call, raising: Sequence[int], row_by_row: bool) -> Sequence[int]:

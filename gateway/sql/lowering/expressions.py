@@ -20,8 +20,11 @@ from gateway.sql.functions.statistics import MERGED, tested
 from gateway.sql.lowering.bounds import Bounds
 from gateway.sql.lowering.evaluation import (
     NULL_TESTS,
+    TRIED,
+    agreed,
     certain,
     filtered_first,
+    is_nothing,
     is_null_by,
     is_shallow,
     is_strict,
@@ -130,15 +133,15 @@ class Lowering:
     def _lower(self, expr: Expr) -> Expr:
         if isinstance(expr, (Col, Lit)):
             return expr
+        same = agreed(expr) if not self.row_by_row else None
+        if same is not None and has_columns(expr):
+            return self.lower(same)
         if isinstance(expr, Call):
             return self._call(expr)
         if isinstance(expr, Cast):
             arg = self.lower(expr.arg)
-            if isinstance(arg, Lit) and not expr.is_try:
-                folded = fold_cast(arg, expr.type, self.context)
-                if folded is not None:
-                    return folded
-            return lower_cast(expr, arg, self.context)
+            folded = fold_cast(arg, expr.type, self.context) if isinstance(arg, Lit) and not expr.is_try else None
+            return folded or lower_cast(expr, arg, self.context)
         if isinstance(expr, Case):
             return self._case(expr)
         if isinstance(expr, Agg):
@@ -338,7 +341,8 @@ class Lowering:
 
     def _has_null(self, call: Call, args: Sequence[Expr]) -> bool:
         """Whether a NULL is written among the operands of a call that it makes NULL."""
-        nulls = [i for i, a in enumerate(args) if _is_null(a)]
+        folds = not self.row_by_row and is_strict(call) and has_columns(call)  # constants, before what is beside them
+        nulls = [i for i, a in enumerate(args) if _is_null(a) or (folds and is_nothing(call.args[i], self.context))]
         if call.fn == "in":
             return self.row_by_row and len(nulls) == len(args) - (0 not in nulls)
         return bool(nulls) and (is_strict(call) or is_null_by(call, nulls[0]))
@@ -346,14 +350,13 @@ class Lowering:
     def _null(self, call: Call, args: tuple[Expr, ...]) -> Expr:
         """NULL, after what Spark evaluates of the operands before one that is NULL; nothing where it is simplified before."""
         result: Expr = Lit(call.type, True, None)
-        if not self.row_by_row and is_strict(call):
+        if (not self.row_by_row and is_strict(call)) or (call.fn in TRIED and call.data[1]):
             return result
         raising = [k for k, a in enumerate(args) if self.raises(a)]
         order = operands(call, raising, self.row_by_row or not has_columns(call))
         if not order:
             return udf("last", call.type, *(self._typed(args[k]) for k in raising), result, raises=True)
-        null = next(i for i, k in enumerate(order) if _is_null(args[k]))
-        for place in reversed(order[:null]):
+        for place in reversed(order[: next(i for i, k in enumerate(order) if _is_null(args[k]))]):
             known = self._known(call.args[place], args[place]) if self.raises(result) else []
             if known:
                 result = lazy_case(call.type, (self.connective("and", known), result))
