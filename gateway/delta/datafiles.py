@@ -514,6 +514,7 @@ _SPELLINGS: dict[str, Callable[[Any, bool], str | None]] = {
     "BIGINT": _number,
     "DECIMAL": _decimal,
     "STRING": _string,
+    "VARCHAR": _string,
     "DATE": _date,
     "TIMESTAMP": _instant,
     "TIMESTAMP_NTZ": _local,

@@ -76,7 +76,7 @@ class Change:
     """
 
     operation: str
-    parameters: dict[str, str]
+    parameters: commit.Parameters
     metrics: Callable[[Replaced], dict[str, int]]
     also: Callable[[], Sequence[Action]] = tuple
     columns: tuple[Column, ...] = ()
@@ -125,7 +125,7 @@ def replace_files(
 def replace_partitions(
     snapshot: Snapshot, batches: Iterable[pa.RecordBatch], change: Change, reads: Reads
 ) -> WriteResult:
-    """Put the rows of `batches` in the place of all files of the partitions that they are of, in one commit.
+    """Put the rows of `batches` in the place of all files of the partitions that they are of, in one commit; none for no rows.
 
     Raises what `replace_files` does; what other writers do to other partitions is no conflict.
     """
@@ -133,6 +133,8 @@ def replace_partitions(
     with storage_errors(root), RowWriter(snapshot, None) as writer:
         writer.take(batches)
         adds = writer.finish()
+        if not adds:
+            return WriteResult(snapshot.version, 0, 0, 0)
         filled = {tuple(action["add"]["partitionValues"].values()) for action in adds}
         removed = _of_partitions(snapshot, filled)
         size = int(snapshot.files.sizes[np.asarray(removed, dtype=np.int64)].sum())

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.config.session import OVERWRITE_MODE
+from gateway.delta.commit import Parameters
 from gateway.delta.feed import DELETE
 from gateway.delta.identity import Numbering
 from gateway.delta.rewrite import Change, Replaced, check_changeable, replace_files, replace_partitions
@@ -33,6 +34,7 @@ from gateway.sql.read import command_nodes as c
 from gateway.sql.typed import nodes as b
 from gateway.sqltypes import BOOLEAN, StructField
 
+_DYNAMIC: Parameters = {"mode": "Overwrite", "partitionBy": "[]", "isDynamicPartitionOverwrite": True}
 #: The constants of PARTITION by the table's columns.
 Static = Mapping[str, b.Lit]
 
@@ -91,7 +93,7 @@ def overwrite(
     if numbers is not None:
         written = numbers.filled(written)
     if _by_partitions(command, table, env):
-        change = Change("WRITE", {"mode": "Overwrite", "partitionBy": "[]"}, Replaced.metrics, also)
+        change = Change("WRITE", _DYNAMIC, Replaced.metrics, also)
         own = any(scan.table == str(table.name) for scan in decision.scans)
         result = replace_partitions(one.snapshot, one.new(written), change, [()] if own else [])
         return written_rows("INSERT", result, [result.rows])
@@ -117,10 +119,9 @@ def overwrite(
 
 
 def _by_partitions(command: c.Insert, table: DeltaBoundTable, env: Environment) -> bool:
-    """Whether rows take the place of those of their partitions alone: the session says so, and PARTITION leaves one open."""
-    constants = [given for given in command.partition if given.value is not None]
+    """Whether rows take the place of those of their partitions alone, as the session says."""
     is_dynamic = env.session.settings.get(OVERWRITE_MODE) == "dynamic"
-    return command.overwrite and is_dynamic and len(constants) < len(table.partition_columns)
+    return command.overwrite and is_dynamic and bool(table.partition_columns)
 
 
 class Counted:

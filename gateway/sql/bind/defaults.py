@@ -63,8 +63,10 @@ def _rows(query: exp.Expr) -> list[Row]:
 
 
 def _items(query: exp.Expr) -> list[Row]:
-    """What a SELECT gives for each row that it reads; nothing where rows are put together."""
-    if not isinstance(query, exp.Select) or any(query.args.get(word) for word in ("distinct", "group", "having")):
+    """What a SELECT gives for each row that it reads; nothing where rows are put together, or stand behind WITH."""
+    if not isinstance(query, exp.Select) or any(
+        query.args.get(word) for word in ("with_", "distinct", "group", "having")
+    ):
         return []
     return [list(query.expressions)]
 

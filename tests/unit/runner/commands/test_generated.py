@@ -85,6 +85,7 @@ def test_they_are_computed(generated: Session, statement: str, rows: list[tuple[
         ("INSERT INTO t SELECT DISTINCT id, DEFAULT, g, d, t FROM t", "UNSUPPORTED_FEATURE"),
         ("INSERT INTO t (id, s) SELECT max(id), DEFAULT FROM t", "UNSUPPORTED_FEATURE"),
         ("INSERT INTO t (id, s) SELECT id, DEFAULT AS s FROM t", "UNSUPPORTED_FEATURE"),
+        ("INSERT INTO t (id, s) WITH r AS (SELECT 1 AS a) SELECT a, DEFAULT FROM r", "UNSUPPORTED_FEATURE"),
         (
             "MERGE INTO t USING (SELECT 9 AS i) q ON t.id = q.i WHEN NOT MATCHED THEN INSERT (id, g) VALUES (q.i, DEFAULT)",
             "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",

@@ -143,14 +143,13 @@ def test_append_only_tables_keep_their_rows(session: Session) -> None:
             [(1, "a", 1), (2, "b", 2), (4, None, 2), (9, "a", 2)],
         ),
         (
-            "INSERT OVERWRITE t PARTITION (p = 'a', q = 2) SELECT 9 WHERE false",
-            [(1, "a", 1), (2, "b", 2), (4, None, 2)],
+            "INSERT OVERWRITE t PARTITION (p = 'b', q = 2) SELECT 9",
+            [(1, "a", 1), (3, "a", 2), (4, None, 2), (9, "b", 2)],
         ),
         (
             "INSERT OVERWRITE t SELECT id + 10, p, q FROM t WHERE p = 'b'",
             [(1, "a", 1), (3, "a", 2), (4, None, 2), (12, "b", 2)],
         ),
-        ("INSERT OVERWRITE t SELECT * FROM t WHERE false", _ALL),
     ],
 )
 def test_only_partitions_that_get_rows_are_replaced(
@@ -162,7 +161,18 @@ def test_only_partitions_that_get_rows_are_replaced(
     assert sorted(rows_here_and_there(parted), key=repr) == sorted(rows, key=repr)
     assert count_versions(parted) == before + 1
     info = newest_info(parted)
-    assert (info["operation"], info["operationParameters"]["mode"]) == ("WRITE", "Overwrite")
+    told = {"mode": "Overwrite", "partitionBy": "[]", "isDynamicPartitionOverwrite": True}
+    assert (info["operation"], info["operationParameters"]) == ("WRITE", told)
+
+
+@pytest.mark.parametrize(
+    ("where", "left"), [("t", "id, p, q"), ("t PARTITION (p = 'a', q)", "id, q"), ("t PARTITION (p = 'a', q = 1)", "id")]
+)
+def test_no_rows_replace_nothing(parted: Session, where: str, left: str) -> None:
+    parted.run("SET spark.sql.sources.partitionOverwriteMode = dynamic")
+    before = count_versions(parted)
+    assert parted.rows(f"INSERT OVERWRITE {where} SELECT {left} FROM t WHERE false") == [(0, 0)]
+    assert (count_versions(parted), parted.rows("SELECT count(*) FROM t")) == (before, [(4,)])
 
 
 def test_tables_without_partitions_are_replaced_as_a_whole(session: Session) -> None:
