@@ -381,8 +381,7 @@ def _updated(command: c.Update, alone: bool = False) -> Build:
             if new is None:
                 exprs.append(column)
                 continue
-            left = new.value is None
-            value = value_left_out(f, snapshot, changes.binder) if left else changes.value(new, f, target.scope)
+            value = changes.assigned(new, f, column, target.scope, value_left_out(f, snapshot, changes.binder))
             exprs.append(chosen(column, (condition, value)))
         return projection(changes, rel, target, exprs, given, became)
 

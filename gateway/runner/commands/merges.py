@@ -30,7 +30,7 @@ from gateway.runner.commands.identities import check_updated, numbering
 from gateway.runner.commands.targets import batches_of
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import WRITES
-from gateway.sql.bind.changes import ChangeBinder, Held, Target, chosen
+from gateway.sql.bind.changes import ChangeBinder, Held, Place, Target, chosen
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.compile import compile_query, queried
 from gateway.sql.read import command_nodes as c
@@ -260,12 +260,13 @@ class Merging:
             partial(changes.assignments, clause.assignments, target.assigned_to, schema, clause.action)
         )
         by_name = {f.name: f for f in schema.fields}
-        return {
-            name: value_left_out(by_name[name], self.change.snapshot, changes.binder)
-            if one.value is None
-            else changes.clause(partial(changes.value, one, by_name[name], scope))
-            for name, one in given.items()
-        }
+        before = {f.name: column for f, column in zip(schema.fields, target.columns, strict=True)}
+
+        def value(name: str, places: Sequence[Place]) -> b.Expr:
+            default = value_left_out(by_name[name], self.change.snapshot, changes.binder)
+            return changes.assigned(places, by_name[name], before[name], scope, default)
+
+        return {name: changes.clause(partial(value, name, places)) for name, places in given.items()}
 
 
 def _named(changes: ChangeBinder, scope: Scope, column: StructField, clause: c.MergeClause) -> b.Expr:

@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind.resolve import Binder
-from gateway.sql.bind.scope import Scope, Source
+from gateway.sql.bind.scope import Scope, Source, field_of
+from gateway.sql.bind.sites import called
 from gateway.sql.read.command_nodes import Assignment, Name
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed import nodes as b
@@ -18,7 +19,7 @@ from gateway.sql.typed.assignment import Assigned, assigned
 from gateway.sql.typed.catalogue import is_generator
 from gateway.sql.typed.coerce import coerced
 from gateway.sql.typed.walk import contains
-from gateway.sqltypes import BOOLEAN, DataType, StructField, StructType
+from gateway.sqltypes import BOOLEAN, STRING, DataType, StructField, StructType
 
 Bind = Callable[[], b.Expr]
 T = TypeVar("T")
@@ -34,6 +35,14 @@ class Target:
     position: b.Col
     scope: Scope
     assigned_to: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An assignment to a column, or to the field of it that lower-cased names lead to."""
+
+    path: tuple[str, ...]
+    given: Assignment
 
 
 @dataclass(slots=True)
@@ -180,29 +189,61 @@ class ChangeBinder:
 
     def assignments(
         self, given: Sequence[Assignment], scope: Scope, table: StructType, action: str = "update"
-    ) -> dict[str, Assignment]:
+    ) -> dict[str, list[Place]]:
         """The assignments by the table's columns. Raises DELTA_CONFLICT_SET_COLUMN, DELTA_DUPLICATE_COLUMNS_ON_INSERT."""
-        found: dict[str, Assignment] = {}
+        found: dict[str, list[Place]] = {}
         for one in given:
-            name = self._column(one.column, scope)
-            if name in found and action == "insert":
+            name, path = self._place(one.column, scope)
+            if path and action == "insert":
+                raise unsupported("INSERT of a field of a struct in MERGE", one.column.span)
+            others = [place for place in found.get(name, ()) if _overlap(place.path, path)]
+            if others and action == "insert":
                 text = "Duplicate column names in INSERT clause"
                 raise UserError("DELTA_DUPLICATE_COLUMNS_ON_INSERT", text, span=one.column.span)
-            if name in found:
-                shown = ", ".join(f"`{name}`" for _ in range(2))
+            if others:
+                shown = ", ".join(f"`{'.'.join((name, *of))}`" for of in (others[0].path, path))
                 text = f"There is a conflict from these SET columns: [{shown}]."
                 raise UserError("DELTA_CONFLICT_SET_COLUMN", text, span=one.column.span)
-            found[name] = one
+            found.setdefault(name, []).append(Place(path, one))
         by_name = {f.name.lower(): f.name for f in table.fields}
-        return {by_name[name]: one for name, one in found.items()}
+        return {by_name[name]: places for name, places in found.items()}
 
-    def _column(self, name: Name, scope: Scope) -> str:
+    def _place(self, name: Name, scope: Scope) -> tuple[str, tuple[str, ...]]:
+        """The column that a name means, and the way to the field within it."""
         found = scope.local(name.parts, name.span)
+        path: tuple[str, ...] = ()
+        while isinstance(found, b.Call) and found.fn == "_field":
+            inner = found.args[0]
+            assert isinstance(inner.type, StructType)
+            path = (inner.type.fields[found.data[0]].name.lower(), *path)
+            found = inner
         if found is None:
             raise scope.missing(name.parts, name.span)
         if not isinstance(found, b.Col):
-            raise unsupported("setting a field of a struct", name.span)
-        return found.name.lower()
+            raise unsupported("setting what is no field of a struct", name.span)
+        return found.name.lower(), path
+
+    def assigned(
+        self, places: Sequence[Place], column: StructField, old: b.Expr | None, scope: Scope, default: b.Expr
+    ) -> b.Expr:
+        """What a column becomes that had `old`, or its fields; `default` is what DEFAULT stands for."""
+        first = places[0].given
+        if not places[0].path:
+            return default if first.value is None else self.value(first, column, scope)
+        if first.value is None or old is None:
+            raise unsupported("DEFAULT for a field of a struct", first.column.span)
+        assert isinstance(column.type, StructType)
+        members: list[b.Expr] = []
+        for f in column.type.fields:
+            inner = [Place(place.path[1:], place.given) for place in places if place.path[0] == f.name.lower()]
+            before = field_of(old, f.name, first.column.span)
+            value = self.assigned(inner, f, before, scope, b.null(f.type)) if inner else before
+            members += [b.Lit(STRING, False, f.name), value]
+        return called(self.binder.expressions, "named_struct", tuple(members), (), first.column.span)
+
+
+def _overlap(one: Sequence[str], two: Sequence[str]) -> bool:
+    return all(a == b for a, b in zip(one, two, strict=False))
 
 
 def chosen(default: b.Expr, *choices: tuple[b.Expr, b.Expr]) -> b.Expr:

@@ -216,3 +216,46 @@ def test_explain_says_how_rows_are_found(table: Session) -> None:
     assert text.startswith("Engine: datafusion")
     assert "files 1 of 2" in text
     assert table.rows("SELECT count(*) FROM t") == [(6,)]
+
+
+@pytest.fixture
+def nested(session: Session) -> Session:
+    """``t`` with a struct in a struct, and NULL in its place."""
+    session.run("CREATE TABLE t (id INT, s STRUCT<a: INT, b: STRUCT<c: STRING, d: INT>>)")
+    session.run("INSERT INTO t SELECT 1, named_struct('a', 1, 'b', named_struct('c', 'x', 'd', 2))")
+    session.run("INSERT INTO t VALUES (2, NULL)")
+    return session
+
+
+def test_fields_of_structs_are_set_beside_those_that_stay(nested: Session) -> None:
+    """A struct that was NULL is none any more, as with Delta."""
+    nested.run("UPDATE t SET t.S.b.C = 'y', s.a = s.a + id")
+    rows = [(1, {"a": 2, "b": {"c": "y", "d": 2}}), (2, {"a": None, "b": {"c": "y", "d": None}})]
+    assert nested.rows("SELECT * FROM t ORDER BY id") == rows
+    nested.run(
+        "MERGE INTO t USING (SELECT 1 AS k, '7' AS v) q ON t.id = q.k WHEN MATCHED THEN UPDATE SET t.s.a = v, s.b.d = k + 1 "
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET s.b = NULL"
+    )
+    assert nested.rows("SELECT * FROM t ORDER BY id") == [
+        (1, {"a": 7, "b": {"c": "y", "d": 2}}),
+        (2, {"a": None, "b": None}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("assignments", "condition"),
+    [
+        ("s.a = 1, s = NULL", "DELTA_CONFLICT_SET_COLUMN"),
+        ("s.b = NULL, s.b.c = 'x'", "DELTA_CONFLICT_SET_COLUMN"),
+        ("s.a = 1, s.A = 2", "DELTA_CONFLICT_SET_COLUMN"),
+        ("s.zz = 1", "FIELD_NOT_FOUND"),
+        ("id.a = 1", "INVALID_EXTRACT_BASE_FIELD_TYPE"),
+        ("s.a = 3000000000", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
+        ("s.a = 'x'", "CAST_INVALID_INPUT"),
+        ("s.a = DEFAULT", "UNSUPPORTED_FEATURE"),
+    ],
+)
+def test_fields_that_cannot_be_set(nested: Session, assignments: str, condition: str) -> None:
+    before = nested.rows("SELECT * FROM t ORDER BY id")
+    assert refused(nested, f"UPDATE t SET {assignments}").condition == condition
+    assert nested.rows("SELECT * FROM t ORDER BY id") == before

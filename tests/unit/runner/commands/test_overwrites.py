@@ -166,7 +166,8 @@ def test_only_partitions_that_get_rows_are_replaced(
 
 
 @pytest.mark.parametrize(
-    ("where", "left"), [("t", "id, p, q"), ("t PARTITION (p = 'a', q)", "id, q"), ("t PARTITION (p = 'a', q = 1)", "id")]
+    ("where", "left"),
+    [("t", "id, p, q"), ("t PARTITION (p = 'a', q)", "id, q"), ("t PARTITION (p = 'a', q = 1)", "id")],
 )
 def test_no_rows_replace_nothing(parted: Session, where: str, left: str) -> None:
     parted.run("SET spark.sql.sources.partitionOverwriteMode = dynamic")
