@@ -176,16 +176,20 @@ def append(
     seen: Snapshot | None = None,
     kept: Kept = Kept.BY_WRITER,
     also: Callable[[], Sequence[Action]] = tuple,
+    reads: Callable[[Snapshot], None] | None = None,
 ) -> WriteResult:
     """Add the rows of `batches` (all columns of the table by position) in one commit.
 
     `kept` says what the rows keep of what the table asked of them when it was `seen`: by now it may ask for more. `also`
-    gives other actions of the commit, once the rows are written.
+    gives other actions of the commit, once the rows are written. Rows that are made of the table's own have `reads`, which
+    raises for a newer version that they would not be made of.
     """
     check_own(path)
     snapshot = open_snapshot(path)
     if seen is not None and shape_of(seen) != shape_of(snapshot):
         raise conflict(path)
+    if reads is not None:
+        reads(snapshot)
     check_snapshot_writable(snapshot, kept=kept)
     partition_by, properties = snapshot.partition_columns, snapshot.properties
     with storage_errors(path), DataFileWriter(path, snapshot.columns, partition_by, properties) as writer:
@@ -194,8 +198,8 @@ def append(
         adds = writer.finish()
         metrics = _metrics(writer)
         parameters = {"mode": "Append", "partitionBy": "[]"}  # as of an INSERT by Spark, whatever the table's are
-        actions = [commit.info_action("WRITE", parameters, metrics, True, snapshot.version), *also(), *adds]
-        version = _publish_append(path, snapshot, actions)
+        info = commit.info_action("WRITE", parameters, metrics, reads is None, snapshot.version)
+        version = _publish_append(path, snapshot, [info, *also(), *adds], reads)
     commit.checkpoint_if_due(path, version, snapshot.properties)
     return WriteResult(version, writer.rows, writer.files, writer.bytes)
 
@@ -347,7 +351,9 @@ def _publish_replace(
     return version
 
 
-def _publish_append(path: str, snapshot: Snapshot, actions: list[Action]) -> int:
+def _publish_append(
+    path: str, snapshot: Snapshot, actions: list[Action], reads: Callable[[Snapshot], None] | None
+) -> int:
     seen = snapshot
     for _ in range(ATTEMPTS):
         version = seen.version + 1
@@ -361,6 +367,8 @@ def _publish_append(path: str, snapshot: Snapshot, actions: list[Action]) -> int
             raise conflict(path) from error
         if shape_of(seen) != shape_of(snapshot):
             break
+        if reads is not None:
+            reads(seen)
     raise conflict(path)
 
 

@@ -14,6 +14,7 @@ from gateway.delta.schema import holds_char, parse_schema
 from gateway.errors import Span, UserError, unsupported
 from gateway.runner.commands.columns import added
 from gateway.sql.read import command_nodes as c
+from gateway.sql.typed.coerce import nullable_inside
 from gateway.sqltypes import VOID, DataType, StructField
 
 EVOLVES = "WITH SCHEMA EVOLUTION"
@@ -63,4 +64,4 @@ def _new(f: StructField, span: Span) -> StructField:
         raise UserError("DELTA_MERGE_ADD_VOID_COLUMN", text, span=span)
     if holds_char(f.type):
         raise unsupported(f"{EVOLVES} by the column {f.name} {f.type.sql}", span)
-    return f
+    return StructField(f.name, nullable_inside(f.type))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.objects import StoredLocation, StoredTable
 from gateway.delta import write
 from gateway.delta.features import Kept
 from gateway.delta.identity import is_identity
+from gateway.delta.rewrite import check_read
 from gateway.engine.base import Emit, Planned, SessionChange, Statement
 from gateway.errors import Span, UserError, unsupported
 from gateway.planner import plan
@@ -134,7 +136,9 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
         batches = announced_rows("INSERT", decision, INSERTED, runner, emit)
         found = checked(batches, table.snapshot, command.table.span)
         found, also = (found, tuple) if numbers is None else (numbers.filled(found), numbers.told)
-        result = write.append(table.location, found, table.snapshot, Kept.BY_STATEMENT, also)
+        own = any(scan.table == str(table.name) for scan in decision.scans)
+        reads = partial(check_read, table.snapshot, reads=[()]) if own else None
+        result = write.append(table.location, found, table.snapshot, Kept.BY_STATEMENT, also, reads)
     except UserError as error:
         raise overflown(error, casts) from None
     return written_rows("INSERT", result, [result.rows])

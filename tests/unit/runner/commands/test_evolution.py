@@ -32,6 +32,12 @@ def merging(session: Session) -> Session:
         ),
         ("SELECT 1 AS id, 5 AS n", _ALL, "id v n", [(1, "a", 5), (2, "b", None)]),
         ("SELECT 7 AS id, 5 AS n", _ALL, "id v n", [(1, "a", None), (2, "b", None), (7, None, 5)]),
+        (
+            "SELECT 1 AS id, named_struct('f', 1) AS n, array(1) AS l",
+            _ALL,
+            "id v n l",
+            [(1, "a", {"f": 1}, [1]), (2, "b", None, None)],
+        ),
         ("SELECT 1 AS id, 'z' AS V", _ALL, "id v", [(1, "z"), (2, "b")]),
         (
             "SELECT 1 AS id, 5 AS n, 6 AS m",

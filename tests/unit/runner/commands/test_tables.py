@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from gateway.delta import commit
 from gateway.errors import GatewayError, UnsupportedError
 from tests.unit.runner.session import Session
+from tests.unit.runner.written import newest_info
 
 AFFECTED = [("num_affected_rows", "bigint", True), ("num_inserted_rows", "bigint", True)]
 WIDE = (
@@ -207,7 +209,7 @@ def test_one_bad_row_of_many_leaves_nothing(shop: Session) -> None:
         ("INSERT INTO j BY NAME SELECT 1 AS id, 2 AS ID", "DELTA_DUPLICATE_COLUMNS_FOUND.READ_SCHEMA", "42711"),
         ("INSERT INTO i BY NAME SELECT 1 AS small", "DELTA_INSERT_COLUMN_MISMATCH", "42802"),
         ("INSERT INTO i BY NAME SELECT 1 AS id, named_struct('b', '1', 'a', 2) AS st", "UNSUPPORTED_FEATURE", "0A000"),
-        ("INSERT INTO j SELECT id, DEFAULT FROM i", "UNSUPPORTED_FEATURE", "0A000"),
+        ("INSERT INTO j SELECT DISTINCT id, DEFAULT FROM i", "UNSUPPORTED_FEATURE", "0A000"),
         ("INSERT INTO j SELECT 1, coalesce(map(), map(1, array(1)))", "UNSUPPORTED_FEATURE", "0A000"),
         ("INSERT INTO j VALUES ()", "PARSE_SYNTAX_ERROR", "42601"),
         ("INSERT INTO nope VALUES (1)", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
@@ -330,3 +332,32 @@ def test_queries_that_stand_before_an_insert_are_read_by_it(session: Session) ->
     session.run("WITH x AS (SELECT 3 AS a) INSERT OVERWRITE t (a) SELECT * FROM x")
     assert session.rows("SELECT * FROM t") == [(3, None)]
     assert refused(session, "WITH x AS (SELECT nope) INSERT INTO t SELECT 1, 2").condition.startswith("UNRESOLVED")
+
+
+def test_rows_made_of_the_tables_own_are_no_blind_append(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of another writer would have been read, too: a conflict, as with Delta."""
+    session.run("CREATE TABLE t (a INT)")
+    session.run("INSERT INTO t VALUES (1)")
+    session.run("INSERT INTO t SELECT a + 1 FROM t")
+    assert newest_info(session)["isBlindAppend"] is False
+    session.run("INSERT INTO t VALUES (5)")
+    assert newest_info(session)["isBlindAppend"] is True
+    publish = commit.publish
+
+    def late(*arguments: Any) -> None:
+        monkeypatch.setattr(commit, "publish", publish)
+        session.run("INSERT INTO t VALUES (7)")
+        publish(*arguments)
+
+    for statement, condition in (
+        ("INSERT INTO t SELECT a + 100 FROM t", "DELTA_CONCURRENT_APPEND"),
+        ("INSERT INTO t SELECT 100", ""),
+    ):
+        monkeypatch.setattr(commit, "publish", late)
+        if condition:
+            with pytest.raises(GatewayError) as caught:
+                session.run(statement)
+            assert caught.value.condition.startswith(condition)
+        else:
+            session.run(statement)
+    assert session.rows("SELECT * FROM t ORDER BY a") == [(1,), (2,), (5,), (7,), (7,), (100,)]
