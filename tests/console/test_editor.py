@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.live.browser import Browser, Page
-from tests.live.console import HOSTILE, LONG
+from tests.live.console import HOSTILE, LONG, behind, end_all
+from tests.live.gateway import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -44,6 +45,8 @@ def test_a_statement_runs_by_keys_and_is_shown(page: Page) -> None:
     page.until("document.querySelector('.result-row.head')?.innerText.includes('one')")
     page.click(".window-rows .result-row")
     page.shows("Copy as JSON")
+    page.key("Escape")
+    page.until("!document.querySelector('.whole-row:not([hidden])')")
 
 
 def test_hostile_names_and_values_are_texts_in_rows_charts_and_plans(page: Page) -> None:
@@ -88,11 +91,23 @@ def test_what_runs_long_is_stopped(page: Page) -> None:
     page.click("button", "Run")
     page.shows("Running …")
     page.until("document.querySelector('button.danger') && !document.querySelector('button.danger').disabled")
-    end = time.monotonic() + 30
-    while "Stopped" not in page.evaluate("document.querySelector('.answer').innerText") and time.monotonic() < end:
-        page.click("button.danger")
-        time.sleep(0.3)
+    page.click("button.danger")  # once, though nobody knows its name yet
     page.shows("Stopped")
+
+
+def test_what_waits_in_the_editor_tells_its_place(page: Page, open_server: Server) -> None:
+    ends = [behind(open_server, LONG + f" -- {i}") for i in range(5)]  # two slots, and the lane of short ones
+    page.until("document.querySelectorAll('.is-running').length === 5")
+    write(page, LONG.replace("long_one", "waits"))
+    page.click("button", "Run")
+    page.until(
+        "/Running … [\\d.]+ m?s · Waiting for a slot: .* in the queue/.test(document.querySelector('.answer').innerText)"
+    )
+    page.click("button.danger")
+    page.shows("Stopped")
+    end_all(page)
+    for end in ends:
+        end()
 
 
 def test_fifty_thousand_rows_scroll(page: Page) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.console.test_editor import write
 from tests.live.browser import Page
-from tests.live.console import LONG, behind, record_pipelines, run
+from tests.live.console import LONG, behind, end_all, record_pipelines, run
 from tests.live.gateway import Server, connect_to
 from tests.live.processes import eventually
 
@@ -153,10 +153,7 @@ def test_who_waits_sees_its_place_in_the_queue(page: Page, open_server: Server) 
     )
     page.shows("in the queue")
     page.evaluate("location.hash = '#/statements'")
-    kill = """fetch('/console/api/now').then(a => a.json()).then(now => Promise.all(now.operations.map(o =>
-        fetch(`/console/api/statements/${o.statement_id}/kill`, {method: 'POST', body: '{}',
-              headers: {'Content-Type': 'application/json'}})))).then(all => all.length)"""
-    page.evaluate(kill)
+    end_all(page)
     for end in ends:
         end()
 

@@ -67,6 +67,13 @@ def ask(page: Page, method: str, path: str) -> tuple[int, Any]:
     return status, body
 
 
+def end_all(page: Page) -> None:
+    """Kill all that runs or waits, by calls as the page makes them."""
+    page.evaluate("""fetch('/console/api/now').then(a => a.json()).then(now => Promise.all(now.operations.map(o =>
+        fetch(`/console/api/statements/${o.statement_id}/kill`, {method: 'POST', body: '{}',
+              headers: {'Content-Type': 'application/json'}})))).then(all => all.length)""")
+
+
 def record_pipelines(server: Server, name: str, message: str) -> None:
     """Let a pipeline have run three times into a gateway's warehouse, once badly, and another one crashed."""
     past = History(Warehouse(server.warehouse))

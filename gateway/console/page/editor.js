@@ -6,6 +6,7 @@ import { completions } from "./completion.js";
 import { button, el, fill, notice } from "./dom.js";
 import { count, duration, oneLine, rowsOf, seen } from "./format.js";
 import { highlighted, pieces } from "./highlight.js";
+import { watch } from "./live.js";
 import { planView } from "./plan.js";
 import { Result, downloads, resultTable } from "./results.js";
 import { done, execute } from "./session.js";
@@ -78,20 +79,14 @@ export function editorView(place) {
   const list = el("ul", { id: "completions", role: "listbox", hidden: true, "aria-label": "Completions" });
   const box = el("div", { class: "editor-box" }, colours, area, list);
   const answer = el("section", { class: "answer", "aria-live": "polite", "aria-label": "Answer" });
-  const running = { id: null, asked: 0 };
+  const running = { id: null, asked: 0, stopped: false };
   let wrong = null; // where the piece is that the last error is about, until the text changes
   let offered = { from: 0, items: [] }, chosen = 0, asking = 0, shownResult = null;
 
   const run = button("Run", () => start(""), { class: "primary", title: "Ctrl+Enter: what is selected, or the statement at the cursor" });
   const explain = button("Explain", () => start("EXPLAIN "), { title: "How it would be run" });
   const analyze = button("Analyze", () => start("EXPLAIN ANALYZE "), { title: "Runs it and measures each operator" });
-  const stop = button("Stop", async () => {
-    try {
-      if (running.id) await post(`statements/${segment(running.id)}/kill`);
-    } catch (error) {
-      notice(error.message, "bad");
-    }
-  }, { class: "danger", disabled: true });
+  const stop = button("Stop", () => { running.stopped = true; stopIt(); }, { class: "danger", disabled: true });
   const history = el("select", { "aria-label": "Texts of this tab", onchange: (event) => {
     const text = remembered()[Number(event.target.value)];
     if (text !== undefined) replaceAll(text);
@@ -206,6 +201,17 @@ export function editorView(place) {
     return statementAt(area.value, area.selectionStart);
   }
 
+  // Ends what runs, once its name is known: a statement that is short is told when it has ended.
+  async function stopIt() {
+    if (!running.stopped || !running.id) return;
+    running.stopped = false;
+    try {
+      await post(`statements/${segment(running.id)}/kill`);
+    } catch (error) {
+      notice(error.message, "bad");
+    }
+  }
+
   async function start(prefix) {
     const [from, to] = wanted();
     const statement = area.value.slice(from, to);
@@ -219,11 +225,21 @@ export function editorView(place) {
     [run.disabled, explain.disabled, analyze.disabled, stop.disabled] = [true, true, true, false];
     const waits = el("p", { class: "waits" }, "Running …");
     fill(answer, waits);
-    const clock = setInterval(() => { waits.textContent = `Running … ${duration(performance.now() - began)}`; }, 200);
+    let stage = "";
+    const clock = setInterval(() => { waits.textContent = `Running … ${duration(performance.now() - began)}${stage}`; }, 200);
+    const watched = watch((now) => {
+      const told = now?.operations.find((one) => one.statement_id === running.id);
+      const share = told?.progress ? `, ${Math.round(told.progress * 100)} %` : "";
+      stage = told ? `${share}${told.progress_text ? ` · ${seen(told.progress_text)}` : ""}` : "";
+    });
+    running.stopped = false;
     try {
       if (shownResult) done(shownResult.identifier);
       shownResult = null;
-      const told = await execute(prefix + statement.trim(), (state) => { running.id = state.statement_id; }, LIMIT);
+      const told = await execute(prefix + statement.trim(), (state) => {
+        running.id = state.statement_id;
+        if (["PENDING", "RUNNING"].includes(state.status.state)) stopIt();
+      }, LIMIT);
       if (mine !== running.asked) return;
       const spent = duration(performance.now() - began);
       if (told.status.state !== "SUCCEEDED") showError(told, from + (statement.length - statement.trimStart().length), prefix);
@@ -233,6 +249,7 @@ export function editorView(place) {
       fill(answer, el("p", { class: "notice bad" }, error.message));
     } finally {
       clearInterval(clock);
+      watched();
       running.id = null;
       [run.disabled, explain.disabled, analyze.disabled, stop.disabled] = [false, false, false, true];
     }

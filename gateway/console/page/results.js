@@ -155,5 +155,9 @@ export async function resultTable(result) {
   result.changed = () => list.refresh();
   list.setCount(result.total);
   list.element.classList.add("result-table");
-  return el("div", { class: "result-box" }, list.element, whole);
+  return el("div", { class: "result-box", onkeydown: (event) => {
+    if (event.key !== "Escape" || whole.hidden) return;
+    whole.hidden = true;
+    list.element.focus();
+  } }, list.element, whole);
 }
