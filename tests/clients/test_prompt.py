@@ -173,6 +173,29 @@ def test_what_a_table_is_and_was(terminal: Terminal, server: Server) -> None:
     terminal.wait(r"a name is missing.*default>")
 
 
+def test_where_one_stands_how_rows_are_shown_and_a_new_session(terminal: Terminal) -> None:
+    terminal.type("\\u samples.tpch\n")
+    terminal.wait("samples.tpch>")
+    terminal.type("\\f csv\n")
+    terminal.wait("format is csv.*tpch>")
+    terminal.type("SELECT r_regionkey, r_name FROM region WHERE r_regionkey = 1;\n")
+    terminal.wait(r"r_regionkey,r_name\r\n1,AMERICA\r\n.*tpch>")
+    terminal.type("\\f json\n")
+    terminal.wait("format is json.*tpch>")
+    terminal.type("SELECT 1 AS a;\n")
+    terminal.wait(r'\{"a": 1\}\r\n.*tpch>')
+    terminal.type("\\dn samples\n")
+    terminal.wait(r"nyctaxi.*tpch>")
+    terminal.type("CREATE TEMPORARY VIEW of_this_session AS SELECT 1 AS a;\n")
+    terminal.wait("tpch>")
+    terminal.type("\\c\n")
+    terminal.wait("main.default>")
+    terminal.type("SELECT a FROM of_this_session;\n")
+    terminal.wait("TABLE_OR_VIEW_NOT_FOUND.*default>")
+    terminal.type("\\?\n")
+    assert "Ctrl-C cancels" in terminal.wait(r"Ctrl-D leaves.*default>")
+
+
 def test_the_statements_of_a_file_run_until_one_fails(terminal: Terminal, tmp_path: Path) -> None:
     file = tmp_path / "some statements.sql"
     file.write_text("-- two\nSELECT 1 AS first;\nSELECT ';' AS second;\nSELECT no_such;\nSELECT 4 AS fourth;\n")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.console.conftest import TOKENS
 from tests.live.browser import Browser, Page
 from tests.live.console import HOSTILE, LONG, ask, behind, run, sign_in
-from tests.live.gateway import Server, connect_to
+from tests.live.gateway import Server, connect_to, start_server
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -205,6 +206,25 @@ def test_sessions_tell_whose_they_are_and_what_they_have_set(page: Page, open_se
         page.evaluate(f"{row}.querySelector('summary').click()")
         page.until(f"{row}.innerText.toLowerCase().includes('timezone = asia/tokyo')")
     page.until(f"!{row}", 60)  # it has been closed
+
+
+def test_without_a_history_what_runs_is_told_and_nothing_else(browser: Browser, tmp_path: Path) -> None:
+    server = start_server(tmp_path, "--history", "false", "--slots", "2")
+    try:
+        with browser.page(server.url) as page:
+            page.shows("the history is off (--history)")
+            end = behind(server, LONG)
+            page.shows("long_one")
+            page.click(".is-running .c-text a")
+            page.click("button", "Kill")
+            page.click("dialog button", "Kill")
+            end()
+            page.shows("Not known")
+            page.evaluate("location.hash = '#/health'")
+            page.shows("Off (--history).")
+            assert page.complaints() == []
+    finally:
+        assert server.stop() == 0
 
 
 def test_light_and_dark(page: Page) -> None:

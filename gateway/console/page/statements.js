@@ -109,7 +109,7 @@ export function statementsView(place, me) {
     longest = rows.reduce((most, one) => Math.max(most, whole(one)), 0);
     list.setCount(rows.length);
     nothing.hidden = rows.length > 0 || loading;
-    nothing.textContent = isFiltered() ? "No statement is like that." : "No statement has been run yet: connect a program, or write one in the editor.";
+    nothing.textContent = isFiltered() ? "No statement is like that." : !me.history ? "Nothing runs. What has ended is not kept: the history is off (--history)." : "No statement has been run yet: connect a program, or write one in the editor.";
     const shown = `${running.filter((one) => one.statement_text).length} running or queued, ${count(ended.length)}${more ? "+" : ""} ended`;
     figures.textContent = me.history ? shown : `${shown} (the history is off: --history)`;
   }
