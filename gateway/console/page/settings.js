@@ -8,7 +8,7 @@ export async function settingsView(place) {
   const found = (await get("settings")).settings;
   const body = el("tbody");
   const draw = (text) => fill(body, found.filter((one) => `${one.name} ${one.meaning}`.toLowerCase().includes(text.toLowerCase())).map((one) =>
-    el("tr", { class: one.origin === "default" ? "" : "is-set" }, el("th", { scope: "row" }, el("code", null, one.name)), el("td", null, one.value === null || one.value === "" ? el("span", { class: "null" }, "not set") : el("code", null, seen(one.value))), el("td", null, seen(one.origin)), el("td", null, one.meaning))));
+    el("tr", { class: one.origin === "default" ? "" : "is-set" }, el("th", { scope: "row", class: "whole" }, el("code", null, one.name)), el("td", null, one.value === null || one.value === "" ? el("span", { class: "null" }, "not set") : el("code", null, seen(one.value))), el("td", { class: "whole" }, seen(one.origin)), el("td", null, one.meaning))));
   fill(place, el("h1", null, "Settings"), el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     el("label", null, "Find ", el("input", { type: "search", oninput: (event) => draw(event.target.value) }))),
   el("div", { class: "scrolls", tabindex: 0, role: "region", "aria-label": "Settings" },

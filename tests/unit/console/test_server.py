@@ -27,7 +27,16 @@ from gateway.worker_jobs import RunningOperation, Runtime
 
 TOKENS = {"ann": "a-token", "root": "r-token"}
 JSON = {"Content-Type": "application/json"}
-_NAMES = ("11111111-1111-4111-8111-111111111111", "s", "ann", "EXECUTE_STATEMENT", "RUNNING", "SELECT ?", "SELECT")
+_NAMES = (
+    "11111111-1111-4111-8111-111111111111",
+    "s",
+    "ann",
+    "dbt",
+    "EXECUTE_STATEMENT",
+    "RUNNING",
+    "SELECT ?",
+    "SELECT",
+)
 OF_ANN = RunningOperation._make((*_NAMES, "datafusion", "proved", 1_000_000, 5, 1, None, "", 0, 0))
 
 
