@@ -175,9 +175,13 @@ def _batches(parquet: pq.ParquetFile, indices: list[int]) -> Iterator[tuple[int,
     """Rows in file order; without any stored column only their number."""
     if indices:
         groups = list(range(parquet.num_row_groups))
-        many = parquet.metadata.num_rows > _FEW_ROWS
+        told = left = parquet.metadata.num_rows
+        many = told > _FEW_ROWS
         for batch in parquet.reader.iter_batches(_BATCH_ROWS, groups, column_indices=sorted(indices), use_threads=many):
+            left -= batch.num_rows
             yield batch.num_rows, batch
+        if left:  # pages of no kind that the reader knows are passed over without a word
+            raise pa.ArrowInvalid(f"{told - left} rows instead of {told}")
         return
     left = parquet.metadata.num_rows
     while left > 0:

@@ -474,6 +474,8 @@ _UNPLANNED = (
 
 # What the engine says of data files; the last one of those whose columns are of other types than the table's.
 _UNREADABLE = ("Parquet", "No such file", "Object Store error", "NotFound", "(physical data type)")
+# A page whose own numbers cannot be: of its bytes or values, not of a value in an expression.
+_BROKEN_PAGE = "Integer overflow: out of range integral type conversion"
 _TOO_LONG = ("offset overflow", "Offset overflow", "string size overflow", "capacity overflow")
 
 # What the engine says of what is too much for it.
@@ -526,7 +528,7 @@ def engine_error(error: BaseException) -> GatewayError:
             return ResourceError(condition, message)
     if "No space left" in text:
         return disk_full("There is no space left on the disk that statements spill to (--state).")
-    for mark, condition, message in _PATTERNS:
+    for mark, condition, message in _PATTERNS if _BROKEN_PAGE not in text else ():
         if mark in text:
             return UserError(condition, message)
     if any(mark in text for mark in _UNPLANNED):

@@ -17,14 +17,14 @@ _LONG = 15
 
 def footer(data: bytes) -> dict[int, Any]:
     """The footer of a Parquet file."""
-    return _struct(data, len(data) - 8 - int.from_bytes(data[-8:-4], "little"))[0]
+    return read(data, len(data) - 8 - int.from_bytes(data[-8:-4], "little"))[0]
 
 
 def with_footer(data: bytes, changed: dict[int, Any]) -> bytes:
     """A Parquet file with another footer."""
-    written = _written(STRUCT, changed)
+    told = written(STRUCT, changed)
     kept = data[: len(data) - 8 - int.from_bytes(data[-8:-4], "little")]
-    return kept + written + len(written).to_bytes(4, "little") + b"PAR1"
+    return kept + told + len(told).to_bytes(4, "little") + b"PAR1"
 
 
 def leaves(kind: int, value: Any, path: Path = ()) -> Iterator[tuple[Path, int, Any]]:
@@ -60,7 +60,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
     if kind == STRUCT:
-        return _struct(data, at)
+        return read(data, at)
     if kind in (LIST, SET):
         count, of = data[at] >> 4, data[at] & 15
         count, at = _number(data, at + 1) if count == _LONG else (count, at + 1)
@@ -79,7 +79,8 @@ def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
     return (data[at : at + found], at + found) if kind == BINARY else ((found >> 1) ^ -(found & 1), at)
 
 
-def _struct(data: bytes, at: int) -> tuple[dict[int, Any], int]:
+def read(data: bytes, at: int) -> tuple[dict[int, Any], int]:
+    """The struct that begins at `at`, and where it ends."""
     fields: dict[int, Any] = {}
     last = 0
     while data[at]:
@@ -99,19 +100,20 @@ def _unsigned(number: int) -> bytes:
     return bytes([*found, number])
 
 
-def _written(kind: int, value: Any) -> bytes:
+def written(kind: int, value: Any) -> bytes:
+    """The bytes of a value."""
     if kind == STRUCT:
         found, last = b"", 0
         for number, (of, each) in sorted(value.items()):
             of = (TRUE if each else FALSE) if of in (TRUE, FALSE) else of
-            found += bytes([(number - last) << 4 | of]) + _written(of, each)
+            found += bytes([(number - last) << 4 | of]) + written(of, each)
             last = number
         return found + b"\0"
     if kind in (LIST, SET):
         of, values = value
         head = bytes([len(values) << 4 | of]) if len(values) < _LONG else bytes([0xF0 | of]) + _unsigned(len(values))
         flags = of in (TRUE, FALSE)
-        return head + b"".join(bytes([TRUE if v else FALSE]) if flags else _written(of, v) for v in values)
+        return head + b"".join(bytes([TRUE if v else FALSE]) if flags else written(of, v) for v in values)
     if kind in (TRUE, FALSE):
         return b""
     if kind == BYTE:

@@ -177,6 +177,44 @@ def test_a_file_of_too_many_groups_is_told_at_once(client: Client, table: Path) 
     assert isinstance(told, RemoteError) and "[FAILED_READ_FILE]" in str(told) and "40000 row groups" in str(told)
 
 
+# Fields of the head of a column's first page of data, which stands before it, and what they say instead.
+HEADS: dict[str, tuple[compact.Path, int]] = {
+    "a page of no known kind": ((1,), -5),
+    "fewer bytes than none, unpacked": ((2,), -1),
+    "fewer values than none": ((5, 1), -(2**31)),
+    "more values than there are": ((5, 1), 2**31 - 1),
+    "values of no known encoding": ((5, 2), 99),
+}
+
+
+@pytest.mark.parametrize("reader", ["the engine's", "our own"])
+@pytest.mark.parametrize("name", HEADS)
+def test_a_page_whose_head_cannot_be_true_is_told(client: Client, table: Path, name: str, reader: str) -> None:
+    (path,) = table.glob("*.parquet")
+    rows = pq.read_table(path)
+    pq.write_table(rows, path, store_schema=False, use_dictionary=False, data_page_size=500, write_batch_size=50)
+    data, (where, new) = path.read_bytes(), HEADS[name]
+    begin = pq.read_metadata(path).row_group(0).column(0).data_page_offset
+    head, end = compact.read(data, begin)
+    lie = compact.written(compact.STRUCT, compact.changed(compact.STRUCT, head, where, new))
+    page = (lie + data[end : end + head[3][1]])[: end - begin + head[3][1]]  # as long as before: what follows stays
+    path.write_bytes(
+        data[:begin]
+        + page.ljust(end - begin + head[3][1], b"\0")
+        + data[begin + max(len(page), end - begin + head[3][1]) :]
+    )
+    edit(
+        table,
+        lambda actions: changed("add", size=path.stat().st_size, stats=f'{{"numRecords":{ROWS}}}')(
+            with_vector(ROWS_1_AND_5)(actions) if reader == "our own" else actions
+        ),
+    )
+    for text in ("SELECT sum(id) AS n FROM footers", "SELECT id FROM footers WHERE id = 49"):
+        told = outcome(client, text)
+        assert isinstance(told, RemoteError) and "[FAILED_READ_FILE]" in str(told), told
+    assert answer(client, "SELECT 1 AS x") == [{"x": 1}]
+
+
 _TRIED = """
 import sys
 import pyarrow as pa
