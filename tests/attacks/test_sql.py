@@ -93,6 +93,7 @@ REFUSED = {
         "UNSUPPORTED_FEATURE",
         "0A000",
     ),
+    "stack of 2^31 rows": ("SELECT stack(2147483647, 1)", "STATEMENT_TOO_COMPLEX", "54001"),
     "10^9 elements": ("SELECT size(sequence(1, 1000000000))", "RESOURCE_EXHAUSTED", "53200"),
     "regex size": ("SELECT 'a' RLIKE 'a{1000}{1000}{1000}'", "INVALID_PARAMETER_VALUE", "22023"),
     "LIKE of 20,000 %": (f"SELECT s LIKE '{'%a' * 20_000}b' FROM VALUES ('a') t(s)", "STATEMENT_TOO_COMPLEX", "54001"),

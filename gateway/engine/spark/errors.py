@@ -213,6 +213,10 @@ def _of_values(kind: str, rest: str) -> GatewayError | None:
     if java_class.endswith((".TransformerException", ".XPathExpressionException")):
         text = f"The value of parameter `xpath` is invalid: {rest}"
         return UserError("INVALID_PARAMETER_VALUE.PATTERN", text)
+    if java_class.startswith("java.lang.") and rest.startswith(
+        "For input string: "
+    ):  # an option that is no number or boolean
+        return UserError("INVALID_OPTIONS", f"The value of an option is invalid: {rest.rpartition('string: ')[2]}")
     if java_class.endswith(".StreamConstraintsException"):
         return ResourceError("STATEMENT_TOO_COMPLEX", f"A JSON text is more than Spark reads: {rest}")
     if java_class == "java.lang.StackOverflowError":

@@ -6,7 +6,7 @@ never NULL, so their fields can be read without a guard.
 
 from __future__ import annotations
 
-from gateway.errors import UserError
+from gateway.errors import ResourceError, UserError
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Lower, Site, make
@@ -24,6 +24,8 @@ from gateway.sqltypes import (
     array,
     struct,
 )
+
+_MOST_STACKED = 10_000  # values that stand in the plan one by one, NULLs where there are more rows than arguments
 
 
 def _columns(t: DataType, outer: bool) -> list[StructField] | None:
@@ -83,6 +85,9 @@ def _bind_stack(function: Function, site: Site) -> Expr:
         )
     values = list(site.args[1:])
     width = -(-len(values) // rows)
+    if rows * width > _MOST_STACKED:
+        text = f"stack() makes {rows * width} values of each row, and may make {_MOST_STACKED}."
+        raise ResourceError("STATEMENT_TOO_COMPLEX", text, span=site.span_of(0))
     types = [next((v.type for v in values[i::width] if v.type != VOID), VOID) for i in range(width)]
     for index, value in enumerate(values):
         column = index % width

@@ -96,6 +96,8 @@ def test_a_loss_may_be_sent_again(error: Exception, told: str) -> None:
             "54001",
         ),
         ("java.lang.StackOverflowError", "STATEMENT_TOO_COMPLEX", "54001"),
+        ('java.lang.IllegalArgumentException: For input string: "x"', "INVALID_OPTIONS", "42K06"),
+        ('java.lang.NumberFormatException: For input string: "x"', "INVALID_OPTIONS", "42K06"),
         ("java.lang.IllegalStateException: something", "INTERNAL_ERROR", "XX000"),
     ],
 )
