@@ -161,7 +161,7 @@ def _count_if(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
 def _bind_approx_count(function: Function, site: Site) -> Expr:
     if not 1 <= len(site.args) <= 2:
         raise site.wrong_count("[1, 2]")
-    if site.args[0].type == VOID or has_map(site.args[0].type):
+    if has_map(site.args[0].type):
         raise site.mismatch(0, "any type but MAP")
     if len(site.args) == 2:
         _check_deviation(site)
@@ -189,7 +189,7 @@ def _check_deviation(site: Site) -> None:
 
 
 def _approx_count(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
-    value = args[0]
+    value = args[0] if args[0].type != VOID else bound.null(INT)
     if value.type in (FLOAT, DOUBLE):
         value = bound.op("+", value.type, value, bound.lit(0.0, value.type))
     if is_nested(value.type):  # Spark counts hashes, to which NULLs inside add nothing

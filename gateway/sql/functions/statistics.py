@@ -453,6 +453,15 @@ def tested(agg: Agg, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return tuple(kept)
 
 
+def windowed(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The lowered arguments of an aggregate with OVER: Spark computes all of them below it, whatever is NULL."""
+    raising = [a for a in args if raises(a)]
+    if len(args) < 2 or not raising:
+        return args
+    typed = [a if a.type != VOID else bound.null(INT) for a in args]
+    return tuple(bound.udf("last", a.type, *raising, a, nullable=a.nullable, raises=True) for a in typed)
+
+
 def _statistic(name: str, lower: Lower, *aliases: str, arguments: int = 1) -> Function:
     if arguments == 2:
         lower = _sparing(name, lower)

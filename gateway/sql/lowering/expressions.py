@@ -16,7 +16,7 @@ from gateway.instants import MICROS_PER_DAY
 from gateway.sql.functions.casts import fold_cast, lower_cast
 from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
-from gateway.sql.functions.statistics import MERGED, tested
+from gateway.sql.functions.statistics import MERGED, tested, windowed
 from gateway.sql.lowering.bounds import Bounds
 from gateway.sql.lowering.evaluation import (
     NULL_TESTS,
@@ -150,7 +150,7 @@ class Lowering:
             return Window(
                 expr.type,
                 expr.nullable,
-                self._agg(expr.fn, windowed=True) if isinstance(expr.fn, Agg) else self.lower(expr.fn),
+                self._agg(expr.fn, over=True) if isinstance(expr.fn, Agg) else self.lower(expr.fn),
                 tuple(_with_one_zero(self.lower(p)) for p in expr.partition),
                 *self._ranged(expr),
             )
@@ -397,24 +397,24 @@ class Lowering:
             return udf("last", expr.type, changed, nullable=expr.nullable, raises=True, volatile=True)
         return changed
 
-    def _agg(self, agg: Agg, windowed: bool = False) -> Expr:
+    def _agg(self, agg: Agg, over: bool = False) -> Expr:
         early = agg.fn == "count_if" and any(isinstance(p, Col) and p.id in self.local for p in nodes(agg))
         args = tuple(self.of_rows(True, a) if early else self.lower(a) for a in agg.args)  # below the aggregate
-        if not windowed:
-            args = tested(agg, args)
+        args = tested(agg, args) if not over else args
         if not is_nested(agg.type):
             args = tuple(map(self._typed, args))
+        args = windowed(args) if over else args
         if agg.type == VOID:
             if not any(map(self.raises, args)):
                 return Lit(VOID, True, None)
-            return udf("typed_null", VOID, self._agg(replace(agg, type=INT), windowed), raises=True)
+            return udf("typed_null", VOID, self._agg(replace(agg, type=INT), over), raises=True)
         row = self.catalogue.get(agg.fn)
         if row is None or row.lower is None:
             raise UnsupportedError(
                 "UNSUPPORTED_FUNCTION", f"The aggregate `{agg.shown or agg.fn}` is not supported.", span=agg.span
             )
         where = self.lower(agg.where) if agg.where is not None else None
-        if where is not None and not windowed:
+        if where is not None and not over:
             first = filtered_first(agg)
             spared = (lazy_case(a.type, (where, a)) if self.raises(a) else a for a in args[:first])
             args = (*spared, *args[first:])
@@ -425,7 +425,7 @@ class Lowering:
             data=(
                 *agg.data,
                 *((BOUNDED,) if bounded else ()),
-                *((WINDOWED,) if windowed and agg.fn in (*MERGED, "min", "max") else ()),
+                *((WINDOWED,) if over and agg.fn in (*MERGED, "min", "max") else ()),
             ),
             where=where,
             order=self.sort_keys(agg.order),
