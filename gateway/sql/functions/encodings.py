@@ -5,6 +5,7 @@ from __future__ import annotations
 from gateway.errors import UserError
 from gateway.sql.functions.constants import folded
 from gateway.sql.functions.lowerings import kernel, raises, refused
+from gateway.sql.functions.operators import comparison
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, coerce_args, make, param
 from gateway.sql.typed.coerce import coerced, implicit_type, least_common_of
@@ -33,14 +34,21 @@ def _bind_decode(function: Function, site: Site) -> Expr:
     subject, rest = site.args[0], list(site.args[1:])
     pairs, other = len(rest) // 2, rest[-1] if len(rest) % 2 else None
     keys, values = rest[0 : 2 * pairs : 2], rest[1 : 2 * pairs : 2]
-    common = least_common_of([subject.type, *(k.type for k in keys)])
+    for searched in keys:
+        comparison("<=>", subject, searched, site.span)  # each by itself, or Spark's error
+    untyped = subject.type == VOID  # compared with nothing but NULL, of whatever types
+    common = least_common_of([subject.type, *(() if untyped else (k.type for k in keys))])
     other_type = STRING if other is None else other.type  # what is not found is a NULL of that type
     result = least_common_of([*(v.type for v in values), other_type])
     if common is None or result is None:
         raise site.diff_types()
     args = (
         coerced(subject, common),
-        *(a for k, v in zip(keys, values, strict=True) for a in (coerced(k, common), coerced(v, result))),
+        *(
+            a
+            for k, v in zip(keys, values, strict=True)
+            for a in (k if untyped else coerced(k, common), coerced(v, result))
+        ),
         *((coerced(other, result),) if other is not None else ()),
     )
     nullable = other is None or any(a.nullable for a in args[2::2]) or args[-1].nullable
@@ -52,11 +60,14 @@ def _decode(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
         return bound.udf("decode", STRING, *args, raises=True)
     subject, rest = args[0], args[1:]
     pairs = len(rest) // 2
-    whens = tuple(
-        (bound.op("IS NOT DISTINCT FROM", BOOLEAN, subject, rest[2 * i], nullable=False), rest[2 * i + 1])
-        for i in range(pairs)
-    )
+    whens = tuple((_found(subject, rest[2 * i]), rest[2 * i + 1]) for i in range(pairs))
     return bound.case(call.type, *whens, otherwise=rest[-1] if len(rest) % 2 else None)
+
+
+def _found(subject: Expr, searched: Expr) -> Expr:
+    if subject.type == VOID:
+        return bound.lit(True, BOOLEAN) if searched.type == VOID else bound.is_null(searched)
+    return bound.op("IS NOT DISTINCT FROM", BOOLEAN, subject, searched, nullable=False)
 
 
 _BINARY_FORMATS = ("hex", "base64", "utf-8", "utf8")
