@@ -10,17 +10,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pytest
 
-from gateway.delta.log import commit_versions
-from gateway.delta.replay import replayed
-from gateway.delta.vectors import file_of
 from gateway.protocol.client import Client, RemoteError
 from tests.attacks.attacker import answer, outcome, put_instead, workers
 from tests.live.disk import Disk
 from tests.live.gateway import Server, start_server
+from tests.live.tables import strays
 
 ROWS = 20_000
 MADE = (
@@ -87,17 +84,6 @@ def total(client: Client, table: str) -> tuple[Any, ...]:
     return tuple(row.values())
 
 
-def strays(own: Server, table: str) -> set[str]:
-    """Files in a table's folder that its newest version does not need."""
-    folder = own.warehouse / "default" / table
-    state = replayed(str(folder), commit_versions(str(folder))[-1], (str(folder),))
-    kept = {os.path.normpath(folder / unquote(spec["path"])) for spec in state.files.values()}
-    vectors = [spec["deletionVector"] for spec in state.files.values() if spec.get("deletionVector")]
-    kept |= {str(file_of(str(folder), vector)) for vector in vectors}
-    found = {str(p) for p in folder.rglob("*") if p.is_file() and not p.is_relative_to(folder / "_delta_log")}
-    return found - kept
-
-
 @pytest.mark.heavy
 @pytest.mark.parametrize("made", [MADE, VECTORS, TELLING], ids=["plain", "vectors", "telling"])
 @pytest.mark.parametrize("change", [*KILLED, *CARE, PLACED, RESTORED, SWEPT])
@@ -147,7 +133,7 @@ def test_a_change_whose_process_is_killed_is_there_or_not(own: Server, client: C
         answer(client, AT_ONCE.format("killed"))
         answer(client, SWEPT.format("killed"))
         assert total(client, "killed") == ended
-        assert strays(own, "killed") == set()
+        assert strays(own.warehouse / "default" / "killed") == set()
         if change != RESTORED or ended == old:  # the files of the other version are gone
             outcome(client, change.format("killed"))  # what was left behind is in nobody's way
         answer(client, "DROP TABLE killed")

@@ -13,13 +13,9 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pytest
 
-from gateway.delta.log import commit_versions
-from gateway.delta.replay import replayed
-from gateway.delta.vectors import file_of
 from gateway.errors import GatewayError
 from gateway.runner import Runner, make_runner
 from tests.attacks.test_changes import (
@@ -39,6 +35,7 @@ from tests.attacks.test_changes import (
     TOTAL,
     VECTORS,
 )
+from tests.live.tables import strays
 from tests.unit.runner.session import Session
 
 Row = tuple[Any, ...]
@@ -113,17 +110,6 @@ def total(session: Session) -> Row:
     return row
 
 
-def strays(folder: Path) -> set[str]:
-    """Files in the table's folder that its newest version does not need."""
-    root = folder / "warehouse" / "default" / "killed"
-    state = replayed(str(root), commit_versions(str(root))[-1], (str(root),))
-    kept = {os.path.normpath(root / unquote(spec["path"])) for spec in state.files.values()}
-    vectors = [spec["deletionVector"] for spec in state.files.values() if spec.get("deletionVector")]
-    kept |= {str(file_of(str(root), vector)) for vector in vectors}
-    found = {str(p) for p in root.rglob("*") if p.is_file() and not p.is_relative_to(root / "_delta_log")}
-    return found - kept
-
-
 def _prepared(session: Session, change: str, made: str) -> tuple[Row, Row]:
     """The table as it is before a statement; what is in it then, and after it."""
     session.run("DROP TABLE IF EXISTS killed")
@@ -166,7 +152,7 @@ def test_a_writer_that_is_killed_has_done_all_or_nothing(
         session.run(AT_ONCE.format("killed"))
         session.run(SWEPT.format("killed"))
         assert total(session) == ended
-        assert strays(folder) == set()
+        assert strays(folder / "warehouse" / "default" / "killed") == set()
         if change != RESTORED:  # the files of the other version are gone
             session.run(change.format("killed"))  # what was left behind is in nobody's way
     record_property("points", counts)

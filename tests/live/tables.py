@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
 from gateway.delta import commit, log
+from gateway.delta.replay import replayed
 from gateway.delta.rewrite import Change, Replaced, check_changeable, replace_files
 from gateway.delta.table import open_snapshot
+from gateway.delta.vectors import file_of
 from gateway.delta.write import WriteResult
 
 
@@ -41,3 +46,13 @@ def alter(folder: str, properties: dict[str, str], protocol: dict[str, Any]) -> 
     info = commit.info_action("SET TBLPROPERTIES", {}, {}, False)
     version = log.commit_versions(folder)[-1] + 1
     commit.publish(folder, version, [info, {"protocol": protocol}, {"metaData": changed}])
+
+
+def strays(root: Path) -> set[str]:
+    """Files in a table's folder that its newest version does not need."""
+    state = replayed(str(root), log.commit_versions(str(root))[-1], (str(root),))
+    kept = {os.path.normpath(root / unquote(spec["path"])) for spec in state.files.values()}
+    vectors = [spec["deletionVector"] for spec in state.files.values() if spec.get("deletionVector")]
+    kept |= {str(file_of(str(root), vector)) for vector in vectors}
+    found = {str(p) for p in root.rglob("*") if p.is_file() and not p.is_relative_to(root / log.LOG)}
+    return found - kept

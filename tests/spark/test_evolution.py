@@ -43,7 +43,6 @@ _CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "INSERT INTO {t} (c, b, a) SELECT DEFAULT, default, a FROM {t} WHERE a = 2",
             "INSERT INTO {t} SELECT a, DEFAULT, 1 FROM {t} ORDER BY a LIMIT 1",
             "INSERT INTO {t} SELECT a, default, 1 FROM (SELECT 77 AS a, 'col' AS default)",
-            "INSERT OVERWRITE {t} SELECT a, DEFAULT, 1 FROM {t} WHERE a = 1",
         ),
     ),
     "new columns": (
