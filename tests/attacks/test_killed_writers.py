@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,8 @@ def _prepared(session: Session, change: str, made: str) -> tuple[Row, Row]:
     """The table as it is before a statement; what is in it then, and after it."""
     session.run("DROP TABLE IF EXISTS killed")
     session.run(made.format("killed", ROWS))
-    old, new = OLD, KILLED.get(change, OLD)
+    old: Row = OLD
+    new: Row = KILLED.get(change, OLD)
     if change in (RESTORED, SWEPT):
         session.run(RAISED.format("killed"))
         old = CHANGES[RAISED]
@@ -128,7 +130,7 @@ def _prepared(session: Session, change: str, made: str) -> tuple[Row, Row]:
 @pytest.mark.parametrize("made", [MADE, VECTORS, TELLING], ids=["plain", "vectors", "telling"])
 @pytest.mark.parametrize("change", [*KILLED, *CARE, PLACED, RESTORED, SWEPT])
 def test_a_writer_that_is_killed_has_done_all_or_nothing(
-    folder: Path, session: Session, change: str, made: str, record_property: pytest.RecordProperty
+    folder: Path, session: Session, change: str, made: str, record_property: Callable[[str, object], None]
 ) -> None:
     rng = random.Random(change + made + os.environ.get("GATEWAY_TEST_KILLS", ""))
     _prepared(session, change, made)
