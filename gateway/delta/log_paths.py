@@ -17,7 +17,6 @@ from threading import Lock
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gateway.delta.containment import (
     Within,
@@ -30,10 +29,11 @@ from gateway.delta.containment import (
     not_allowed,
     opened,
     real_path,
-    source,
 )
 from gateway.delta.expressions import expressions_of
+from gateway.delta.footers import opened_parquet
 from gateway.delta.log import DIGITS, LOG, is_version
+from gateway.delta.parquet_facts import Impossible
 from gateway.errors import GatewayError, ServerError, UserError
 
 _SIDECARS = "_sidecars"
@@ -118,10 +118,13 @@ def _may_have_sidecars(place: str, within: Within) -> bool:
         if ".checkpoint." in name and name[:1].isdigit():
             if not name.endswith(".checkpoint.parquet") and name.count(".") > 2 and "-" in name:  # named by a UUID
                 return True
+            path = os.path.join(place, name)
             try:
-                with source(os.path.join(place, name), within) as file:
-                    if "sidecar" in pq.read_schema(file).names:
+                with opened_parquet(path, within) as parquet:
+                    if "sidecar" in parquet.schema_arrow.names:
                         return True
+            except Impossible as error:  # which the log's reader would believe
+                raise ServerError("DELTA_LOG_CORRUPT", f"The checkpoint {path} cannot be read: {error}") from error
             except (OSError, pa.ArrowException):
                 continue  # damaged: the log's reader says so
     return False
@@ -231,7 +234,7 @@ def _actions(path: str, within: Within) -> Iterator[dict[str, Any]]:
     """The actions of a file of the log, as far as they may name files."""
     with _damage_told(path):
         if path.endswith(".parquet"):
-            with source(path, within) as file, pq.ParquetFile(file) as parquet:
+            with opened_parquet(path, within) as parquet:
                 for batch in parquet.iter_batches(columns=_COLUMNS):
                     yield from batch.to_pylist()
         elif path.endswith((".json", ".crc")):

@@ -197,6 +197,10 @@ def _check_chunk(chunk: Any, leaf: Leaf, rows: int, size: int) -> None:
                 raise impossible(f"{len(told)} levels of {leaf.path}, which has {deepest + 1}")
 
 
-def impossible(what: str) -> pa.ArrowInvalid:
+class Impossible(pa.ArrowInvalid):  # type: ignore[misc]
+    """A footer that cannot be true."""
+
+
+def impossible(what: str) -> Impossible:
     """The error for a footer that cannot be true; `what` ends its sentence."""
-    return pa.ArrowInvalid(f"the footer tells what cannot be: {what}")
+    return Impossible(f"the footer tells what cannot be: {what}")

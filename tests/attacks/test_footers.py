@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from gateway.protocol.client import Client, RemoteError
 from tests.attacks import compact
@@ -162,6 +162,26 @@ def test_a_footer_that_contradicts_itself_is_told(
     for text in (f"SELECT sum(id) AS n, max(s) FROM {relation}", f"SELECT id FROM {relation} WHERE id = 49"):
         told = outcome(client, text)
         assert isinstance(told, RemoteError) and "[FAILED_READ_FILE]" in str(told) and path.name in str(told), told
+
+
+CHECKPOINTS: dict[str, tuple[compact.Path, int]] = {
+    "a terabyte of pages": ((GROUPS, 0, CHUNKS, 3, FACTS, 7), 2**40),
+    "pages behind the end": ((GROUPS, 0, CHUNKS, 3, FACTS, 9), 2**40),
+    "a column of another type": ((GROUPS, 0, CHUNKS, 0, FACTS, 1), 2),
+    "no rows": ((GROUPS, 0, 3), 0),
+    "rows without end": ((3,), 2**62),
+}
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_a_checkpoint_that_lies_about_itself_is_told(client: Client, table: Path, name: str) -> None:
+    DeltaTable(str(table)).create_checkpoint()
+    (path,) = (table / "_delta_log").glob("*.checkpoint.parquet")
+    data, (where, new) = path.read_bytes(), CHECKPOINTS[name]
+    path.write_bytes(compact.with_footer(data, compact.changed(compact.STRUCT, compact.footer(data), where, new)))
+    for text in ("SELECT sum(id) AS n FROM footers", "INSERT INTO footers VALUES (1, 'x')", "DESCRIBE DETAIL footers"):
+        told = outcome(client, text)
+        assert isinstance(told, RemoteError) and "[DELTA_LOG_CORRUPT]" in str(told) and path.name in str(told), told
 
 
 def test_a_file_of_too_many_groups_is_told_at_once(client: Client, table: Path) -> None:
