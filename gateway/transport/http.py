@@ -245,7 +245,7 @@ class HttpApp:
             yield "console", beside.console.covers, partial(self._page, beside.console)
         if beside.issuer is not None:
             fresh = ((b"cache-control", b"no-store"),)
-            yield "oidc", (oidc.DISCOVERY, oidc.TOKEN).__contains__, _as_json(partial(self._oidc, beside.issuer), fresh)
+            yield "oidc", oidc.PATHS.__contains__, _as_json(partial(self._oidc, beside.issuer), fresh)
 
     def _route(self, scope: Scope) -> tuple[str, Serve]:
         """What a request is counted as, and what answers it. Raises RefusalError where nothing does."""
@@ -368,8 +368,8 @@ class HttpApp:
         """Status and body of a page of OAuth."""
         headers = headers_of(scope)
         origin = self._origin(scope, headers)
-        if scope["path"] == oidc.DISCOVERY:
-            return 200, oidc.discovery(origin)
+        if scope["path"] in oidc.PAGES:
+            return 200, oidc.PAGES[scope["path"]](origin)
         if scope["method"] != "POST":
             raise RefusalError(405, "METHOD_NOT_ALLOWED", "Tokens are given for POST only.", (b"allow", b"POST"))
         form = await self._form(receive)

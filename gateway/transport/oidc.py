@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl, unquote_plus
 
 from gateway.auth.authenticators import basic_credentials, scheme_of
@@ -15,7 +15,10 @@ from gateway.auth.base import AuthenticationError
 from gateway.auth.issued import LIFETIME_SECONDS, IssuedTokens
 
 DISCOVERY = "/oidc/.well-known/oauth-authorization-server"
+_OPENID = "/oidc/.well-known/openid-configuration"  # where databricks-sql-go asks
+_HOST = "/.well-known/databricks-config"  # where databricks-sdk asks first
 TOKEN = "/oidc/v1/token"
+_OLD_TOKEN = "/oidc/oauth2/v2.0/token"  # to which Databricks JDBC 2 posts, without asking
 FORM_LIMIT = 16 * 1024
 _SCOPE = "all-apis"
 
@@ -48,6 +51,15 @@ def discovery(origin: str) -> bytes:
             "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
         }
     ).encode()
+
+
+def host_metadata(origin: str) -> bytes:
+    """Where a server that its client calls `origin` has the pages of OAuth."""
+    return json.dumps({"oidc_endpoint": issuer_of(origin)}).encode()
+
+
+PAGES: Mapping[str, Callable[[str], bytes]] = {DISCOVERY: discovery, _OPENID: discovery, _HOST: host_metadata}
+PATHS = frozenset({*PAGES, TOKEN, _OLD_TOKEN})
 
 
 def grant(tokens: IssuedTokens, headers: Mapping[str, str], form: bytes, origin: str) -> tuple[str, bytes]:

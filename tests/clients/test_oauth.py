@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import signal
+import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -55,10 +57,37 @@ def test_from_discovery_to_a_query(guarded: Server) -> None:
         (GRANT, {"Authorization": f"Basic {credentials}"}),
         ({**GRANT, "client_id": "robot", "client_secret": "dapi-secret"}, {}),
     ):
-        status, given = ask(found["token_endpoint"], fields, **headers)
-        assert (status, given["token_type"], given["expires_in"]) == (200, "Bearer", 3600)
+        for place in (
+            guarded.url + "/oidc/oauth2/v2.0/token",
+            found["token_endpoint"],
+        ):  # the first is Databricks JDBC 2's
+            status, given = ask(place, fields, **headers)
+            assert (status, given["token_type"], given["expires_in"]) == (200, "Bearer", 3600)
         with Client(guarded.thrift_url, user="token", password=given["access_token"]).open() as client:
             assert client.execute("SELECT current_user() AS u").table().to_pylist() == [{"u": "robot"}]
+
+
+def test_databricks_sdk_finds_the_endpoints_by_what_the_host_tells(guarded: Server) -> None:
+    """It asks there first, and without an `oidc_endpoint` nowhere else."""
+    told = ask(guarded.url + "/.well-known/databricks-config")[1]
+    status, found = ask(told["oidc_endpoint"] + "/.well-known/oauth-authorization-server")
+    assert (status, found["issuer"]) == (200, told["oidc_endpoint"])
+    assert ask(told["oidc_endpoint"] + "/.well-known/openid-configuration") == (200, found)  # databricks-sql-go
+
+
+@pytest.mark.slow
+def test_databricks_sdk_signs_in_with_a_client_id(guarded: Server) -> None:
+    python = os.environ.get("GATEWAY_TEST_CLIENTS", "")
+    if not python:
+        pytest.skip("GATEWAY_TEST_CLIENTS names no interpreter")
+    program = (  # its metadata, its OAuth, its statements
+        "import sys; from databricks.sdk import WorkspaceClient\n"
+        "w = WorkspaceClient(host=sys.argv[1], client_id='robot', client_secret='dapi-secret')\n"
+        "found = w.statement_execution.execute_statement('SELECT current_user()', 'x')\n"
+        "print(found.result.data_array, w.current_user.me().user_name)"
+    )
+    done = subprocess.run([python, "-c", program, guarded.url], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[['robot']] robot\n", done.stderr
 
 
 @pytest.mark.heavy
