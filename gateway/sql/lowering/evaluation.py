@@ -50,6 +50,7 @@ _NOT_STRICT = frozenset((
     "locate", "ltrim", "nullif", "rtrim", "sequence", "to_date", "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz",
     "to_unix_timestamp", "trim", "try_to_date", "try_to_timestamp", "unix_timestamp", "zip_with",
 ))
+_STRICT_OF_TWO = frozenset(("decode", "levenshtein"))  # a third operand may be NULL, or is a branch
 # Evaluate all their operands, and are known to be NULL as those above.
 _INVOKED = frozenset(("decode", "encode", "parse_url", "try_parse_url"))
 # Evaluate all their operands, but in generated code only as far as none is NULL.
@@ -249,7 +250,7 @@ def operands(call: Call, raising: Sequence[int], row_by_row: bool) -> Sequence[i
 
 def is_strict(call: Call) -> bool:
     """Whether Spark's optimizer puts NULL in the place of a call that has NULL among its operands."""
-    if call.fn in _NOT_STRICT or (call.fn == "decode" and len(call.args) != 2):
+    if call.fn in _NOT_STRICT or (call.fn in _STRICT_OF_TWO and len(call.args) != 2):
         return False
     return call.fn in _FORWARD or call.fn in _BACKWARD or call.fn in _INVOKED or call.fn in ("lpad", "rpad")
 
