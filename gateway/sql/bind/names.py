@@ -153,7 +153,7 @@ class Names:
             known = _in_plan(e, args, self.time_zone)
             if known is not None:
                 return known
-        if e.shown in ("+", "-", "*", "/", "*~"):
+        if e.shown in ("+", "-", "*", "/"):
             return self._operator(e, args)
         row = self.catalogue.get(fn)
         if row is not None and row.shown is not None:
@@ -240,8 +240,6 @@ class Names:
         symbol = e.shown or ""
         if len(args) == 1:
             return f"({symbol} {args[0]})"
-        if symbol.endswith("~"):
-            symbol, args = symbol[0], [args[1], args[0]]
         second = e.args[1]
         if symbol == "-" and isinstance(second, Call) and second.fn == "_interval_neg" and second.shown == "-":
             args = [args[0], self.text(second.args[0])]

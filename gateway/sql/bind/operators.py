@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from gateway.errors import UserError
+from gateway.errors import Span, UserError
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.casts import cast_to
 from gateway.sql.bind.char_padding import compared
@@ -13,9 +13,10 @@ from gateway.sql.bind.scope import Scope
 from gateway.sql.bind.sites import called
 from gateway.sql.functions.operators import COMPARISONS, bind_binary, bind_connective, bind_unary
 from gateway.sql.read.tree import Positive, UnsignedRightShift, span_of
-from gateway.sql.typed.coerce import coerced, least_common_of
+from gateway.sql.typed.catalogue import null_of
+from gateway.sql.typed.coerce import coerced, least_common_of, plain
 from gateway.sql.typed.nodes import Call, Case, Expr, Lit
-from gateway.sqltypes import BOOLEAN
+from gateway.sqltypes import BOOLEAN, STRING, VOID
 
 Node = exp.Expr
 BINARY: dict[type, str] = {
@@ -46,12 +47,19 @@ def binary(binder: Expressions, node: Node, scope: Scope) -> Expr:
     left, right = binder.bind(node.this, scope), binder.bind(node.expression, scope)
     symbol, span = BINARY[type(node)], span_of(node)
     if symbol in COMPARISONS:
-        return compared(binder, symbol, left, right, span)
+        return _comparison(binder, symbol, left, right, span)
     return bind_binary(symbol, left, right, span, binder.context.precision_loss)
 
 
+def _comparison(binder: Expressions, symbol: str, left: Expr, right: Expr, span: Span | None) -> Expr:
+    """A comparison that is written as an operator: Spark puts NULL in the place of what has no type beside a STRING."""
+    if {plain(left.type), plain(right.type)} == {STRING, VOID}:
+        left, right = null_of(left), null_of(right)
+    return compared(binder, symbol, left, right, span)
+
+
 def not_equal(binder: Expressions, node: Node, scope: Scope) -> Expr:
-    equal = compared(binder, "=", binder.bind(node.this, scope), binder.bind(node.expression, scope), span_of(node))
+    equal = _comparison(binder, "=", binder.bind(node.this, scope), binder.bind(node.expression, scope), span_of(node))
     return Call(BOOLEAN, equal.nullable, "not", (equal,), span=span_of(node))
 
 
@@ -92,7 +100,7 @@ def case(binder: Expressions, node: exp.Case, scope: Scope) -> Expr:
         if operand is None:
             conditions.append(binder.condition(branch.this, scope, "CASE"))
         else:
-            conditions.append(compared(binder, "=", operand, binder.bind(branch.this, scope), span_of(branch)))
+            conditions.append(_comparison(binder, "=", operand, binder.bind(branch.this, scope), span_of(branch)))
         values.append(binder.bind(branch.args["true"], scope))
     default = node.args.get("default")
     otherwise = binder.bind(default, scope) if default is not None else None

@@ -421,7 +421,8 @@ def _try(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 def _bind_bitwise(function: Function, site: Site) -> Expr:
     if len(site.args) != 2:
         raise site.wrong_count("2")
-    types = [BIGINT if a.type == STRING else a.type for a in site.args]
+    given = [a.type for a in site.args]
+    types = [BIGINT if t == STRING and not {*given} <= {STRING, VOID} else t for t in given]
     common = least_common_of(types)
     if common == VOID:
         site, common = replace(site, args=tuple(map(null_of, site.args))), INT

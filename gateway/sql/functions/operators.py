@@ -239,10 +239,7 @@ def _minus(left: Expr, right: Expr, lt: DataType, rt: DataType, span: Span | Non
 
 def _scaled(symbol: str, left: Expr, right: Expr, lt: DataType, rt: DataType, span: Span | None) -> Expr:
     if symbol == "*" and is_interval(rt) and not is_interval(lt):
-        left, right, lt, rt = right, left, rt, lt
-        shown = "*~"
-    else:
-        shown = symbol
+        left, right, lt, rt = right, left, rt, lt  # Spark's node begins with the interval, and so does its name
     if not isinstance(lt, IntervalType):
         if STRING in (lt, rt) and is_interval(rt):
             raise _different(symbol, left, right, span)
@@ -253,7 +250,7 @@ def _scaled(symbol: str, left: Expr, right: Expr, lt: DataType, rt: DataType, sp
         raise _unexpected(symbol, left, right, span)
     result = interval("year", "month") if lt.is_year_month else DAY_SECOND
     name = "_interval_mul" if symbol == "*" else "_interval_div"
-    return Call(result, _nullable(left, right), name, (left, right), shown, span=span)
+    return Call(result, _nullable(left, right), name, (left, right), symbol, span=span)
 
 
 def _arithmetic(symbol: str, left: Expr, right: Expr, span: Span | None, precision_loss: bool) -> Expr:
