@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar, cast
 
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.sql.typed.coerce import coerced, implicit_type, plain
-from gateway.sql.typed.nodes import Call, Col, Expr, Lit
+from gateway.sql.typed.nodes import Call, Col, Expr, LambdaVar, Lit
 from gateway.sqltypes import (
     STRING,
     VOID,
@@ -334,7 +334,7 @@ def field_of(expr: Expr, name: str, span: Span | None) -> Expr:
         index, f = _field_in(t.element, name, span)
         fields = array(f.type, t.contains_null or f.nullable)
         return Call(fields, expr.nullable, "_array_field", (expr,), name, (index,), span)
-    if t == VOID:
+    if t == VOID and not isinstance(expr, LambdaVar):
         return Lit(VOID, True, None)
     if isinstance(t, ArrayType):
         message = f'The index of an array must be of an integral type, but it is the text "{name}".'

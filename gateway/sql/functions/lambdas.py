@@ -12,9 +12,9 @@ from typing import Any
 from gateway.errors import UserError
 from gateway.sql.functions.lowerings import refused
 from gateway.sql.typed import nodes as bound
-from gateway.sql.typed.catalogue import Context, Function, OpenLambda, Site, make
+from gateway.sql.typed.catalogue import Context, Function, OpenLambda, Site, make, null_of
 from gateway.sql.typed.coerce import coerced, plain
-from gateway.sql.typed.nodes import Call, Expr, Lambda, LambdaVar, Lit, Subquery
+from gateway.sql.typed.nodes import Agg, Call, Expr, Lambda, LambdaVar, Lit, Subquery, Window
 from gateway.sql.typed.walk import nodes
 from gateway.sqltypes import (
     BOOLEAN,
@@ -55,13 +55,16 @@ def _open(site: Site, index: int) -> OpenLambda:
     return arg
 
 
-def _condition(site: Site, body: Lambda) -> Lambda:
-    """A lambda whose body is BOOLEAN."""
+def _condition(site: Site, body: Lambda, least: int = 1) -> Lambda:
+    """A lambda whose body is BOOLEAN; one that is NULL to Spark without a look at it has as few parameters as it may."""
     if body.type == BOOLEAN:
         return body
-    if body.type in (STRING, VOID):
-        inner = coerced(body.body, BOOLEAN)
-        return Lambda(BOOLEAN, inner.nullable, body.params, inner)
+    if body.type == VOID:
+        inner, unseen = body.body, isinstance(body.body, (Lit, LambdaVar, Agg, Window, Subquery))
+        if unseen or (isinstance(inner, Call) and inner.fn == "raise_error"):
+            inner = null_of(inner) if not isinstance(inner, LambdaVar) else Lit(VOID, True, None)
+            body = replace(body, params=body.params[:least])
+        return Lambda(BOOLEAN, True, body.params, coerced(inner, BOOLEAN))
     raise UserError(
         "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
         f'The lambda of `{site.shown}` must give a "BOOLEAN", but it gives "{body.type.sql}".',
@@ -126,7 +129,7 @@ def _bind_over_map(function: Function, site: Site) -> Expr:
     body = _open(site, 1).close([(t.key, False), (t.value, t.value_contains_null)])
     result: DataType = t
     if function.name == "map_filter":
-        body = _condition(site, body)
+        body = _condition(site, body, least=2)
     elif function.name == "transform_values":
         result = map_of(t.key, body.type, body.nullable)
     else:
