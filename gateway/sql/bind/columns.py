@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -10,7 +11,7 @@ from gateway.errors import UserError, unsupported
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.scope import METADATA, Scope, all_fields, field_of
 from gateway.sql.bind.sites import called
-from gateway.sql.functions.collections import item_nullable
+from gateway.sql.functions.collections import BRACKETS, item_nullable
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.coerce import coerced, implicit_type, plain
 from gateway.sql.typed.nodes import Call, Cast, Col, Expr, Lit
@@ -62,8 +63,15 @@ def bracket(binder: Expressions, node: exp.Bracket, scope: Scope) -> Expr:
     base = binder.bind(node.this, scope)
     index = binder.bind(node.expressions[0], scope)
     span, t = span_of(node), plain(base.type)
-    if isinstance(t, StructType) and isinstance(index, Lit) and index.type == STRING:
-        return field_of(base, index.value, span)
+    fields = isinstance(t, StructType) or (isinstance(t, ArrayType) and isinstance(t.element, StructType))
+    if fields and isinstance(index, Lit) and index.type == STRING and index.value is not None:
+        found = field_of(base, index.value, span)
+        if isinstance(found, Call) and found.fn == "_array_field":
+            return replace(found, data=(*found.data, BRACKETS))
+        return found
+    if isinstance(t, StructType):
+        message = "The name of a field in brackets must be a string literal that is not NULL."
+        raise UserError("INVALID_EXTRACT_FIELD_TYPE", message, span=span)
     if t == VOID:
         return Call(VOID, True, "_null_item", (base, index), span=span)
     if isinstance(t, ArrayType):

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from gateway.errors import unsupported
 from gateway.sql.bind import literals
+from gateway.sql.functions.collections import BRACKETS
 from gateway.sql.typed.catalogue import Catalogue
 from gateway.sql.typed.nodes import (
     Agg,
@@ -92,8 +93,8 @@ class Names:
             return self.of(expr.arg)
         if isinstance(expr, Call) and expr.fn == "_null_item":
             return self._item(expr)
-        if isinstance(expr, Call) and expr.fn == "_array_field" and expr.shown is not None and _is_path(expr):
-            return expr.shown
+        if isinstance(expr, Call) and expr.fn == "_array_field" and _is_path(expr):
+            return str(expr.shown)
         return self.text(expr)
 
     def text(self, e: Expr) -> str:
@@ -380,7 +381,7 @@ def _is_named(expr: Expr) -> bool:
 
 def _is_path(e: Expr) -> bool:
     """Whether this is a column's field, written with dots."""
-    while isinstance(e, Call) and e.fn in ("_field", "_array_field"):
+    while isinstance(e, Call) and e.fn in ("_field", "_array_field") and BRACKETS not in e.data:
         e = e.args[0]
     return isinstance(e, Col)
 

@@ -166,6 +166,9 @@ def _lower_get(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.fn("array_element", call.type, items, place)
 
 
+#: In `Call.data` of a field of an array's structs: it is written in brackets, and so no path that its name would be.
+BRACKETS = "brackets"
+
 #: NULL only where an operand is, whatever Spark says of a cast among them.
 _NULL_BY_OPERAND = frozenset(("+", "-", "*", "abs", "negative", "positive"))
 
@@ -295,7 +298,7 @@ def lower_reverse_array(call: Call, args: tuple[Expr, ...]) -> Expr:
 
 
 def _lower_array_field(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
-    return bound.udf("array_field", call.type, *args, params=call.data, nullable=call.nullable)
+    return bound.udf("array_field", call.type, *args, params=call.data[:1], nullable=call.nullable)
 
 
 ROWS: tuple[Function, ...] = (
