@@ -13,14 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gateway.delta import commit, row_ids
 from gateway.delta.commit import Action
+from gateway.delta.containment import source
 from gateway.delta.creation import clustering_of
 from gateway.delta.datafiles import target_bytes
 from gateway.delta.dataset import POSITION, DataFile, read_file
 from gateway.delta.features import Kept
 from gateway.delta.feed import CHANGE, COPIED
+from gateway.delta.file_columns import file_field
 from gateway.delta.indexed import number_of
 from gateway.delta.ordering import MOST_BYTES, check_ordered, ordered
 from gateway.delta.partitions import value_text
@@ -39,7 +42,7 @@ FILE_BYTES = 1 << 30
 _DELETED = 0.05
 # How files tell of the order that they are in.
 _CUBE, _CUBE_BY = "ZCUBE_ID", "ZCUBE_ZORDER_BY"
-_PURGE: commit.Parameters = {"predicate": "[]", "applyPurge": True}
+_PURGE: commit.Parameters = {"applyPurge": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ def compact(
             writer.finish()
         adds = [_without_change(action, cube) for action in writer.finish()]
         added = sorted(action["add"]["size"] for action in adds)
-        parameters = _PURGE if purges else _parameters(predicate, layout)
+        parameters = {**_PURGE, "predicate": _list(predicate)} if purges else _parameters(predicate, layout)
         metrics = _metrics(added, sizes, len(vectors))
         word = "REORG" if purges else "OPTIMIZE"
         info = commit.info_action(word, parameters, metrics, False, snapshot.version, commit.SNAPSHOT_ISOLATION)
@@ -170,6 +173,29 @@ def indexed_columns(snapshot: Snapshot) -> int:
     """How many columns have statistics, as OPTIMIZE tells: those of structs count once."""
     count = number_of(snapshot.properties)
     return min(count, len(snapshot.columns))
+
+
+def outdated(snapshot: Snapshot, candidates: Sequence[int]) -> list[int]:
+    """Those of some files that hold rows which are deleted, or columns that the table has no more."""
+    known = pa.struct([file_field(column) for column in (*snapshot.columns, *row_ids.hidden_columns(snapshot))])
+    return [i for i in candidates if i in snapshot.files.deleted or _holds_more(snapshot, i, known)]
+
+
+def _holds_more(snapshot: Snapshot, file: int, known: pa.DataType) -> bool:
+    with source(snapshot.files.paths[file], snapshot.within) as opened:
+        return _has_more(pa.struct(list(pq.read_schema(opened))), known)
+
+
+def _has_more(found: pa.DataType, known: pa.DataType) -> bool:
+    """Whether structs at any depth have fields that the others lack."""
+    if pa.types.is_struct(found) and pa.types.is_struct(known):
+        at = {f.name: known.get_field_index(f.name) for f in found}
+        return any(at[f.name] < 0 or _has_more(f.type, known.field(at[f.name]).type) for f in found)
+    if pa.types.is_map(found) and pa.types.is_map(known):
+        return _has_more(found.key_type, known.key_type) or _has_more(found.item_type, known.item_type)
+    if pa.types.is_list(found) and pa.types.is_list(known):
+        return _has_more(found.value_type, known.value_type)
+    return False
 
 
 def _partition(snapshot: Snapshot, file: int) -> tuple[str | None, ...]:

@@ -93,6 +93,7 @@ _RULES: dict[type, Rule] = {
     c.GetFile: staging.get_file,
     c.RemoveFile: staging.remove_file,
     c.Optimize: maintenance.optimize,
+    c.Reorg: maintenance.reorg,
     c.Vacuum: maintenance.vacuum,
     c.Restore: maintenance.restore,
 }
@@ -100,7 +101,7 @@ _RULES: dict[type, Rule] = {
 
 # Those that change a table or a view, whose name is their `table` or `name`.
 _CHANGES = (c.CreateTable, c.CreateTableLike, c.CreateClone, c.DropTable, c.Insert, c.ReplaceOn, c.Delete, c.Update,
-            c.Merge, c.Truncate, c.CopyInto, c.Optimize, c.Vacuum, c.Restore, c.CreateView, c.AlterTable,
+            c.Merge, c.Truncate, c.CopyInto, c.Optimize, c.Reorg, c.Vacuum, c.Restore, c.CreateView, c.AlterTable,
             c.DropView)  # fmt: skip
 
 

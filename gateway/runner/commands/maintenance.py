@@ -1,16 +1,17 @@
-"""OPTIMIZE, VACUUM and RESTORE: the care of a table's files and versions."""
+"""OPTIMIZE, REORG, VACUUM and RESTORE: the care of a table's files and versions."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from gateway.catalog.bound import DeltaBoundTable
-from gateway.delta.compaction import Compacted, Layout, check_compactable, compact, indexed_columns, layout_of
+from gateway.delta.compaction import Compacted, Layout, check_compactable, compact, indexed_columns, layout_of, outdated
 from gateway.delta.held import HeldTable
 from gateway.delta.indexed import indexed_paths
 from gateway.delta.log import commit_times, commit_versions
@@ -19,7 +20,7 @@ from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot
 from gateway.delta.vacuum import remove, sweep
 from gateway.engine.base import Emit, Planned, Statement
-from gateway.errors import UserError
+from gateway.errors import UserError, unsupported
 from gateway.instants import known_zone, parse_timestamp, stamp_text
 from gateway.planner import plan
 from gateway.runner.answer import Answer, rows_of
@@ -86,17 +87,30 @@ def optimize(command: c.Optimize, job: Statement, env: Environment, runner: Quer
     layout = _layout(command, snapshot, table)
     check_compactable(snapshot, layout)
     started = round(time.time() * 1000)
-    files: Sequence[int] = range(len(snapshot.files))
-    predicate = []
-    if command.condition is not None:
-        files, shown = _taken(command, table, env, runner, emit)
-        predicate.append(shown)
+    files, predicate = _candidates(command, table, env, runner, emit)
     emit(Planned("OPTIMIZE", "gateway", "small files are put together by the gateway itself", _OPTIMIZED, writes=True))
     done = compact(snapshot, files, predicate, partial(stop_if_cancelled, emit), layout)
     told = _told(done, started, len(snapshot.columns), indexed_columns(snapshot))
     told |= _ordered(done, layout)
     facts = {} if done.version is None else {"version": done.version, "files_written": len(done.added)}
     return rows_of("OPTIMIZE", _OPTIMIZED, [[f"file:{snapshot.root}"], [told]], announced=True, facts=facts)
+
+
+def reorg(command: c.Reorg, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """REORG TABLE … APPLY (PURGE)."""
+    table = written_table(command.table, env, "REORG", "no files can be written anew")
+    snapshot = table.snapshot
+    if layout_of(snapshot) is not None:
+        raise unsupported("REORG of a clustered table", command.table.span)
+    check_compactable(snapshot)
+    started = round(time.time() * 1000)
+    files, predicate = _candidates(command, table, env, runner, emit)
+    emit(Planned("REORG", "gateway", "files are written anew by the gateway itself", _OPTIMIZED, writes=True))
+    done = compact(snapshot, outdated(snapshot, files), predicate, partial(stop_if_cancelled, emit), purges=True)
+    done = replace(done, considered=len(files))
+    told = _told(done, started, len(snapshot.columns), indexed_columns(snapshot))
+    facts = {} if done.version is None else {"version": done.version, "files_written": len(done.added)}
+    return rows_of("REORG", _OPTIMIZED, [[f"file:{snapshot.root}"], [told]], announced=True, facts=facts)
 
 
 def _layout(command: c.Optimize, snapshot: Snapshot, table: DeltaBoundTable) -> Layout | None:
@@ -168,11 +182,13 @@ def _ordered(done: Compacted, layout: Layout | None) -> dict[str, Any]:
     return {"zOrderStats": stats}
 
 
-def _taken(
-    command: c.Optimize, table: DeltaBoundTable, env: Environment, runner: Queries, emit: Emit
-) -> tuple[list[int], str]:
-    """The files whose partition a condition takes, and the condition as the history shows it."""
+def _candidates(
+    command: c.Optimize | c.Reorg, table: DeltaBoundTable, env: Environment, runner: Queries, emit: Emit
+) -> tuple[Sequence[int], list[str]]:
+    """The files whose partition the condition takes, all without one; and the conditions as the history shows them."""
     snapshot = table.snapshot
+    if command.condition is None:
+        return range(len(snapshot.files)), []
     binder = binder_of(env.context, env.tables, env.session.views, env.parameters)
     fields = [f for f in table.schema.fields if f.name in table.partition_columns]
     arrays = [pa.array(range(len(snapshot.files)), pa.int64()), *(snapshot.files.partitions[f.name] for f in fields)]
@@ -185,7 +201,6 @@ def _taken(
     scan = binder.scan(held, "partitions")
     named = tuple(b.Col(x.type, True, x.id, f.name) for x, f in zip(scan.columns[1:], fields, strict=True))
     changes = ChangeBinder(binder, quoted(table), "OPTIMIZE")
-    assert command.condition is not None
     found = changes.of_partitions(command.condition, table.partition_columns, Scope([Source((), named)]))
     file = scan.columns[0]
     column = b.Col(file.type, file.nullable, binder.ids.take(), "file")
@@ -193,7 +208,7 @@ def _taken(
     execution = runner.engine.run(plan(compile_query(queried(rel, binder), env.context)).query)
     execution.start()
     files = [file for batch in batches_of(execution, emit) for file in batch.column(0).to_pylist()]
-    return sorted(files), binder.names.text(found)
+    return sorted(files), [binder.names.text(found)]
 
 
 def _told(done: Compacted, started: int, columns: int, indexed: int) -> dict[str, Any]:

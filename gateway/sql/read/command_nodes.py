@@ -462,6 +462,14 @@ class Optimize:
 
 
 @dataclass(frozen=True, slots=True)
+class Reorg:
+    """REORG TABLE name [WHERE condition] APPLY (PURGE)."""
+
+    table: Name
+    condition: exp.Expr | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Vacuum:
     """VACUUM name [LITE | FULL] [RETAIN hours HOURS] [DRY RUN]."""
 
@@ -534,5 +542,5 @@ Command = (
     | AlterTable | AlterViewProperties | Rename | CommentOn | CreateVolume | DropVolume | ShowVolumes
     | CreateSchema | DropSchema | CreateTable | CreateTableLike | DropTable | Insert | ReplaceOn | Delete | Update | Merge
     | Truncate | CopyInto | PutFile | GetFile | RemoveFile | ListFiles
-    | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Vacuum | Restore
+    | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Reorg | Vacuum | Restore
 )  # fmt: skip

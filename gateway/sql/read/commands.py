@@ -144,6 +144,7 @@ class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser, St
             "TRUNCATE": self._truncate,
             "COPY": self._copy,
             "OPTIMIZE": self._optimize,
+            "REORG": self._reorg,
             "VACUUM": self._vacuum,
             "RESTORE": self._restore,
             "PUT": self._put,

@@ -1,10 +1,10 @@
-"""OPTIMIZE, VACUUM and RESTORE: statements about a table's files and versions."""
+"""OPTIMIZE, REORG, VACUUM and RESTORE: statements about a table's files and versions."""
 
 from __future__ import annotations
 
 from gateway.errors import unsupported
 from gateway.sql.read import allowed
-from gateway.sql.read.command_nodes import Name, Optimize, Restore, Vacuum
+from gateway.sql.read.command_nodes import Name, Optimize, Reorg, Restore, Vacuum
 from gateway.sql.read.command_rules import CommandRules
 from gateway.sql.read.tokens import END, NUMBER, STRING
 from gateway.sql.read.tree import number_suffix
@@ -32,6 +32,22 @@ class MaintenanceParser(CommandRules):
                 self.expect(")")
         self._end()
         return Optimize(table, condition, tuple(order))
+
+    def _reorg(self) -> Reorg:
+        self.advance()
+        self.expect("TABLE")
+        self._no_path("REORG TABLE")
+        table = self._name()
+        condition = None
+        if self.match("WHERE"):
+            condition = self.expression()
+            allowed.check(condition)
+        self.expect("APPLY", "(")
+        if self.word == "UPGRADE":
+            raise unsupported("REORG TABLE … APPLY (UPGRADE UNIFORM)", self.span(self.index))
+        self.expect("PURGE", ")")
+        self._end()
+        return Reorg(table, condition)
 
     def _vacuum(self) -> Vacuum:
         self.advance()

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from gateway.delta import commit, compaction, log
 from gateway.errors import UnsupportedError, UserError
 from tests.unit.runner.session import Session, refused
-from tests.unit.runner.written import count_versions, folder_of, newest_commit, rows_elsewhere
+from tests.unit.runner.written import count_versions, folder_of, newest_commit, newest_info, rows_elsewhere
 
 
 def _of(actions: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -384,3 +384,44 @@ def test_a_table_is_restored_to_before_it_was_clustered(session: Session) -> Non
     at = [name for name, _, _ in result.columns].index("clusteringColumns")
     assert result.rows[0][at] == []
     assert session.rows("SELECT * FROM t") == [(1, "a")]
+
+
+def test_files_with_what_is_gone_are_written_anew(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (id INT, v STRING, s STRUCT<a: INT, gone: INT>, gone INT) TBLPROPERTIES "
+        "('delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name')"
+    )
+    session.run("INSERT INTO t VALUES (1, 'a', NULL, 1), (2, 'b', named_struct('a', 5, 'gone', 6), 2)")
+    session.run("INSERT INTO t VALUES (3, 'c', NULL, 3)")
+    session.run("DELETE FROM t WHERE id = 1")
+    ((_, told),) = session.rows("REORG TABLE t APPLY (PURGE)")
+    assert (told["numFilesRemoved"], told["numFilesAdded"], told["totalConsideredFiles"]) == (1, 1, 2)
+    assert told["deletionVectorStats"] == {"numDeletionVectorsRemoved": 1, "numDeletionVectorRowsRemoved": 1}
+    info = newest_info(session)
+    assert (info["operation"], info["operationParameters"]) == ("REORG", {"predicate": "[]", "applyPurge": True})
+    session.run("INSERT INTO t VALUES (4, 'd', NULL, 4)")
+    for dropped in ("gone", "s.gone"):
+        session.run(f"ALTER TABLE t DROP COLUMN {dropped}")
+        ((_, told),) = session.rows("REORG TABLE t APPLY (PURGE)")
+        assert (told["numFilesRemoved"], told["numFilesAdded"]) == ((3, 1) if dropped == "gone" else (1, 1))
+    before = count_versions(session)
+    ((_, told),) = session.rows("REORG TABLE t APPLY (PURGE)")
+    assert (told["numFilesRemoved"], count_versions(session)) == (0, before)
+    assert session.rows("SELECT * FROM t ORDER BY id") == [(2, "b", {"a": 5}), (3, "c", None), (4, "d", None)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("REORG TABLE t WHERE id = 1 APPLY (PURGE)", "DELTA_NON_PARTITION_COLUMN_REFERENCE"),
+        ("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", "UNSUPPORTED_FEATURE"),
+        ("REORG TABLE t", "PARSE_SYNTAX_ERROR"),
+        ("REORG t APPLY (PURGE)", "PARSE_SYNTAX_ERROR"),
+        ("REORG TABLE c APPLY (PURGE)", "UNSUPPORTED_FEATURE"),
+    ],
+)
+def test_reorganisations_that_are_refused(session: Session, statement: str, condition: str) -> None:
+    session.run("CREATE TABLE t (id INT, p STRING) PARTITIONED BY (p)")
+    session.run("CREATE TABLE c (id INT) CLUSTER BY (id)")
+    session.run("REORG TABLE t WHERE p = 'a' APPLY (PURGE)")
+    assert refused(session, statement).condition == condition
