@@ -67,9 +67,7 @@ class FeaturedHistory(History):
         self.place = self.random.choice(_PLACES)
         columns = [_COLUMNS[name][0] for name in self.features if name in _COLUMNS]
         self.all_columns = not columns
-        if "defaults" in self.features:  # which MERGE has to be told
-            self.inserted = "(k, s, d, p, e) VALUES (q.k, q.s, q.d, q.p, 'none')"
-        self.extra, self.counter = "x0", 0
+        self.extra, self.counter = "x0" if "mapped" in self.features else "", 0
         self.wide = self.is_clone = False
         properties = ", ".join(one for name in self.features for one in _PROPERTIES.get(name, ()))
         given = f" TBLPROPERTIES ({properties})" if properties else ""
@@ -89,6 +87,12 @@ class FeaturedHistory(History):
             "copy": self.copied,
         }
         self.care["clone"] = self.cloned
+        if self.place != _PLACES[2]:
+            self.care["reorg"] = self.reorganized
+        if self.place == _PLACES[1]:
+            self.care["partitions"] = self.partitions_overwritten
+        if self.features:
+            self.care["evolve"] = self.evolved
         if "identity" not in self.features:  # which has to be given beside a condition
             self.steps["replace"] = self.replaced
         if _LOST.keys() & set(self.features):
@@ -190,6 +194,31 @@ class FeaturedHistory(History):
         """Other files, the same rows."""
         by = " ZORDER BY (k)" if self.place != _PLACES[2] and self.random.random() < _OFTEN else ""
         self.done(f"OPTIMIZE t{by}")
+
+    def reorganized(self) -> None:
+        """Other files, the same rows."""
+        self.done("REORG TABLE t APPLY (PURGE)")
+
+    def partitions_overwritten(self) -> None:
+        """Other rows in the place of those in their partitions."""
+        before, self.rows = self.rows, []
+        text, _, rows = self.insert()
+        self.rows, parts = before, {row[3] for row in rows}
+        self.session.run("SET spark.sql.sources.partitionOverwriteMode = dynamic")
+        kept = [row for row in before if row[3] not in parts]
+        self.done(text.replace("INSERT INTO", "INSERT OVERWRITE"), kept + rows)
+        self.session.run("SET spark.sql.sources.partitionOverwriteMode = static")
+
+    def evolved(self) -> None:
+        """A column beside the model's comes with values for some rows."""
+        if self.extra:
+            return
+        self.counter += 1
+        self.extra, self.all_columns = f"x{self.counter}", False
+        self.done(
+            f"MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 1 AS k, 5 AS {self.extra}) AS q ON t.k = q.k "
+            f"WHEN MATCHED THEN UPDATE SET {self.extra} = q.{self.extra}"
+        )
 
     def vacuumed(self) -> None:
         """Nothing of the table goes."""
