@@ -51,11 +51,19 @@ def spread(base: Rel, rel: Rel, foreign: Sequence[Col], ids: Ids) -> tuple[Rel, 
     return _Spread(base, foreign, ids).below(rel)
 
 
-def aggregated(base: Rel, origin: Rel, aggregate: Aggregate, foreign: Sequence[Col], ids: Ids) -> tuple[Rel, Keys]:
+def aggregated(
+    base: Rel, origin: Rel, aggregate: Aggregate, foreign: Sequence[Col], ids: Ids, scalar: bool, spares: bool = False
+) -> tuple[Rel, Keys]:
     """`base` with the values of a global `aggregate` over what refers to its columns `foreign`, and the aggregate's columns
-    there, NULL where it had no rows. `origin`: the rows of `base` before anything was joined to them.
+    there, NULL where it had no rows. `origin`: the rows of `base` before anything was joined to them; `scalar`: it is a value,
+    not a count of rows that exist; `spares`: global aggregates further in have no row of no rows.
     """
-    domain = _Spread(origin, foreign, ids)
+    domain = _Spread(origin, foreign, ids, spares)
+    if not scalar:  # conditions at the top are those of the join
+        inner = aggregate.input
+        while isinstance(inner, Filter):
+            inner = inner.input
+        domain.told_apart = {i for i in domain.told_apart if reaches(inner, {i})}
     source, keys = domain.below(aggregate.input)
     aggs = tuple(domain.over(a, keys) for a in aggregate.aggs)
     found = tuple(Col(c.type, True, ids.take(), c.name) for c in aggregate.columns)
@@ -71,13 +79,15 @@ def beside(kind: str, base: Rel, right: Rel, outer: Sequence[Col], keys: Sequenc
 
 
 class _Spread:
-    def __init__(self, base: Rel, foreign: Sequence[Col], ids: Ids) -> None:
+    def __init__(self, base: Rel, foreign: Sequence[Col], ids: Ids, spares: bool = False) -> None:
         distinct = {c.id: replace(c, outer=False) for c in foreign}
         if not distinct.keys() <= {c.id for c in base.columns} or any(_has_map(c.type) for c in foreign):
             raise unsupported(_FORM)
         self.outer = tuple(distinct.values())
         self._ids = ids
         self._foreign = set(distinct)
+        self._spares = spares
+        self.told_apart = set(distinct)  # the columns whose values Spark computes rows for
         self._base = _superset(base, self.outer)
 
     def below(self, rel: Rel) -> tuple[Rel, Keys]:
@@ -129,6 +139,8 @@ class _Spread:
         if isinstance(rel.input, Project) and isinstance(rel.input.input, Sort):  # what is sorted by is not shown
             shown, ordered = rel.input, rel.input.input
             return self.below(replace(shown, input=Limit(ordered.columns, ordered, rel.limit, rel.offset)))
+        if rel.limit != ALL_ROWS and not all(reaches(rel.input, {i}) for i in self.told_apart):
+            raise unsupported(_FORM)  # Spark counts the rows of all those together that only other parts tell apart
         inner, keys = self.below(rel.input)
         if rel.limit == ALL_ROWS:
             return Limit(inner.columns, inner, ALL_ROWS, 0), keys
@@ -165,7 +177,7 @@ class _Spread:
         by = tuple(self.over(k, keys) for k in rel.keys)
         aggs = tuple(self.over(a, keys) for a in rel.aggs)
         width, fresh = len(by), _fresh(keys, self._ids)
-        if by:
+        if by or self._spares:
             columns = (*rel.columns[:width], *fresh, *rel.columns[width:])
             return Aggregate(columns, inner, (*by, *keys), aggs), fresh  # type: ignore[arg-type]
         found = tuple(Col(c.type, True, self._ids.take(), c.name) for c in rel.columns)

@@ -47,6 +47,7 @@ from gateway.sql.typed.nodes import (
 )
 from gateway.sql.typed.walk import (
     all_expressions,
+    all_relations,
     children,
     conjuncts_of,
     expressions_of,
@@ -272,7 +273,9 @@ class _Existence:
             )
             if made is None:
                 self._check_steady(e, aggregate)
-                made = aggregated(self._base, self._origin, aggregate, e.outer, self._ids)
+                made = aggregated(
+                    self._base, self._origin, aggregate, e.outer, self._ids, e.kind == "scalar", _spares_rows(e)
+                )
             self._base, found = made
         if found is None:  # below a join's condition, from where it is lifted first
             found = tuple(
@@ -425,6 +428,18 @@ def _is_counted(e: Subquery) -> bool:
     plan = _asked_for_rows(e.plan) if e.kind == "exists" else _asked_for_values(e.plan)
     foreign = {c.id for c in e.outer}
     return is_row(e) or (bool(foreign) and not reads_in_filters(plan, foreign))
+
+
+def _spares_rows(e: Subquery) -> bool:
+    """Whether aggregates without GROUP BY inside of a scalar subquery's aggregate have no row of no rows: Spark gives them one
+    only if one of them has a value over no rows, as counts have (PullupCorrelatedPredicates leaves the others to the join)."""
+    top = e.plan
+    while isinstance(top, Project):
+        top = top.input
+    if e.kind != "scalar" or not isinstance(top, Aggregate):
+        return False
+    inside = (r for r in all_relations(top.input) if isinstance(r, Aggregate) and not r.keys and r.sets is None)
+    return all(a.nullable for r in inside for a in r.aggs)
 
 
 def _asked_for_rows(rel: Rel) -> Rel:
