@@ -16,6 +16,7 @@ from gateway.sql.typed.nodes import (
     OneRow,
     Project,
     Rel,
+    Subquery,
     With,
 )
 from gateway.sql.typed.walk import expressions_of, inputs_of, nodes
@@ -62,6 +63,15 @@ def mixed(span: Span | None) -> UserError:
     """The error of an aggregate over columns of both queries."""
     message = "Unsupported subquery expression: an aggregate function reads columns of the outer query and of its own."
     return UserError(f"{_CATEGORY}.AGGREGATE_FUNCTION_MIXED_OUTER_LOCAL_REFERENCES", message, span=span)
+
+
+def check_existence(expr: Expr, span: Span | None) -> None:
+    """Raises for IN or EXISTS in what a sort or a generator computes."""
+    if any(isinstance(part, Subquery) and part.kind != "scalar" for part in nodes(expr)):
+        message = (
+            "Unsupported subquery expression: IN and EXISTS are taken in filters, joins, groups, windows and SELECT."
+        )
+        raise UserError(f"{_CATEGORY}.UNSUPPORTED_IN_EXISTS_SUBQUERY", message, span=span)
 
 
 def _reads(exprs: Iterable[Expr], outer: Container[int]) -> bool:

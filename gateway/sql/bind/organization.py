@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
 from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.correlations import check_existence
 from gateway.sql.bind.outputs import Output, Sorted, unsupported_in_sort
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sorting import sort_key
@@ -45,13 +46,19 @@ def order_keys(
         named = outputs.here("all", scope)
         return [(named, None)] if named is not None else [(column, place) for place, column in enumerate(columns)]
     expr = outputs.bind(binder.bind, item.this, scope)
-    if has_outer(expr) and not (_is_name(item.this) and key(expr) in map(key, columns)):  # an item is computed before
+    ordinal = ordinal_of(item.this, expr) if binder.context.order_by_ordinal else None
+    if _is_name(item.this) and any(isinstance(n, Subquery) or (isinstance(n, Col) and n.outer) for n in nodes(expr)):
+        place = next((i for i, c in enumerate(columns) if key(c) == key(expr)), None)
+        if place is not None:  # computed before
+            return [(columns[place], place)]
+    if has_outer(expr):
         raise unsupported("a column of an enclosing query in ORDER BY", span_of(item))
-    if any(map(_correlated, nodes(expr))):
-        raise unsupported("a correlated subquery in ORDER BY", span_of(item))
+    if ordinal is None:
+        check_existence(expr, span_of(item))
+        if any(map(_correlated, nodes(expr))):
+            raise unsupported("a correlated subquery in ORDER BY", span_of(item))
     if item.this.find(exp.Window) is not None and contains(expr, Window):
         raise unsupported_in_sort(span_of(item))
-    ordinal = ordinal_of(item.this, expr) if binder.context.order_by_ordinal else None
     if ordinal is None:
         return [(expr, None)]
     if not 1 <= ordinal <= len(columns):

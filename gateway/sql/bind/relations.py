@@ -13,6 +13,7 @@ from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind import file_metadata, table_changes
 from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.char_padding import compared
+from gateway.sql.bind.correlations import check_existence
 from gateway.sql.bind.inline_tables import check_cell
 from gateway.sql.bind.names import Names
 from gateway.sql.bind.pivots import pivoted, unpivoted
@@ -343,6 +344,7 @@ class Relations:
     def generated(self, rel: Rel, call: Call, outer: bool, names: Sequence[str] | None) -> Generate:
         """The generator's columns behind those of `rel`."""
         assert isinstance(call.type, StructType)
+        check_existence(call, call.span)
         outer = outer or call.fn.endswith("_outer")
         fields = call.type.fields
         labels = list(names) if names else [f.name for f in fields]

@@ -24,6 +24,8 @@ from gateway.sql.typed.coerce import plain
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import (
     Agg,
+    Call,
+    Cast,
     Col,
     Distinct,
     Expr,
@@ -40,6 +42,10 @@ from gateway.sqltypes import DataType, has_map, quote_part
 
 Node = exp.Expr
 _TIME_WINDOWS = frozenset({"window", "session_window"})
+#: Operators that are resolved as soon as their operands are, if these have one type.
+_AT_ONCE = frozenset(
+    {"and", "or", "not", "=", "<", ">", "<=", ">=", "<=>", "+", "-", "*", "%", "in", "like", "is null", "is not null"}
+)
 
 
 @dataclass(slots=True)
@@ -283,7 +289,7 @@ class SelectBinder:
         """HAVING: a grouping column wins over an alias of its name, an alias over any other column."""
         outputs = Grouped(self._outputs(items, scope))
         grouping = self.group_by.grouping(scope, items, [], True)
-        outputs.sets = grouping is not None and grouping.sets is not None
+        outputs.sets, span = grouping is not None and grouping.sets is not None, span_of(having)
         keys = {key(k): k for k in grouping.keys} if grouping is not None else {}
         scope.having = True
         try:
@@ -293,6 +299,10 @@ class SelectBinder:
                 found = self.expressions.condition(having.this, scope, "HAVING")
                 lost = outputs.lost(found, keys) - outputs.retried
                 if not lost:
+                    if outputs.sets and _is_late(found) and _reads_hidden(found, items):
+                        raise unsupported(
+                            "a key of grouping sets in HAVING, not selected, beside casts or functions", span
+                        )
                     self._refuse_unsteady(found, [i.expr for i in items if key(i.expr) not in keys], having)
                     return found
                 outputs.retried |= lost
@@ -360,8 +370,6 @@ class SelectBinder:
         windows, self.expressions.windows = self.expressions.windows, self.around
         for item in order.expressions:
             for expr, place in order_keys(self.expressions, item, exprs, outputs, scope):
-                if _asks_existence(expr):
-                    raise unsupported("IN or EXISTS in ORDER BY", span_of(item))
                 if place is None and is_generator(expr, self.binder.catalogue):
                     raise UserError(
                         "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
@@ -415,8 +423,25 @@ def _needs_more(having: Expr, grouping: Grouping, items: list[Expr]) -> bool:
     return more(having)
 
 
-def _asks_existence(expr: Expr) -> bool:
-    return (isinstance(expr, Subquery) and expr.kind != "scalar") or any(map(_asks_existence, children(expr)))
+def _is_late(having: Expr) -> bool:
+    """Whether Spark has to look at it twice: then the grouping sets are resolved, and their keys have other names."""
+    if isinstance(having, Agg):
+        return bool(columns_in(having))
+    late = (
+        isinstance(having, Subquery)
+        or (isinstance(having, Cast) and having.implicit)
+        or (isinstance(having, Call) and having.fn not in _AT_ONCE)
+    )
+    return late or any(map(_is_late, children(having)))
+
+
+def _reads_hidden(expr: Expr, items: Sequence[Item]) -> bool:
+    """Whether a column outside of aggregates is no select item under its own name."""
+    if isinstance(expr, Agg):
+        return False
+    if isinstance(expr, Col) and not expr.outer:
+        return not any(key(i.expr) == key(expr) and i.name.lower() == expr.name.lower() for i in items)
+    return any(_reads_hidden(c, items) for c in children(expr))
 
 
 def _aggregated(expr: Expr) -> set[int]:
