@@ -39,7 +39,7 @@ def _internal(case: Case, difference: Difference, spark: Outcome, ours: Outcome)
 
 
 def _cancelled(case: Case, difference: Difference, spark: Outcome, ours: Outcome) -> bool:
-    return spark.condition in ("OPERATION_CANCELED", "RESOURCE_EXHAUSTED")
+    return spark.condition in ("OPERATION_CANCELED", "SPARK_JOB_CANCELLED", "RESOURCE_EXHAUSTED")
 
 
 def _order_in_lists(case: Case, difference: Difference, spark: Outcome, ours: Outcome) -> bool:
