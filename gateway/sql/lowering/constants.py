@@ -14,8 +14,9 @@ from functools import reduce
 from gateway.sql.functions.statistics import untouched
 from gateway.sql.lowering.evaluation import UNKNOWN, certain, simplified, truth
 from gateway.sql.lowering.passing import Passing
+from gateway.sql.lowering.sunk import is_plain, of_sides, sunk
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.catalogue import Catalogue, Context
+from gateway.sql.typed.catalogue import Catalogue, Context, is_steady
 from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Lambda, LambdaVar, Lit, Rel, Subquery, Window
 from gateway.sql.typed.walk import all_relations, children, conjuncts_of, expressions_of, inputs_of, nodes, rebuilt
 from gateway.sqltypes import BOOLEAN, VOID
@@ -122,6 +123,7 @@ class _Found:
         self._unsure: set[int] = set()  # read where they may never be needed, too
         self._catalogue = catalogue
         self._root: Rel | None = None
+        self._is_dropped = False  # below a filter that no row passes
         self._passing: Passing | None = None
         self._seen: list[Expr] = []
         self._written: list[dict[int, Expr]] = []  # what is over single rows, for the ids in `_known`
@@ -155,6 +157,13 @@ class _Found:
             return
         for expr in self._evaluated(rel):
             self._known_or_not(expr)
+        if not self._within and not self._is_dropped:
+            if isinstance(rel, b.Filter) and self._holds_never(rel):
+                self._is_dropped = True
+                self.relation(rel.input, grouped)
+                self._is_dropped = False
+                return
+            self._sunk(rel)
         if emptied:
             self._early(rel)
             return
@@ -174,6 +183,33 @@ class _Found:
             for below in inputs_of(rel):
                 self.relation(below, grouped)
 
+    def _sunk(self, rel: Rel) -> None:
+        """What a relation asks of written rows or of constants, once it is moved there."""
+        if isinstance(rel, b.Project):
+            for exprs in of_sides(rel.input, self._evaluated(rel)):
+                for e in exprs:
+                    self._expression(simplified(e, self._context))
+        if not isinstance(rel, b.Filter):
+            return
+        for below, terms in sunk(rel, self._is_end, self._is_movable):
+            whole = simplified(_anded(terms), self._context)
+            if is_local(below):
+                if is_plain(terms):
+                    self._local(b.Filter(below.columns, below, whole), last=True)
+            elif not any(isinstance(n, Agg) for n in nodes(whole)):
+                self._expression(whole)
+
+    def _holds_never(self, rel: b.Filter) -> bool:
+        """Whether Spark knows that no row is left, and drops what is below."""
+        terms = [c for c in conjuncts_of(rel.condition) if self._is_constant(c)]
+        return any(truth(t, self._context) in (False, None) for t in terms)
+
+    def _is_end(self, rel: Rel) -> bool:
+        return is_local(rel) or (_is_emptied(rel) and not _is_global(rel))
+
+    def _is_movable(self, expr: Expr) -> bool:
+        return is_steady(expr, self._catalogue) and not any(isinstance(n, Col) and n.outer for n in nodes(expr))
+
     def _sides(self, rel: b.SetOp, grouped: bool) -> None:
         for side in rel.inputs:
             self._passed(rel.columns, side, whole=rel.kind != "union" or not rel.all)
@@ -192,13 +228,20 @@ class _Found:
             else:
                 self._early(below, beside)
 
-    def _local(self, rel: Rel, first: bool = False, united: bool = False) -> None:
+    def _local(self, rel: Rel, first: bool = False, united: bool = False, last: bool = False) -> None:
         """Projections right over written rows: Spark computes all that they hold, for every row; then the first filter.
 
         Args:
             first: only the one over the rows.
             united: below a union, which makes one of projections over each other before.
+            last: only what the last filter holds, which is not there from the start.
         """
+        count = len(self.constants)
+        if not self._over_rows(rel, first, united, count if last else None) and last:
+            del self.constants[count:]
+
+    def _over_rows(self, rel: Rel, first: bool, united: bool, only_from: int | None) -> bool:
+        """Whether the topmost relation of the chain is reached, with rows."""
         chain = [rel]
         while not isinstance(chain[-1], b.Values):
             below = chain[-1]
@@ -211,6 +254,8 @@ class _Found:
         few = () if plainly else rows.rows[:_FEW]  # else every value is computed anyway
         written = [{c.id: e for c, e in zip(rows.columns, row, strict=True)} for row in few]
         for r in reversed(chain[:-1]):
+            if r is rel and only_from is not None:
+                del self.constants[only_from:]
             if isinstance(r, b.CteRef):
                 named = list(zip(r.columns, r.cte.plan.columns, strict=True))
                 written = [{c.id: row[p.id] for c, p in named if p.id in row} for row in written]
@@ -233,13 +278,14 @@ class _Found:
                 held = [truth(c, self._context) for c in conditions]
                 written = [row for row, is_held in zip(written, held, strict=True) if is_held is True]
                 if not written or UNKNOWN in held:
-                    return
+                    return r is rel
             elif isinstance(r, b.Limit):
                 written = written[: r.limit]
                 if not written or r.offset:
-                    return
+                    return r is rel
             if first:
-                return
+                return r is rel
+        return True
 
     def _of_row(self, constants: Sequence[Expr]) -> None:
         self.constants += constants
@@ -466,7 +512,11 @@ def _is_foreign(rel: Rel) -> bool:
 def _own_condition(rel: b.Filter) -> Expr | None:
     """What a filter asks of its own rows; conditions on rows around the query are moved out of it first."""
     own = [c for c in conjuncts_of(rel.condition) if not _is_outer(c)]
-    return reduce(lambda left, right: Call(BOOLEAN, True, "and", (left, right)), own) if own else None
+    return _anded(own) if own else None
+
+
+def _anded(terms: Sequence[Expr]) -> Expr:
+    return reduce(lambda left, right: Call(BOOLEAN, True, "and", (left, right)), terms)
 
 
 def _is_outer(expr: Expr) -> bool:
