@@ -109,6 +109,11 @@ def test_an_error_of_the_embedded_engine_is_confirmed(sql: Sql) -> None:
         ("SELECT xpath_string('<a', 'a')", "22023"),
         ("SELECT xpath('<a/>', '///')", "22023"),
         ("SELECT schema_of_json(repeat('[', 20000))", "54001"),
+        ("SELECT schema_of_json('{')", "22023"),
+        ("SELECT split('a', '(', 1), hash(1)", "22023"),
+        ("SELECT from_json('{}', 'a INT', map('primitivesAsString', 'x'))", "42K06"),
+        ("SELECT from_csv('1', 'a INT', map('sep', ''))", "42K06"),
+        ("SELECT from_xml('<a/>', 'b INT', map('rowTag', ''))", "42K06"),
     ],
 )
 def test_values_for_which_spark_has_no_condition(sql: Sql, text: str, sqlstate: str) -> None:

@@ -25,6 +25,8 @@ _RESOURCE_CLASSES = ("53", "54", "57")
 _LONGEST_CHAIN = 8
 _LONGEST_TOLD = 500
 _UNAVAILABLE = "StatusCode.UNAVAILABLE"
+# What Java says of options of functions, which Spark hands on as it is: no number or truth value, empty ones.
+_OF_OPTIONS = ("For input string: ", "Delimiter cannot be", "requirement failed: '")
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _SERVER_CLASSES = ("XX", "58", "08", "KD")
 
@@ -213,10 +215,14 @@ def _of_values(kind: str, rest: str) -> GatewayError | None:
     if java_class.endswith((".TransformerException", ".XPathExpressionException")):
         text = f"The value of parameter `xpath` is invalid: {rest}"
         return UserError("INVALID_PARAMETER_VALUE.PATTERN", text)
-    if java_class.startswith("java.lang.") and rest.startswith(
-        "For input string: "
-    ):  # an option that is no number or boolean
-        return UserError("INVALID_OPTIONS", f"The value of an option is invalid: {rest.rpartition('string: ')[2]}")
+    if java_class == "java.util.regex.PatternSyntaxException":
+        return UserError("INVALID_PARAMETER_VALUE.PATTERN", f"The value of parameter `regexp` is invalid: {rest}")
+    if java_class.startswith("java.lang.") and rest.startswith(_OF_OPTIONS):
+        text = f"The value of an option is invalid: {rest.removeprefix('requirement failed: ')}"
+        return UserError("INVALID_OPTIONS", text)
+    if java_class.startswith("com.fasterxml.jackson.core.") and java_class.endswith(("EOFException", "ParseException")):
+        text = f"A JSON text is malformed: {rest.partition(' (start marker at')[0].partition(' at [Source')[0]}"
+        return UserError("MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION", text)
     if java_class.endswith(".StreamConstraintsException"):
         return ResourceError("STATEMENT_TOO_COMPLEX", f"A JSON text is more than Spark reads: {rest}")
     if java_class == "java.lang.StackOverflowError":

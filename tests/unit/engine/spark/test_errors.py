@@ -98,6 +98,15 @@ def test_a_loss_may_be_sent_again(error: Exception, told: str) -> None:
         ("java.lang.StackOverflowError", "STATEMENT_TOO_COMPLEX", "54001"),
         ('java.lang.IllegalArgumentException: For input string: "x"', "INVALID_OPTIONS", "42K06"),
         ('java.lang.NumberFormatException: For input string: "x"', "INVALID_OPTIONS", "42K06"),
+        ("java.lang.IllegalArgumentException: Delimiter cannot be empty string", "INVALID_OPTIONS", "42K06"),
+        ("java.lang.IllegalArgumentException: requirement failed: 'rowTag' option", "INVALID_OPTIONS", "42K06"),
+        ("java.lang.IllegalArgumentException: something", "INTERNAL_ERROR", "XX000"),
+        ("java.util.regex.PatternSyntaxException: Unclosed group", "INVALID_PARAMETER_VALUE.PATTERN", "22023"),
+        (
+            "com.fasterxml.jackson.core.io.JsonEOFException: Unexpected end-of-input: expected close marker (start marker at",
+            "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION",
+            "22023",
+        ),
         ("java.lang.IllegalStateException: something", "INTERNAL_ERROR", "XX000"),
     ],
 )
