@@ -91,6 +91,29 @@ def test_a_hung_and_a_killed_jvm_and_a_killed_gateway(own: Server) -> None:
 
 
 @pytest.mark.heavy
+def test_tasks_that_nothing_stops_do_not_keep_the_cores(own: Server) -> None:
+    """A loop of Java's that asks nobody: its statement ends when it is cancelled, its tasks do not."""
+    texts = "repeat(CAST(id AS STRING), 100000), repeat(CAST(id + 1 AS STRING), 100000)"
+    compared = f"SELECT max(levenshtein({texts})) FROM range(0, 100, 1, 4)"
+    with connect_to(own) as connection:
+        sql = Sql(connection)
+        assert sql.spark(COUNTED) == [(4950,)]
+        statement = Background(own, compared)
+        running(own, statement)
+        time.sleep(2)
+        statement.cancel()
+        statement.join(30)
+        assert "WORKER_LOST" not in str(statement.error)
+        jvm = jvm_of(own)
+        assert jvm is not None
+        eventually(lambda: not alive([jvm]), 60)
+    # On a machine with much to do the statement itself may be too slow to end, which has the same end.
+    told = ("tasks of a statement that was over did not end", "a cancelled statement did not stop")
+    eventually(lambda: any(text in own.log.read_text() for text in told), 30)
+    with connect_to(own) as connection:  # by a new JVM
+        assert Sql(connection).spark(COUNTED) == [(4950,)]
+
+
 def test_a_shortage_of_memory_is_told_as_such(own: Server) -> None:
     lists = "SELECT collect_list(repeat(CAST(id AS STRING), 1000)) AS c FROM range(20000000)"
     with connect_to(own) as connection:

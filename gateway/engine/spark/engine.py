@@ -28,6 +28,8 @@ _WATCH_SECONDS = 0.2
 _ASK_SECONDS = 1.0  # how often a Connect server is asked for a sign of life
 _IDLE_SECONDS = 1.0
 _PROGRESS_SECONDS = 1.0
+_LEFT_SECONDS = 10.0  # for tasks of a statement that has failed, or was cancelled
+_SETTLED_SECONDS = 2.0  # until Spark's figures tell of all tasks that were begun
 _LONG_SECONDS = 0.2  # as on the embedded engine
 _KEPT_SESSIONS = 64
 _POOLS = 64  # sessions beyond share some
@@ -83,6 +85,7 @@ class SparkEngine:
         self._free: list[tuple[object, SparkSessionSlot]] = []  # the most recently used last
         self._lock = threading.Lock()
         self._running: dict[str, _Running] = {}
+        self._left: dict[str, float] = {}  # statements that did not end well, whose tasks may go on, and since when
         self._alive = time.monotonic()
         self._manned = time.monotonic()  # when a statement last had executors, or needed none
         self._reached = 0.0  # when a master was last asked for want of executors
@@ -195,6 +198,10 @@ class SparkEngine:
         self._running[statement_id] = running
         try:
             yield
+        except BaseException:
+            if not self.is_connect:
+                self._left[statement_id] = time.monotonic()
+            raise
         finally:
             with running.lock:
                 running.over = True
@@ -222,12 +229,13 @@ class SparkEngine:
     def _watch(self) -> None:
         """Cancel what shall stop, tell progress, and notice a JVM or a server that has ended."""
         while True:
-            time.sleep(_WATCH_SECONDS if self._running else _IDLE_SECONDS)
+            time.sleep(_WATCH_SECONDS if self._running or self._left else _IDLE_SECONDS)
             try:
                 self._listen()
                 for running in list(self._running.values()):
                     self._look_at(running)
                 self._end_if_alone()
+                self._end_if_stuck()
             except Exception as error:  # noqa: BLE001 - one look that fails must not be the last
                 self.end_if_lost(error)
                 observability.log("Spark's progress is not known", "warning", error=repr(error)[:500])
@@ -266,6 +274,15 @@ class SparkEngine:
                 masters.reach(self.options.master)
             except ConfigError:
                 self._end(sessions.CLUSTER_GONE)
+
+    def _end_if_stuck(self) -> None:
+        """End the process if tasks of a statement that is over go on: nothing stops a loop of Java's, and cores are for all."""
+        now = time.monotonic()
+        for statement_id, since in list(self._left.items()):
+            if now - since > _SETTLED_SECONDS and not any(s.numActiveTasks for s in self._stages(statement_id)):
+                self._left.pop(statement_id)
+            elif now - since > _LEFT_SECONDS:
+                self._end(sessions.TASKS_STUCK)
 
     def _end(self, code: int) -> None:
         """End the process together with a JVM that would not, or not soon, end by itself."""
@@ -313,20 +330,25 @@ class SparkEngine:
             self._root.sparkContext.cancelJobGroup(running.statement_id)
 
     def _progress(self, running: _Running) -> Progress | None:
-        tracker = self._root.sparkContext.statusTracker()
         done = total = 0
-        for job in tracker.getJobIdsForGroup(running.statement_id):
-            info = tracker.getJobInfo(job)
-            for stage in info.stageIds if info is not None else ():
-                found = tracker.getStageInfo(stage)
-                if found is not None:
-                    done += found.numCompletedTasks
-                    total += found.numTasks
+        for stage in self._stages(running.statement_id):
+            done += stage.numCompletedTasks
+            total += stage.numTasks
         if not total:
             return None
         running.fraction = max(running.fraction, done / total)
         alone = time.monotonic() - self._manned > _ALONE_SECONDS
         return Progress(running.fraction, "Waiting for executors" if alone else f"{done} of {total} tasks")
+
+    def _stages(self, statement_id: str) -> Iterator[Any]:
+        """What Spark tells of the stages of a statement."""
+        tracker = self._root.sparkContext.statusTracker()
+        for job in tracker.getJobIdsForGroup(statement_id):
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info is not None else ():
+                found = tracker.getStageInfo(stage)
+                if found is not None:
+                    yield found
 
     def _check_life(self) -> None:
         """Ends the process when the watch got no answer for too long; touches nothing that could hang."""

@@ -17,12 +17,13 @@ from gateway.errors import ConfigError
 
 _RETRIES = 5  # some 5 s: pyspark's own 15 take ten minutes
 # Exit codes of the process that owns Spark, and their meaning.
-JVM_ENDED, JVM_HUNG, JVM_MEMORY, SERVER_GONE, CLUSTER_GONE = 71, 72, 73, 74, 75
+JVM_ENDED, JVM_HUNG, JVM_MEMORY, SERVER_GONE, CLUSTER_GONE, TASKS_STUCK = 71, 72, 73, 74, 75, 76
 ENDS: Mapping[int, str] = {
     JVM_ENDED: "its JVM ended",
     JVM_HUNG: "it did not answer",
     JVM_MEMORY: "its JVM ran out of memory: see --spark-memory",
     SERVER_GONE: "its Connect server is gone, or did not answer",
+    TASKS_STUCK: "tasks of a statement that was over did not end",
     CLUSTER_GONE: "its executors are gone and its master does not answer",
 }
 # Logged by PySpark itself as a line of JSON with the whole Java stack trace for every failing statement.
