@@ -20,7 +20,7 @@ from gateway.sql.bind.pivots import pivoted, unpivoted
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sites import called
 from gateway.sql.bind.view_columns import cast_columns, kept_columns
-from gateway.sql.functions.fold import fold
+from gateway.sql.functions.fold import fold, fold_whole
 from gateway.sql.read.tree import Pivot, Unpivot, span_of
 from gateway.sql.typed.catalogue import Catalogue, Context, is_generator
 from gateway.sql.typed.coerce import coerced, written_of
@@ -370,9 +370,9 @@ class Relations:
                 message = f"The function `range` requires the parameter `{name}` to be a foldable expression of BIGINT."
                 raise UserError("NON_FOLDABLE_ARGUMENT", message, span=span_of(call))
             expr = self.expressions.bind(arg, Scope())
-            literal = fold(expr if expr.type == BIGINT else Cast(BIGINT, True, expr), self.context)
+            literal = fold_whole(expr, self.context)
             if literal is None and is_numeric(expr.type):
-                raise unsupported("range() of anything but integer literals", span_of(arg))
+                raise unsupported("range() of anything but literals", span_of(arg))
             if literal is None or literal.value is None:
                 raise UserError("UNEXPECTED_INPUT_TYPE", "range() takes integer constants.", span=span_of(arg))
             numbers.append(int(literal.value))

@@ -64,6 +64,14 @@ def fold(expr: Expr, context: Context) -> Lit | None:
     return None
 
 
+def fold_whole(expr: Expr, context: Context) -> Lit | None:
+    """The BIGINT that a constant is cast to, without its fraction; None if it is not known here."""
+    known = fold(expr, context)
+    if known is not None and isinstance(known.value, Decimal | float) and abs(known.value) < 1 << 63:
+        return lit(int(known.value), BIGINT)
+    return fold(expr if expr.type == BIGINT else Cast(BIGINT, True, expr), context)
+
+
 def _moved(expr: Call, context: Context) -> Lit | None:
     """A TIMESTAMP moved by a day-time interval: whole days by the session's calendar, the rest by the clock."""
     start, interval = (fold(a, context) for a in expr.args)
