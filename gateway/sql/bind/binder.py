@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from sqlglot import exp
@@ -106,7 +106,7 @@ class Expressions:
         """What Spark tells in the place of `error`: that a function cannot be built comes before types and names of columns."""
         if not error.condition.startswith(_LATE):
             return error
-        for call in list(itertools.islice((c for tree in trees for c in _built(tree)), _LOOKED_AT)):
+        for call in itertools.islice((c for tree in trees for c in _built(tree)), _LOOKED_AT):
             try:
                 self._depth += 1
                 self.bind(call, scope)
@@ -157,16 +157,19 @@ class Expressions:
         return rel, inner
 
 
-def _built(tree: Node) -> list[Node]:
-    """The calls of an expression as Spark builds them, those of lambdas and subqueries with what they stand in."""
+def _built(tree: Node) -> Iterator[Node]:
+    """The calls of an expression as Spark builds them, those of lambdas with what they stand in; none around a subquery,
+    which would be bound once more for each query around it."""
     found, open_ = [], [tree]
     while open_:
         node = open_.pop()
         if not isinstance(node, (exp.Query, exp.Lambda)):
             found.append(node)
             open_ += node.iter_expressions()
-    calls = [n for n in reversed(found) if isinstance(n, _BUILT)]
-    return [n for n in calls if not isinstance(n.parent, _AROUND) or n.parent.this is not n]
+    for node in reversed(found):
+        wrapped = isinstance(node.parent, _AROUND) and node.parent.this is node
+        if isinstance(node, _BUILT) and not wrapped and node.find(exp.Query) is None:
+            yield node
 
 
 Rule = Callable[[Expressions, Any, Scope], Expr]
