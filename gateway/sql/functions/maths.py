@@ -422,7 +422,8 @@ def _bind_bitwise(function: Function, site: Site) -> Expr:
     if len(site.args) != 2:
         raise site.wrong_count("2")
     given = [a.type for a in site.args]
-    types = [BIGINT if t == STRING and not {*given} <= {STRING, VOID} else t for t in given]
+    alone = STRING in given and {*given} <= {STRING, VOID}  # beside a number only, a STRING is one
+    types = [STRING, STRING] if alone else [BIGINT if t == STRING else t for t in given]
     common = least_common_of(types)
     if common == VOID:
         site, common = replace(site, args=tuple(map(null_of, site.args))), INT
