@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TextIO
 
 import prometheus_client
@@ -37,6 +38,8 @@ _SECRET_VALUE = re.compile(
     r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
     r"|(?<=[?&]sig=)[^&\s]+",
 )
+# One of these is in whatever `_SECRET_VALUE` finds: most texts hold none, which takes a tenth of the time to see.
+_SECRET_MARKS = ("Bearer", "Basic", "dapi", "eyJ", "AKIA", "ASIA", "gh", "://", "sig=")
 _TEXT_KEYS = frozenset({"sql", "statement", "statement_text", "query"})
 MASK = "***"
 _LONGEST_FIELD = 8_000  # characters; names of 60,000 are legal
@@ -64,21 +67,33 @@ def configure_logging(
     _settings.stream = stream
 
 
+def _masked(text: str) -> str:
+    for mark in _SECRET_MARKS:
+        if mark in text:
+            return _SECRET_VALUE.sub(MASK, text)
+    return text
+
+
+@lru_cache(maxsize=1024)
+def _is_secret(key: str) -> bool:
+    return _SECRET_KEY.search(key) is not None
+
+
 def mask(value: object) -> object:
     """`value` with everything in it that looks like a token replaced."""
     if isinstance(value, str):
-        return _SECRET_VALUE.sub(MASK, value)
+        return _masked(value)
     if isinstance(value, dict):
         return {str(k): _masked_field(str(k), v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [mask(v) for v in value]
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    return _SECRET_VALUE.sub(MASK, str(value))
+    return _masked(str(value))
 
 
 def _masked_field(key: str, value: object) -> object:
-    if _SECRET_KEY.search(key) and not isinstance(value, (bool, int, float)):
+    if not isinstance(value, (bool, int, float)) and _is_secret(key):
         return MASK
     if key in _TEXT_KEYS and not _settings.show_sql and isinstance(value, str):
         return f"<{len(value)} characters>"
@@ -152,7 +167,8 @@ def log(event: str, level: str = "info", **fields: object) -> None:
             ensure_ascii=False,
         )
         # Outside of its texts JSON is ASCII, so that these escapes stand in texts only.
-        line = "".join(json.dumps(c)[1:-1] if not c.isprintable() and _is_hidden(c) else c for c in line)
+        if not line.isprintable():
+            line = "".join(json.dumps(c)[1:-1] if not c.isprintable() and _is_hidden(c) else c for c in line)
     else:
         shown = "".join(f" {k}={_readable(v)}" for k, v in facts.items())
         at = f"{now.astimezone():%H:%M:%S}.{now.microsecond // 1000:03}"
