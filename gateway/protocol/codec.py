@@ -227,7 +227,7 @@ def encode_call(method: str, seqid: int, request: Any, extras: Extras | None = N
 
 def encode_reply_parts(method: str, seqid: int, answer: Any) -> bytes | list[Buffer]:
     """The bytes of an answer; those of a large one in parts, its pages uncopied."""
-    parts = [_flat(part) for part in _message(_REPLY, _REPLIES[method], method, seqid, Envelope(answer), None)]
+    parts = _message(_REPLY, _REPLIES[method], method, seqid, Envelope(answer), None)
     if sum(map(len, parts)) < _LARGE:
         return b"".join(parts)
     joined: list[Buffer] = []
@@ -239,13 +239,6 @@ def encode_reply_parts(method: str, seqid: int, answer: Any) -> bytes | list[Buf
         joined += (b"".join(small), part)
         small = []
     return [*joined, b"".join(small)]
-
-
-def _flat(part: Buffer) -> Buffer:
-    """The part with one byte per item."""
-    if isinstance(part, (bytes, bytearray)):
-        return part
-    return part.cast("B") if part.nbytes else b""
 
 
 def encode_exception(method: str, seqid: int, fault: Fault, text: str) -> bytes:

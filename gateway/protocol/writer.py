@@ -69,7 +69,7 @@ def write_struct(out: list[Buffer], plan: Plan, value: Any, extras: Extras | Non
         if pack is not None:
             append(pack(ttype, number, item))
         elif ttype == STRING:
-            data = item.encode() if isinstance(item, str) else item
+            data = item.encode() if isinstance(item, str) else _flat(item)
             append(_string_field(STRING, number, len(data)))
             append(data)
         else:
@@ -85,7 +85,7 @@ def _write_value(out: list[Buffer], ttype: int, arg: Any, value: Any, extras: Ex
     if pack is not None:
         out.append(pack(value))
     elif ttype == STRING:
-        data = value.encode() if isinstance(value, str) else value
+        data = value.encode() if isinstance(value, str) else _flat(value)
         out.append(_size(len(data)))
         out.append(data)
     elif ttype == STRUCT:
@@ -118,4 +118,11 @@ def _splice(out: list[Buffer], etype: int, value: Spliced) -> None:
         if there != value.count * width:
             raise ValueError(f"{value.count} values of {width} bytes declared, {there} bytes given")
     out.append(_list(etype, value.count))
-    out.extend(value.parts)
+    out.extend(map(_flat, value.parts))
+
+
+def _flat(part: Buffer) -> Buffer:
+    """The part with one byte per item."""
+    if isinstance(part, (bytes, bytearray)):
+        return part
+    return part.cast("B") if part.nbytes else b""

@@ -141,7 +141,8 @@ class Operation:
             job = self.purpose.make_job(self.id)
             if isinstance(job, Statement):
                 self.key = key_of(job) if self.purpose.byte_limit is None else None
-                job = replace(job, brief=self.place is not None and self.place.brief)
+                if self.place is not None and self.place.brief:
+                    job = replace(job, brief=True)
             self._job = job
             self._time_zone = time_zone(job)
             self._move(State.RUNNING)
