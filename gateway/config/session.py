@@ -227,7 +227,7 @@ _COUNTS_OF_TASKS = frozenset(
         "spark.sql.adaptive.coalescepartitions.minpartitionnum",
     }
 )
-MOST_TASKS = 10_000
+_MOST_TASKS = 10_000
 _NANOSECONDS = "spark.sql.timestampnanostypes.enabled"
 # Spark settings that change answers, and that only Spark honours.
 _SPARK_KEYS = frozenset(
@@ -334,12 +334,12 @@ def _tuning(key: str, value: str) -> str:
         key.lower() not in _COUNTS_OF_TASKS or text.lower() == "auto"
     ):  # Databricks' word, by which Spark finds it itself
         return value
-    digits = text.isascii() and text.isdecimal() and len(text) <= len(str(MOST_TASKS))
-    if digits and 1 <= int(text) <= MOST_TASKS:
+    digits = text.isascii() and text.isdecimal() and len(text) <= len(str(_MOST_TASKS))
+    if digits and 1 <= int(text) <= _MOST_TASKS:
         return value
     raise UserError(
         "INVALID_CONF_VALUE.REQUIREMENT",
-        f"The value '{value}' in the config \"{key}\" is invalid: it is a whole number from 1 to {MOST_TASKS}.",
+        f"The value '{value}' in the config \"{key}\" is invalid: it is a whole number from 1 to {_MOST_TASKS}.",
     )
 
 

@@ -9,7 +9,6 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from gateway.config.session import MOST_TASKS
 from gateway.errors import UnsupportedError, UserError, unsupported
 from gateway.sql.bind.logged import reads_tables, shown
 from gateway.sql.read.statement import Kind, Statement, read_statement
@@ -61,6 +60,8 @@ _NAME_PLACES = frozenset({"rowvalidationxsdpath", "avroschemaurl"})
 _SMALLEST_DEVIATION = 0.005
 # The same for count_min_sketch: 2 / eps counters of 8 bytes for each half that its confidence lacks to 1, here 32 MB at most.
 _SMALLEST_ERROR, _LARGEST_CONFIDENCE = 0.00001, 0.999999
+# Partitions of one range, or of a hint: as many tasks are planned in the driver, whose loop serves all.
+_MOST_TASKS = 100_000
 _LANGUAGES = frozenset({"PYTHON", "JAVA", "SCALA", "R"})
 _TIME_LITERALS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 # Functions of a point in time that no fraction of a second changes.
@@ -176,8 +177,8 @@ def _counters(arguments: Sequence[float | None]) -> str | None:
 
 
 def _tasks(arguments: Sequence[float | None]) -> str | None:
-    known = len(arguments) < 4 or _in(arguments[3], 1, MOST_TASKS)
-    return None if known else f"with a number of partitions that is no number from 1 to {MOST_TASKS}"
+    known = len(arguments) < 4 or _in(arguments[3], 1, _MOST_TASKS)
+    return None if known else f"with a number of partitions that is no number from 1 to {_MOST_TASKS}"
 
 
 # Calls that take as much memory of the driver, or plan as many tasks in it, as one of their arguments says.
@@ -196,7 +197,7 @@ def _hint_of_tasks(statement: Statement, i: int) -> str | None:
         return None
     tokens, words, _ = scan(hint.partition("*/")[0])
     asked = (_number(token.text) for token, word in zip(tokens, words, strict=True) if word == NUMBER)
-    return None if all(_in(n, 0, MOST_TASKS) for n in asked) else f"a hint with a number beyond {MOST_TASKS}"
+    return None if all(_in(n, 0, _MOST_TASKS) for n in asked) else f"a hint with a number beyond {_MOST_TASKS}"
 
 
 def _options_are_known(statement: Statement, opened: int) -> bool:
