@@ -67,8 +67,9 @@ def fold(expr: Expr, context: Context) -> Lit | None:
 def fold_whole(expr: Expr, context: Context) -> Lit | None:
     """The BIGINT that a constant is cast to, without its fraction; None if it is not known here."""
     known = fold(expr, context)
-    if known is not None and isinstance(known.value, Decimal | float) and abs(known.value) < 1 << 63:
-        return lit(int(known.value), BIGINT)
+    value = known.value if known is not None else None
+    if isinstance(value, Decimal | float) and -(1 << 63) < value < 1 << 63:
+        return lit(int(value), BIGINT)
     return fold(expr if expr.type == BIGINT else Cast(BIGINT, True, expr), context)
 
 
