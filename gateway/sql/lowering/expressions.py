@@ -18,6 +18,7 @@ from gateway.sql.functions.fold import fold
 from gateway.sql.functions.lowerings import lazy_case, not_null
 from gateway.sql.functions.statistics import MERGED, tested, windowed
 from gateway.sql.lowering.bounds import Bounds
+from gateway.sql.lowering.cycles import without_cycle
 from gateway.sql.lowering.evaluation import (
     NULL_TESTS,
     TRIED,
@@ -76,7 +77,6 @@ from gateway.sqltypes import (
 )
 
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
-_EQUAL = frozenset({"=", "<=", ">=", "IN", "NOT"})  # what may say that two values are equal
 _ONE = Lit(INT, False, 1)
 _ZERO = Lit(INT, False, 0)
 _DECIDING = {"exists": "or", "forall": "and"}  # with a lambda
@@ -481,7 +481,7 @@ class Lowering:
         for conjunct in conjuncts:
             if _is_unknown(conjunct):  # the engine would move NULL below an aggregate, whose row stays then
                 conjunct = Lit(BOOLEAN, False, False)
-            (raising if self.raises(conjunct) else bare).append(_without_cycle(conjunct))
+            (raising if self.raises(conjunct) else bare).append(without_cycle(conjunct))
         if not raising:
             return bare
         if not bare and len(raising) == 1:
@@ -537,33 +537,6 @@ def _is_unknown(e: Expr) -> bool:
         return all(map(_is_unknown, e.args))
     args = e.args if isinstance(e, Op) and e.symbol in _COMPARISONS else (e,)
     return any(isinstance(a, Lit) and a.value is None for a in args)
-
-
-def _without_cycle(e: Expr) -> Expr:
-    """A lowered condition as one from which the engine does not learn that a value equals an expression over it.
-
-    The order of a window over PARTITION BY x is lost to it where ``f(x) = x`` holds (DataFusion 55: "All partition by columns
-    should have an ordering"); it makes such an equality of two comparisons itself. Remove when it plans them.
-    """
-    if not isinstance(e, Op):
-        return e
-    if e.symbol == "AND":
-        return replace(e, args=tuple(map(_without_cycle, e.args)))
-    if e.symbol not in _EQUAL or not _is_cycle(e):
-        return e
-    return Op(BOOLEAN, e.nullable, ">", (e, Lit(BOOLEAN, False, False)))
-
-
-def _is_cycle(e: Expr) -> bool:
-    if not isinstance(e, Op):
-        return False
-    first, others = e.args[0], e.args[1:]
-    return any(_is_within(first, o) or _is_within(o, first) for o in others) if others else _is_cycle(first)
-
-
-def _is_within(inner: Expr, outer: Expr) -> bool:
-    """Whether what reads columns is a proper part of another expression."""
-    return has_columns(inner) and any(inner == part for child in children(outer) for part in nodes(child))
 
 
 def _is_null(e: Expr) -> bool:
