@@ -103,7 +103,7 @@ async def stream(scope: Scope, send: Send, status: int, kind: bytes, body: Parts
 
 
 async def respond(send: Send, status: int, kind: bytes, body: Answer, headers: tuple[Header, ...]) -> None:
-    # Nothing is awaited between the head and the first part in which the loop could flush: they leave in one segment.
+    # Nothing is awaited between the head and the first part: the server writes both at once (`server.HeadFirst`).
     parts = (body,) if isinstance(body, bytes) else body
     size = str(sum(map(len, parts))).encode()
     await send(

@@ -39,6 +39,7 @@ HEAD_SECONDS = 60.0
 KEEP_ALIVE_SECONDS = 180  # databricks-jdbc does not retry a poll on a connection that was dropped
 _START_SECONDS = 30.0
 _LAG_SECONDS = 1.0
+_JOINED_BYTES = 64 * 1024
 # Lines in so many seconds about what anybody can send.
 _BAD_REQUESTS, _CUTS = Throttle(20, 10.0), Throttle(20, 10.0)
 _BODY = (b"content-length", b"transfer-encoding")
@@ -89,6 +90,45 @@ _unsent: Unsent[BoundedProtocol] = Unsent()
 
 class _TooMuchError(Exception):
     """Makes the parser call a request bad."""
+
+
+class HeadFirst:
+    """What one answer is written to: its head waits for the first part of its body, so that both leave in one segment.
+
+    uvloop would make a segment of each, and wake the client twice. Without a body in the same turn of the loop it goes alone.
+    """
+
+    __slots__ = ("_begun", "_head", "_loop", "_transport")
+
+    def __init__(self, transport: asyncio.WriteTransport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._head, self._begun = b"", False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Write the next part; a large one is not copied to be joined."""
+        if not self._begun:
+            self._head, self._begun = bytes(data), True
+            self._loop.call_soon(self.flush)
+            return
+        if self._head and len(data) <= _JOINED_BYTES:
+            data, self._head = self._head + data, b""
+        self.flush()
+        self._transport.write(data)
+
+    def flush(self) -> None:
+        """Write the head, if that has not been done."""
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head)
+
+    def close(self) -> None:
+        """Close the connection behind what was written."""
+        self.flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Whether the connection is closed, or about to be."""
+        return self._transport.is_closing()
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -157,6 +197,7 @@ class BoundedProtocol(HttpToolsProtocol):
         before = (*self._unanswered, self.cycle)
         self._unanswered = tuple(c for c in before if c is not None and not c.response_complete)
         super().on_headers_complete()
+        self.cycle.transport = HeadFirst(self.transport, self.loop)  # type: ignore[assignment]
         scope: dict[str, Any] = self.cycle.scope  # type: ignore[assignment]
         scope[LET_IN] = partial(self._guests.let_in, self)
         scope[GONE] = partial(getattr, self.cycle, "disconnected")
