@@ -73,6 +73,10 @@ class _Column(_Struct):
     )
 
 
+class _Encryption(_Struct):
+    pass
+
+
 class _Chunk(_Struct):
     thrift_spec = _fields(
         (3, TType.STRUCT, "column", [_Column, _Column.thrift_spec]),
@@ -80,6 +84,7 @@ class _Chunk(_Struct):
         (5, TType.I32, "pages_length", None),
         (6, TType.I64, "index", None),
         (7, TType.I32, "index_length", None),
+        (8, TType.STRUCT, "encryption", [_Encryption, _Encryption.thrift_spec]),
     )
 
 
@@ -167,6 +172,8 @@ def _leaves(schema: list[Any]) -> Iterator[Leaf]:
 
 def _check_chunk(chunk: Any, leaf: Leaf, rows: int, size: int) -> None:
     column = chunk.column
+    if chunk.encryption is not None:
+        raise impossible(f"pages of {leaf.path} that are encrypted")
     if column is None or column.type != leaf.type or tuple(column.path or ()) != leaf.path:
         told = (column.type, *(column.path or ())) if column is not None else ()
         raise impossible(f"pages of {told} for the column {(leaf.type, *leaf.path)}")
@@ -178,14 +185,12 @@ def _check_chunk(chunk: Any, leaf: Leaf, rows: int, size: int) -> None:
         raise impossible(f"pages of {leaf.path} at {first}, {length} bytes long, in a file of {size}")
     if values < rows or (values and not length):
         raise impossible(f"{values} values of {leaf.path} in {length} bytes for {rows} rows")
-    for start, extent in (
-        (chunk.pages, chunk.pages_length), (chunk.index, chunk.index_length), (column.bloom, column.bloom_length)
-    ):  # fmt: skip
-        if start is not None and (start < 0 or (extent or 0) < 0 or start + (extent or 0) > size):
+    for start, extent in _indexes(chunk, column):
+        if start < 0 or extent < 0 or start + extent > size:
             raise impossible(f"an index of {leaf.path} at {start}, {extent} bytes long, in a file of {size}")
-    if column.statistics is not None and leaf.type in _WIDTHS:
-        for name in ("value1", "value2", "value5", "value6"):
-            value = getattr(column.statistics, name)
+    told = column.statistics
+    if told is not None and leaf.type in _WIDTHS:
+        for value in (told.value1, told.value2, told.value5, told.value6):
             if value is not None and len(value) != _WIDTHS[leaf.type]:
                 raise impossible(f"statistics of {leaf.path} with {len(value)} bytes")
     if column.levels is not None:
@@ -199,6 +204,16 @@ def _check_chunk(chunk: Any, leaf: Leaf, rows: int, size: int) -> None:
 
 class Impossible(pa.ArrowInvalid):  # type: ignore[misc]
     """A footer that cannot be true."""
+
+
+def _indexes(chunk: Any, column: Any) -> Iterator[tuple[int, int]]:
+    """Where the indexes of a column's pages and its filter are, those that there are: begin and length."""
+    if chunk.pages is not None:
+        yield chunk.pages, chunk.pages_length or 0
+    if chunk.index is not None:
+        yield chunk.index, chunk.index_length or 0
+    if column.bloom is not None:
+        yield column.bloom, column.bloom_length or 0
 
 
 def impossible(what: str) -> Impossible:
