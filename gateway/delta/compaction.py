@@ -13,23 +13,22 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gateway.delta import commit, row_ids
 from gateway.delta.commit import Action
-from gateway.delta.containment import source
 from gateway.delta.creation import clustering_of
 from gateway.delta.datafiles import target_bytes
 from gateway.delta.dataset import POSITION, DataFile, read_file
 from gateway.delta.features import Kept
 from gateway.delta.feed import CHANGE, COPIED
 from gateway.delta.file_columns import file_field
+from gateway.delta.footers import opened_parquet
 from gateway.delta.indexed import number_of
 from gateway.delta.ordering import MOST_BYTES, check_ordered, ordered
 from gateway.delta.partitions import value_text
 from gateway.delta.replay import Fields
 from gateway.delta.rewrite import RowWriter, check_still_live, publish_behind, trail
-from gateway.delta.scan import verify_files
+from gateway.delta.scan import missing_file, unreadable_file, verify_files
 from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot, specs_of
 from gateway.delta.write import check_own, check_snapshot_writable, removes_of, storage_errors
@@ -175,15 +174,25 @@ def indexed_columns(snapshot: Snapshot) -> int:
     return min(count, len(snapshot.columns))
 
 
-def outdated(snapshot: Snapshot, candidates: Sequence[int]) -> list[int]:
-    """Those of some files that hold rows which are deleted, or columns that the table has no more."""
+def outdated(snapshot: Snapshot, candidates: Sequence[int], alive: Callable[[], None]) -> list[int]:
+    """Those of some files that hold rows which are deleted, or columns that the table has no more.
+
+    Raises ServerError for a file that is missing or damaged, and what `alive` raises.
+    """
     known = pa.struct([file_field(column) for column in (*snapshot.columns, *row_ids.hidden_columns(snapshot))])
-    return [i for i in candidates if i in snapshot.files.deleted or _holds_more(snapshot, i, known)]
+    return [i for i in candidates if i in snapshot.files.deleted or _holds_more(snapshot, i, known, alive)]
 
 
-def _holds_more(snapshot: Snapshot, file: int, known: pa.DataType) -> bool:
-    with source(snapshot.files.paths[file], snapshot.within) as opened:
-        return _has_more(pa.struct(list(pq.read_schema(opened))), known)
+def _holds_more(snapshot: Snapshot, file: int, known: pa.DataType, alive: Callable[[], None]) -> bool:
+    alive()
+    path = snapshot.files.paths[file]
+    try:
+        with opened_parquet(path, snapshot.within) as opened:
+            return _has_more(pa.struct(list(opened.schema_arrow)), known)
+    except FileNotFoundError as error:
+        raise missing_file(snapshot.root, path) from error
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable_file(path, error) from error
 
 
 def _has_more(found: pa.DataType, known: pa.DataType) -> bool:

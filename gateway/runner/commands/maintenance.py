@@ -106,7 +106,8 @@ def reorg(command: c.Reorg, job: Statement, env: Environment, runner: Queries, e
     started = round(time.time() * 1000)
     files, predicate = _candidates(command, table, env, runner, emit)
     emit(Planned("REORG", "gateway", "files are written anew by the gateway itself", _OPTIMIZED, writes=True))
-    done = compact(snapshot, outdated(snapshot, files), predicate, partial(stop_if_cancelled, emit), purges=True)
+    alive = partial(stop_if_cancelled, emit)
+    done = compact(snapshot, outdated(snapshot, files, alive), predicate, alive, purges=True)
     done = replace(done, considered=len(files))
     told = _told(done, started, len(snapshot.columns), indexed_columns(snapshot))
     facts = {} if done.version is None else {"version": done.version, "files_written": len(done.added)}

@@ -425,3 +425,17 @@ def test_reorganisations_that_are_refused(session: Session, statement: str, cond
     session.run("CREATE TABLE c (id INT) CLUSTER BY (id)")
     session.run("REORG TABLE t WHERE p = 'a' APPLY (PURGE)")
     assert refused(session, statement).condition == condition
+
+
+@pytest.mark.parametrize(("lost", "condition"), [(True, "DELTA_FILE_NOT_FOUND"), (False, "FAILED_READ_FILE")])
+def test_a_file_that_cannot_be_looked_at_is_told(session: Session, lost: bool, condition: str) -> None:
+    session.run("CREATE TABLE t (id INT)")
+    session.run("INSERT INTO t VALUES (1)")
+    (file,) = Path(folder_of(session)).glob("*.parquet")
+    if lost:
+        file.unlink()
+    else:
+        file.write_bytes(b"x" * file.stat().st_size)
+    error = refused(session, "REORG TABLE t APPLY (PURGE)")
+    assert error.condition == condition
+    assert file.name in str(error)
