@@ -201,6 +201,8 @@ class SparkEngine:
         except BaseException:
             if not self.is_connect:
                 self._left[statement_id] = time.monotonic()
+                with contextlib.suppress(Exception):  # a JVM that is gone has no tasks left
+                    self._root.sparkContext.cancelJobGroup(statement_id)
             raise
         finally:
             with running.lock:
