@@ -36,6 +36,7 @@ _GROUP_BYTES, _GROUP_ROWS = (
 FILE_BYTES = 256 << 20
 #: The property that says how large a table's files are to be.
 TARGET_SIZE = "delta.targetFileSize"
+_MOST_DIGITS = 18
 _UNITS = {"": 0, "b": 0, "kb": 10, "k": 10, "mb": 20, "m": 20, "gb": 30, "g": 30, "tb": 40, "t": 40}
 _BUFFERED_BYTES = 256 << 20
 _OPEN_WRITERS = 100
@@ -332,9 +333,9 @@ def size_of(text: str) -> int | None:
     plain = text.strip().lower()
     digits = plain.rstrip("kmgtb")
     power = _UNITS.get(plain[len(digits) :])
-    return (
-        int(digits) << power if power is not None and digits.isascii() and digits.isdecimal() and int(digits) else None
-    )
+    if power is None or not (digits.isascii() and digits.isdecimal()) or len(digits) > _MOST_DIGITS:
+        return None
+    return int(digits) << power or None
 
 
 def _placed(ways: Sequence[Sequence[Column]], schema: pa.Schema) -> list[_Leaf]:

@@ -27,6 +27,7 @@ SKIPPED_BY = frozenset(
         "STRING",
     }
 )
+_NAMED = SKIPPED_BY | {"CHAR", "VARCHAR"}  # to Delta they are STRINGs
 Path = tuple[str, ...]
 Types = Iterator[tuple[Path, t.DataType]]
 
@@ -124,7 +125,7 @@ def _name(text: str) -> tuple[str, str]:
         while (at := text.find("`", at)) >= 0 and text[at + 1 : at + 2] == "`":
             at += 2
         return ("", "") if at < 0 else (text[1:at].replace("``", "`"), text[at + 1 :].lstrip())
-    size = next((i for i, x in enumerate(text) if not (x == "_" or (x.isascii() and x.isalnum()))), len(text))
+    size = next((i for i, x in enumerate(text) if not (x == "_" or x.isalnum())), len(text))
     return text[:size], text[size:].lstrip()
 
 
@@ -140,7 +141,7 @@ def check_named(schema: t.StructType, partition_by: Sequence[str], properties: M
             told = f"Data skipping is not supported for partition column '{shown}'."
             raise UserError("DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN", told)
         for leaf, kind in leaves_of(path, _type_at(schema, path, shown)):
-            if kind.name not in SKIPPED_BY:
+            if kind.name not in _NAMED:
                 told = f"Data skipping is not supported for column '{'.'.join(leaf)}' of type {kind.sql}."
                 raise UserError("DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE", told)
             seen.append(".".join(leaf))

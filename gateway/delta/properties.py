@@ -27,12 +27,15 @@ _ASKED = ("supported", "enabled")
 _VERSIONS = {"delta.minreaderversion": ("1", "2"), "delta.minwriterversion": ("2", "3", "4", "5")}
 
 
+_MOST_DIGITS = 18
+
+
 def _is_boolean(text: str) -> bool:
     return text.lower() in ("true", "false")
 
 
 def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and int(text) > 0
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) > 0
 
 
 def _is_number_of_columns(text: str) -> bool:

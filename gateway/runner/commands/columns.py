@@ -293,7 +293,7 @@ def _follow(action: Schema, path: Sequence[str], new: Sequence[str] | None) -> N
         return
     size, kept = len(path), []
     for one in names_of(text) or ():
-        if list(one[:size]) != list(path):
+        if [name.lower() for name in one[:size]] != [name.lower() for name in path]:
             kept.append(one)
         elif new is not None:
             kept.append((*new, *one[size:]))

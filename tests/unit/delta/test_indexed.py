@@ -6,7 +6,7 @@ import pytest
 
 from gateway.delta.indexed import NAMES, NUMBER, check_named, indexed_paths, names_of
 from gateway.errors import GatewayError
-from gateway.sqltypes import BOOLEAN, INT, STRING, StructField, array, struct
+from gateway.sqltypes import BOOLEAN, INT, STRING, StructField, array, struct, varchar
 
 _SCHEMA = struct(
     StructField("a", INT),
@@ -14,8 +14,9 @@ _SCHEMA = struct(
     StructField("s", struct(StructField("x", INT), StructField("y", struct(StructField("z", STRING))))),
     StructField("l", array(INT)),
     StructField("o", BOOLEAN),
+    StructField("v", varchar(3)),
 )
-_ALL = ["a", "s.x", "s.y.z", "l", "o"]
+_ALL = ["a", "s.x", "s.y.z", "l", "o", "v"]
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,7 @@ def test_properties_that_nobody_could_have_set_are_a_damaged_log(properties: dic
         ("", []),
         ("a", [("a",)]),
         (" a , s.x,`d e`.`f``g` ", [("a",), ("s", "x"), ("d e", "f`g")]),
+        ("größe,_1", [("größe",), ("_1",)]),
         ("a,", None),
         ("a b", None),
         ("`a", None),
@@ -73,4 +75,4 @@ def test_columns_that_can_have_none_are_refused(named: str, condition: str) -> N
     with pytest.raises(GatewayError) as caught:
         check_named(_SCHEMA, ["p"], {NAMES: named})
     assert caught.value.condition == condition
-    check_named(_SCHEMA, ["p"], {NAMES: "a,s"})
+    check_named(_SCHEMA, ["p"], {NAMES: "a,s,v"})
