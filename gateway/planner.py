@@ -121,6 +121,7 @@ class ScanFacts:
     files_total: int
     bytes: int
     columns: tuple[str, ...]
+    location: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,10 @@ class Plan:
     scans: tuple[ScanFacts, ...] = field(default=())
     may_raise: bool = True  # a row can make it fail
     counted: int = 0  # rows of ranges
+
+    def reads_of(self, location: str) -> bool:
+        """Whether a table there is read, by whatever name."""
+        return any(scan.location == location for scan in self.scans)
 
     @property
     def is_soon(self) -> bool:
@@ -175,6 +180,7 @@ def plan(compiled: Compiled) -> Plan:
                 scan.files_total,
                 scan.bytes,
                 use.sources,
+                table.location,
             )
         )
     query = Query(

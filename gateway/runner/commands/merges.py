@@ -92,7 +92,7 @@ class Merging:
             self._evolve()
         decision = plan(compile_query(queried(b.Project(columns, rel, columns), binder), env.context))
         # A table that is read as its own source is read as a whole.
-        self.reads_target = any(scan.table == str(one.table.name) for scan in decision.scans)
+        self.reads_target = decision.reads_of(one.table.location)
         self.held = self._holding([])
         return decision
 

@@ -94,7 +94,7 @@ def overwrite(
         written = numbers.filled(written)
     if _by_partitions(command, table, env):
         change = Change("WRITE", _DYNAMIC, Replaced.metrics, also)
-        own = any(scan.table == str(table.name) for scan in decision.scans)
+        own = decision.reads_of(table.location)
         result = replace_partitions(one.snapshot, one.new(written), change, [()] if own else [])
         return written_rows("INSERT", result, [result.rows])
     found = dict.fromkeys(range(len(one.snapshot.files)), 0)

@@ -136,7 +136,7 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
         batches = announced_rows("INSERT", decision, INSERTED, runner, emit)
         found = checked(batches, table.snapshot, command.table.span)
         found, also = (found, tuple) if numbers is None else (numbers.filled(found), numbers.told)
-        own = any(scan.table == str(table.name) for scan in decision.scans)
+        own = decision.reads_of(table.location)
         reads = partial(check_read, table.snapshot, reads=[()]) if own else None
         result = write.append(table.location, found, table.snapshot, Kept.BY_STATEMENT, also, reads)
     except UserError as error:

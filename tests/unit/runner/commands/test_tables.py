@@ -11,7 +11,7 @@ import pytest
 from gateway.delta import commit
 from gateway.errors import GatewayError, UnsupportedError
 from tests.unit.runner.session import Session
-from tests.unit.runner.written import newest_info
+from tests.unit.runner.written import folder_of, newest_info
 
 AFFECTED = [("num_affected_rows", "bigint", True), ("num_inserted_rows", "bigint", True)]
 WIDE = (
@@ -351,6 +351,7 @@ def test_rows_made_of_the_tables_own_are_no_blind_append(session: Session, monke
 
     for statement, condition in (
         ("INSERT INTO t SELECT a + 100 FROM t", "DELTA_CONCURRENT_APPEND"),
+        (f"INSERT INTO t SELECT a + 100 FROM delta.`{folder_of(session)}`", "DELTA_CONCURRENT_APPEND"),
         ("INSERT INTO t SELECT 100", ""),
     ):
         monkeypatch.setattr(commit, "publish", late)
@@ -360,4 +361,12 @@ def test_rows_made_of_the_tables_own_are_no_blind_append(session: Session, monke
             assert caught.value.condition.startswith(condition)
         else:
             session.run(statement)
-    assert session.rows("SELECT * FROM t ORDER BY a") == [(1,), (2,), (5,), (7,), (7,), (100,)]
+    assert session.rows("SELECT * FROM t ORDER BY a") == [(1,), (2,), (5,), (7,), (7,), (7,), (100,)]
+
+
+@pytest.mark.parametrize(
+    "key", ["delta.targetFileSize", "delta.dataSkippingNumIndexedCols", "delta.checkpointInterval"]
+)
+def test_numbers_of_properties_have_an_end(session: Session, key: str) -> None:
+    error = refused(session, f"CREATE TABLE t (a INT) TBLPROPERTIES ('{key}' = '{'1' * 5000}')")
+    assert (error.condition, error.sqlstate) == ("UNSUPPORTED_FEATURE", "0A000")
