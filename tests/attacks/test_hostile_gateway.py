@@ -45,7 +45,11 @@ def hostile(answer: Answers) -> Iterator[str]:
             body = self.rfile.read(int(self.headers["content-length"]))
             self.wfile.write(answer(codec.method_of(body) or "", body))
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Hostile(http.server.ThreadingHTTPServer):
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Nothing: a client that hangs up on it is what is wanted."""
+
+    server = Hostile(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

@@ -45,6 +45,7 @@ _TIME_WINDOWS = frozenset({"window", "session_window"})
 #: Operators that are resolved as soon as their operands are, if these have one type.
 _AT_ONCE = frozenset(
     {"and", "or", "not", "=", "<", ">", "<=", ">=", "<=>", "+", "-", "*", "%", "in", "like", "is null", "is not null"}
+    | {"_char_pad"}  # which Spark adds once names are known
 )
 
 
@@ -429,7 +430,7 @@ def _is_late(having: Expr) -> bool:
         return bool(columns_in(having))
     late = (
         isinstance(having, Subquery)
-        or (isinstance(having, Cast) and having.implicit)
+        or (isinstance(having, Cast) and having.implicit and plain(having.arg.type) != having.type)
         or (isinstance(having, Call) and having.fn not in _AT_ONCE)
     )
     return late or any(map(_is_late, children(having)))

@@ -68,7 +68,9 @@ def _down(
     for below, moved in _below(rel, kept):
         yield from _down(below, moved, is_end, is_steady)
     if isinstance(rel, b.Project) and isinstance(rel.input, (b.OneRow, b.Range, b.Scan)):
-        yield rel.input, _over(kept, rel.columns, rel.exprs)
+        moved = _over(kept, rel.columns, rel.exprs)
+        if moved:
+            yield rel.input, moved
 
 
 def _below(rel: Rel, terms: list[Expr]) -> Iterator[Arrived]:

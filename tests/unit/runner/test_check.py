@@ -24,7 +24,7 @@ SET spark.sql.ansi.enabled = false;
 CREATE VIEW main.default.lasting AS SELECT 1 AS a;
 SELEC 1;
 EXPLAIN SELECT 1;
-SELECT n_name FROM nation WHERE 2 IN (SELECT r_regionkey FROM region WHERE r_regionkey < n_regionkey EXCEPT SELECT 1)
+SELECT n_name FROM nation WHERE 2 IN (SELECT a.r_regionkey FROM region a FULL JOIN region b ON a.r_regionkey < n_regionkey)
 """
 
 

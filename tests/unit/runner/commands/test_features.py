@@ -83,7 +83,10 @@ def test_columns_have_their_names_and_ids_in_files(mapped: Session) -> None:
     for add in _actions(mapped, "add"):
         assert set(add["partitionValues"]) == {physical["p"]}
         stats = json.loads(add["stats"])
-        assert stats["minValues"].keys() == {physical["id"]}
+        assert {physical["id"]} <= stats["minValues"].keys() <= {physical["id"], physical["a b"]}
+        inside = {f["metadata"]["delta.columnMapping.physicalName"] for f in fields[1]["type"]["fields"]}
+        assert stats["nullCount"][physical["a b"]].keys() <= inside
+        assert stats["minValues"].get(physical["a b"], {}).keys() <= inside
         schema = pq.read_schema(next(Path(_folder(mapped)).rglob("*" + add["path"].rsplit("/", 1)[-1])))
         assert schema.names == [physical["id"], physical["a b"]]
         assert [int(f.metadata[b"PARQUET:field_id"]) for f in schema] == [1, 2]
