@@ -248,6 +248,7 @@ class Query:
     views: bool = True  # texts are read as views
     small: bool = False  # too little to read for more than one core to be worth its while
     first: str = ""  # text that is run before, for its errors alone
+    filters_ahead: bool = True  # joins tell the scans of one side what the other has
 
 
 class Execution(Protocol):

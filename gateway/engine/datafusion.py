@@ -92,7 +92,7 @@ class DataFusionEngine:
         self.memory_limit = memory_limit
         self.spill = spill
         self.partitions = partitions or max(2, os.cpu_count() or 2)
-        self._contexts: dict[tuple[bool, bool, Economy], datafusion.SessionContext] = {}
+        self._contexts: dict[tuple[bool, bool, Economy, bool], datafusion.SessionContext] = {}
         self._registered: dict[int, set[str]] = {}
         self._owners: dict[tuple[int, str], DataFusionExecution] = {}
         self._measured: list[list[Operator]] = []
@@ -136,9 +136,11 @@ class DataFusionEngine:
             execution.close()
         return rows, execution.operators
 
-    def context(self, trust_statistics: bool, small: bool, economy: Economy) -> datafusion.SessionContext:
+    def context(
+        self, trust_statistics: bool, small: bool, economy: Economy, filters_ahead: bool = True
+    ) -> datafusion.SessionContext:
         """The context for a kind of query, made on first use."""
-        key = (trust_statistics, small, economy)
+        key = (trust_statistics, small, economy, filters_ahead)
         ctx = self._contexts.get(key)
         if ctx is None:
             settings = dict(_SETTINGS)
@@ -146,6 +148,9 @@ class DataFusionEngine:
                 "1" if small or economy is Economy.ONE_PARTITION else str(self.partitions)
             )
             settings["datafusion.execution.collect_statistics"] = str(trust_statistics).lower()
+            # A join waits for all partitions of its other side before it tells a scan what to read, and for ever where a join
+            # above has asked for some of them only (DataFusion 55).
+            settings["datafusion.optimizer.enable_join_dynamic_filter_pushdown"] = str(filters_ahead).lower()
             settings["datafusion.optimizer.prefer_hash_join"] = str(economy is not Economy.SORTED_JOINS).lower()
             if economy is Economy.FEWER_RULES:
                 settings["datafusion.optimizer.repartition_sorts"] = "false"
@@ -260,7 +265,8 @@ class DataFusionExecution:
 
     def plan(self, economy: Economy, sources: Mapping[str, Source] | None = None) -> Any:
         """The DataFrame over the query's sources or others; checks its schema against the query's."""
-        ctx = self.engine.context(not self.query.reads_floats, self.query.small, economy)
+        query = self.query
+        ctx = self.engine.context(not query.reads_floats, query.small, economy, query.filters_ahead)
         self._ctx = ctx
         views = self.query.views and economy is Economy.NONE
         for name, source in (sources or self.query.sources).items():

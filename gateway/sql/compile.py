@@ -22,6 +22,7 @@ from gateway.sql.lowering.late_columns import LateColumns
 from gateway.sql.lowering.lateral import decorrelated
 from gateway.sql.lowering.pushdown import Hints
 from gateway.sql.lowering.reads import hands_on, needed_columns
+from gateway.sql.lowering.regrouped import with_hidden_groups
 from gateway.sql.lowering.unmatched import with_unmatched_keys
 from gateway.sql.lowering.zeros import with_one_zero
 from gateway.sql.typed import nodes as b
@@ -38,6 +39,7 @@ class Compiled:
     """A query ready for planning: result schema, relation, engine text, hints for its scans, whether a row can make it fail.
 
     `hands_on`: it gives the rows of its tables as they are or sorted, so that reading texts as views is not worth its while.
+    `repeats`: it computes what it reads once more, for subqueries.
     """
 
     schema: StructType
@@ -46,6 +48,7 @@ class Compiled:
     hints: Hints
     may_raise: bool = True
     hands_on: bool = False
+    repeats: bool = False
 
     @property
     def compares_floats(self) -> bool:
@@ -89,7 +92,7 @@ def compile_query(query: BoundQuery, context: Context) -> Compiled:
     if query.ids is not None:
         rel = decorrelated(rel, query.ids, CATALOGUE) if query.ids.laterals else rel
         rel = rewritten(rel, query.ids, CATALOGUE)
-    rel = with_unmatched_keys(with_one_zero(rel))
+    rel = with_hidden_groups(with_unmatched_keys(with_one_zero(rel)))
     needed = needed_columns(rel)
     has_subqueries = query.ids is not None
     lowering = Lowering(CATALOGUE, context, Bounds(rel, needed, has_subqueries), local)
@@ -97,7 +100,9 @@ def compile_query(query: BoundQuery, context: Context) -> Compiled:
     generated = generator.statement(rel)
     generated.first = generator.first(constants, has_subqueries)
     hints = Hints(rel, context, has_subqueries)
-    return Compiled(query.schema, rel, generated, hints, lowering.may_raise, not has_subqueries and hands_on(rel))
+    repeats = query.ids is not None and query.ids.domains
+    plain = not has_subqueries and hands_on(rel)
+    return Compiled(query.schema, rel, generated, hints, lowering.may_raise, plain, repeats)
 
 
 def projected(query: BoundQuery, binder: Binder, exprs: list[Expr], schema: StructType) -> BoundQuery:

@@ -37,8 +37,12 @@ _OPEN_SIDES = {
 def check_correlation(plan: Rel, outer: Container[int], span: Span | None) -> None:
     """Raises for a reference to columns `outer` where no relation of a subquery may have one."""
     stack: list[tuple[Rel, bool]] = [(plan, True)]
+    seen: set[tuple[int, bool]] = set()  # a common table expression is reached by each of its names
     while stack:
         rel, is_open = stack.pop()
+        if (id(rel), is_open) in seen:
+            continue
+        seen.add((id(rel), is_open))
         if _reads(expressions_of(rel), outer):
             if not is_open:
                 raise UserError(

@@ -206,7 +206,9 @@ class Pulled:
             return None
         right: Rel | None = rel.right
         if reaches(rel.right, self._foreign):
+            of_left, self.pairs = self.pairs, []  # their keys are none of the right side's
             right = self.below(rel.right) if rel.kind in ("inner", "cross") else None
+            self.pairs = [*of_left, *self.pairs]
         if right is None:
             return None
         columns = rel.columns if rel.kind in ("semi", "anti") else (*left.columns, *right.columns)

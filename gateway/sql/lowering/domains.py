@@ -31,7 +31,7 @@ from gateway.sql.typed.nodes import (
     Sort,
     SortKey,
 )
-from gateway.sql.typed.walk import all_relations, expressions_of, nodes, substituted
+from gateway.sql.typed.walk import all_expressions, all_relations, children, expressions_of, nodes, substituted
 from gateway.sqltypes import BOOLEAN, INT, DataType, MapType, is_fractional
 
 _FORM = "a correlated subquery of this form"
@@ -39,6 +39,9 @@ _MOST = 2**31 - 1
 #: Aggregates whose value follows the order of their rows.
 _OF_ORDER = frozenset(
     {"first", "first_value", "last", "last_value", "any_value", "collect_list", "array_agg", "listagg", "string_agg"}
+)
+_HARMLESS = frozenset(
+    {"=", "<", ">", "<=", ">=", "<=>", "and", "or", "not", "in", "is null", "is not null", "count", "min", "max"}
 )
 Keys = tuple[Col, ...]
 
@@ -48,7 +51,7 @@ def spread(base: Rel, rel: Rel, foreign: Sequence[Col], ids: Ids) -> tuple[Rel, 
 
     Raises UNSUPPORTED_FEATURE.
     """
-    return _Spread(base, foreign, ids).below(rel)
+    return _Spread(base, rel, foreign, ids).below(rel)
 
 
 def aggregated(
@@ -58,7 +61,7 @@ def aggregated(
     there, NULL where it had no rows. `origin`: the rows of `base` before anything was joined to them; `scalar`: it is a value,
     not a count of rows that exist; `spares`: global aggregates further in have no row of no rows.
     """
-    domain = _Spread(origin, foreign, ids, spares)
+    domain = _Spread(origin, aggregate, foreign, ids, spares)
     if not scalar:  # conditions at the top are those of the join
         inner = aggregate.input
         while isinstance(inner, Filter):
@@ -79,7 +82,7 @@ def beside(kind: str, base: Rel, right: Rel, outer: Sequence[Col], keys: Sequenc
 
 
 class _Spread:
-    def __init__(self, base: Rel, foreign: Sequence[Col], ids: Ids, spares: bool = False) -> None:
+    def __init__(self, base: Rel, rel: Rel, foreign: Sequence[Col], ids: Ids, spares: bool = False) -> None:
         distinct = {c.id: replace(c, outer=False) for c in foreign}
         if not distinct.keys() <= {c.id for c in base.columns} or any(_has_map(c.type) for c in foreign):
             raise unsupported(_FORM)
@@ -88,7 +91,8 @@ class _Spread:
         self._foreign = set(distinct)
         self._spares = spares
         self.told_apart = set(distinct)  # the columns whose values Spark computes rows for
-        self._base = _superset(base, self.outer)
+        self._base = _superset(base, self.outer, all_expressions(rel))
+        ids.domains = True
 
     def below(self, rel: Rel) -> tuple[Rel, Keys]:
         if isinstance(rel, b.OneRow):
@@ -250,17 +254,21 @@ _RULES: dict[type, Callable[[_Spread, Any], tuple[Rel, Keys]]] = {
 }
 
 
-def _superset(rel: Rel, foreign: Sequence[Col]) -> Rel:
-    """What has the same rows whenever it is computed, and all those of `rel` among them.
+def _superset(rel: Rel, foreign: Sequence[Col], asked: Sequence[Expr]) -> Rel:
+    """What has the same rows whenever it is computed, and all those of `rel` among them; `asked`: what is computed of these.
 
-    Of a LIMIT and of ties nobody knows which rows come first, nor of sums of floats their last bits.
+    Of a LIMIT and of ties nobody knows which rows come first, nor of sums of floats their last bits. Rows that a LIMIT left
+    out must not raise.
     """
     if isinstance(rel, Limit):
-        return _superset(rel.input, foreign)
+        if not all(map(_is_harmless, asked)):
+            raise unsupported("a correlated subquery, in which a row may fail, of a query over LIMIT")
+        return _superset(rel.input, foreign, asked)
+    asked = [*asked, *expressions_of(rel)]
     if isinstance(rel, (Project, Filter, Sort, Distinct)):
-        return replace(rel, input=_superset(rel.input, foreign))
+        return replace(rel, input=_superset(rel.input, foreign, asked))
     if isinstance(rel, Join) and rel.kind in ("inner", "cross"):
-        return replace(rel, left=_superset(rel.left, foreign), right=_superset(rel.right, foreign))
+        return replace(rel, left=_superset(rel.left, foreign, asked), right=_superset(rel.right, foreign, asked))
     for below in all_relations(rel):
         numbered = isinstance(below, (b.WindowRel, Aggregate)) and any(map(_follows_order, expressions_of(below)))
         if isinstance(below, Limit) or (numbered and len(foreign) > 1):
@@ -268,6 +276,12 @@ def _superset(rel: Rel, foreign: Sequence[Col]) -> Rel:
         if isinstance(below, (b.WindowRel, Aggregate)) and any(is_fractional(c.type) for c in foreign):
             raise unsupported(_FORM)
     return rel
+
+
+def _is_harmless(e: Expr) -> bool:
+    """Whether it is seen at once that it raises for no row."""
+    is_known = isinstance(e, (Col, Lit)) or (isinstance(e, (Call, b.Agg)) and e.fn in _HARMLESS)
+    return is_known and all(map(_is_harmless, children(e)))
 
 
 def _follows_order(e: Expr) -> bool:

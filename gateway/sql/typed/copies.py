@@ -6,13 +6,23 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from gateway.errors import ResourceError
 from gateway.sql.typed.nodes import Col, CteRef, Expr, Ids, Project, Rel, SortKey, Subquery, With
 from gateway.sql.typed.walk import expressions_of, inputs_of, nodes
 
+_MOST_COPIES = 10_000
+
 
 def copied(rel: Rel, ids: Ids) -> tuple[Rel, Mapping[int, int]]:
-    """`rel` with a new id for each column that it makes, and the new ids by the old ones; columns of others keep theirs."""
+    """`rel` with a new id for each column that it makes, and the new ids by the old ones; columns of others keep theirs.
+
+    Raises ResourceError STATEMENT_TOO_COMPLEX: a copy may hold what is copied again.
+    """
     known = {i: ids.take() for i in sorted(_made(rel))}
+    ids.copies += len(known)
+    if ids.copies > _MOST_COPIES:
+        text = f"The subqueries lie so deep in each other that {_MOST_COPIES} columns are computed more than once."
+        raise ResourceError("STATEMENT_TOO_COMPLEX", text)
     found: Rel = _copy(rel, known)
     return found, known
 

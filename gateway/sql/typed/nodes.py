@@ -456,6 +456,8 @@ class Ids:
     qualifiers: dict[int, tuple[str, ...]] = field(default_factory=dict)  # of outputs that are columns of FROM
     subqueries: bool = False  # whether an expression of the statement holds one, or FROM a lateral one
     laterals: bool = False  # whether FROM holds a lateral subquery
+    domains: bool = False  # whether a subquery is computed for each combination of outer values
+    copies: int = 0  # columns of relations that were copied
 
     def take(self) -> int:
         self.next += 1

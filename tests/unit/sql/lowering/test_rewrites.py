@@ -197,3 +197,11 @@ def test_execute_handles_delta_type_nested_field_access_query_shape(session: Ses
         "get(get(c_struct_all_complex.items, 0).prices, 1) AS price FROM complex WHERE id = 0",
         [[[1.5, 2.5], "second", None, ["first", "second"], 2.5]],
     )
+
+
+def test_copies_of_copies_have_an_end(session: Session) -> None:
+    """Queries of a WITH that read the query around them, each twice the one before it."""
+    names = ", ".join(f"c{n} AS (SELECT x.w FROM c{n - 1} x JOIN c{n - 1} y ON x.w = y.w)" for n in range(1, 30))
+    with pytest.raises(GatewayError) as caught:
+        session.execute(f"SELECT (WITH c0 AS (SELECT t.a AS w), {names} SELECT count(*) FROM c29) FROM t")
+    assert caught.value.condition == "STATEMENT_TOO_COMPLEX"
