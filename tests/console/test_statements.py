@@ -75,7 +75,7 @@ def test_the_list_tells_programs_and_finds_what_took_long(page: Page, open_serve
     run(
         open_server,
         "SELECT 1 AS a_short_one",
-        "SELECT count(*) AS a_long_one FROM range(3000) a JOIN range(30000) b ON a.id * b.id % 7 = 3",
+        "SELECT count(*) AS a_long_one FROM range(3000) a JOIN range(400000) b ON a.id * b.id % 7 = 3",
     )
     page.click("input[name=text]")
     page.type("_one")
