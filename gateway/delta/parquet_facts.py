@@ -74,7 +74,7 @@ class _Column(_Struct):
 
 
 class _Encryption(_Struct):
-    pass
+    """How a column is encrypted, of which it matters only that it is."""
 
 
 class _Chunk(_Struct):

@@ -88,6 +88,23 @@ def table(server: Server) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+def _read_by(reader: str, server: Server, table: Path, path: Path) -> str:
+    """The relation that one of our readers reads the changed file `path` of the table by."""
+
+    def known(actions: Actions) -> Actions:
+        of_table: Any = with_vector(ROWS_1_AND_5)(actions) if reader == "our own" else actions
+        return changed("add", size=path.stat().st_size, stats=f'{{"numRecords":{ROWS}}}')(of_table)
+
+    edit(table, known)
+    if reader != "of a folder":
+        return "footers"
+    folder = server.warehouse.parent / "files" / "footers"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    shutil.copy(path, folder)
+    return f"parquet.`{folder}`"
+
+
 @pytest.mark.parametrize("reader", ["the engine's", "our own", "of a folder"])
 @pytest.mark.parametrize("name", LIES)
 def test_a_footer_that_cannot_be_true_is_told(
@@ -97,18 +114,7 @@ def test_a_footer_that_cannot_be_true_is_told(
     pq.write_table(pq.read_table(path), path, store_schema=False)
     _lying(path, LIES[name])
 
-    def known(actions: Actions) -> Actions:
-        of_table: Any = with_vector(ROWS_1_AND_5)(actions) if reader == "our own" else actions
-        return changed("add", size=path.stat().st_size, stats=f'{{"numRecords":{ROWS}}}')(of_table)
-
-    edit(table, known)
-    relation = "footers"
-    if reader == "of a folder":
-        folder = server.warehouse.parent / "files" / "footers"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        shutil.copy(path, folder)
-        relation = f"parquet.`{folder}`"
+    relation = _read_by(reader, server, table, path)
     for text in (f"SELECT sum(id) AS n, max(s) FROM {relation}", f"SELECT id FROM {relation} WHERE id = 49"):
         told = outcome(client, text)
         assert isinstance(told, RemoteError), told
@@ -147,18 +153,7 @@ def test_a_footer_that_contradicts_itself_is_told(
     data, (where, new) = path.read_bytes(), CONTRADICTIONS[name]
     path.write_bytes(compact.with_footer(data, compact.changed(compact.STRUCT, compact.footer(data), where, new)))
 
-    def known(actions: Actions) -> Actions:
-        of_table: Any = with_vector(ROWS_1_AND_5)(actions) if reader == "our own" else actions
-        return changed("add", size=path.stat().st_size, stats=f'{{"numRecords":{ROWS}}}')(of_table)
-
-    edit(table, known)
-    relation = "footers"
-    if reader == "of a folder":
-        folder = server.warehouse.parent / "files" / "footers"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        shutil.copy(path, folder)
-        relation = f"parquet.`{folder}`"
+    relation = _read_by(reader, server, table, path)
     for text in (f"SELECT sum(id) AS n, max(s) FROM {relation}", f"SELECT id FROM {relation} WHERE id = 49"):
         told = outcome(client, text)
         assert isinstance(told, RemoteError) and "[FAILED_READ_FILE]" in str(told) and path.name in str(told), told
