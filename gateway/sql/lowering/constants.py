@@ -14,7 +14,7 @@ from functools import reduce
 from gateway.sql.functions.statistics import untouched
 from gateway.sql.lowering.evaluation import UNKNOWN, certain, simplified, truth
 from gateway.sql.lowering.passing import Passing
-from gateway.sql.lowering.sunk import is_plain, of_sides, sunk
+from gateway.sql.lowering.sunk import Effort, Rules, is_plain, of_sides, sunk
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue, Context, is_steady
 from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Lambda, LambdaVar, Lit, Rel, Subquery, Window
@@ -129,6 +129,7 @@ class _Found:
         self._written: list[dict[int, Expr]] = []  # what is over single rows, for the ids in `_known`
         # What the queries in an expression hold, by the ids of their plans: it is walked twice, and so on inside of them.
         self._walked: dict[int, list[Expr]] = {}
+        self._effort = Effort()
         self._known: dict[int, bool] = {}  # which expressions are constant, by their ids: they outlive this walk
 
     def enter(self, rel: Rel) -> None:
@@ -186,12 +187,12 @@ class _Found:
     def _sunk(self, rel: Rel) -> None:
         """What a relation asks of written rows or of constants, once it is moved there."""
         if isinstance(rel, b.Project):
-            for exprs in of_sides(rel.input, self._evaluated(rel)):
+            for exprs in of_sides(rel.input, self._evaluated(rel), self._effort):
                 for e in exprs:
                     self._expression(simplified(e, self._context))
         if not isinstance(rel, b.Filter):
             return
-        for below, terms in sunk(rel, self._is_end, self._is_movable):
+        for below, terms in sunk(rel, Rules(self._is_end, self._is_movable, self._effort)):
             whole = simplified(_anded(terms), self._context)
             if is_local(below):
                 if is_plain(terms):
@@ -496,9 +497,11 @@ def local_columns(rel: Rel) -> frozenset[int]:
 
 def is_local(rel: Rel) -> bool:
     """Whether Spark computes the relation's rows, one by one, while it plans."""
-    while isinstance(rel, (b.Project, b.Filter, b.Limit, b.CteRef)) and not _is_foreign(rel):
+    over: list[Rel] = []
+    while isinstance(rel, (b.Project, b.Filter, b.Limit, b.CteRef)):
+        over.append(rel)
         rel = rel.cte.plan if isinstance(rel, b.CteRef) else rel.input
-    return isinstance(rel, b.Values)
+    return isinstance(rel, b.Values) and not any(map(_is_foreign, over))
 
 
 def _is_foreign(rel: Rel) -> bool:

@@ -7,6 +7,7 @@ it then asks of rows that are written down, or of constants, Spark computes whil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Col, Expr, Rel, Subquery
@@ -19,13 +20,35 @@ _CONDITIONAL = frozenset(
 )
 #: Which sides of a join the conditions above it pass to.
 _SIDES = {"inner": (0, 1), "cross": (0, 1), "left": (0,), "semi": (0,), "anti": (0,), "right": (1,), "full": ()}
+_MOST_PARTS = 20_000
 Arrived = tuple[Rel, list[Expr]]
 
 
-def sunk(rel: b.Filter, is_end: Callable[[Rel], bool], is_steady: Callable[[Expr], bool]) -> Iterator[Arrived]:
+class Effort:
+    """How many parts of expressions may still be moved for a statement: filters over filters take the fourth power of them."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_PARTS
+
+    def spend(self, terms: Sequence[Expr]) -> bool:
+        """Whether there is enough for one step more of these."""
+        self._left -= sum(len(nodes(t)) for t in terms) if self._left > 0 else 0
+        return self._left > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Where conjuncts stop, and which of them are moved at all."""
+
+    is_end: Callable[[Rel], bool]
+    is_steady: Callable[[Expr], bool]
+    effort: Effort
+
+
+def sunk(rel: b.Filter, rules: Rules) -> Iterator[Arrived]:
     """The relations that conjuncts of `rel` arrive at, with these over the columns there; none passes an end."""
     if not _asks(rel.condition):
-        yield from _down(rel.input, conjuncts_of(rel.condition), is_end, is_steady)
+        yield from _down(rel.input, conjuncts_of(rel.condition), rules)
 
 
 def is_plain(terms: Sequence[Expr]) -> bool:
@@ -40,33 +63,38 @@ def is_plain(terms: Sequence[Expr]) -> bool:
     )
 
 
-def of_sides(rel: Rel, exprs: Sequence[Expr]) -> Iterator[list[Expr]]:
+def of_sides(rel: Rel, exprs: Sequence[Expr], effort: Effort) -> Iterator[list[Expr]]:
     """Select items right over a UNION ALL of projections, over the columns of each side: Spark moves them there."""
-    moved = list(exprs)
+    between: list[b.Project | b.CteRef] = []
     while isinstance(rel, (b.Filter, b.Project, b.CteRef)):
         if not isinstance(rel, b.Filter):
-            made = rel.exprs if isinstance(rel, b.Project) else rel.cte.plan.columns
-            moved = _over(moved, rel.columns, made)
+            between.append(rel)
         rel = rel.cte.plan if isinstance(rel, b.CteRef) else rel.input
-    if isinstance(rel, b.SetOp) and rel.kind == "union" and rel.all:
-        for side in rel.inputs:
-            found = _over(moved, rel.columns, side.columns)
-            while isinstance(side, b.Project):
-                found, side = _over(found, side.columns, side.exprs), side.input
-            yield found
+    if not (isinstance(rel, b.SetOp) and rel.kind == "union" and rel.all):
+        return
+    moved = list(exprs)
+    for each in between:
+        if not effort.spend(moved):
+            return
+        moved = _over(moved, each.columns, each.exprs if isinstance(each, b.Project) else each.cte.plan.columns)
+    for side in rel.inputs:
+        found = _over(moved, rel.columns, side.columns)
+        while isinstance(side, b.Project):
+            if not effort.spend(found):
+                return
+            found, side = _over(found, side.columns, side.exprs), side.input
+        yield found
 
 
-def _down(
-    rel: Rel, terms: Sequence[Expr], is_end: Callable[[Rel], bool], is_steady: Callable[[Expr], bool]
-) -> Iterator[Arrived]:
-    kept = [t for t in terms if is_steady(t)]
+def _down(rel: Rel, terms: Sequence[Expr], rules: Rules) -> Iterator[Arrived]:
+    kept = [t for t in terms if rules.is_steady(t)] if rules.effort.spend(terms) else []
     if not kept:
         return
-    if is_end(rel):
+    if rules.is_end(rel):
         yield rel, kept
         return
     for below, moved in _below(rel, kept):
-        yield from _down(below, moved, is_end, is_steady)
+        yield from _down(below, moved, rules)
     if isinstance(rel, b.Project) and isinstance(rel.input, (b.OneRow, b.Range, b.Scan)):
         moved = _over(kept, rel.columns, rel.exprs)
         if moved:
