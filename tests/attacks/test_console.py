@@ -67,6 +67,7 @@ def test_rows_end_early_where_they_are_large(guarded: Server, mallory: Asked) ->
     assert [len(mallory.json("GET", f"results/{large}/rows?count=2&start={n}")["rows"]) for n in (0, 1, 2)] == [1, 1, 0]
 
 
+@pytest.mark.heavy
 def test_files_are_made_one_after_the_other(guarded: Server, mallory: Asked) -> None:
     """A Parquet file is in memory as a whole."""
     columns = "id, sha2(CAST(id AS STRING), 256) AS x, sha2(CAST(-id AS STRING), 256) AS y"

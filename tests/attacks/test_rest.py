@@ -58,7 +58,15 @@ def _collect(found: list[tuple[int, bytes]], server: Server, path: str) -> None:
     found.append(ask(server, "GET", path))
 
 
-@pytest.mark.parametrize("value", ["null", "id % 2 = 0", f"named_struct('{'n' * 2000}', null)", "array(null, null)"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "null",
+        f"named_struct('{'n' * 2000}', null)",
+        pytest.param("id % 2 = 0", marks=pytest.mark.heavy),
+        pytest.param("array(null, null)", marks=pytest.mark.heavy),
+    ],
+)
 def test_rows_that_are_small_until_they_are_text(own: Server, value: str) -> None:
     """In Arrow they take bits or nothing: the front process does not make gigabytes of them."""
     statement = f"SELECT {value} AS x FROM range(10000000)"
@@ -83,6 +91,7 @@ def test_a_row_may_not_be_as_large_as_memory(own: Server) -> None:
     assert found["status"]["state"] == "FAILED" and "RESULT_TOO_LARGE" in found["status"]["error"]["message"]
 
 
+@pytest.mark.heavy
 def test_large_answers_are_made_one_after_the_other(own: Server) -> None:
     inline = execute(own, "SELECT id FROM range(1500000)")["statement_id"]
     links = execute(own, "SELECT id, id + 1 AS y FROM range(5000000)", disposition="EXTERNAL_LINKS")
