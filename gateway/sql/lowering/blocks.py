@@ -84,6 +84,7 @@ class Block:
     filtered: bool = False  # a filter is somewhere below: raising predicates above need a barrier
     joinable: bool = True  # source may stand in a FROM clause beside others
     joined: bool = False  # source is a join: on the right of another one it needs parentheses
+    asked: tuple[frozenset[int], ...] = ()  # columns of sides of a join of which ON asks more than keys
     aggregates: tuple[str, ...] = ()
     rows_env: dict[int, str] | None = None  # spelling below GROUP BY, where WHERE is evaluated
 
@@ -154,7 +155,8 @@ class BlockWriter(ExpressionText):
         with self.fenced(self.fences if isinstance(rel, b.Join) else ()):
             block = self.block(rel)
         passed = block.is_filtered and not (block.bare and block.joined) and self.is_fenced(rel)
-        return self.close(block, barrier or passed)
+        asked = any(f and f <= side for f in self.fences for side in block.asked)
+        return self.close(block, barrier or passed or asked)
 
     @contextmanager
     def fenced(self, fences: Fences) -> Iterator[None]:

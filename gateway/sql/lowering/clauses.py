@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
 from gateway.sql.lowering.constants import is_local
 from gateway.sql.lowering.evaluation import certain
-from gateway.sql.lowering.expressions import is_told
+from gateway.sql.lowering.expressions import is_key, is_told, read_by
 from gateway.sql.lowering.in_subqueries import check_in_subqueries, correlated
 from gateway.sql.lowering.inputs import apart
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Col, Expr
-from gateway.sql.typed.walk import children, conjuncts_of, nodes
+from gateway.sql.typed.walk import all_of, children, conjuncts_of, nodes
 from gateway.sqltypes import BOOLEAN
 
 
@@ -40,6 +41,7 @@ def project(writer: BlockWriter, rel: b.Project) -> Block:
 
 
 def filtered(writer: BlockWriter, rel: b.Filter) -> Block:
+    rel = _with_on(writer, rel)
     conditions = conjuncts_of(rel.condition)
     for condition in conditions:
         check_in_subqueries(condition)
@@ -53,13 +55,29 @@ def filtered(writer: BlockWriter, rel: b.Filter) -> Block:
         writer.lowering.join_condition(c) if joined else writer.lowering.of_rows(written, c) for c in conditions
     ]
     raising = [c for c in conjuncts if writer.lowering.raises(c)]
-    with writer.fenced((*writer.fences, *map(_read, raising))):
+    with writer.fenced((*writer.fences, *map(read_by, raising))):
         block = writer.block(rel.input)
     if _is_passed(source, block, raising):
         first = conjuncts if any(map(is_told, conjuncts)) else raising
         block = _with(writer, block, [c for c in conjuncts if not any(c is r for r in first)])
         return _with(writer, writer.close(block, barrier=True), first)
     return _with(writer, block, conjuncts)
+
+
+def _with_on(writer: BlockWriter, rel: b.Filter) -> b.Filter:
+    """The filter with what may raise of the ON below it: Spark asks WHERE before that, and the engine both together."""
+    below = rel.input
+    if not isinstance(below, b.Join) or below.kind not in ("inner", "semi") or below.lateral or below.condition is None:
+        return rel
+    where, on = conjuncts_of(rel.condition), conjuncts_of(below.condition)
+    known = {c.id for c in below.columns}
+    moved = [c for c in on if not is_key(c) and read_by(c) <= known]
+    raises = writer.lowering.raises
+    asks = any(isinstance(n, b.Subquery) for c in (*where, *moved) for n in nodes(c))
+    if asks or not any(raises(writer.lowering.join_condition(c)) for c in moved):
+        return rel
+    kept = [c for c in on if not any(c is m for m in moved)]
+    return b.Filter(rel.columns, replace(below, condition=all_of(kept) if kept else None), all_of([*where, *moved]))
 
 
 def _with(writer: BlockWriter, block: Block, conjuncts: Sequence[Expr]) -> Block:
@@ -84,7 +102,7 @@ def _is_passed(source: b.Rel, block: Block, raising: Sequence[Expr]) -> bool:
         return False
     if isinstance(source, b.Aggregate) and block.items is None:
         keys = {c.id for c in source.columns[: len(source.keys)]}
-        return block.is_filtered and any(_read(c) <= keys for c in raising)
+        return block.is_filtered and any(read_by(c) <= keys for c in raising)
     closed = block.items is not None or block.distinct or block.group is not None or bool(block.order)
     return block.filtered or (closed and block.is_filtered)
 
@@ -93,11 +111,6 @@ def _known(condition: Expr) -> Expr:
     """A condition, or what Spark knows it for without evaluating it."""
     told = certain(condition)
     return condition if told is None else b.lit(told, BOOLEAN)
-
-
-def _read(expr: Expr) -> frozenset[int]:
-    """The columns that an expression reads."""
-    return frozenset([e.id for e in nodes(expr) if isinstance(e, Col)])
 
 
 def sort(writer: BlockWriter, rel: b.Sort) -> Block:

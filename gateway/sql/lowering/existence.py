@@ -47,6 +47,7 @@ from gateway.sql.typed.nodes import (
 )
 from gateway.sql.typed.walk import (
     all_expressions,
+    all_of,
     all_relations,
     children,
     conjuncts_of,
@@ -137,8 +138,8 @@ class _Existence:
         conjuncts = conjuncts_of(r.condition)
         plain = tuple(c for c in conjuncts if not _joins(c))
         if plain and len(plain) < len(conjuncts) and self._base is not None:
-            self._base = self._origin = Filter(self._base.columns, self._base, self.condition(_all(plain)))
-            r.condition = _all(tuple(c for c in conjuncts if _joins(c)))
+            self._base = self._origin = Filter(self._base.columns, self._base, self.condition(all_of(plain)))
+            r.condition = all_of(tuple(c for c in conjuncts if _joins(c)))
 
     def _lifted(self, e: Expr, join: Join) -> Expr:
         """A join condition whose subqueries are computed below the join, on the side that they refer to."""
@@ -229,7 +230,7 @@ class _Existence:
                 return found[0]
             if _is_null_asked(e):
                 return Lit(BOOLEAN, True, None)
-            term = _all(tuple(Call(BOOLEAN, e.nullable, "=", pair) for pair in zip(e.args, found, strict=True)))
+            term = all_of(tuple(Call(BOOLEAN, e.nullable, "=", pair) for pair in zip(e.args, found, strict=True)))
             return Call(BOOLEAN, False, "coalesce", (term, _FALSE)) if term.nullable else term
         if e.kind == "in" and _is_null_asked(e):
             return Case(BOOLEAN, True, ((self._exists(replace(e, args=())), Lit(BOOLEAN, True, None)),), _FALSE)
@@ -251,13 +252,13 @@ class _Existence:
         exprs, conditions = tuple(map(here, exprs)), list(map(here, conditions))
         values = dict(zip([c.id for c in aggregate.columns], self._aggregated(e, aggregate), strict=True))
         kept = tuple(Call(BOOLEAN, False, "<=>", (substituted(c, values), _TRUE)) for c in conditions)
-        there = _all(kept) if kept else None
+        there = all_of(kept) if kept else None
         if e.kind == "exists":
             return there if there is not None else _TRUE
         found = tuple(substituted(x, values) for x in exprs)
         if e.kind == "scalar":
             return found[0] if there is None else Case(e.type, True, ((there, found[0]),), None)
-        equal = _all(tuple(Call(BOOLEAN, True, "=", pair) for pair in zip(e.args, found, strict=True)))
+        equal = all_of(tuple(Call(BOOLEAN, True, "=", pair) for pair in zip(e.args, found, strict=True)))
         certain = Call(BOOLEAN, False, "coalesce", (_not(equal) if negated else equal, _FALSE))
         if there is None:
             return certain
@@ -300,7 +301,7 @@ class _Existence:
         terms = tuple(
             Call(BOOLEAN, c.nullable or v.nullable, "=", (c, _outer(v))) for c, v in zip(columns, e.args, strict=True)
         )
-        term = _all(terms)
+        term = all_of(terms)
         if maybe and term.nullable:
             term = Call(BOOLEAN, False, "coalesce", (term, _TRUE))
         plan = Filter(source.columns, source, term)
@@ -472,10 +473,6 @@ def _unfolded(rel: Rel) -> tuple[Aggregate, tuple[Expr, ...], list[Expr]]:
             conditions.append(_FALSE)
         rel = rel.input
     return rel, exprs, conditions
-
-
-def _all(terms: tuple[Expr, ...]) -> Expr:
-    return terms[0] if len(terms) == 1 else Call(BOOLEAN, any(t.nullable for t in terms), "and", terms)
 
 
 def _chosen(e: Expr) -> Iterator[Expr]:

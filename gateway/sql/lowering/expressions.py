@@ -548,6 +548,11 @@ def is_key(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.fn == "=" and all(map(has_columns, expr.args))
 
 
+def read_by(expr: Expr) -> frozenset[int]:
+    """The columns that an expression reads."""
+    return frozenset([e.id for e in nodes(expr) if isinstance(e, Col)])
+
+
 def is_told(part: Expr) -> bool:
     """Whether it raises an error of the statement's own words."""
     return isinstance(part, Udf) and part.impl in ("raise_error", "assert_true")

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gateway.sql.lowering.blocks import Block, BlockWriter
 from gateway.sql.lowering.engine_text import balanced, quoted
-from gateway.sql.lowering.expressions import is_key
+from gateway.sql.lowering.expressions import is_key, read_by
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.walk import conjuncts_of, has_columns, inputs_of
 from gateway.sqltypes import BOOLEAN
 
 
 def join(writer: BlockWriter, rel: b.Join) -> Block:
-    left = writer.side(rel.left, barrier=_takes_constants(rel, rel.left))
-    if rel.lateral:
-        writer.envs.append(left.env)
-    right = writer.side(rel.right, barrier=_takes_constants(rel, rel.right))
-    if rel.lateral:
-        writer.envs.pop()
+    on = [] if rel.condition is None else conjuncts_of(rel.condition)
+    conjuncts = [(c, writer.lowering.join_condition(c)) for c in on]
+    # The engine moves what reads one side alone there, and asks it together with that side's own filters.
+    with writer.fenced((*writer.fences, *(read_by(c) for _, c in conjuncts if writer.lowering.raises(c)))):
+        left = writer.side(rel.left, barrier=_takes_constants(rel, rel.left))
+        if rel.lateral:
+            writer.envs.append(left.env)
+        right = writer.side(rel.right, barrier=_takes_constants(rel, rel.right))
+        if rel.lateral:
+            writer.envs.pop()
     if not left.source:
         left = writer.close(Block("", {}, items=[]))
     if not right.source:
@@ -34,8 +40,7 @@ def join(writer: BlockWriter, rel: b.Join) -> Block:
     if rel.lateral:
         words += " LATERAL"
     condition = ""
-    if rel.condition is not None:
-        conjuncts = [(c, writer.lowering.join_condition(c)) for c in conjuncts_of(rel.condition)]
+    if conjuncts:
         lowered = writer.lowering.filters([e if is_key(c) else writer.lowering.held(e) for c, e in conjuncts])
         writer.envs.append(env)
         condition = " ON " + balanced([writer.expr(c) for c in lowered], "AND")
@@ -51,7 +56,16 @@ def join(writer: BlockWriter, rel: b.Join) -> Block:
     source = f"{left.source} {words} {right_source}{condition}"
     if rel.kind in ("semi", "anti"):
         env = left.env
-    return Block(source, env, filtered=left.filtered or right.filtered, joined=True)
+    asked = _asked(rel, [read_by(c) for c, e in conjuncts if not is_key(c) and not writer.lowering.raises(e)])
+    return Block(source, env, filtered=left.filtered or right.filtered, joined=True, asked=asked)
+
+
+def _asked(rel: b.Join, conjuncts: Sequence[frozenset[int]]) -> tuple[frozenset[int], ...]:
+    """The columns of sides of which some conjuncts, told by what they read, ask alone, so that rows are gone before."""
+    if rel.kind not in ("inner", "semi"):
+        return ()
+    sides = (frozenset([c.id for c in side.columns]) for side in (rel.left, rel.right))
+    return tuple(side for side in sides if any(read and read <= side for read in conjuncts))
 
 
 def _takes_constants(rel: b.Join, side: b.Rel) -> bool:

@@ -16,7 +16,7 @@ from gateway.sql.lowering.domains import beside, spread
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue, is_steady
 from gateway.sql.typed.nodes import Call, Case, Col, Expr, Filter, Ids, Join, Limit, Lit, Project, Rel, Sort, Subquery
-from gateway.sql.typed.walk import all_expressions, conjuncts_of, expressions_of, is_global, nodes, substituted
+from gateway.sql.typed.walk import all_expressions, all_of, conjuncts_of, expressions_of, is_global, nodes, substituted
 from gateway.sqltypes import BOOLEAN, INT
 
 
@@ -88,9 +88,9 @@ class _Laterals:
         conditions = [here(c) for c in peeled.conditions]
         values: Sequence[Expr] = [here(v) for v in peeled.values]
         if conditions and join.kind == "left":
-            values = [Case(c.type, True, ((_all(conditions), v),), None) for c, v in zip(right, values, strict=True)]
+            values = [Case(c.type, True, ((all_of(conditions), v),), None) for c, v in zip(right, values, strict=True)]
         elif conditions:
-            base = Filter(base.columns, base, _all(conditions))
+            base = Filter(base.columns, base, all_of(conditions))
         return Project(join.columns, base, (*join.left.columns, *values))
 
     def _base(self, join: Join, peeled: _Peeled, foreign: set[int]) -> Rel | None:
@@ -129,7 +129,7 @@ class _Laterals:
         peeled.over(known)
         if any(side.conditions for side in sides):
             true = Lit(BOOLEAN, False, True)
-            kept = tuple((c, _all(side.conditions or [true])) for c, side in zip(chosen, sides, strict=True))
+            kept = tuple((c, all_of(side.conditions or [true])) for c, side in zip(chosen, sides, strict=True))
             peeled.conditions.insert(0, Case(BOOLEAN, True, kept, None))
         return Join((*join.left.columns, number), "cross", join.left, rows, None)
 
@@ -167,7 +167,7 @@ class _Laterals:
             ]
         columns = tuple(replace(c, nullable=True) for c in marked.columns) if outer else marked.columns
         kind = "left" if outer else "inner" if conditions else "cross"
-        made = Join((*join.left.columns, *columns), kind, join.left, marked, _all(conditions) if conditions else None)
+        made = Join((*join.left.columns, *columns), kind, join.left, marked, all_of(conditions) if conditions else None)
         return Project(join.columns, made, (*join.left.columns, *values))
 
     def _of_each(self, join: Join) -> Rel:
@@ -192,7 +192,7 @@ def _peeled(rel: Rel) -> _Peeled:
             found.conditions += [t for t in terms if not _has_subquery(t)]
             kept = [t for t in terms if _has_subquery(t)]
             if kept:
-                found.base = Filter(below.columns, below.input, _all(kept))
+                found.base = Filter(below.columns, below.input, all_of(kept))
                 return found
         elif isinstance(below, Limit) and not below.offset and _is_row(below.input):
             if below.limit == 0:
@@ -211,7 +211,3 @@ def _is_row(rel: Rel) -> bool:
 
 def _has_subquery(e: Expr) -> bool:
     return any(isinstance(n, Subquery) for n in nodes(e))
-
-
-def _all(terms: Sequence[Expr]) -> Expr:
-    return terms[0] if len(terms) == 1 else Call(BOOLEAN, any(t.nullable for t in terms), "and", tuple(terms))

@@ -33,6 +33,7 @@ from gateway.sql.typed.nodes import (
     Udf,
     Window,
 )
+from gateway.sqltypes import BOOLEAN
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -253,6 +254,11 @@ def conjuncts_of(expr: Expr) -> list[Expr]:
         else:
             result.append(e)
     return result
+
+
+def all_of(terms: Sequence[Expr]) -> Expr:
+    """The AND of one or more conditions."""
+    return terms[0] if len(terms) == 1 else b.Call(BOOLEAN, any(t.nullable for t in terms), "and", tuple(terms))
 
 
 def is_global(rel: Rel) -> bool:
