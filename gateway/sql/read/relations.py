@@ -26,13 +26,13 @@ class RelationParser(CallParser):
         joins: list[Node] = []
         at = self.index
         first = self._extensions(self._lateral_or_primary(), joins, at)
-        select.set("from_", self.place(exp.From(this=first), start))
-        while self.word == ",":
-            at = self.index
+        source = self.place(exp.From(this=first), start)
+        while self.word == ",":  # a cross join, which what follows takes in as it does any other
+            comma = self.index
             self.advance()
-            more: list[Node] = []
-            one = self._extensions(self._lateral_or_primary(), more, at + 1)
-            joins += [self.place(exp.Join(this=one, kind="CROSS"), at), *more]
+            joins.append(self.place(exp.Join(this=self._lateral_or_primary(), kind="CROSS"), comma))
+            source.set("this", self._extensions(source.this, joins, at))
+        select.set("from_", source)
         if joins:
             select.set("joins", joins)
         self.lateral_views(select)
