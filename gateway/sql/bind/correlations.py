@@ -69,6 +69,12 @@ def mixed(span: Span | None) -> UserError:
     return UserError(f"{_CATEGORY}.AGGREGATE_FUNCTION_MIXED_OUTER_LOCAL_REFERENCES", message, span=span)
 
 
+def lost_in_sets(span: Span | None) -> UserError:
+    """The error of a SELECT without FROM in HAVING that reads a key of grouping sets, which Spark has made other columns of."""
+    message = "Unsupported subquery expression: a correlated outer name reference was not found in the enclosing query."
+    return UserError(f"{_CATEGORY}.CORRELATED_COLUMN_NOT_FOUND", message, span=span)
+
+
 def check_existence(expr: Expr, span: Span | None) -> None:
     """Raises for IN or EXISTS in what a sort or a generator computes."""
     if any(isinstance(part, Subquery) and part.kind != "scalar" for part in nodes(expr)):

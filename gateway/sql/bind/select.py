@@ -9,12 +9,14 @@ from typing import Any
 from sqlglot import exp
 
 from gateway.errors import UserError, unsupported
+from gateway.sql.bind.correlations import lost_in_sets
 from gateway.sql.bind.generated import Generators
 from gateway.sql.bind.group_by import GroupBy
 from gateway.sql.bind.grouping import Grouping, Windows, has_grouping_call
 from gateway.sql.bind.items import Item, SelectItems, merged_name
 from gateway.sql.bind.organization import limited, order_keys, ordered
-from gateway.sql.bind.outputs import Grouped, Output, Sorted, columns_in, unsupported_in_sort
+from gateway.sql.bind.outputs import Grouped, Output, Outputs, Sorted, columns_in, unsupported_in_sort
+from gateway.sql.bind.qualified import check_qualify
 from gateway.sql.bind.relations import Relations
 from gateway.sql.bind.scope import Scope, Source
 from gateway.sql.bind.sorting import sort_key
@@ -30,6 +32,7 @@ from gateway.sql.typed.nodes import (
     Distinct,
     Expr,
     Filter,
+    OneRow,
     Project,
     Rel,
     Sort,
@@ -103,7 +106,7 @@ class SelectBinder:
                 f"It is not allowed to use window functions inside the {clause} clause.",
                 span=span_of(node),
             )
-        if self.parent is not None and self.parent.having and _aggregates_outer(expr):
+        if self.parent is not None and self.parent.having and (_aggregates_outer(expr) or _shows(self.parent, expr)):
             raise unsupported("an aggregate of the enclosing query in a subquery of HAVING", span_of(node))
         if contains(expr, Agg) or has_grouping_call(expr) or is_generator(expr, self.binder.catalogue):
             raise UserError(
@@ -123,9 +126,11 @@ class SelectBinder:
         above = _Clauses([i.expr for i in items])
         above.having = self._having(having, scope, items) if having is not None and late is None else None
         above.qualify = self._qualify(scope, items)
-        extra = [e for e in (above.having, above.qualify) if e is not None]
+        extra = [above.having] if above.having is not None else []
         extra += self.generators.calls()
         grouping = self.group_by.grouping(scope, items, [*above.exprs, *extra], having is not None)
+        if above.qualify is not None:
+            check_qualify(above.qualify, above.exprs, grouping, span_of(node.args["qualify"]))
         if order is not None and not distinct:
             above.keys = self._order(order, scope, items, outputs_, grouping, above.having)
             if grouping is not None:
@@ -300,6 +305,8 @@ class SelectBinder:
                 found = self.expressions.condition(having.this, scope, "HAVING")
                 lost = outputs.lost(found, keys) - outputs.retried
                 if not lost:
+                    if outputs.sets and _late_row(found):
+                        raise lost_in_sets(span)
                     if outputs.sets and _is_late(found) and _reads_hidden(found, items):
                         raise unsupported(
                             "a key of grouping sets in HAVING, not selected, beside casts or functions", span
@@ -463,6 +470,19 @@ def _aggregates_outer(expr: Expr) -> bool:
     if isinstance(expr, Agg):
         return any(map(has_outer, children(expr)))
     return any(map(_aggregates_outer, children(expr)))
+
+
+def _shows(scope: Scope, expr: Expr) -> bool:
+    """Whether an aggregate of `expr` is one of the select list's of an enclosing query, found by its name."""
+    items = scope.outputs.items if isinstance(scope.outputs, Outputs) else ()
+    known = {id(part) for o in items for part in nodes(o.expr)}
+    return any(isinstance(part, Agg) and id(part) in known for part in nodes(expr))
+
+
+def _late_row(expr: Expr) -> bool:
+    """Whether it holds a SELECT without FROM that reads columns around it."""
+    rows = (s for s in nodes(expr) if isinstance(s, Subquery) and s.kind == "scalar" and s.outer)
+    return any(isinstance(s.plan, Project) and isinstance(s.plan.input, OneRow) for s in rows)
 
 
 def _check_scalars(grouping: Grouping, items: list[Expr], over: list[Expr]) -> None:
