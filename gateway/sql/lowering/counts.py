@@ -65,12 +65,21 @@ def _most_rows(rel: Rel) -> float:
         case b.Limit():
             rest = max(0, _most_rows(rel.input) - rel.offset)
             return rest if rel.limit is None else min(rest, rel.limit)
-        case b.Join() if rel.kind in ("inner", "cross") and not rel.lateral:
-            sides = (_most_rows(rel.left), _most_rows(rel.right))
-            return 0 if 0 in sides else sides[0] * sides[1]
-        case b.SetOp() if rel.kind == "union":
-            return sum(map(_most_rows, rel.inputs))
-        case b.Project() | b.Filter() | b.Sort() | b.Distinct() | b.Aggregate():
+        case b.Join() if not rel.lateral:
+            return _most_joined(rel.kind, _most_rows(rel.left), _most_rows(rel.right))
+        case b.SetOp() if rel.kind == "union" or not rel.all:  # the others repeat rows
+            counts = list(map(_most_rows, rel.inputs))
+            return sum(counts) if rel.kind == "union" else min(counts) if rel.kind == "intersect" else counts[0]
+        case b.CteRef():
+            return _most_rows(rel.cte.plan)
+        case b.Project() | b.Filter() | b.Sort() | b.Distinct() | b.Aggregate() | b.WindowRel():
             return _most_rows(rel.input)
         case _:
             return inf
+
+
+def _most_joined(kind: str, left: float, right: float) -> float:
+    if kind in ("semi", "anti"):
+        return left
+    pairs = 0 if 0 in (left, right) else left * right
+    return max(pairs, {"left": left, "right": right, "full": left + right}.get(kind, 0))
