@@ -100,12 +100,7 @@ def set_op(writer: BlockWriter, rel: b.SetOp) -> Block:
             _nullable_booleans(block, side)
         names = [(s.id, f"v{c.id}") for s, c in zip(side.columns, rel.columns, strict=True)]
         if counted:
-            block = writer.close(block)
-            columns = [block.env[i] for i, _ in names]
-            row = f"row_number() OVER (PARTITION BY {', '.join(columns)})"
-            items = [f"{t} AS {quoted(n)}" for t, (_, n) in zip(columns, names, strict=True)]
-            where = " WHERE " + balanced([writer.expr(c) for c in block.where], "AND") if block.where else ""
-            texts.append(f'SELECT {", ".join(items)}, {row} AS "n" FROM {block.source}{where}')
+            texts.append(_numbered(writer, block, names))
         else:
             texts.append(
                 f"({writer.select(block, names)})" if block.order or block.limited else writer.select(block, names)
@@ -116,6 +111,24 @@ def set_op(writer: BlockWriter, rel: b.SetOp) -> Block:
     alias = writer.alias("s")
     text = f" {word} ".join(texts)
     return Block(f"({text}) AS {alias}", {c.id: f'{alias}."v{c.id}"' for c in rel.columns}, filtered=filtered)
+
+
+def _numbered(writer: BlockWriter, block: Block, names: Sequence[tuple[int, str]]) -> str:
+    """The rows, each with its number among those that are the same.
+
+    Of what a filter leaves one value, and an expression over others too, the engine wants no order and then misses it
+    (DataFusion 55, "does not satisfy order requirements"): it is told apart by values of which it knows nothing.
+    """
+    block = writer.close(block)
+    columns = [block.env[i] for i, _ in names]
+    hidden = [f'CASE WHEN random() < 2.0 THEN {t} END AS "k{i}"' for i, t in enumerate(columns)]
+    items = ", ".join(f"{t} AS {quoted(n)}" for t, (_, n) in zip(columns, names, strict=True))
+    where = " WHERE " + balanced([writer.expr(c) for c in block.where], "AND") if block.where else ""
+    alias = writer.alias("s")
+    shown = ", ".join(f"{alias}.{quoted(n)}" for _, n in names)
+    same = ", ".join(f'{alias}."k{i}"' for i in range(len(columns)))
+    rows = f"SELECT {items}, {', '.join(hidden)} FROM {block.source}{where}"
+    return f'SELECT {shown}, row_number() OVER (PARTITION BY {same}) AS "n" FROM ({rows}) AS {alias}'
 
 
 def _nullable_booleans(block: Block, side: b.Rel) -> None:
