@@ -414,6 +414,10 @@ def _bind_make_timestamp(function: Function, site: Site) -> Expr:
     zoneless, is_try = function.name.endswith("ntz"), function.name.startswith("try_")
     count = len(site.args)
     if count in _OF_PARTS[zoneless, function.name.endswith("make_timestamp")]:
+        # there are no values of TIME
+        for i, (arg, expected) in enumerate(zip(site.args, ("DATE", "TIME", "STRING"), strict=False)):
+            if arg.type != VOID and arg.type.name != expected:
+                raise site.mismatch(i, expected)
         return make(function, site, site.args, TIMESTAMP_NTZ if zoneless else TIMESTAMP, True, ("date and time",))
     most = 6 if zoneless else 7
     if count not in (6, most):
