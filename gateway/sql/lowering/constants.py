@@ -423,13 +423,14 @@ class _Found:
     def _is_closed(self, expr: Expr) -> bool:
         """Whether it reads no column, and has one value: constant but for lambdas, which Spark takes for none."""
         return all(
-            isinstance(part, (Lit, Cast, Case, Lambda, LambdaVar)) or (isinstance(part, Call) and self._is_steady(part))
+            isinstance(part, (Lit, Cast, Case, Lambda, LambdaVar)) or (isinstance(part, Call) and self._has_value(part))
             for part in nodes(expr)
         )
 
     def _is_steady(self, call: Call) -> bool:
-        if _is_known(call):
-            return False
+        return not _is_known(call) and self._has_value(call)
+
+    def _has_value(self, call: Call) -> bool:
         row = self._catalogue.get(call.fn)
         return (
             row is not None

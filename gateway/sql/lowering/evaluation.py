@@ -223,6 +223,15 @@ def agreed(expr: Expr) -> Expr | None:
     return values[0] if all(key(v) == key(values[0]) for v in values) else None
 
 
+def written_item(call: Call) -> Expr | None:
+    """The element that ``array(a, b, …)[1]`` is, which Spark's optimizer puts in its place."""
+    if call.fn != "_array_item" or not isinstance(call.args[0], Call) or call.args[0].fn != "array":
+        return None
+    items, index = call.args[0].args, call.args[1]
+    known = isinstance(index, Lit) and index.value is not None and 0 <= index.value < len(items)
+    return items[index.value] if known and isinstance(index, Lit) else None
+
+
 def _is_written_null(expr: Expr) -> bool:
     while isinstance(expr, Cast):
         expr = expr.arg

@@ -32,6 +32,7 @@ from gateway.sql.lowering.evaluation import (
     null_by,
     operands,
     truth,
+    written_item,
 )
 from gateway.sql.typed.catalogue import BOUNDED, WINDOWED, Catalogue, Context, Function, is_steady
 from gateway.sql.typed.nodes import (
@@ -223,15 +224,18 @@ class Lowering:
             args = tuple(self.lower(a) for a in call.args)
             if any(map(self.raises, args)) and (self._is_settled(call) or self._is_decided_before(call, args)):
                 return Lit(BOOLEAN, False, call.fn == "or")
-            if _is_decided(call, self.context) and self.raises(args[0]) and not any(map(is_told, nodes(args[0]))):
-                # Spark evaluates constants from left to right
-                return udf("last", BOOLEAN, *args, nullable=args[1].nullable, raises=True)
-            return self.connective(call.fn, self._constants_first(call, args))
+            whole = self.connective(call.fn, self._constants_first(call, args))
+            if self.raises(args[0]) and self._is_in_turn(call, args):
+                return udf("last", BOOLEAN, args[0], whole, nullable=whole.nullable, raises=True)
+            return whole
         row = self.catalogue.get(call.fn)
         if row is None or row.lower is None:
             raise UnsupportedError(
                 "UNSUPPORTED_FUNCTION", f"The function `{call.shown or call.fn}` is not supported.", span=call.span
             )
+        item = None if self.row_by_row else written_item(call)
+        if item is not None:
+            return self.lower(item)
         args = tuple(self.lower(a) for a in call.args)
         if call.fn in _DECIDING and self.raises(args[1]) and not self.raises(args[0]):
             one_by_one = _one_by_one(call)
@@ -261,6 +265,8 @@ class Lowering:
         result = self._applied(row, call, args)
         if call.fn == "typeof":
             return result
+        if self.row_by_row and call.fn == "_field":  # the engine would compute that field alone
+            result = udf("last", call.type, args[0], result, nullable=result.nullable, raises=True)
         raising = [k for k, a in enumerate(args) if self.raises(a)]
         if (
             self.row_by_row
@@ -272,6 +278,10 @@ class Lowering:
             first = [a for a in args if self.raises(a)][:1]
             result = udf("last", call.type, *first, result, nullable=result.nullable, raises=True)
         return self._spared(call, args, raising, self._kept(args, result))
+
+    def _is_in_turn(self, call: Call, args: Sequence[Expr]) -> bool:
+        """Whether Spark evaluates AND or OR from left to right; the engine may know the last operand, and ask no other."""
+        return self.row_by_row or not (has_columns(call) or any(map(is_told, nodes(args[0]))))
 
     def _is_decided_before(self, call: Call, args: Sequence[Expr]) -> bool:
         """Whether an operand that is TRUE in OR, FALSE in AND is before all that may raise: the engine looks at those, too."""
@@ -573,8 +583,3 @@ def _with(e: Expr, variable: int, value: Expr) -> Expr:
     if isinstance(e, LambdaVar):
         return value if e.id == variable else e
     return rebuilt(e, lambda child: _with(child, variable, value))
-
-
-def _is_decided(call: Call, context: Context) -> bool:
-    """Whether it is a constant before FALSE in AND, before TRUE in OR: the engine would not look at it."""
-    return not has_columns(call) and truth(call.args[-1], context) is (call.fn == "or")
