@@ -148,6 +148,19 @@ class Grouping:
             return expr(inner.type, inner, " OVER (", partition, ")")
         return expr(inner.type, inner, " OVER (", partition, self._order(keys[:1]), optional(self._frame("RANGE")), ")")
 
+    def referred(self) -> tuple[str | Tree, str, Tree]:
+        """A window function, its type, and what stands inside of the window that it refers to by name."""
+        random = self.random
+        columns = [c for c in self.maker.scope.columns if not c.type.startswith(("map", "array", "struct"))]
+        part = random.sample(columns, min(random.choice((0, 1)), len(columns)))
+        inside = [optional(f"PARTITION BY {', '.join(c.text for c in part)} ") if part else Tree(())]
+        if not columns:
+            return "count(*)", "bigint", Tree(tuple(inside))
+        name, type_ = random.choice((*_RANKS, ("count(*)", "bigint"), ("row_number()", "int")))
+        inside.append(Tree((self._total(),)))
+        self.maker.used.add(name.partition("(")[0])
+        return name if "(" in name else f"{name}()", type_, Tree(tuple(inside))
+
     def _order(self, columns: list[Column]) -> str:
         words = [random_order(self.random) for _ in columns]
         return "ORDER BY " + ", ".join(f"{c.text}{w}" for c, w in zip(columns, words, strict=True))

@@ -9,7 +9,7 @@ from gateway.worker_jobs import Parameter
 from tests.fuzz.expressions import Expressions
 from tests.fuzz.grouping import Grouping, random_order
 from tests.fuzz.machine import Judgement, Machine
-from tests.fuzz.relations import Relations, Table
+from tests.fuzz.relations import DOMAIN, Relations, Table
 from tests.fuzz.scope import Column, Scope
 from tests.fuzz.tree import Case, Tree, case, expr, listed, optional, query
 from tests.fuzz.values import ZONES
@@ -83,9 +83,14 @@ class Queries:
         types = [random.choice(_ITEMS) for _ in range(count)]
         left, columns = self.select(depth - 1, outer, types)
         for _ in range(random.choice((1, 1, 2))):
-            right, _ = self.select(depth - 1, outer, types)
+            right = self.select(depth - 1, outer, types)[0] if random.random() < 0.85 else self._rows(types)
             left = query(left, f" {random.choice(_SET_WORDS)} ", right)
         return left, columns
+
+    def _rows(self, types: Sequence[str]) -> Tree:
+        """VALUES as a query."""
+        rows = (", ".join(self.random.choice(DOMAIN[t]) for t in types) for _ in range(self.random.randint(1, 3)))
+        return query("VALUES ", listed(tuple(f"({row})" for row in rows)))
 
     def _order(self, columns: Sequence[Column], always: bool = False) -> tuple[Tree, tuple[int, ...]]:
         """By all columns, so that LIMIT says which rows; by ordinals, names, or ALL."""
@@ -129,8 +134,30 @@ class Queries:
             made = made if not types else expr(type_, "CAST(", made, f" AS {type_.upper()})")
             self._add(made, items, columns, unnamed)
         distinct = "DISTINCT " if random.random() < 0.1 else ""
-        tree = query(f"SELECT {distinct}", listed(tuple(items), ", ", len(types) or 1), " FROM ", source.tree, where)
-        return tree, columns
+        behind = (
+            self._windowed(maker, items, columns) if not types and not outer and random.random() < 0.08 else Tree(())
+        )
+        shown = listed(tuple(items), ", ", len(types) or 1)
+        return query(f"SELECT {distinct}", shown, " FROM ", source.tree, where, behind), columns
+
+    def _windowed(self, maker: Expressions, items: list[Tree], columns: list[Column]) -> Tree:
+        """QUALIFY, and windows that are named and referred to."""
+        random, grouping = self.random, Grouping(self.random, maker)
+        named, qualify = Tree(()), Tree(())
+        shape = random.random()
+        if shape < 0.6:
+            call, type_, inside = grouping.referred()
+            made = expr(type_, call, random.choice((" OVER win", " OVER (win)")))
+            self._add(made, items, columns)
+            named = Tree((" WINDOW ", random.choice(("win", "WIN")), " AS (", inside, ")"))
+        if shape > 0.4:
+            tested = columns[-1] if named.parts and random.random() < 0.5 else None
+            test = grouping.window() if tested is None else expr(tested.type, tested.text)
+            word = random.choice((" > 1", " <= 1", " <> 2")) if test.type in ("int", "bigint") else " IS NOT NULL"
+            also = random.random() < 0.2 and tested is None
+            more = Tree((random.choice((" AND ", " OR ")), maker.predicate(1))) if also else Tree(())
+            qualify = optional(" QUALIFY ", expr("boolean", test, word), more)
+        return Tree((named, qualify) if random.random() < 0.5 else (qualify, named))
 
     def _maker(self, scope: Scope) -> Expressions:
         maker = Expressions(self.random, scope, edge=0.1 if self.wild else 0.0)
@@ -207,9 +234,9 @@ class Queries:
     def _scalar(self, outer: Sequence[Column], depth: int) -> Tree:
         """A subquery of one row: an aggregate, or the first row."""
         random = self.random
-        source = self.relations.one(depth - 1)
-        maker = self._maker(Scope(list(source.columns), 0))
         correlated = random.random() < 0.6
+        source = self.relations.one(depth - 1, list(outer) if correlated else ())
+        maker = self._maker(Scope(list(source.columns), 0))
         where = self._where(maker, source.columns, list(outer) if correlated else (), 0)
         if correlated or random.random() < 0.7:
             made = Grouping(random, maker).aggregate(0)
@@ -222,9 +249,9 @@ class Queries:
     def _test(self, outer: Sequence[Column], depth: int) -> Tree:
         """A condition with a subquery."""
         random = self.random
-        source = self.relations.one(depth - 1)
-        maker = self._maker(Scope(list(source.columns), 0))
         correlated = random.random() < 0.6
+        source = self.relations.one(depth - 1, list(outer) if correlated else ())
+        maker = self._maker(Scope(list(source.columns), 0))
         where = self._where(maker, source.columns, list(outer) if correlated else (), 0)
         if random.random() < 0.5:
             word = random.choice(("EXISTS", "NOT EXISTS"))
@@ -275,7 +302,13 @@ class Queries:
         if random.random() < 0.1 and not sets:
             self._add(expr("int", f"rank() OVER (ORDER BY {aggregates[0]})"), items, columns)
         having = self._having(grouping)
-        return query("SELECT ", listed(tuple(items), ", ", len(keys)), " FROM ", source, where, clause, having), columns
+        shown = listed(tuple(items), ", ", len(keys))
+        qualify = Tree(())
+        if random.random() < 0.05 and not sets:
+            by = columns[0].text if random.random() < 0.9 else str(aggregates[0])
+            rank = expr("int", f"{random.choice(('rank', 'dense_rank'))}() OVER (ORDER BY {by} DESC)")
+            qualify = optional(" QUALIFY ", expr("boolean", rank, random.choice((" = 1", " > 1", " <= 2"))))
+        return query("SELECT ", shown, " FROM ", source, where, clause, having, qualify), columns
 
     def _having(self, grouping: Grouping) -> Tree:
         random = self.random

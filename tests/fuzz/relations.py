@@ -1,4 +1,4 @@
-"""What stands in FROM: VALUES, ranges, tables, derived tables, joins of all kinds, LATERAL."""
+"""What stands in FROM: VALUES, ranges, tables, derived tables, PIVOT and UNPIVOT, joins of all kinds, LATERAL."""
 
 from __future__ import annotations
 
@@ -96,13 +96,18 @@ class Relations:
         """A relation without a join."""
         random = self.random
         chance = random.random()
+        if outer and random.random() < 0.15:
+            return self._derived(1, outer)
         if depth > 0 and chance < 0.25:
             return self._derived(depth, ())
         if self.tables and chance < 0.55:
             return self._named(random.choice(self.tables))
         if chance < 0.6:
             alias = self.alias()
-            return Relation(relation(f"range({random.randint(0, 4)}) AS {alias}"), [Column(f"{alias}.id", "bigint")])
+            return Relation(relation(f"range({_range(random)}) AS {alias}"), [Column(f"{alias}.id", "bigint")])
+        if chance > 0.97:
+            made = self._pivoted() if random.random() < 0.6 else self._unpivoted()
+            return made if random.random() < 0.3 else self._apart(made)
         return self._values()
 
     def joined(self, depth: int, outer: Sequence[Column] = ()) -> Relation:
@@ -144,6 +149,49 @@ class Relations:
             for _ in range(rows)
         ]
 
+    def _apart(self, made: Relation) -> Relation:
+        """In brackets: PIVOT and UNPIVOT without take in all relations before them."""
+        alias = self.alias()
+        columns = [Column(f"{alias}.{_bare(c)}", c.type) for c in made.columns]
+        return Relation(relation("(SELECT * FROM ", made.tree, f") AS {alias}"), columns)
+
+    def _pivoted(self) -> Relation:
+        """PIVOT of constant rows by a column that no aggregate reads."""
+        random, base = self.random, self._values()
+        keys = [c for c in base.columns if c.type in ("int", "string", "bigint", "date", "boolean")]
+        if len(base.columns) < 2 or not keys:
+            return base
+        by = random.choice(keys)
+        kept = [c for c in base.columns if c is not by]
+        read = random.choice(kept)
+        kept.remove(read)
+        shown = _bare(read)
+        found = [(f"count({shown})", "bigint"), ("count(*)", "bigint"), (f"max({shown})", read.type)]
+        found += [(f"sum({shown})", "bigint")] if read.type in ("int", "bigint") else []
+        aggregates = random.sample(found, random.choice((1, 1, 2)))
+        values = random.sample(DOMAIN[by.type], 2)
+        alias, several = self.alias(), len(aggregates) > 1
+        calls = [f"{text} AS g{i}" if several else text for i, (text, _) in enumerate(aggregates)]
+        columns = [Column(f"{alias}.{_bare(c)}", c.type) for c in kept]
+        for i in range(len(values)):
+            columns += [Column(f"{alias}.p{i}{f'_g{k}' if several else ''}", t) for k, (_, t) in enumerate(aggregates)]
+        named = ", ".join(f"{v} AS p{i}" for i, v in enumerate(values))
+        text = f" PIVOT ({', '.join(calls)} FOR {_bare(by)} IN ({named})) AS {alias}"
+        return Relation(relation(base.tree, text), columns)
+
+    def _unpivoted(self) -> Relation:
+        """UNPIVOT of columns of one type."""
+        random, rows = self.random, self.random.randint(1, 4)
+        type_, inner, alias = random.choice(_COMMON), self.alias(), self.alias()
+        columns = [Column(f"u{i}", type_, self._cells(type_, rows)) for i in range(random.choice((2, 2, 3)))]
+        columns.append(Column("k", "int", self._cells("int", rows)))
+        *read, kept = columns
+        nulls = random.choice(("", "INCLUDE NULLS ", "EXCLUDE NULLS "))
+        names = ", ".join(f"{c.text}{random.choice(('', f' AS n{c.text}'))}" for c in read)
+        text = f" UNPIVOT {nulls}(val FOR nm IN ({names})) AS {alias}"
+        made = [Column(f"{alias}.{kept.text}", "int"), Column(f"{alias}.nm", "string"), Column(f"{alias}.val", type_)]
+        return Relation(relation(values_relation(columns, rows, inner), text), made)
+
     def _named(self, table: Table) -> Relation:
         alias = self.alias()
         word = self.random.choice((" AS ", " "))
@@ -161,7 +209,7 @@ class Relations:
     def _join(self, left: Relation, depth: int) -> Relation:
         random = self.random
         chance = random.random()
-        if depth > 0 and chance < 0.025:
+        if depth > 0 and chance < 0.05:
             right = self._derived(depth, left.columns, "LATERAL ")
             word = random.choice((" JOIN ", " LEFT JOIN ", ", ", " CROSS JOIN "))
             on = " ON true" if "LEFT" in word or (word == " JOIN " and random.random() < 0.5) else ""
@@ -235,6 +283,10 @@ class Relations:
             )
         text = f" LATERAL VIEW {outer}explode({source}) {alias} AS e"
         return Relation(relation(made.tree, text), [*made.columns, Column(f"{alias}.e", "int")])
+
+
+def _range(random: Random) -> str:
+    return random.choice((str(random.randint(0, 4)), f"1, {random.randint(1, 4)}", "0, 5, 2", "3, 0, -1"))
 
 
 def _bare(column: Column) -> str:
