@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from gateway.engine.base import Query, Source, UdfSpec
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, guarded, load, row_error_in
+from gateway.engine.functions.moving import moving
 from gateway.engine.measures import Operator, operators
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError, disk_full
 from gateway.instants import BEYOND_CLOCK
@@ -186,13 +187,17 @@ class DataFusionEngine:
         known = self._registered[id(ctx)]
         if name in known:
             return
+        args = [t.arrow() for t in spec.args]
+        returns = spec.returns.arrow()
+        volatility = "volatile" if spec.volatile else "immutable"
+        if spec.impl == "moving":
+            ctx.register_udwf(datafusion.udwf(moving(spec), args, returns, volatility, name))
+            known.add(name)
+            return
         factory = IMPLEMENTATIONS.get(spec.impl)
         if factory is None:
             raise ServerError("INTERNAL_ERROR", f"There is no implementation of {spec.impl}.")
         kernel = factory(spec)
-        args = [t.arrow() for t in spec.args]
-        returns = spec.returns.arrow()
-        volatility = "volatile" if spec.volatile else "immutable"
         ctx.register_udf(datafusion.udf(guarded(_exact(kernel, returns), spec.impl), args, returns, volatility, name))
         known.add(name)
 

@@ -149,7 +149,7 @@ class Queries:
             call, type_, inside = grouping.referred()
             made = expr(type_, call, random.choice((" OVER win", " OVER (win)")))
             self._add(made, items, columns)
-            named = Tree((" WINDOW ", random.choice(("win", "WIN")), " AS (", inside, ")"))
+            named = Tree((" WINDOW win AS (", inside, ")"))
         if shape > 0.4:
             tested = columns[-1] if named.parts and random.random() < 0.5 else None
             test = grouping.window() if tested is None else expr(tested.type, tested.text)
@@ -157,7 +157,7 @@ class Queries:
             also = random.random() < 0.2 and tested is None
             more = Tree((random.choice((" AND ", " OR ")), maker.predicate(1))) if also else Tree(())
             qualify = optional(" QUALIFY ", expr("boolean", test, word), more)
-        return Tree((named, qualify) if random.random() < 0.5 else (qualify, named))
+        return Tree((named, qualify))
 
     def _maker(self, scope: Scope) -> Expressions:
         maker = Expressions(self.random, scope, edge=0.1 if self.wild else 0.0)

@@ -76,6 +76,9 @@ WINDOW_NAMES = {
     "nth_value",
 }
 
+#: Functions of ours that are window functions.
+WINDOW_IMPLEMENTATIONS = frozenset({"moving"})
+
 
 class ExpressionText:
     """The part of `blocks.BlockWriter` that writes expressions."""
@@ -189,7 +192,7 @@ class ExpressionText:
         self.udfs[name] = spec
         text = f"{name}({', '.join([self.plain(a) for a in e.args])})"
         self.casts = 0
-        return text
+        return text + self.over if self.over is not None and e.impl in WINDOW_IMPLEMENTATIONS else text
 
     def agg(self, e: b.AggFn) -> str:
         over, self.over = self.over, None

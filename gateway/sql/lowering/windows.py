@@ -5,6 +5,7 @@ from __future__ import annotations
 from gateway.sql.lowering.blocks import Block, BlockWriter
 from gateway.sql.lowering.constants import is_local
 from gateway.sql.lowering.inputs import Below, apart, with_window_inputs
+from gateway.sql.lowering.moving import Moving
 from gateway.sql.typed import nodes as b
 
 
@@ -17,9 +18,11 @@ def window(writer: BlockWriter, rel: b.WindowRel) -> Block:
         if c.id in writer.needed
     ]
     block, found = apart(writer, block, [w for _, w in windows])
-    below = Below(writer, block)
+    below, moving = Below(writer, block), Moving(writer)
+    found = [moving.taken(w) for w in found]
     windows = [(c, with_window_inputs(w, below.column)) for (c, _), w in zip(windows, found, strict=True)]
-    block = below.block(sorted_=True)
+    moving.inputs(below.column)
+    block = moving.block(below.block(sorted_=True))
     writer.envs.append(block.env)
     items = [(c.id, block.env[c.id]) for c in rel.columns[:width] if c.id in writer.needed]
     items += [(c.id, writer.expr(w)) for c, w in windows]
