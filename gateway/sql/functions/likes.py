@@ -31,6 +31,12 @@ def _bind_like(function: Function, site: Site) -> Expr:
     return Call(BOOLEAN, any(a.nullable for a in args), function.name, args, site.shown, span=site.span)
 
 
+def _is_valid(pattern: str, escape: str) -> bool:
+    """Whether each escape stands before a character that has one."""
+    left = pattern.replace(escape * 2, "").replace(f"{escape}_", "").replace(f"{escape}%", "")
+    return escape not in left
+
+
 def _check_pattern(pattern: str, escape: str, site: Site) -> None:
     """INVALID_FORMAT.ESC_* for an escape that stands before an ordinary character or at the end."""
     index = 0
@@ -64,7 +70,8 @@ def _lower_like(call: Call, args: tuple[Expr, ...], ctx: Context) -> Expr:
     value, given = args[0], not_null(args[0])
     if call.fn == "ilike":
         value = b.fn("lower", STRING, value, nullable=value.nullable)
-    if pattern is None:
+    # one that binding has not seen is a column's, which was one of a single row
+    if pattern is None or (pattern.value is not None and not _is_valid(_as_compared(call.fn, pattern.value), escape)):
         compared = b.fn("lower", STRING, args[1]) if call.fn == "ilike" else args[1]
         checked = b.udf("like_pattern", STRING, compared, given, params=(escape,), raises=True)
         return b.op("LIKE", BOOLEAN, value, checked, nullable=call.nullable)

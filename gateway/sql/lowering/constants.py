@@ -52,7 +52,7 @@ def computed_first(rel: Rel, catalogue: Catalogue, context: Context) -> list[tup
     open_ = [rel]
     known: set[int] = set()
     while open_:
-        for asked in _asked(open_.pop()):
+        for asked in _asked(open_.pop(), context):
             if id(asked.plan) not in known:
                 known.add(id(asked.plan))
                 open_.append(asked.plan)
@@ -76,13 +76,13 @@ class _Asked:
     is_read: bool  # EXISTS reads no column
 
 
-def _asked(rel: Rel) -> Iterator[_Asked]:
+def _asked(rel: Rel, context: Context) -> Iterator[_Asked]:
     """The queries in expressions and behind LATERAL of relations that Spark does not know to be empty before; but for scalar
     ones with columns around them, of which it spares aggregates that nobody reads."""
     open_, ctes = [rel], set[int]()
     while open_:
         at = open_.pop()
-        if is_local(at) or (_is_emptied(at, early=True) and not _is_global(at)):
+        if is_local(at) or (_is_emptied(at, context, early=True) and not _is_global(at)):
             continue
         for part in (part for e in expressions_of(at) for part in nodes(e) if isinstance(part, Subquery)):
             if part.kind != "scalar" or not (part.outer or _is_one_row(part.plan)):
@@ -136,11 +136,20 @@ class _Found:
         """The whole statement; once more where a column may not be needed in one place, which spares it in all others."""
         self._root = rel
         self._passing = Passing(rel, self._is_constant, is_local)
+        self._cells(rel)
         self.relation(rel)
         if self._unsure and self.constants:
             self.constants, self.used = [], set(self._read)
             self._passing = Passing(rel, self._is_constant, is_local, frozenset(self._unsure))
+            self._cells(rel)
             self.relation(rel)
+
+    def _cells(self, rel: Rel) -> None:
+        """What is written in VALUES, which Spark computes as it reads the statement."""
+        tables = (v for v in all_relations(rel) if isinstance(v, b.Values) and len(v.rows) <= _FEW)
+        self._of_row(
+            [e for v in tables for row in v.rows for e in row if not isinstance(e, Lit) and self._is_closed(e)]
+        )
 
     def relation(self, rel: Rel, grouped: bool = False) -> None:
         """What `rel` and the relations below it hold; `grouped` where only distinct rows of it count."""
@@ -150,7 +159,7 @@ class _Found:
         if isinstance(rel, b.Limit) and rel.limit == 0:
             self._early(rel)
             return
-        emptied = _is_emptied(rel)
+        emptied = _is_emptied(rel, self._context)
         if emptied and not _is_global(rel):
             self._early(rel)
             return
@@ -206,7 +215,7 @@ class _Found:
         return any(truth(t, self._context) in (False, None) for t in terms)
 
     def _is_end(self, rel: Rel) -> bool:
-        return is_local(rel) or (_is_emptied(rel) and not _is_global(rel))
+        return is_local(rel) or (_is_emptied(rel, self._context) and not _is_global(rel))
 
     def _is_movable(self, expr: Expr) -> bool:
         return is_steady(expr, self._catalogue) and not any(isinstance(n, Col) and n.outer for n in nodes(expr))
@@ -253,7 +262,7 @@ class _Found:
         assert isinstance(rows, b.Values)
         plainly = rel is self._root and not hidden and all(map(self._is_plain, chain[:-1]))
         few = () if plainly else rows.rows[:_FEW]  # else every value is computed anyway
-        written = [{c.id: e for c, e in zip(rows.columns, row, strict=True)} for row in few]
+        written = [{c.id: simplified(e, self._context) for c, e in zip(rows.columns, row, strict=True)} for row in few]
         for r in reversed(chain[:-1]):
             if r is rel and only_from is not None:
                 del self.constants[only_from:]
@@ -527,22 +536,42 @@ def _is_outer(expr: Expr) -> bool:
     return any(isinstance(part, Col) and part.outer for part in nodes(expr))
 
 
-def _may_be_empty(rel: Rel, early: bool) -> bool:
+def _left(rel: Rel, context: Context) -> list[dict[int, Expr]]:
+    """The first rows of a relation that Spark computes while it plans, as far as its filters are known to leave them."""
+    if isinstance(rel, b.Values):
+        return [
+            {c.id: simplified(e, context) for c, e in zip(rel.columns, row, strict=True)} for row in rel.rows[:_FEW]
+        ]
+    if isinstance(rel, b.CteRef):
+        named = list(zip(rel.columns, rel.cte.plan.columns, strict=True))
+        return [{c.id: row[p.id] for c, p in named} for row in _left(rel.cte.plan, context)]
+    rows = _left(inputs_of(rel)[0], context)
+    if isinstance(rel, b.Project):
+        return [{c.id: _over(e, row) for c, e in zip(rel.columns, rel.exprs, strict=True)} for row in rows]
+    if isinstance(rel, b.Limit):
+        return [] if rel.offset else rows[: rel.limit]
+    own = _own_condition(rel) if isinstance(rel, b.Filter) else None
+    return rows if own is None else [row for row in rows if truth(_over(own, row), context) is True]
+
+
+def _may_be_empty(rel: Rel, context: Context, early: bool) -> bool:
     """Whether Spark may know while planning that there are no rows, and so forgets what stands above; `early`: before it
     plans the queries in expressions."""
     if isinstance(rel, b.CteRef):
-        return _may_be_empty(rel.cte.plan, early)
+        return _may_be_empty(rel.cte.plan, context, early)
     if isinstance(rel, b.Limit) and rel.limit == 0 and not early:
         return True
     if isinstance(rel, (b.Filter, b.Limit)) and is_local(rel):
-        return isinstance(rel, b.Limit) or _own_condition(rel) is not None or _may_be_empty(rel.input, early)
-    return not _is_global(rel) and _is_emptied(rel, early)
+        if _left(rel, context):
+            return False
+        return isinstance(rel, b.Limit) or _own_condition(rel) is not None or _may_be_empty(rel.input, context, early)
+    return not _is_global(rel) and _is_emptied(rel, context, early)
 
 
-def _is_emptied(rel: Rel, early: bool = False) -> bool:
+def _is_emptied(rel: Rel, context: Context, early: bool = False) -> bool:
     """Whether the inputs of a relation may leave it without rows while Spark plans; it is only later that it makes joins of
     EXCEPT and INTERSECT."""
-    empty = [_may_be_empty(below, early) for below in inputs_of(rel)]
+    empty = [_may_be_empty(below, context, early) for below in inputs_of(rel)]
     if isinstance(rel, b.SetOp):
         return rel.kind == "union" and all(empty)
     if isinstance(rel, b.Join) and isinstance(rel.condition, Lit) and rel.condition.value is False:
