@@ -208,11 +208,13 @@ class ExpressionParser(Cursor):
         if self.word in ("SELECT", "VALUES") and self._lists_literals():
             self._typed_literal()  # Spark's grammar tries expressions first
         if self.word != "(" and self.query_at(0):
-            at, is_call = self.index, self.word == "VALUES" and self.peek() == "("
+            at, word, follower = self.index, self.word, self.peek()
             query = self.query_and_paren()
-            if is_call and isinstance(query, exp.Values) and not any(query.args.get(k) for k in ("alias", *_ENDS)):
-                # as Spark's grammar reads it, a list that begins with a call
-                raise user_error("UNRESOLVED_ROUTINE", "Cannot resolve routine `VALUES`.", self.span(at))
+            if _is_list(query, word, follower):  # as Spark's grammar reads it
+                if follower == "(":
+                    raise user_error("UNRESOLVED_ROUTINE", f"Cannot resolve routine `{word}`.", self.span(at))
+                message = f"A column, variable, or function parameter with name `{word}` cannot be resolved."
+                raise user_error("UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", message, self.span(at))
             return exp.In(this=left, query=query)
         items = [self.expression()]
         if isinstance(items[0], exp.Subquery) and self.word in AFTER_QUERY:
@@ -344,3 +346,13 @@ class ExpressionParser(Cursor):
         found = self.query(first)
         self.expect(")")
         return found
+
+
+def _is_list(query: Node, word: str, follower: str) -> bool:
+    """Whether a query behind IN can be read as expressions too: a call of `word`, or a sum that begins with it."""
+    if isinstance(query, exp.Values):
+        return word == "VALUES" and follower == "(" and not any(query.args.get(k) for k in ("alias", *_ENDS))
+    if not isinstance(query, exp.Select) or word != "SELECT" or follower not in ("(", "-", "+"):
+        return False
+    told = {name for name, value in query.args.items() if value}
+    return told == {"expressions"} and not any(isinstance(e, (exp.Alias, exp.Aliases)) for e in query.expressions)
