@@ -70,10 +70,12 @@ class Economy(Enum):
 
 
 _LOST_PARTITION = "partition not used yet"
-# A sort that is taken for one of constants below a union; a column that one rule finds to be NULL at times and another never.
+# A sort that is taken for one of constants below a union; a column that one rule finds to be NULL at times and another never;
+# a DISTINCT that may stop early, and is taken for one that is ordered.
 _AT_ODDS = (
     "SanityCheckPlan",
     "Physical input schema should be the same as the one converted from logical input schema",
+    "Ordering direction required for DISTINCT with limit",
 )
 _ECONOMIES = {"HashJoin": Economy.SORTED_JOINS, "ExternalSorter": Economy.RESERVED_SORTS}
 
@@ -156,6 +158,7 @@ class DataFusionEngine:
             if economy is Economy.FEWER_RULES:
                 settings["datafusion.optimizer.repartition_sorts"] = "false"
                 settings["datafusion.execution.skip_physical_aggregate_schema_check"] = "true"
+                settings["datafusion.optimizer.enable_distinct_aggregation_soft_limit"] = "false"
             if economy is Economy.RESERVED_SORTS:
                 # What a sort keeps back to merge what it has spilled; kept back by small sorts too, so not at first.
                 reserve = self.memory_limit // (2 * self.partitions)
@@ -243,18 +246,22 @@ class DataFusionExecution:
     def start(self) -> None:
         """Make the physical plan; no row is computed yet. Raises GatewayError."""
         try:
-            try:
-                self._started = self._begin(Economy.NONE)
-            except Exception as error:
-                if not _is_at_odds(str(error)):
-                    raise
-                self.close()
-                self._started = self._begin(Economy.FEWER_RULES)
+            self._started = self._begun(Economy.NONE, Economy.FEWER_RULES, Economy.ONE_PARTITION)
         except BaseException as error:
             self.close()
             if not _is_failure(error):
                 raise
             raise self._told(error) from error
+
+    def _begun(self, first: Economy, *others: Economy) -> Any:
+        """The stream of the first plan that the engine is not at odds with itself about."""
+        try:
+            return self._begin(first)
+        except Exception as error:
+            if not others or not _is_at_odds(str(error)):
+                raise
+            self.close()
+        return self._begun(*others)
 
     def _begin(self, economy: Economy) -> Any:
         self._frame = self.plan(economy)

@@ -81,7 +81,7 @@ def _lost_by_using(case: Case, difference: Difference, spark: Outcome, ours: Out
     text = case.statements[-1].lower()
     joined = "using" in text or "natural" in text
     sets = any(word in text for word in ("rollup", "cube", "grouping sets"))
-    return spark.condition.startswith("MISSING_ATTRIBUTES.") and ours.kind == "answer" and joined and sets
+    return spark.condition.startswith("MISSING_ATTRIBUTES.") and joined and sets
 
 
 def _named_late(case: Case, difference: Difference, spark: Outcome, ours: Outcome) -> bool:
