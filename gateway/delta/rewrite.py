@@ -130,10 +130,10 @@ def replace_partitions(
     Raises what `replace_files` does; what other writers do to other partitions is no conflict.
     """
     root = snapshot.root
-    with storage_errors(root), RowWriter(snapshot, None) as writer:
+    with storage_errors(root), RowWriter(change.shaped(snapshot), None) as writer:
         writer.take(batches)
         adds = writer.finish()
-        if not adds:
+        if not adds and not change.also():
             return WriteResult(snapshot.version, 0, 0, 0)
         filled = {tuple(action["add"]["partitionValues"].values()) for action in adds}
         removed = _of_partitions(snapshot, filled)

@@ -177,12 +177,13 @@ def append(
     kept: Kept = Kept.BY_WRITER,
     also: Callable[[], Sequence[Action]] = tuple,
     reads: Callable[[Snapshot], None] | None = None,
+    columns: tuple[Column, ...] = (),
 ) -> WriteResult:
     """Add the rows of `batches` (all columns of the table by position) in one commit.
 
     `kept` says what the rows keep of what the table asked of them when it was `seen`: by now it may ask for more. `also`
     gives other actions of the commit, once the rows are written. Rows that are made of the table's own have `reads`, which
-    raises for a newer version that they would not be made of.
+    raises for a newer version that they would not be made of. `columns` are those that the table may be given in the commit.
     """
     check_own(path)
     snapshot = open_snapshot(path)
@@ -192,12 +193,14 @@ def append(
         reads(snapshot)
     check_snapshot_writable(snapshot, kept=kept)
     partition_by, properties = snapshot.partition_columns, snapshot.properties
-    with storage_errors(path), DataFileWriter(path, snapshot.columns, partition_by, properties) as writer:
+    with storage_errors(path), DataFileWriter(path, columns or snapshot.columns, partition_by, properties) as writer:
         for batch in batches:
             writer.write(batch)
         adds = writer.finish()
         metrics = _metrics(writer)
         parameters = {"mode": "Append", "partitionBy": "[]"}  # as of an INSERT by Spark, whatever the table's are
+        if columns:
+            parameters["canMergeSchema"] = "true"
         info = commit.info_action("WRITE", parameters, metrics, reads is None, snapshot.version)
         version = _publish_append(path, snapshot, [info, *also(), *adds], reads)
     commit.checkpoint_if_due(path, version, snapshot.properties)

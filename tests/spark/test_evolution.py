@@ -67,6 +67,43 @@ _CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         (_EVOLVE % _TWO + _BOTH, _EVOLVE % "SELECT 2 AS id, 8 AS m" + "WHEN MATCHED THEN UPDATE SET m = s.m"),
     ),
+    "inserted columns": (
+        _PLAIN,
+        (
+            "INSERT WITH SCHEMA EVOLUTION INTO {t} SELECT 3, 'c', 30, 5 AS n",
+            "INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT 7 AS k, 4 AS ID",
+            "INSERT WITH SCHEMA EVOLUTION INTO TABLE {t} VALUES (5, 'e', 50, 6, 7, 8)",
+            "INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT 6 AS id, map('a', 1) AS m",
+            "INSERT WITH SCHEMA EVOLUTION INTO {t} (id, v) VALUES (8, 'h')",
+            "INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT 9 AS id, 9 AS none WHERE false",
+            "INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT id, 1.5 AS own FROM {t} WHERE id = 1",
+            "INSERT WITH SCHEMA EVOLUTION OVERWRITE {t} BY NAME SELECT 1 AS id, 'w' AS late",
+            "INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME REPLACE WHERE id = 1 SELECT 1 AS id, 'z' AS later",
+        ),
+    ),
+    "inserted columns of a table with features": (
+        (
+            "CREATE TABLE {t} (n BIGINT GENERATED ALWAYS AS IDENTITY, id INT, g INT GENERATED ALWAYS AS (id + 1), "
+            "v STRING DEFAULT 'd') TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true', "
+            "'delta.feature.allowColumnDefaults' = 'supported', 'delta.enableRowTracking' = 'true')",
+            "INSERT INTO {t} (id) VALUES (1)",
+        ),
+        (
+            "INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT 2 AS id, 3 AS more",
+            "INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT 3 AS id, 'e' AS v",
+        ),
+    ),
+    "inserted columns of partitions": (
+        _PARTED,
+        (
+            "INSERT WITH SCHEMA EVOLUTION INTO {t} PARTITION (p = 'x', q = 3) SELECT 5, 6 AS n",
+            "INSERT WITH SCHEMA EVOLUTION INTO {t} PARTITION (p = 'x', q = 3) BY NAME SELECT 5 AS id, 6 AS m",
+            "INSERT WITH SCHEMA EVOLUTION OVERWRITE {t} PARTITION (p = 'x', q = 3) BY NAME SELECT 7 AS id, 8 AS o",
+            "SET spark.sql.sources.partitionOverwriteMode = dynamic",
+            "INSERT WITH SCHEMA EVOLUTION OVERWRITE {t} BY NAME SELECT 9 AS id, 'y' AS p, 1 AS q, 8 AS r",
+            "SET spark.sql.sources.partitionOverwriteMode = static",
+        ),
+    ),
     "partitions": (
         _PARTED,
         (

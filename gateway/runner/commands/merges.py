@@ -24,7 +24,7 @@ from gateway.errors import UserError, unsupported
 from gateway.planner import Plan, plan
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands.changes import Changing, Clock, by_file, changing, projection
-from gateway.runner.commands.evolution import brought, with_columns
+from gateway.runner.commands.evolution import brought, told, with_columns
 from gateway.runner.commands.generated import given_by_all, value_left_out
 from gateway.runner.commands.identities import check_updated, numbering
 from gateway.runner.commands.targets import batches_of
@@ -72,12 +72,8 @@ class Merging:
         return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
 
     def also(self) -> list[Action]:
-        """What the commit says beside files: the columns that the table gets, the last numbers of those that it numbers."""
-        metadata = self.change.metadata
-        if self.numbers is not None and metadata is not None:
-            self.numbers.metadata = metadata
-        told = [] if self.numbers is None else list(self.numbers.told())
-        return told or ([] if metadata is None else [{"metaData": metadata}])
+        """What the commit says beside files."""
+        return told(self.change.metadata, self.numbers)
 
     # ---- the source
 

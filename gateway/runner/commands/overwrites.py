@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +24,7 @@ from gateway.planner import plan
 from gateway.runner.answer import RESULT, Answer
 from gateway.runner.commands.changes import Changing, Condition, counts_of, kept, matches, shown
 from gateway.runner.commands.constraints import checked, guarded_query
+from gateway.runner.commands.evolution import told
 from gateway.runner.commands.targets import announced_rows, quoted, written_rows, written_table
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import INSERTED
@@ -63,39 +66,50 @@ def constant(given: c.Assignment, column: StructField, table: DeltaBoundTable, e
     return value
 
 
-def overwrite(
-    command: c.Insert,
-    table: DeltaBoundTable,
-    rows: BoundQuery,
-    binder: Binder,
-    env: Environment,
-    runner: Queries,
-    emit: Emit,
-    numbers: Numbering | None = None,
-) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """An INSERT that overwrites: the table as it is, and as it is with the columns that the statement brings along."""
+
+    command: c.Insert
+    table: DeltaBoundTable
+    grown: DeltaBoundTable
+    metadata: dict[str, Any] | None  # which it gets with them
+    numbers: Numbering | None = None
+
+    def change(self, parameters: Parameters, metrics: Callable[[Replaced], dict[str, int]]) -> Change:
+        """What the commit says of itself."""
+        if not self.command.evolves:
+            return Change("WRITE", parameters, metrics, partial(told, None, self.numbers))
+        also, columns = partial(told, self.metadata, self.numbers), self.grown.snapshot.columns
+        return Change("WRITE", {**parameters, "canMergeSchema": "true"}, metrics, also, columns)
+
+
+def overwrite(of: Overwrite, rows: BoundQuery, binder: Binder, env: Environment, runner: Queries, emit: Emit) -> Answer:
     """Put the rows of a query in the place of all rows, of those of a partition, or of those that a condition takes."""
+    command, table, numbers = of.command, of.table, of.numbers
     one = Changing("INSERT", table, None, command.table.span, env, runner)
     check_changeable(one.snapshot)
+    if command.evolves:
+        one.evolve(of.grown, of.metadata)
     statics = [given for given in command.partition if given.value is not None]
     condition = command.replaced if command.replaced is not None else equal_to(statics)
     if condition is not None:
         one.check(kept(condition))
     query = guarded_query(rows, one.snapshot, binder)
     if command.replaced is not None:
-        query = _judged(query, command.replaced, table, binder)
+        query = _judged(query, command.replaced, of.grown, binder)
     decision = plan(compile_query(query, env.context))
     runner.check_size(decision, env, one.span)
     written = announced_rows("INSERT", decision, INSERTED, runner, emit)
     if command.replaced is not None:
         written = _conforming(written, shown(command.replaced, one), one.span)
     written = checked(written, one.snapshot, one.span)
-    also = tuple if numbers is None else numbers.told
     if numbers is not None:
         written = numbers.filled(written)
     if _by_partitions(command, table, env):
-        change = Change("WRITE", _DYNAMIC, Replaced.metrics, also)
+        change = of.change(_DYNAMIC, Replaced.metrics)
         own = decision.reads_of(table.location)
-        result = replace_partitions(one.snapshot, one.new(written), change, [()] if own else [])
+        result = replace_partitions(one.base, one.new(written), change, [()] if own else [])
         return written_rows("INSERT", result, [result.rows])
     found = dict.fromkeys(range(len(one.snapshot.files)), 0)
     partly: list[int] = []
@@ -110,10 +124,10 @@ def overwrite(
     if condition is not None:
         parameters["predicate"] = shown(condition, one)
     deleted = sum(found.values()) if condition is not None else None
-    change = Change("WRITE", parameters, lambda done: _metrics(done, copied.rows, deleted), also)
+    change = of.change(parameters, lambda done: _metrics(done, copied.rows, deleted))
     feed = one.feed({DELETE: one.places(condition, emit, found)}) if partly else None
     inserted = Counted(one.new(written))
-    result = replace_files(one.snapshot, sorted(found), chain(inserted, copied), change, one.reads, feed)
+    result = replace_files(one.base, sorted(found), chain(inserted, copied), change, one.reads, feed)
     count = inserted.rows + copied.rows  # Delta counts as written what is written anew
     return written_rows("INSERT", replace(result, rows=count), [count])
 

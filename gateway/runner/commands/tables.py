@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.objects import StoredLocation, StoredTable
@@ -20,9 +21,10 @@ from gateway.runner.answer import RESULT, Answer, done
 from gateway.runner.commands import keys, locations
 from gateway.runner.commands.constraints import checked, guarded_query
 from gateway.runner.commands.definitions import definition_of, like, selected, unreserved
+from gateway.runner.commands.evolution import inserted, told
 from gateway.runner.commands.generated import left_out, stands_for
 from gateway.runner.commands.identities import numbering
-from gateway.runner.commands.overwrites import Static, overwrite, static_partition
+from gateway.runner.commands.overwrites import Overwrite, Static, overwrite, static_partition
 from gateway.runner.commands.targets import announced_rows, new_table, quoted, written_rows, written_table
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
@@ -124,21 +126,24 @@ def insert(command: c.Insert, job: Statement, env: Environment, runner: Queries,
     table = written_table(command.table, env, "INSERT", "no rows can be inserted")
     partition = static_partition(command, table, env)
     query, binder = _source(command, stands_for(filled(command, table, partition), table.snapshot), env, runner)
-    rows, casts, given = aligned(command, table, query, binder, partition)
-    numbers = numbering(table.snapshot, [given], command.table.span)
+    grown, metadata = _grown(command, table, query, partition)
+    rows, casts, given = aligned(command, grown, query, binder, partition)
+    numbers = numbering(grown.snapshot, [given], command.table.span)
     try:
         if command.overwrite or command.replaced is not None:
-            return overwrite(command, table, rows, binder, env, runner, emit, numbers)
+            change = Overwrite(command, table, grown, metadata, numbers)
+            return overwrite(change, rows, binder, env, runner, emit)
         write.check_appendable(table.location)
-        guarded = guarded_query(rows, table.snapshot, binder)
+        guarded = guarded_query(rows, grown.snapshot, binder)
         decision = plan(compile_query(guarded, env.context))
         runner.check_size(decision, env, command.table.span)
         batches = announced_rows("INSERT", decision, INSERTED, runner, emit)
-        found = checked(batches, table.snapshot, command.table.span)
-        found, also = (found, tuple) if numbers is None else (numbers.filled(found), numbers.told)
+        found = checked(batches, grown.snapshot, command.table.span)
+        found = found if numbers is None else numbers.filled(found)
         own = decision.reads_of(table.location)
         reads = partial(check_read, table.snapshot, reads=[()]) if own else None
-        result = write.append(table.location, found, table.snapshot, Kept.BY_STATEMENT, also, reads)
+        also, columns = partial(told, metadata, numbers), grown.snapshot.columns if command.evolves else ()
+        result = write.append(table.location, found, table.snapshot, Kept.BY_STATEMENT, also, reads, columns)
     except UserError as error:
         raise overflown(error, casts) from None
     return written_rows("INSERT", result, [result.rows])
@@ -173,6 +178,29 @@ def _puts_together(rel: b.Rel) -> bool:
     while isinstance(rel, (b.Project, b.Sort, b.Limit, b.Filter, b.WindowRel)):
         rel = rel.input
     return isinstance(rel, b.Aggregate)
+
+
+def _grown(
+    command: c.Insert, table: DeltaBoundTable, query: BoundQuery, partition: Static
+) -> tuple[DeltaBoundTable, dict[str, Any] | None]:
+    """The table with the columns that the statement may bring along, and its metadata then; None where it stays as it is."""
+    if not command.evolves:
+        return table, None
+    span, given = command.table.span, query.rel.columns
+    own = [f for f in table.schema.fields if f.name not in partition]
+    by_name = {f.name.lower(): f for f in own}
+    if command.columns is not None:
+        names = [by_name.get(name.parts[-1].lower()) for name in command.columns]
+        pairs, more = [(f, x) for f, x in zip(names, given, strict=False) if f is not None], []
+    elif command.by_name:
+        _distinct([x.name for x in given], given, "DELTA_DUPLICATE_COLUMNS_FOUND.READ_SCHEMA", span)
+        pairs = [(by_name[x.name.lower()], x) for x in given if x.name.lower() in by_name]
+        known = {f.name.lower() for f in table.schema.fields}
+        more = [x for x in given if x.name.lower() not in known]
+    else:
+        pairs, more = list(zip(own, given, strict=False)), list(given[len(own) :])
+    filled_by = [(f, StructField(f.name, x.type)) for f, x in pairs]
+    return inserted(table, filled_by, [StructField(x.name, x.type) for x in more], span)
 
 
 def filled(command: c.Insert, table: DeltaBoundTable, partition: Static) -> list[StructField]:

@@ -62,6 +62,7 @@ class ChangeParser(CommandRules):
 
     def _insert(self) -> Insert | ReplaceOn:
         self.advance()
+        evolves = self.match("WITH", "SCHEMA", "EVOLUTION")
         overwrite = self.match("OVERWRITE")
         if overwrite and (
             self.word == "DIRECTORY" or self.words[self.index : self.index + 2] == ["LOCAL", "DIRECTORY"]
@@ -72,7 +73,10 @@ class ChangeParser(CommandRules):
         if self.word == "TABLE" and self.is_name(1):
             self.advance()
         table = self._name()
+        start = self.index
         if not overwrite and (found := self._replace_on(table)) is not None:
+            if evolves:
+                raise unsupported("INSERT WITH SCHEMA EVOLUTION … REPLACE ON or USING", self.span(start))
             return found
         partition = self._partition() if self.word == "PARTITION" and self.peek() == "(" else ()
         if self.word == "IF" and self.peek() == "NOT":
@@ -87,7 +91,7 @@ class ChangeParser(CommandRules):
         columns: tuple[Name, ...] | None = None
         if self.word == "(" and not by_name and not self.query_at(0):
             columns = self._columns_of_insert()
-        return Insert(table, self._final_query(), columns, by_name, overwrite, partition, replaced)
+        return Insert(table, self._final_query(), columns, by_name, overwrite, partition, replaced, evolves)
 
     def _insert_behind_ctes(self) -> Insert:
         """``WITH … INSERT …``, whose query may read what stands before it."""

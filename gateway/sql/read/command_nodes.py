@@ -391,10 +391,10 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """INSERT INTO | OVERWRITE [TABLE] name [PARTITION (…)] [(columns) | BY NAME] query (VALUES is a query, too).
+    """INSERT [WITH SCHEMA EVOLUTION] INTO | OVERWRITE [TABLE] name [PARTITION (…)] [(columns) | BY NAME] query.
 
     `partition` has the columns of PARTITION with their constants, None for those that the query gives; `replaced` is the
-    condition of REPLACE WHERE.
+    condition of REPLACE WHERE. VALUES is a query, too.
     """
 
     table: Name
@@ -404,6 +404,7 @@ class Insert:
     overwrite: bool = False
     partition: tuple[Assignment, ...] = ()
     replaced: exp.Expr | None = field(default=None, compare=False)
+    evolves: bool = False
 
 
 @dataclass(frozen=True, slots=True)

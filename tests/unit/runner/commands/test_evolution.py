@@ -1,4 +1,4 @@
-"""MERGE WITH SCHEMA EVOLUTION: which columns a table gets, what old and new rows have in them, and what is refused."""
+"""MERGE and INSERT WITH SCHEMA EVOLUTION: which columns a table gets, what its rows have in them, and what is refused."""
 
 from __future__ import annotations
 
@@ -124,3 +124,70 @@ def test_types_that_give_way_are_refused(session: Session) -> None:
     assert error.condition == "UNSUPPORTED_FEATURE"
     session.run(_ON.format("SELECT 1 AS id, 5 AS v, 6L AS n") + _ALL)
     assert session.rows("SELECT * FROM t") == [(1, 5, 6)]
+
+
+_INTO = "INSERT WITH SCHEMA EVOLUTION INTO t "
+
+
+@pytest.mark.parametrize(
+    ("statement", "columns", "row"),
+    [
+        (_INTO + "SELECT 3, 'c', 5 AS n", "id v n", (3, "c", 5)),
+        (_INTO + "VALUES (3, 'c', 5)", "id v col3", (3, "c", 5)),
+        (_INTO + "BY NAME SELECT 5 AS n, 3 AS ID", "id v n", (3, None, 5)),
+        (_INTO + "(v, id) VALUES ('c', 3)", "id v", (3, "c")),
+        (_INTO + "BY NAME SELECT 3 AS id, named_struct('f', array(1)) AS s", "id v s", (3, None, {"f": [1]})),
+        ("WITH q AS (SELECT 3 AS id, 4 AS n) " + _INTO + "BY NAME SELECT * FROM q", "id v n", (3, None, 4)),
+        (_INTO + "BY NAME REPLACE WHERE id = 3 SELECT 3 AS id, 4 AS n", "id v n", (3, None, 4)),
+    ],
+)
+def test_inserts_bring_columns_along(merging: Session, statement: str, columns: str, row: tuple[Any, ...]) -> None:
+    merging.run(statement)
+    assert [name for (name,) in merging.rows("SHOW COLUMNS IN t")] == columns.split()
+    more = (None,) * (len(row) - 2)
+    assert merging.rows("SELECT * FROM t ORDER BY id") == [(1, "a", *more), (2, "b", *more), row]
+    rows_here_and_there(merging)
+    changed = [action for action in newest_commit(merging) if "metaData" in action]
+    assert len(changed) == (columns.split() != ["id", "v"])
+    assert merging.rows("SELECT * FROM t VERSION AS OF 1 ORDER BY id") == [(1, "a"), (2, "b")]
+
+
+def test_overwrites_bring_columns_along(merging: Session) -> None:
+    merging.run("INSERT WITH SCHEMA EVOLUTION OVERWRITE t SELECT 3, 'c', 5 AS n")
+    assert merging.rows("SELECT id, v, n FROM t") == [(3, "c", 5)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        (_INTO + "SELECT 4", "DELTA_INSERT_COLUMN_ARITY_MISMATCH"),
+        (_INTO + "(id, zz) VALUES (1, 2)", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        (_INTO + "SELECT 2, 'b', 7 AS id", "DELTA_DUPLICATE_COLUMNS_FOUND.DATA"),
+        (_INTO + "SELECT 2, 'b', 7 AS n, 8 AS N", "DELTA_DUPLICATE_COLUMNS_FOUND.DATA"),
+        (_INTO + "BY NAME SELECT 1 AS id, 1 AS n, 2 AS N", "DELTA_DUPLICATE_COLUMNS_FOUND.READ_SCHEMA"),
+        (_INTO + "BY NAME SELECT 1 AS id, 2 AS `a b`", "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
+        (_INTO + "BY NAME SELECT 1 AS id, NULL AS n", "UNSUPPORTED_FEATURE"),
+        (_INTO + "BY NAME SELECT 1 AS id, TIMESTAMP_NTZ'2024-01-01 00:00:00' AS n", "UNSUPPORTED_FEATURE"),
+        (_INTO + "REPLACE USING (id) SELECT 1, 'x', 2 AS n", "UNSUPPORTED_FEATURE"),
+        ("INSERT INTO t BY NAME SELECT 1 AS id, 2 AS n", "DELTA_METADATA_MISMATCH"),
+    ],
+)
+def test_inserts_that_are_refused_change_nothing(merging: Session, statement: str, condition: str) -> None:
+    before = count_versions(merging)
+    assert refused(merging, statement).condition.startswith(condition)
+    assert count_versions(merging) == before
+
+
+def test_inserts_whose_types_or_fields_give_way_are_refused(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (id INT, s STRUCT<a: INT>, l ARRAY<STRUCT<a: INT>>) "
+        "TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+    )
+    for given in (
+        "SELECT 5L",
+        "SELECT 1, named_struct('a', 1, 'b', 2), NULL",
+        "SELECT 1, NULL, array(named_struct('a', 1, 'b', 2))",
+    ):
+        assert refused(session, f"{_INTO}{given}").condition == "UNSUPPORTED_FEATURE"
+    session.run(_INTO + "SELECT 1, named_struct('a', 1), NULL, 6L AS n")
+    assert session.rows("SELECT id, s.a, n FROM t") == [(1, 1, 6)]
