@@ -65,7 +65,7 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     "charset": ("utf-8",),
     "multiline": ("false",),
     "mode": ("permissive", "failfast"),  # what is malformed is refused
-    "mergeschema": ("false",),
+    "mergeschema": ("false", "true"),  # files with different columns are refused
     "ignorecorruptfiles": ("false",),
     "ignoreleadingwhitespace": ("false",),
     "ignoretrailingwhitespace": ("false",),

@@ -30,17 +30,18 @@ NO_VERSION = -1
 _MOST_FILES = 10_000
 
 
-def open_files(path: str, within: Within = (), only: Sequence[str] | None = None) -> Snapshot:
+def open_files(path: str, within: Within = (), only: Sequence[str] | None = None, merge: bool = False) -> Snapshot:
     """The Parquet file or the files of the folder `path` (real), or `only` some, as a snapshot with version `NO_VERSION`.
 
-    Links in it must lead `within` folders, by default its own. Raises UserError PATH_NOT_FOUND, PATH_NOT_ALLOWED,
+    With `merge` files may have columns that others have not, as with Spark's mergeSchema. Links in it must lead `within`
+    folders, by default its own. Raises UserError PATH_NOT_FOUND, PATH_NOT_ALLOWED,
     UNABLE_TO_INFER_SCHEMA (no files) and UnsupportedError for what is not read.
     """
     within = within or (path,)
     paths = listed(path, within) if only is None else list(only)
     columns: tuple[Column, ...] | None = None
     counts: list[int] = []
-    suspects: dict[str, dict[str, set[str]]] = {}
+    suspects: dict[str, dict[str, Any]] = {}
     sizes: list[int] = []
     for file in paths:
         try:
@@ -48,12 +49,12 @@ def open_files(path: str, within: Within = (), only: Sequence[str] | None = None
         except OSError as error:
             raise missing_file(path, file) from error
         found, rows, single = _described(file, stat.st_size, stat.st_mtime_ns, within)
-        suspects[file] = {ONE_VALUE: single}
+        suspects[file] = {**_names(found), ONE_VALUE: single}
         sizes.append(stat.st_size)
         counts.append(rows)
         if columns is None:
             columns = found
-        elif columns != found:
+        elif columns != found and (not merge or (columns := _merged(columns, found)) is None):
             text = f"Parquet files with different columns ({os.path.basename(paths[0])}, {os.path.basename(file)} in {path})"
             raise UnsupportedError("UNSUPPORTED_FEATURE", f"{text} are not supported.")
     if columns is None:
@@ -69,11 +70,19 @@ def open_files(path: str, within: Within = (), only: Sequence[str] | None = None
         partitions={},
         deleted={},
     )
-    # Every file was just seen to have these names.
-    contents: Contents = {p: (None, {**_names(columns), **suspects[p]}) for p in paths}
+    contents: Contents = {p: (None, suspects[p]) for p in paths}  # the names that each was just seen to have
     return Snapshot(
         path, NO_VERSION, Protocol(1, 2), columns, (), {}, None, "none", files, within=within, contents=contents
     )
+
+
+def _merged(known: tuple[Column, ...], found: tuple[Column, ...]) -> tuple[Column, ...] | None:
+    """The columns of several files with those that only another one has behind them; None where one is two things."""
+    by_name = {column.name.casefold(): column for column in known}
+    others = [(by_name.get(column.name.casefold()), column) for column in found]
+    if any(own is not None and own != column for own, column in others):
+        return None
+    return (*known, *(column for own, column in others if own is None))
 
 
 def listed(path: str, within: Within) -> list[str]:

@@ -24,7 +24,7 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     "mode": ("permissive", "failfast"),  # what is malformed is refused
     "encoding": ("utf-8",),
     "charset": ("utf-8",),
-    "mergeschema": ("false",),
+    "mergeschema": ("false", "true"),  # Spark merges them anyway
     "ignorecorruptfiles": ("false",),
     "inferschema": ("true",),
     "primitivesasstring": ("false",),

@@ -33,6 +33,7 @@ from gateway.sql.typed.coerce import can_upcast, coerced, nullable_inside, plain
 from gateway.sqltypes import StructField, StructType, struct
 
 _OPTIONS = ("force", "mergeschema")
+_OF_PARQUET = {"mergeschema": ("true", "false"), "ignorecorruptfiles": ("false",)}
 
 
 def copy_into(command: c.CopyInto, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -74,7 +75,10 @@ def _read(command: c.CopyInto, folder: str, paths: list[str], env: Environment) 
     roots, options = env.tables.paths.roots, {key.lower(): value for key, value in command.format_options}
     try:
         if command.format == "PARQUET":
-            found = PathTable(TableName("parquet", "", command.path), open_files(folder, roots, paths), by_us=True)
+            merge = options.get("mergeschema", "").lower() == "true"
+            found = PathTable(
+                TableName("parquet", "", command.path), open_files(folder, roots, paths, merge), by_us=True
+            )
             check_width(len(found.snapshot.columns), folder)
             for column in found.snapshot.columns:
                 column.check_readable()
@@ -131,7 +135,7 @@ def _option(command: c.CopyInto, name: str) -> bool:
         if key.lower() not in _OPTIONS or value.lower() not in ("true", "false"):
             raise unsupported(f"COPY_OPTIONS ('{key}' = '{value}')", command.span)
     for key, value in command.format_options if command.format == "PARQUET" else ():
-        if key.lower() not in ("mergeschema", "ignorecorruptfiles") or value.lower() != "false":
+        if value.lower() not in _OF_PARQUET.get(key.lower(), ()):
             raise unsupported(f"FORMAT_OPTIONS ('{key}' = '{value}')", command.span)
     return any(key.lower() == name and value.lower() == "true" for key, value in command.copy_options)
 

@@ -108,6 +108,34 @@ def test_columns_are_added_where_that_is_asked_for(session: Session, source: Pat
     assert _copy(session, source, "COPY_OPTIONS ('mergeSchema' = 'true', 'force' = 'false')") == 4
 
 
+def test_files_with_different_columns_are_merged_where_that_is_asked_for(session: Session, source: Path) -> None:
+    session.run("CREATE TABLE t (id BIGINT)")
+    _write(source / "a_wide.parquet", 5, more=[1.5, None], nested=[{"x": 1}, None])
+    _write(source / "b_wider.parquet", 6, last=["l", "m"])
+    both = "COPY_OPTIONS ('mergeSchema' = 'true')"
+    assert (
+        refused(session, f"COPY INTO t FROM '{source}' FILEFORMAT = PARQUET {both}").condition == "UNSUPPORTED_FEATURE"
+    )
+    both = "FORMAT_OPTIONS ('mergeSchema' = 'true') " + both
+    assert _copy(session, source, both) == 10
+    names = [f.name for f in session.run("SELECT * FROM t").planned.schema.fields]
+    assert names == ["id", "name", "more", "nested", "last"]
+    assert session.rows("SELECT * FROM t WHERE id IN (0, 5, 15, 16) ORDER BY id") == [
+        (0, "n0", None, None, None),
+        (5, "n5", 1.5, {"x": 1}, None),
+        (15, None, None, None, None),
+        (16, None, None, None, "m"),
+    ]
+    assert _copy(session, source, both) == 0
+    for name, values in (("more", ["x", "y"]), ("MORE", [1.5, 2.5]), ("nested", [{"y": 1}, None])):
+        _write(source / "other.parquet", 7, **{name: values})
+        session.run("CREATE OR REPLACE TABLE t (id BIGINT)")
+        again = f"{both[:-1]}, 'force' = 'true')"
+        error = refused(session, f"COPY INTO t FROM '{source}' FILEFORMAT = PARQUET {again}")
+        assert error.condition == "UNSUPPORTED_FEATURE"
+        assert session.rows("SELECT * FROM t") == []
+
+
 def test_what_a_query_makes_of_files(session: Session, source: Path) -> None:
     session.run("CREATE TABLE t (id BIGINT, name STRING)")
     made = f"COPY INTO t FROM (SELECT {{}} FROM '{source}') FILEFORMAT = PARQUET"
@@ -131,7 +159,7 @@ def test_what_a_query_makes_of_files(session: Session, source: Path) -> None:
         ("FILES = ()", "PARSE_SYNTAX_ERROR"),
         ("COPY_OPTIONS ('x' = 'true')", "UNSUPPORTED_FEATURE"),
         ("COPY_OPTIONS ('force' = 'maybe')", "UNSUPPORTED_FEATURE"),
-        ("FORMAT_OPTIONS ('mergeSchema' = 'true')", "UNSUPPORTED_FEATURE"),
+        ("FORMAT_OPTIONS ('mergeSchema' = 'maybe')", "UNSUPPORTED_FEATURE"),
         ("PATTERN = 'a/*'", "UNSUPPORTED_FEATURE"),
         ("PATTERN = '[^a]*'", "UNSUPPORTED_FEATURE"),
         ("PATTERN = '{a'", "UNSUPPORTED_FEATURE"),
