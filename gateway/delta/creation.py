@@ -31,7 +31,10 @@ _WITH = {"clustering": "domainMetadata", "rowTracking": "domainMetadata"}
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A table as it is to be, but for its rows. `metadata` is of columns by their names, beside comments."""
+    """A table as it is to be, but for its rows. `metadata` is of columns by their names, beside comments.
+
+    `of_old` says that it takes the place of a table which has to be there.
+    """
 
     schema: t.StructType
     partition_by: tuple[str, ...] = ()
@@ -40,6 +43,7 @@ class Definition:
     comment: str | None = None
     metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     external: bool = False
+    of_old: bool = False
 
     def features(self, old: Protocol | None = None) -> frozenset[str]:
         """The features that it needs, beside those of the table that it replaces.

@@ -140,6 +140,8 @@ def _make_table(
             raise exists(path)
         old = open_snapshot(path)
         _check_replaceable(old, definition)
+    elif definition.of_old:  # another writer has dropped it
+        raise conflict(path)
     elif os.path.isdir(path) and os.listdir(path):
         raise UserError("LOCATION_ALREADY_EXISTS", f"The folder {path} exists and is not a Delta table.")
     _check_new(definition)
@@ -298,7 +300,9 @@ def _create_info(
     replace: bool,
     old: Snapshot | None,
 ) -> Action:
-    verb = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE"
+    verb = "CREATE TABLE"
+    if replace:
+        verb = "REPLACE TABLE" if definition.of_old else "CREATE OR REPLACE TABLE"
     spec = metadata["metaData"]
     parameters = {
         "partitionBy": commit.compact_json(spec["partitionColumns"]),

@@ -1,4 +1,4 @@
-"""Columns that a statement brings along, defaults in clauses, dynamic overwrites, statistics: both engines do the same."""
+"""Columns that a statement brings along, defaults, overwrites, replaced tables, statistics: both engines do the same."""
 
 from __future__ import annotations
 
@@ -117,6 +117,15 @@ _CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "SET spark.sql.sources.partitionOverwriteMode = static",
         ),
     ),
+    "replaced": (
+        _PARTED,
+        (
+            "REPLACE TABLE {t} (b BIGINT NOT NULL COMMENT 'bb', c STRING) USING delta COMMENT 'd' TBLPROPERTIES ('x' = 'y')",
+            "REPLACE TABLE {t} USING delta PARTITIONED BY (p) AS SELECT 1 AS a, 'q' AS p",
+            "REPLACE TABLE {t} (a INT, b STRING) PARTITIONED BY (b) TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+            "CREATE OR REPLACE TABLE {t} USING delta AS SELECT 2 AS a",
+        ),
+    ),
     "purged": (
         (
             "CREATE TABLE {t} (id INT, v STRING, gone INT) TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', "
@@ -187,6 +196,7 @@ def _newest(sql: Sql, name: str) -> list[Any]:
     shown = {k: v for k, v in parameters.items() if "predicate" not in k.lower()}
     if row[3] == "CLUSTER BY" or "clusterBy" in shown:
         shown.pop("properties", None)
+    shown.pop("isManaged", None)  # the gateway tells Spark where tables lie
     return [version, row[3], shown, row[8], row[10], {k: metrics.get(k) for k in _METRICS}]
 
 

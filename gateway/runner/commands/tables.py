@@ -48,13 +48,15 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
         return done("CREATE_TABLE")
     path, replace = catalog.table_location(schema, table), command.replace
     is_new = not place.kind
+    if is_new and command.must_exist:
+        raise env.tables.missing(command.name.parts, command.name.span)
     if command.location is not None:
         path = locations.checked_folder(command, place, env)
         if locations.is_table(command, path, place):
             return locations.adopted(command, path, place, env, emit)
     external = command.location is not None or catalog.located(schema, table) == path
     if command.query is None:
-        definition = dataclasses.replace(definition_of(command, env), external=external)
+        definition = dataclasses.replace(definition_of(command, env), external=external, of_old=command.must_exist)
         declared = keys.declared(command, place, definition.schema, keys.checks_of(definition.properties), env)
         write.check_creatable(path, definition, as_select=False, replace=replace)
         emit(Planned("CREATE_TABLE", "gateway", "a commit to the Delta log", RESULT, writes=True, is_query=False))
@@ -64,7 +66,8 @@ def create_table(command: c.CreateTable, job: Statement, env: Environment, runne
         keys.keep(place, declared)
         return Answer("CREATE_TABLE", is_query=False, announced=True)
     query, binder = runner.bind(command.query.tree, env)
-    definition = dataclasses.replace(selected(command, query.schema, env), external=external)
+    made = selected(command, query.schema, env)
+    definition = dataclasses.replace(made, external=external, of_old=command.must_exist)
     write.check_creatable(path, definition, as_select=True, replace=replace)
     decision = plan(compile_query(stored(query, binder, definition.schema), env.context))
     runner.check_size(decision, env, command.name.span)

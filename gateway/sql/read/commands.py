@@ -133,6 +133,7 @@ class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser, St
             "DESC": self._describe,
             "EXPLAIN": self._explain,
             "CREATE": self._create,
+            "REPLACE": self._replace_table,
             "DROP": self._drop,
             "ALTER": self._alter,
             "COMMENT": self._comment,

@@ -48,7 +48,14 @@ class _Clauses:
 class TableParser(KeyParser):
     """The definitions of tables."""
 
-    def _create_table(self, replace: bool) -> Command:
+    def _replace_table(self) -> Command:
+        self.advance()
+        if self.word != "TABLE":
+            self._refuse()
+        self.advance()
+        return self._create_table(True, True)
+
+    def _create_table(self, replace: bool, must_exist: bool = False) -> Command:
         if_not_exists = self._if_not_exists()
         if if_not_exists and replace:
             self.fail("IF NOT EXISTS does not go with OR REPLACE", self.index - 3)
@@ -56,6 +63,8 @@ class TableParser(KeyParser):
         if self.word == "LIKE" and not replace:
             return self._create_like(name, if_not_exists)
         if self.word == "CLONE" or (self.word in ("SHALLOW", "DEEP") and self.peek() == "CLONE"):
+            if must_exist:
+                raise unsupported("REPLACE TABLE … CLONE", self.span(self.index))
             return self._create_clone(name, replace, if_not_exists)
         columns, constraints = self._definitions() if self.word == "(" and not self.query_at(0) else (None, [])
         said = self._table_clauses(columns, constraints)
@@ -89,6 +98,7 @@ class TableParser(KeyParser):
             said.comment,
             said.properties,
             said.location,
+            must_exist,
         )
 
     def _table_clauses(self, columns: tuple[ColumnDefinition, ...] | None, constraints: list[Check | Key]) -> _Clauses:

@@ -30,10 +30,23 @@ class Kind(StrEnum):
 
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "MAP", "REDUCE"), Kind.QUERY),
-    **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "MERGE", "COPY", "TRUNCATE", "LOAD", "REPLACE"), Kind.DML),
+    **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "MERGE", "COPY", "TRUNCATE", "LOAD"), Kind.DML),
     **dict.fromkeys(
         (
-            *("CREATE", "DROP", "UNDROP", "ALTER", "COMMENT", "MSCK", "REPAIR", "FSCK", "OPTIMIZE", "REORG", "VACUUM"),
+            *(
+                "CREATE",
+                "REPLACE",
+                "DROP",
+                "UNDROP",
+                "ALTER",
+                "COMMENT",
+                "MSCK",
+                "REPAIR",
+                "FSCK",
+                "OPTIMIZE",
+                "REORG",
+                "VACUUM",
+            ),
             *("RESTORE", "CONVERT", "CLONE", "ANALYZE", "REFRESH", "CACHE", "UNCACHE", "CLEAR", "SYNC", "GENERATE"),
             *("ADD", "EXPORT", "IMPORT", "LOCK", "UNLOCK", "DFS"),
         ),

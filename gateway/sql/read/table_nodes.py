@@ -189,7 +189,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [(columns)] clauses [AS query]; `columns` None with AS alone."""
+    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [(columns)] clauses [AS query]; `columns` None with AS alone.
+
+    REPLACE TABLE is `replace` of what `must_exist`.
+    """
 
     name: Name
     columns: tuple[ColumnDefinition, ...] | None = None
@@ -203,6 +206,7 @@ class CreateTable:
     comment: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
     location: str | None = None
+    must_exist: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,6 +231,39 @@ def test_a_replaced_table_keeps_what_delta_keeps(session: Session) -> None:
     assert session.rows("SELECT * FROM t VERSION AS OF 2") == [(2,)]
 
 
+def test_replace_table_replaces_what_is_there(session: Session) -> None:
+    for missing in ("REPLACE TABLE t (a INT)", "REPLACE TABLE t AS SELECT 1 AS a"):
+        assert refused(session, missing).condition == "TABLE_OR_VIEW_NOT_FOUND"
+    session.run("CREATE TABLE t (a INT, p STRING) PARTITIONED BY (p) TBLPROPERTIES ('k' = 'v')")
+    session.run("INSERT INTO t VALUES (1, 'x')")
+    session.run("REPLACE TABLE t (b BIGINT NOT NULL, c STRING) USING delta CLUSTER BY (c) COMMENT 'new'")
+    assert newest_info(session)["operation"] == "REPLACE TABLE"
+    assert session.rows("SELECT b, c FROM t") == []
+    session.run("REPLACE TABLE t AS SELECT 2 AS a, 'y' AS b")
+    assert newest_info(session)["operation"] == "REPLACE TABLE AS SELECT"
+    assert rows_here_and_there(session) == [(2, "y")]
+    assert session.rows("SELECT * FROM t VERSION AS OF 1") == [(1, "x")]
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("REPLACE TABLE IF NOT EXISTS t (a INT)", "PARSE_SYNTAX_ERROR"),
+        ("REPLACE TABLE IF EXISTS t (a INT)", "PARSE_SYNTAX_ERROR"),
+        ("REPLACE TABLE t SHALLOW CLONE t", "UNSUPPORTED_FEATURE"),
+        ("REPLACE TABLE t (a INT) USING csv", "UNSUPPORTED_FEATURE"),
+        ("REPLACE TABLE t (a INT) AS SELECT 1 AS a", "_LEGACY_ERROR_TEMP_0035"),
+        ("REPLACE VIEW t AS SELECT 1", "UNSUPPORTED_FEATURE"),
+        ("REPLACE TABLE v (a INT)", "EXPECT_TABLE_NOT_VIEW"),
+    ],
+)
+def test_replace_table_is_refused(session: Session, statement: str, condition: str) -> None:
+    session.run("CREATE TABLE t (b INT)")
+    session.run("CREATE VIEW v AS SELECT 1 AS a")
+    assert refused(session, statement).condition.startswith(condition)
+    assert session.rows("SHOW COLUMNS IN t") == [("b",)]
+
+
 def test_what_a_table_asks_for_is_told(session: Session) -> None:
     session.run(
         "CREATE TABLE t (a INT NOT NULL, b STRING DEFAULT  concat('x', 'y') COMMENT 'c', g INT GENERATED ALWAYS AS (a + 1), "

@@ -72,6 +72,8 @@ def test_pairs(text: str, expected: str) -> None:
         ("CREATE TABLE t USING csv OPTIONS (path '/etc')", "option path"),
         ("CREATE TABLE t USING csv OPTIONS ('path' = '/etc')", "option path"),
         ("CREATE TABLE t USING csv OPTIONS (`path` '/etc')", "option path"),
+        ("REPLACE TABLE t (a INT) USING delta OPTIONS (path '/etc')", "option path"),
+        ("REPLACE TABLE t (a INT) USING jdbc OPTIONS (url 'x')", "format jdbc"),
         ("CREATE TABLE t USING csv OPTIONS (header 'true', PATH='/etc')", "option PATH"),
         ("CREATE TABLE t USING avro", "format avro"),
         ("CREATE TABLE t USING csv OPTIONS (a.path = 'x')", "option a.path"),
