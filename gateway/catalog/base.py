@@ -21,6 +21,11 @@ class TableName:
     def __str__(self) -> str:
         return f"{self.catalog}.{self.schema}.{self.table}"
 
+    @property
+    def qualifier(self) -> tuple[str, ...]:
+        """What columns may be qualified with, in lower case; of a path its format and itself."""
+        return tuple(part.lower() for part in (self.catalog, self.schema, self.table) if part)
+
 
 @dataclass(frozen=True, slots=True)
 class AsOf:

@@ -30,6 +30,7 @@ from gateway.runner.commands import (
     views,
     volumes,
 )
+from gateway.runner.commands.targets import is_path
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
 
@@ -110,7 +111,7 @@ def written(command: Any) -> c.Name | None:
     if not isinstance(command, _CHANGES):
         return None
     found = getattr(command, "table", None) or getattr(command, "name", None)
-    return found if isinstance(found, c.Name) else None
+    return found if isinstance(found, c.Name) and not is_path(found) else None
 
 
 def run(command: Any, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:

@@ -153,9 +153,7 @@ class Counted:
 
 def _judged(rows: BoundQuery, condition: Condition, table: DeltaBoundTable, binder: Binder) -> BoundQuery:
     """The rows with one more column: whether the condition takes them."""
-    name = table.name
-    qualifier = (name.catalog.lower(), name.schema.lower(), name.table.lower())
-    scope = Scope([Source(qualifier, rows.rel.columns)])
+    scope = Scope([Source(table.name.qualifier, rows.rel.columns)])
     found = ChangeBinder(binder, quoted(table), "INSERT").condition(condition, scope)
     judged = chosen(b.lit(False, BOOLEAN), (found, b.lit(True, BOOLEAN)))
     exprs = (*rows.rel.columns, judged)

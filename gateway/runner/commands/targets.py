@@ -10,6 +10,7 @@ from gateway.catalog.base import Catalog
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
+from gateway.delta.log import has_log
 from gateway.delta.write import WriteResult
 from gateway.engine.base import Emit, Execution, Planned
 from gateway.errors import CanceledError, UserError, unsupported
@@ -22,6 +23,7 @@ from gateway.runner.written import INSERTED
 from gateway.sql.read import command_nodes as c
 from gateway.sqltypes import StructType
 
+_BY_PATH = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _TOLD_OF_VIEWS = ("INSERT", "TRUNCATE TABLE", "OPTIMIZE", "VACUUM")  # of the others Delta says what its source may be
 
 
@@ -34,8 +36,8 @@ def written_table(name: c.Name, env: Environment, word: str, what: str) -> Delta
         if word != "INSERT":
             raise unsupported(f"{word} through a temporary view", name.span)
         raise objects.expects_table(word, str(name), name.span)
-    if len(name.parts) == 2 and name.parts[0].lower() in ("delta", "parquet") and "/" in name.parts[1]:
-        raise unsupported("writing to a path", name.span)
+    if is_path(name):
+        return _at_path(name, env, word)
     table = env.tables.find(name.parts, None, name.span)
     if isinstance(table, StoredView):
         if word not in _TOLD_OF_VIEWS:
@@ -54,11 +56,40 @@ def written_table(name: c.Name, env: Environment, word: str, what: str) -> Delta
     return table
 
 
+def is_path(name: c.Name) -> bool:
+    """Whether a name is a format and a path."""
+    return len(name.parts) == 2 and name.parts[0].lower() in ("delta", "parquet") and "/" in name.parts[1]
+
+
+def _at_path(name: c.Name, env: Environment, word: str) -> DeltaBoundTable:
+    """The Delta table in a folder where external tables may lie. Raises UserError PATH_NOT_ALLOWED for any other folder."""
+    kind, path = name.parts
+    if kind.lower() != "delta" or word not in _BY_PATH:
+        raise unsupported(f"{word} to a path", name.span)
+    try:
+        _check_place(env.tables.paths.resolve(path), env)
+    except UserError as error:
+        raise error.at(name.span) from None
+    table = env.tables.path("delta", path, None, name.span)
+    _check_place(table.location, env)  # it may have become a link
+    assert isinstance(table, DeltaBoundTable)
+    return table
+
+
+def _check_place(folder: str, env: Environment) -> None:
+    """Raise unless a folder (real) is that of a Delta table, where external tables may lie."""
+    for catalog in env.tables.catalogs.values():
+        if not catalog.read_only:
+            catalog.check_location(folder)
+    if not has_log(folder):
+        raise UserError("DELTA_TABLE_NOT_FOUND", f"Delta table `{folder}` doesn't exist.")
+
+
 def new_table(name: c.Name, env: Environment) -> tuple[Catalog, str, str]:
     """Catalog, schema and table of a new table; the schema must exist."""
     parts = name.parts
-    if len(parts) == 2 and parts[0].lower() in ("delta", "parquet") and "/" in parts[1]:
-        raise unsupported("writing to a path", name.span)
+    if is_path(name):
+        raise unsupported("making a table by its path", name.span)
     catalog_name, schema, table = env.tables.qualified(parts)
     catalog, schema = env.tables.schema_of((catalog_name, schema), name.span)
     return catalog, schema, table
@@ -67,7 +98,7 @@ def new_table(name: c.Name, env: Environment) -> tuple[Catalog, str, str]:
 def quoted(table: DeltaBoundTable) -> str:
     """The table's whole name, as errors show it."""
     name = table.name
-    return f"`{name.catalog}`.`{name.schema}`.`{name.table}`"
+    return ".".join(f"`{part}`" for part in (name.catalog, name.schema, name.table) if part)
 
 
 def announced_rows(

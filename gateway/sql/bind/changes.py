@@ -71,7 +71,7 @@ class ChangeBinder:
         """
         name = table.name
         scan = self.binder.scan(table, name.table)
-        qualifier = (alias.lower(),) if alias else (name.catalog.lower(), name.schema.lower(), name.table.lower())
+        qualifier = (alias.lower(),) if alias else name.qualifier
         *columns, file, position = scan.columns
         scope = Scope([Source(qualifier, tuple(columns[: len(columns) - more]))])
         assigned_to = Scope([Source(qualifier, tuple(columns))]) if more else scope

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,76 @@ def test_a_table_without_a_name_is_found_or_replaced_by_a_query(session: Session
     session.run(f"CREATE OR REPLACE TABLE t LOCATION '{place}' AS SELECT 'x' AS b")
     assert session.rows("SELECT * FROM t") == [("x",)]
     assert len(session.rows("DESCRIBE HISTORY t")) == 3
+
+
+def test_rows_of_a_table_are_changed_by_its_path(session: Session, place: Path) -> None:
+    session.run(f"CREATE TABLE t (id INT, s STRING, CONSTRAINT c CHECK (id > 0)) LOCATION '{place}'")
+    name = f"delta.`{place}`"
+    assert session.rows(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b'), (3, 'c')") == [(3, 3)]
+    assert session.rows(f"UPDATE {name} SET s = {name}.s || 'x' WHERE id = 1") == [(1,)]
+    assert session.rows(f"DELETE FROM delta.`file:{place}` WHERE id = 2") == [(1,)]
+    merged = f"MERGE INTO {name} t USING (SELECT 3 AS k UNION ALL SELECT 4) s ON t.id = s.k "
+    session.run(merged + "WHEN MATCHED THEN UPDATE SET s = 'm' WHEN NOT MATCHED THEN INSERT (id) VALUES (s.k)")
+    assert session.rows("SELECT * FROM t ORDER BY id") == [(1, "ax"), (3, "m"), (4, None)]
+    session.run(f"INSERT INTO {name} SELECT id + 10, s FROM {name}")
+    session.run(f"INSERT INTO {name} REPLACE WHERE id > 10 SELECT 11, 'r'")
+    assert session.rows("SELECT count(*) FROM t") == [(4,)]
+    session.run(f"INSERT OVERWRITE {name} VALUES (5, 'only')")
+    assert DeltaTable(str(place)).to_pyarrow_table().to_pylist() == [{"id": 5, "s": "only"}]
+    error = refused(session, f"INSERT INTO {name} VALUES (0, 'z')")
+    assert error.condition == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    assert refused(session, f"INSERT INTO {name} VALUES (1)").condition == "DELTA_INSERT_COLUMN_ARITY_MISMATCH"
+
+
+_TO_PATHS = (
+    "INSERT INTO {} VALUES (1)",
+    "INSERT OVERWRITE {} VALUES (1)",
+    "UPDATE {} SET id = 1",
+    "DELETE FROM {}",
+    "MERGE INTO {} USING (SELECT 1 AS k) ON id = k WHEN MATCHED THEN DELETE",
+)
+
+
+@pytest.mark.parametrize("statement", _TO_PATHS)
+def test_only_what_lies_where_external_tables_may_is_changed_by_its_path(
+    session: Session, place: Path, tmp_path: Path, statement: str
+) -> None:
+    session.run("CREATE TABLE t AS SELECT 7 AS id")
+    (sample,) = [row[1] for row in session.rows("DESCRIBE EXTENDED samples.tpch.region") if row[0] == "Location"]
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    shutil.copytree(folder_of(session), outside / "t")
+    (place.parent / "link").symlink_to(outside)
+    (place.parent / "empty").mkdir()
+    elsewhere = {
+        f"delta.`{folder_of(session)}`": "PATH_NOT_ALLOWED",
+        f"delta.`{sample.removeprefix('file:')}`": "PATH_NOT_ALLOWED",
+        f"delta.`{outside}/t`": "PATH_NOT_ALLOWED",
+        f"delta.`{place.parent}/link/t`": "PATH_NOT_ALLOWED",
+        f"delta.`{place.parent}/../../t`": "PATH_NOT_ALLOWED",
+        f"delta.`{place.parent}/{'../' * 20}{outside}/t`": "PATH_NOT_ALLOWED",
+        f"delta.`{place.parent}/nowhere`": "PATH_NOT_FOUND",
+        f"delta.`{place.parent}/empty`": "DELTA_TABLE_NOT_FOUND",
+        f"parquet.`{place}`": "UNSUPPORTED_FEATURE",
+    }
+    for name, condition in elsewhere.items():
+        assert refused(session, statement.format(name)).condition == condition, name
+    assert session.rows("SELECT * FROM t") == [(7,)]
+    assert DeltaTable(str(outside / "t")).version() == 0
+    assert list((place.parent / "empty").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "TRUNCATE TABLE {}",
+        "OPTIMIZE {}",
+        "VACUUM {}",
+        "COPY INTO {} FROM '/x' FILEFORMAT = CSV",
+        "CREATE TABLE {} (a INT)",
+        "CREATE OR REPLACE TABLE {} AS SELECT 1 AS a",
+    ],
+)
+def test_other_statements_on_paths_are_refused(session: Session, place: Path, statement: str) -> None:
+    session.run(f"CREATE TABLE t (id INT) LOCATION '{place}'")
+    assert refused(session, statement.format(f"delta.`{place}`")).condition == "UNSUPPORTED_FEATURE"
