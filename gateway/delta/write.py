@@ -312,6 +312,8 @@ def _create_info(
         "properties": commit.compact_json(spec["configuration"]),
     }
     metrics = _metrics(writer) if as_select else {}
+    if as_select and old is not None:
+        metrics |= {"numRemovedFiles": len(old.files), "numRemovedBytes": int(old.files.sizes.sum())}
     read = old.version if old is not None else None
     return commit.info_action(verb + (" AS SELECT" if as_select else ""), parameters, metrics, old is None, read)
 
