@@ -8,7 +8,7 @@ added meanwhile stays beside; what it has taken away is a conflict.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,10 +70,14 @@ class Cubes:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns, by their paths, in whose order rows are put: those that a table is clustered by, or ones for once."""
+    """The columns, by their paths, in whose order rows are put: those that a table is clustered by, or ones for once.
+
+    `full` is OPTIMIZE FULL: files that are in the order of other columns, too.
+    """
 
     paths: tuple[tuple[str, ...], ...]
     clusters: bool = False
+    full: bool = False
 
     @property
     def names(self) -> str:
@@ -118,7 +122,7 @@ def compact(
     ):
         cube = _cube(layout)
         for one in bins:
-            for batch in _in_order(snapshot, _rows(snapshot, one), layout, alive):
+            for batch in _in_order(snapshot, rows_of_files(snapshot, one), layout, alive):
                 alive()
                 writer.take([batch])
             writer.finish()
@@ -140,7 +144,7 @@ def _parameters(predicate: Sequence[str], layout: Layout | None) -> commit.Param
     if layout is None:
         return {**parameters, "auto": False}
     if layout.clusters:
-        return {**parameters, "clusterBy": layout.names, "auto": False, "isFull": False}
+        return {**parameters, "clusterBy": layout.names, "auto": False, "isFull": layout.full}
     return {**parameters, "zOrderBy": layout.names, "auto": False}
 
 
@@ -222,6 +226,12 @@ def _unclustered(snapshot: Snapshot, layout: Layout) -> tuple[Cubes, list[list[i
     outside = [i for i, one in enumerate(ids) if one is None]
     cubes = {one for one in ids if one is not None}
     found = Cubes([sizes[i] for i in inside], [sizes[i] for i in outside], len(cubes))
+    if layout.full:  # Delta counts those of other columns as being in an order, then
+        any_id = [of.get(_CUBE) for of in tags]
+        parts = [
+            [size for size, one in zip(sizes, any_id, strict=True) if (one is None) == out] for out in (False, True)
+        ]
+        found = Cubes(parts[0], parts[1], len({one for one in any_id if one is not None}))
     if not outside and len(cubes) < 2:
         return found, []
     files = sorted((*inside, *outside))
@@ -237,12 +247,10 @@ def _check_size(snapshot: Snapshot, files: Sequence[int]) -> None:
 def _bins(snapshot: Snapshot, candidates: Sequence[int], layout: Layout | None, purges: bool) -> list[list[int]]:
     """Files that become one."""
     if layout is not None:
-        together: dict[tuple[str | None, ...], list[int]] = {}
-        for file in candidates:
-            together.setdefault(_partition(snapshot, file), []).append(file)
-        for files in together.values() if not layout.clusters else ():
+        together = files_by_partition(snapshot, candidates)
+        for files in together if not layout.clusters else ():
             _check_size(snapshot, files)
-        return list(together.values())
+        return together
     sizes, target = snapshot.files.sizes, target_bytes(snapshot.properties) or FILE_BYTES
     by_partition: dict[tuple[str | None, ...], list[int]] = {}
     for file in candidates:
@@ -262,6 +270,14 @@ def _bins(snapshot: Snapshot, candidates: Sequence[int], layout: Layout | None, 
     return [one for one in found if purges or len(one) > 1]
 
 
+def files_by_partition(snapshot: Snapshot, files: Iterable[int]) -> list[list[int]]:
+    """Some files of a snapshot, those of one partition together."""
+    together: dict[tuple[str | None, ...], list[int]] = {}
+    for file in files:
+        together.setdefault(_partition(snapshot, file), []).append(file)
+    return list(together.values())
+
+
 def _mostly_deleted(snapshot: Snapshot, file: int) -> bool:
     mask = snapshot.files.deleted.get(file)
     if mask is None:
@@ -270,7 +286,8 @@ def _mostly_deleted(snapshot: Snapshot, file: int) -> bool:
     return rows is None or np.count_nonzero(~mask) > _DELETED * rows
 
 
-def _rows(snapshot: Snapshot, one: Sequence[int]) -> Iterator[pa.RecordBatch]:
+def rows_of_files(snapshot: Snapshot, one: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    """The rows of some files that are left, with the columns of `rewrite.trail` behind them."""
     files = snapshot.files
     columns = (*snapshot.columns, Column(POSITION, POSITION, None, BIGINT, nullable=False))
     schema = pa.schema([pa.field(c.name, c.type.arrow()) for c in columns])

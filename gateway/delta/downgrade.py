@@ -26,6 +26,7 @@ from gateway.delta.replay import replayed
 from gateway.delta.row_ids import DOMAIN
 from gateway.delta.table import Snapshot, open_snapshot, specs_of
 from gateway.delta.tracking import SUSPENDED
+from gateway.delta.unmapping import check_unmappable, unmap
 from gateway.delta.vectors import file_of
 from gateway.delta.widening import CHANGES
 from gateway.delta.write import conflict
@@ -54,6 +55,8 @@ def check_droppable(snapshot: Snapshot, feature: str) -> None:
     check_alterable(snapshot)
     if feature in ("deletionVectors", "typeWidening"):
         check_compactable(snapshot)
+    if feature == "columnMapping":
+        check_unmappable(snapshot)
 
 
 def _vectors(snapshot: Snapshot, feature: str, alive: Alive) -> None:
@@ -118,6 +121,12 @@ def _without_changes(action: dict[str, Any]) -> None:
         f["metadata"].pop(CHANGES, None)
 
 
+def _mapping(snapshot: Snapshot, feature: str, alive: Alive) -> None:
+    if snapshot.mapping != "none":
+        unmap(snapshot, alive)
+    _fenced(newest(snapshot), feature, lambda one: one.mapping == "none")
+
+
 def _tracking(snapshot: Snapshot, feature: str, alive: Alive) -> None:
     _set(snapshot, {ROW_TRACKING: "false", SUSPENDED: _ON})
     seen = newest(snapshot)
@@ -149,6 +158,7 @@ DROPPED: dict[str, Callable[[Snapshot, str, Alive], None]] = {
     "v2Checkpoint": _policy,
     "vacuumProtocolCheck": _fence,
     "typeWidening": _widening,
+    "columnMapping": _mapping,
     "rowTracking": _tracking,
     "domainMetadata": _domains,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gateway import sqltypes as t
-from gateway.delta.indexed import SKIPPED_BY, indexed_paths
+from gateway.delta.indexed import TOLD_BY, indexed_paths
 from gateway.delta.schema import UnreadableType, holds_char
 from gateway.errors import UnsupportedError, UserError
 
@@ -127,7 +127,7 @@ def check_clustering(schema: t.StructType, paths: Sequence[Sequence[str]], prope
         if found is None:
             text = f"Invalid partitioning: {_shown(path)} is missing or is in a map or array."
             raise UserError("UNSUPPORTED_FEATURE.PARTITION_WITH_NESTED_COLUMN_IS_UNSUPPORTED", text)
-        if t.is_nested(found) or found.name not in SKIPPED_BY:
+        if t.is_nested(found) or found.name not in TOLD_BY:
             bad.append(f"{'.'.join(path)} : {found.sql}")
     if len(paths) > _MOST_CLUSTERED:
         text = f"CLUSTER BY supports up to {_MOST_CLUSTERED} clustering columns, but the table has {len(paths)}."

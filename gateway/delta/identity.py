@@ -71,6 +71,27 @@ class Numbering:
         return [{"metaData": {**self.metadata, "schemaString": json.dumps(schema, ensure_ascii=False)}}]
 
 
+def goes_up(column: Column) -> bool:
+    """Whether the numbers of an identity column grow."""
+    return _whole(column, STEP) > 0
+
+
+def last_number(column: Column, found: int | None) -> int | None:
+    """The last number that a column counts as given, where its rows have `found` as their last; None for none.
+
+    Delta takes the next one of its steps for a number that is none of them, and heeds none before the first. Raises UserError
+    ARITHMETIC_OVERFLOW where there is no such step.
+    """
+    start, step = _whole(column, START), _whole(column, STEP)
+    old = _whole(column, MARK) if MARK in column.metadata else None
+    if found is None or (found - start) * step < 0:
+        return old
+    new = start - (start - found) // step * step
+    if not _LOW <= new <= _HIGH:
+        raise UserError("ARITHMETIC_OVERFLOW", f"The identity column {column.name} has no number left.")
+    return new if old is None or (new - old) * step > 0 else old
+
+
 def _whole(column: Column, key: str) -> int:
     """A number of an identity column's metadata. Raises ServerError DELTA_LOG_CORRUPT for what numbers no row by itself."""
     value = column.metadata.get(key)

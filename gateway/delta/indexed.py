@@ -27,7 +27,7 @@ SKIPPED_BY = frozenset(
         "STRING",
     }
 )
-_NAMED = SKIPPED_BY | {"CHAR", "VARCHAR"}  # to Delta they are STRINGs
+TOLD_BY = SKIPPED_BY | {"CHAR", "VARCHAR"}  # to Delta they are STRINGs
 Path = tuple[str, ...]
 Types = Iterator[tuple[Path, t.DataType]]
 
@@ -141,7 +141,7 @@ def check_named(schema: t.StructType, partition_by: Sequence[str], properties: M
             told = f"Data skipping is not supported for partition column '{shown}'."
             raise UserError("DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN", told)
         for leaf, kind in leaves_of(path, _type_at(schema, path, shown)):
-            if kind.name not in _NAMED:
+            if kind.name not in TOLD_BY:
                 told = f"Data skipping is not supported for column '{'.'.join(leaf)}' of type {kind.sql}."
                 raise UserError("DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE", told)
             seen.append(".".join(leaf))

@@ -39,6 +39,7 @@ _DROPPED = {
     "typeWidening": "'delta.enableTypeWidening' = 'true'",
     "v2Checkpoint": "'delta.checkpointPolicy' = 'v2'",
     "rowTracking": "'delta.enableRowTracking' = 'true'",
+    "columnMapping": "'delta.columnMapping.mode' = 'name'",
 }
 
 

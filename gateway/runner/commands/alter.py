@@ -13,6 +13,7 @@ from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta.creation import numbered
 from gateway.delta.downgrade import DROPPED, check_droppable, drop
 from gateway.delta.expressions import CONSTRAINT
+from gateway.delta.identity import goes_up, is_identity
 from gateway.delta.log import IN_COMMIT
 from gateway.delta.metadata import Alteration, alter, check_alterable, edited
 from gateway.delta.properties import MOST_ID, ROW_TRACKING, asked, check_known, spelt
@@ -28,6 +29,7 @@ from gateway.runner.commands.columns import added, as_text, changed, dropped, no
 from gateway.runner.commands.constraints import check_condition
 from gateway.runner.commands.definitions import unreserved
 from gateway.runner.commands.dropped_features import alterations, feature_of
+from gateway.runner.commands.identities import synced
 from gateway.runner.commands.targets import batches_of, quoted, stop_if_cancelled
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
@@ -295,6 +297,8 @@ def _alteration(
             return dropped(change, table)
         case c.ClusterBy():
             return reclustered(change, table)
+        case c.SyncIdentity():
+            return _synced(change, table, env, runner, emit)
         case c.AddConstraint():
             return _constrained(change, table, env, runner, emit)
         case c.DropConstraint():
@@ -322,15 +326,35 @@ def _check_no_nulls(
         raise UserError("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", text, span=change.column.span)
 
 
+def _synced(
+    change: c.SyncIdentity, table: DeltaBoundTable, env: Environment, runner: Queries, emit: Emit
+) -> Alteration:
+    """SYNC IDENTITY. Raises UserError DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN."""
+    found = {x.name.lower(): x for x in table.snapshot.columns}.get(change.column.parts[0].lower())
+    if found is None:
+        raise no_column(change.column, [f.name for f in table.schema.fields])
+    if len(change.column.parts) > 1 or not is_identity(found):
+        text = "ALTER TABLE ALTER COLUMN SYNC IDENTITY cannot be called on non IDENTITY columns."
+        raise UserError("DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN", text, span=change.column.span)
+    word, (name,) = "max" if goes_up(found) else "min", _back_quoted((found.name,))
+    return synced(found.name, table.snapshot, _value(f"SELECT {word}({name})", table, "", env, runner, emit))
+
+
 def _count(condition: str, table: DeltaBoundTable, env: Environment, runner: Queries, emit: Emit) -> int:
     """How many rows of a table a condition takes."""
-    where = ".".join(_back_quoted((table.name.catalog, table.name.schema, table.name.table)))
-    query = parse_statement(f"SELECT count(*) FROM {where} WHERE {condition}")
+    return int(_value("SELECT count(*)", table, f"WHERE {condition}", env, runner, emit))
+
+
+def _value(select: str, table: DeltaBoundTable, where: str, env: Environment, runner: Queries, emit: Emit) -> Any:
+    """The one value that a query of a table gives."""
+    name = ".".join(_back_quoted((table.name.catalog, table.name.schema, table.name.table)))
+    query = parse_statement(f"{select} FROM {name} {where}")
     assert isinstance(query, c.Query)
     execution = runner.engine.run(runner.prepared(query.tree, env)[1].query)
     try:
         execution.start()
-        return sum(batch.column(0)[0].as_py() for batch in batches_of(execution, emit) if batch.num_rows)
+        (found,) = (batch.column(0)[0].as_py() for batch in batches_of(execution, emit) if batch.num_rows)
+        return found
     finally:
         execution.close()
 
@@ -385,6 +409,7 @@ _VERBS: dict[type, str] = {
     c.RenameColumn: "ALTER TABLE ... RENAME COLUMN",
     c.DropColumns: "ALTER TABLE ... DROP COLUMNS",
     c.ClusterBy: "ALTER TABLE ... CLUSTER BY",
+    c.SyncIdentity: "ALTER TABLE ... ALTER COLUMN",
     c.AddConstraint: "ALTER TABLE ... ADD CONSTRAINT",
     c.DropConstraint: "ALTER TABLE ... DROP CONSTRAINT",
     c.DropFeature: "ALTER TABLE ... DROP FEATURE",

@@ -26,7 +26,7 @@ from gateway.delta.metadata import Alteration, logged_metadata
 from gateway.delta.properties import MOST_ID
 from gateway.delta.schema import CHAR_VARCHAR
 from gateway.delta.widening import is_wider, may_widen, told
-from gateway.errors import UserError, unsupported
+from gateway.errors import Span, UserError, unsupported
 from gateway.runner.environment import Environment
 from gateway.sql.bind.kept import check_default
 from gateway.sql.compile import binder_of
@@ -63,6 +63,16 @@ def no_column(column: c.Name, known: Sequence[str], name: str | None = None) -> 
         f"one of the following? [{shown}].",
         span=column.span,
     )
+
+
+def needs_feature(table: DeltaBoundTable, name: str, span: Span | None) -> UserError:
+    """DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT: a table that is there is given no feature by a type of its columns."""
+    there = ", ".join(table.snapshot.protocol.features)
+    text = (
+        f"Your table schema requires manually enablement of the following table feature(s): {name}. To do this, run ALTER "
+        f"TABLE table_name SET TBLPROPERTIES ('delta.feature.{name}' = 'supported'). Current supported feature(s): {there}."
+    )
+    return UserError("DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT", text, span=span)
 
 
 # ---- where a column stands
@@ -162,7 +172,7 @@ def added(change: c.AddColumns, table: DeltaBoundTable) -> Alteration:
             text = "Operation not allowed: `NOT NULL in ALTER TABLE ADD COLUMNS` is not supported for Delta tables"
             raise UserError("DELTA_OPERATION_NOT_ALLOWED", text, span=one.name.span)
         if holds(one.field.type, TIMESTAMP_NTZ) and not table.snapshot.protocol.has("timestampNtz"):
-            raise unsupported("Adding a column of TIMESTAMP_NTZ to a table without such columns", one.name.span)
+            raise needs_feature(table, "timestampNtz", one.name.span)
 
     def edit(action: dict[str, Any]) -> None:
         told = [_insert(_fields_in(action["schema"], one.name), one, mapped) for one in change.columns]
@@ -435,7 +445,7 @@ def _retyped(change: c.ColumnChange, found: Found, action: Schema, table: DeltaB
         text = f"ALTER TABLE CHANGE COLUMN is not supported for changing column {name} from {old.sql} to {new.sql}."
         raise UserError("DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP", text, span=span)
     if new == TIMESTAMP_NTZ and not table.snapshot.protocol.has("timestampNtz"):
-        raise unsupported("TIMESTAMP_NTZ in a table without such columns", span)
+        raise needs_feature(table, "timestampNtz", span)
     if not table.snapshot.protocol.has("typeWidening"):
         raise unsupported("another type than in files in a table without the feature typeWidening", span)
     _check_independent(action, found.spelt, change.column)

@@ -19,7 +19,7 @@ _CHECKS, _TIMES = "checkConstraints", "inCommitTimestamp"
 # Those of Delta that a table can lose elsewhere.
 _ELSEWHERE = frozenset(
     {
-        *("columnMapping", "typeWidening-preview", "checkpointProtection", "coordinatedCommits-preview", "clustering"),
+        *("typeWidening-preview", "checkpointProtection", "coordinatedCommits-preview"),
         *("icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "variantShredding", "variantShredding-preview"),
         *("catalogManaged", "collations", "collations-preview", "materializePartitionColumns"),
     }

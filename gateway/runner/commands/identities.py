@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from gateway.delta.constraints import constraints_of
 from gateway.delta.expressions import GENERATED
-from gateway.delta.identity import Numbering, is_identity, takes_values
-from gateway.delta.metadata import logged_metadata
+from gateway.delta.identity import MARK, Numbering, is_identity, last_number, takes_values
+from gateway.delta.metadata import Alteration, logged_metadata
 from gateway.delta.table import Snapshot
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.read.commands import parse_expression, references
@@ -27,6 +29,21 @@ def check_updated(snapshot: Snapshot, names: Collection[str], span: Span | None)
         if column.name in names and is_identity(column):
             text = f"UPDATE on IDENTITY column {column.name} is not supported."
             raise UserError("DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED", text, span=span)
+
+
+def synced(column: str, table: Snapshot, found: int | None) -> Alteration:
+    """SYNC IDENTITY: no number is given again up to `found`, the last one of the rows in the direction of the steps."""
+    kept = table.by_name[column]
+    last = last_number(kept, found)
+    parameters: dict[str, Any] = {}
+
+    def edit(action: dict[str, Any]) -> None:
+        one = next(f for f in action["schema"]["fields"] if f["name"] == column)
+        parameters["column"] = json.dumps(one, separators=(",", ":"), ensure_ascii=False)
+        if last is not None:
+            one["metadata"] = {**one["metadata"], MARK: last}
+
+    return Alteration("CHANGE COLUMN", parameters, edit, reads=True)
 
 
 def numbering(snapshot: Snapshot, clauses: Sequence[Collection[str]], span: Span | None) -> Numbering | None:

@@ -117,6 +117,11 @@ def reorg(command: c.Reorg, job: Statement, env: Environment, runner: Queries, e
 def _layout(command: c.Optimize, snapshot: Snapshot, table: DeltaBoundTable) -> Layout | None:
     """The order that rows are put in. Raises what Delta raises for columns that are not there, or that files are told by."""
     layout, span = layout_of(snapshot), command.table.span
+    if command.full:
+        if layout is None:
+            text = "OPTIMIZE FULL is only supported for clustered tables with non-empty clustering columns."
+            raise UserError("DELTA_OPTIMIZE_FULL_NOT_SUPPORTED", text, span=span)
+        layout = replace(layout, full=True)
     shown = ", ".join(str(name) for name in command.order)
     if layout is not None and command.order:
         text = f"OPTIMIZE command for Delta table with clustering cannot specify ZORDER BY. Please remove ZORDER BY ({shown})."

@@ -22,6 +22,7 @@ from gateway.sql.read.command_nodes import (
     Rename,
     RenameColumn,
     SetProperties,
+    SyncIdentity,
     UnsetProperties,
 )
 from gateway.sql.read.command_rules import SCHEMA_WORDS
@@ -113,6 +114,8 @@ class AlterParser(DefinitionParser):
             change = self._dropped_columns()
         elif self.match("CLUSTER", "BY"):
             change = ClusterBy(() if self.match("NONE") else self._clusters(), self.span(start))
+        elif (synced := self._synced_identity()) is not None:
+            change = synced
         elif self.word in ("ALTER", "CHANGE"):
             hive = self.word == "CHANGE"
             self.advance()
@@ -127,6 +130,18 @@ class AlterParser(DefinitionParser):
             raise unsupported(f"ALTER TABLE … {words}".rstrip(), self.span(0))
         self._end()
         return AlterTable(name, change)
+
+    def _synced_identity(self) -> SyncIdentity | None:
+        """``ALTER | CHANGE [COLUMN] name SYNC IDENTITY``; None, and nothing read, for anything else."""
+        start = self.index
+        if self.match("ALTER") or self.match("CHANGE"):
+            if self.word == "COLUMN" and self.is_name(1):
+                self.advance()
+            column = self._name(64)
+            if self.match("SYNC", "IDENTITY"):
+                return SyncIdentity(column)
+        self.seek(start)
+        return None
 
     def _constraint(self) -> AddConstraint | DropConstraint:
         start = self.index

@@ -34,6 +34,7 @@ from gateway.sql.read.table_nodes import DropKey as DropKey
 from gateway.sql.read.table_nodes import Key as Key
 from gateway.sql.read.table_nodes import RenameColumn as RenameColumn
 from gateway.sql.read.table_nodes import SetProperties as SetProperties
+from gateway.sql.read.table_nodes import SyncIdentity as SyncIdentity
 from gateway.sql.read.table_nodes import UnsetProperties as UnsetProperties
 from gateway.sql.read.tree import IntervalLiteral, TypedLiteral
 
@@ -460,6 +461,7 @@ class Optimize:
     table: Name
     condition: exp.Expr | None = field(default=None, compare=False)
     order: tuple[Name, ...] = ()
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ class MaintenanceParser(CommandRules):
         self.advance()
         self._no_path("OPTIMIZE")
         table = self._name()
-        if self.word == "FULL":
-            raise unsupported("OPTIMIZE … FULL", self.span(self.index))
+        full = self.match("FULL")
         condition = None
         if self.match("WHERE"):
             condition = self.expression()
@@ -31,7 +30,7 @@ class MaintenanceParser(CommandRules):
             if bracketed:
                 self.expect(")")
         self._end()
-        return Optimize(table, condition, tuple(order))
+        return Optimize(table, condition, tuple(order), full)
 
     def _reorg(self) -> Reorg:
         self.advance()

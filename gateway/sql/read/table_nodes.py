@@ -144,9 +144,16 @@ class DropFeature:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class SyncIdentity:
+    """ALTER | CHANGE COLUMN column SYNC IDENTITY."""
+
+    column: Name
+
+
 TableChange = (
     SetProperties | UnsetProperties | AddColumns | RenameColumn | DropColumns | ChangeColumns | AddConstraint | DropConstraint
-    | ClusterBy | AddKey | DropKey | DropFeature
+    | ClusterBy | AddKey | DropKey | DropFeature | SyncIdentity
 )  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def asking(session: Session, engine: str) -> Session:
         ("UPDATE t SET id = 2", "datafusion", PROVED),
         ("UPDATE t SET id = (SELECT 2)", "spark", "UPDATE"),
         ("OPTIMIZE t", "gateway", "small files"),
-        ("OPTIMIZE t FULL", "spark", "OPTIMIZE … FULL"),
+        ("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", "spark", "REORG TABLE … APPLY"),
         ("CREATE FUNCTION f() RETURNS INT RETURN 1", "spark", "CREATE FUNCTION"),
         ("BEGIN SELECT 1; END", "spark", "BEGIN"),
         ("CREATE TABLE p (a INT) USING parquet", "spark", "parquet"),

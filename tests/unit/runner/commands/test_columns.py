@@ -147,7 +147,7 @@ def test_what_delta_does_not_change(shop: Session, change: str, condition: str) 
 @pytest.mark.parametrize(
     "change",
     [
-        *("SET OWNER TO x", "DROP FEATURE columnMapping", "REPLACE COLUMNS (q INT)", "CLUSTER BY AUTO"),
+        *("SET OWNER TO x", "DROP FEATURE icebergCompatV1", "REPLACE COLUMNS (q INT)", "CLUSTER BY AUTO"),
         *(
             "CHANGE COLUMN a c INT",
             "RENAME COLUMN l.element TO x",

@@ -49,7 +49,9 @@ def test_checks_and_times_are_dropped(session: Session) -> None:
     [
         ("nope", "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE"),
         ("appendOnly", "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
-        ("columnMapping", "UNSUPPORTED_FEATURE"),
+        ("columnMapping", "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"),
+        ("clustering", "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
+        ("icebergCompatV2", "UNSUPPORTED_FEATURE"),
         ("deletionVectors", "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"),
         ("checkConstraints TRUNCATE HISTORY", "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED"),
         ("inCommitTimestamp", "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"),
@@ -158,3 +160,53 @@ def test_rows_are_no_longer_numbered(session: Session) -> None:
     assert _versions(session) == ("1", "2")
     session.run("UPDATE t SET a = 3 WHERE a = 1")
     assert rows_elsewhere(session) == [(2,), (3,)]
+
+
+_NAMED = "'delta.columnMapping.mode' = 'name'"
+
+
+@pytest.mark.parametrize("more", ["", ", 'delta.enableDeletionVectors' = 'true'"])
+def test_files_get_the_names_of_columns_again(session: Session, more: str) -> None:
+    session.run(
+        "CREATE TABLE t (a INT, b STRING COMMENT 'c', s STRUCT<x: INT, y: ARRAY<STRUCT<z: INT>>>, gone INT, p STRING, "
+        f"CONSTRAINT k CHECK (a > 0)) PARTITIONED BY (p) TBLPROPERTIES ({_NAMED}{more})"
+    )
+    value = "named_struct('x', 1, 'y', array(named_struct('z', 5)))"
+    session.run(f"INSERT INTO t SELECT 1, 'x', {value}, 7, 'p1' UNION ALL SELECT 2, 'y', NULL, 8, NULL")
+    session.run("INSERT INTO t VALUES (3, 'z', NULL, 9, 'p1')")
+    session.run("DELETE FROM t WHERE a = 3")
+    session.run("ALTER TABLE t DROP COLUMN gone")
+    session.run("ALTER TABLE t RENAME COLUMN b TO `b b`")
+    error = refused(session, "ALTER TABLE t DROP FEATURE columnMapping")
+    assert error.condition == "DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING"
+    session.run("ALTER TABLE t RENAME COLUMN `b b` TO c")
+    before = count_versions(session)
+    session.run("ALTER TABLE t DROP FEATURE columnMapping")
+    operations = [row[4] for row in session.rows("DESCRIBE HISTORY t")][: count_versions(session) - before]
+    assert operations == ["DROP FEATURE", *["Empty Commit"] * 3, "REMOVE COLUMN MAPPING"]
+    rows = [(1, "x", {"x": 1, "y": [{"z": 5}]}, "p1"), (2, "y", None, None)]
+    assert session.rows("SELECT * FROM t ORDER BY a") == rows
+    told = dict(session.rows("SHOW TBLPROPERTIES t"))
+    assert not any("columnMapping" in key for key in told)
+    assert told["delta.minReaderVersion"] == ("3" if more else "1")
+    if not more:
+        assert rows_elsewhere(session) == rows
+    session.run("INSERT INTO t VALUES (4, 'w', NULL, 'p2')")
+    assert session.rows("SELECT a FROM t WHERE c >= 'x' AND p IS NOT NULL ORDER BY a") == [(1,)]
+    assert session.rows("SELECT * FROM t VERSION AS OF 1 ORDER BY a")[1] == (2, "y", None, 8, None)
+    assert refused(session, "INSERT INTO t VALUES (0, 'w', NULL, 'p2')").sqlstate == "23001"
+    assert refused(session, "ALTER TABLE t RENAME COLUMN c TO d").condition == "DELTA_UNSUPPORTED_RENAME_COLUMN"
+
+
+@pytest.mark.parametrize(
+    ("clauses", "properties"),
+    [
+        ("CLUSTER BY (id)", _NAMED),
+        ("", f"{_NAMED}, 'delta.enableRowTracking' = 'true'"),
+        ("", f"{_NAMED}, 'delta.enableChangeDataFeed' = 'true'"),
+    ],
+)
+def test_names_of_files_stay_where_more_hangs_on_them(session: Session, clauses: str, properties: str) -> None:
+    session.run(f"CREATE TABLE t (id INT) {clauses} TBLPROPERTIES ({properties})")
+    assert refused(session, "ALTER TABLE t DROP FEATURE columnMapping").condition == "UNSUPPORTED_FEATURE"
+    assert count_versions(session) == 1

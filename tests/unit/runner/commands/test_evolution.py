@@ -103,7 +103,7 @@ def test_columns_come_into_tables_that_ask_for_more(session: Session) -> None:
         (_ON.format("SELECT 1 AS id, NULL AS n") + _ALL, "DELTA_MERGE_ADD_VOID_COLUMN"),
         (_ON.format("SELECT 1 AS id, 2 AS n, 3 AS N") + _ALL, "UNSUPPORTED_FEATURE"),
         (_ON.format("SELECT 1 AS id, 2 AS `a b`") + _ALL, "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
-        (_ON.format("SELECT 1 AS id, TIMESTAMP_NTZ'2024-01-01 00:00:00' AS n") + _ALL, "UNSUPPORTED_FEATURE"),
+        (_ON.format("SELECT 1 AS id, TIMESTAMP_NTZ'2024-01-01 00:00:00' AS n") + _ALL, "DELTA_FEATURES_REQUIRE"),
         (_ON.format("SELECT 1 AS id, 2 AS n") + "WHEN MATCHED AND t.n = 1 THEN UPDATE SET *", "DELTA_MERGE_UNRESOLVED"),
         (
             _ON.format("SELECT 1 AS id") + "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET n = 1",
@@ -152,6 +152,13 @@ def test_inserts_bring_columns_along(merging: Session, statement: str, columns: 
     assert merging.rows("SELECT * FROM t VERSION AS OF 1 ORDER BY id") == [(1, "a"), (2, "b")]
 
 
+def test_columns_come_although_nothing_is_inserted(merging: Session) -> None:
+    before = count_versions(merging)
+    assert merging.rows(_INTO + "BY NAME SELECT 9 AS id, 5 AS n WHERE false") == [(0, 0)]
+    assert count_versions(merging) == before + 1
+    assert merging.rows("SELECT * FROM t ORDER BY id") == [(1, "a", None), (2, "b", None)]
+
+
 def test_overwrites_bring_columns_along(merging: Session) -> None:
     merging.run("INSERT WITH SCHEMA EVOLUTION OVERWRITE t SELECT 3, 'c', 5 AS n")
     assert merging.rows("SELECT id, v, n FROM t") == [(3, "c", 5)]
@@ -167,7 +174,7 @@ def test_overwrites_bring_columns_along(merging: Session) -> None:
         (_INTO + "BY NAME SELECT 1 AS id, 1 AS n, 2 AS N", "DELTA_DUPLICATE_COLUMNS_FOUND.READ_SCHEMA"),
         (_INTO + "BY NAME SELECT 1 AS id, 2 AS `a b`", "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
         (_INTO + "BY NAME SELECT 1 AS id, NULL AS n", "UNSUPPORTED_FEATURE"),
-        (_INTO + "BY NAME SELECT 1 AS id, TIMESTAMP_NTZ'2024-01-01 00:00:00' AS n", "UNSUPPORTED_FEATURE"),
+        (_INTO + "BY NAME SELECT 1 AS id, TIMESTAMP_NTZ'2024-01-01 00:00:00' AS n", "DELTA_FEATURES_REQUIRE"),
         (_INTO + "REPLACE USING (id) SELECT 1, 'x', 2 AS n", "UNSUPPORTED_FEATURE"),
         ("INSERT INTO t BY NAME SELECT 1 AS id, 2 AS n", "DELTA_METADATA_MISMATCH"),
     ],

@@ -105,7 +105,7 @@ def test_what_is_wrong(parted: Session, statement: str, condition: str) -> None:
     assert count_versions(parted) == versions
 
 
-@pytest.mark.parametrize("statement", ["OPTIMIZE t FULL", "OPTIMIZE '/x'", "OPTIMIZE t WHERE rand() < 2"])
+@pytest.mark.parametrize("statement", ["OPTIMIZE '/x'", "OPTIMIZE t WHERE rand() < 2"])
 def test_what_is_not_done_is_refused_by_name(parted: Session, statement: str) -> None:
     assert isinstance(refused(parted, statement), UnsupportedError)
 
@@ -439,3 +439,27 @@ def test_a_file_that_cannot_be_looked_at_is_told(session: Session, lost: bool, c
     error = refused(session, "REORG TABLE t APPLY (PURGE)")
     assert error.condition == condition
     assert file.name in str(error)
+
+
+def test_all_of_a_clustered_table_is_put_in_its_order(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT, c VARCHAR(5), d CHAR(3)) CLUSTER BY (c)")
+    session.run("INSERT INTO t VALUES (1, 'x', 'y'), (2, 'a', 'z')")
+    session.run("OPTIMIZE t")
+    session.run("ALTER TABLE t CLUSTER BY (d)")
+    ((_, told),) = session.rows("OPTIMIZE t FULL")
+    assert told["clusteringStats"]["inputZCubeFiles"]["numFiles"] == told["clusteringStats"]["inputNumZCubes"] == 1
+    assert (told["numFilesAdded"], told["numFilesRemoved"]) == (1, 1)
+    assert newest_info(session)["operationParameters"]["isFull"] is True
+    assert newest_info(session)["operationParameters"]["clusterBy"] == '["d"]'
+    before = count_versions(session)
+    ((_, told),) = session.rows("OPTIMIZE t FULL")
+    assert (told["numFilesAdded"], count_versions(session)) == (0, before)
+    assert session.rows("SELECT * FROM t ORDER BY id") == [(1, "x", "y  "), (2, "a", "z  ")]
+    for text, condition in (
+        ("OPTIMIZE t FULL ZORDER BY (id)", "DELTA_CLUSTERING_WITH_ZORDER_BY"),
+        ("OPTIMIZE t FULL WHERE id = 1", "DELTA_CLUSTERING_WITH_PARTITION_PREDICATE"),
+    ):
+        assert refused(session, text).condition == condition
+    session.run("ALTER TABLE t CLUSTER BY NONE")
+    error = refused(session, "OPTIMIZE t FULL")
+    assert (error.condition, error.sqlstate) == ("DELTA_OPTIMIZE_FULL_NOT_SUPPORTED", "42601")
