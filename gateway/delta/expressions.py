@@ -1,4 +1,7 @@
-"""The texts in a table's metadata that its writers evaluate: constraints, and what columns are computed from."""
+"""The texts in a table's metadata that its writers evaluate: constraints, and what columns are computed from.
+
+Whoever evaluates the texts of a schema believes its types, too: one that names a class is refused here.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from gateway.errors import UnsupportedError
+
 #: What begins the properties that are constraints, in whatever case.
 CONSTRAINT = "delta.constraints."
 #: Metadata of columns: what must hold for them, and what they are computed from, out of the row or where nothing is given.
 INVARIANTS, GENERATED, DEFAULT = "delta.invariants", "delta.generationExpression", "CURRENT_DEFAULT"
-_TEXTS = (GENERATED, DEFAULT, "EXISTS_DEFAULT")
+_EXISTS = "EXISTS_DEFAULT"
+_TEXTS = (GENERATED, DEFAULT, _EXISTS)
 
 
 def is_constraint(key: str) -> bool:
@@ -23,26 +29,31 @@ def expressions_of(metadata: dict[str, Any]) -> Iterator[str]:
     for key, value in dict(metadata.get("configuration") or {}).items():
         if is_constraint(key):
             yield str(value)
-    schema = metadata.get("schemaString")
-    if schema is not None:
-        yield from _of_type(json.loads(schema))
+    for field in _fields(metadata.get("schemaString")):
+        yield from (str(field[key]) for key in _TEXTS if key in field)
+        if INVARIANTS in field:
+            yield invariant(field[INVARIANTS])
 
 
-def _of_type(spec: Any) -> Iterator[str]:
-    """Those of the fields of a type, at any depth."""
-    todo = [spec]
+def existing_of(schema: str | None) -> Iterator[str]:
+    """The expressions of a schema's text that readers evaluate, too: values of rows that are older than a column.
+
+    Raises UNSUPPORTED_DATATYPE, and what damage makes it raise.
+    """
+    return (str(field[_EXISTS]) for field in _fields(schema) if _EXISTS in field)
+
+
+def _fields(schema: str | None) -> Iterator[dict[str, Any]]:
+    """The metadata of columns, and of the fields of their types, at any depth."""
+    todo = [json.loads(schema)] if schema is not None else []
     while todo:
         one = todo.pop()
         if not isinstance(one, dict):
             continue
-        yield from _of_field(one.get("metadata") or {})
+        if one.get("type") == "udt":  # Spark would load its class, and import the module that it names
+            raise UnsupportedError("UNSUPPORTED_DATATYPE", "Data types that users have defined are not supported.")
+        yield one.get("metadata") or {}
         todo += [*(one.get("fields") or ()), *(one.get(k) for k in ("type", "elementType", "keyType", "valueType"))]
-
-
-def _of_field(metadata: dict[str, Any]) -> Iterator[str]:
-    yield from (str(metadata[key]) for key in _TEXTS if key in metadata)
-    if INVARIANTS in metadata:
-        yield invariant(metadata[INVARIANTS])
 
 
 def invariant(text: str) -> str:

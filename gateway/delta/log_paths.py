@@ -1,7 +1,9 @@
 """All files that a log names, of whatever version: looked at before something else than our own reader follows them.
 
 Our reader takes the paths of one version, one by one (`delta.table`); Spark and the reader of deletion vectors take what the
-log says. Here all of the log is read, once per file of it: commits, checkpoints, their sidecars and checksums.
+log says. Here all of the log is read, once per file of it: commits, checkpoints, their sidecars, checksums, and the hint at the
+newest checkpoint, which may list sidecars in its stead. What others might read otherwise than we do is damage: a key twice, a
+column in another spelling.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import json
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -30,13 +32,15 @@ from gateway.delta.containment import (
     opened,
     real_path,
 )
-from gateway.delta.expressions import expressions_of
+from gateway.delta.expressions import existing_of, expressions_of
+from gateway.delta.features import BY_NAME, refused
 from gateway.delta.footers import opened_parquet
 from gateway.delta.log import DIGITS, LOG, is_version
 from gateway.delta.parquet_facts import Impossible
 from gateway.errors import GatewayError, ServerError, UserError
 
 _SIDECARS = "_sidecars"
+_HINT = "_last_checkpoint"
 _OF_READERS = ("", _SIDECARS, "_staged_commits")  # folders of a log
 # Actions whose paths are files.
 _FILES = ("add", "remove", "cdc", "allFiles")
@@ -47,6 +51,7 @@ _COLUMNS += [f"{kind}.path" for kind in ("add", "remove", "cdc", "sidecar")] + [
     for kind in ("add", "remove")
     for name in ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
 ]
+_COLUMNS += ["protocol.readerFeatures", "checkpoint"]
 _UUID = 20  # characters of a deletion vector's name in a log
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _KEPT_TABLES = 256
@@ -58,17 +63,19 @@ Vector = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class _Read:
-    """What a file of a log holds: the paths outside of the table's folder, the deletion vectors of data files, and the
-    expressions that writers are to evaluate."""
+    """What a file of a log holds: the paths outside of the table's folder, the deletion vectors of data files, the
+    expressions that writers are to evaluate, and those of them that readers evaluate, too."""
 
     identity: tuple[int, ...]
     outside: tuple[str, ...]
     vectors: Mapping[str, Vector]
     expressions: tuple[str, ...]
+    existing: tuple[str, ...]
 
 
 # Per log, its files by their paths.
 _Known = dict[str, _Read]
+_Spelt = dict[str, tuple[str, "_Spelt"]]
 
 
 class _Looked:
@@ -137,7 +144,7 @@ def check_logged(root: str, within: Within) -> None:
     for folder in _OF_READERS:
         place = os.path.join(root, LOG, folder).rstrip("/")
         try:
-            names = [n for n in os.listdir(place) if (folder and n[:1] != ".") or n[:1].isdigit()]
+            names = [n for n in os.listdir(place) if (folder and n[:1] != ".") or n[:1].isdigit() or n == _HINT]
         except (FileNotFoundError, NotADirectoryError):
             continue
         for name in names:
@@ -146,7 +153,8 @@ def check_logged(root: str, within: Within) -> None:
                 found = os.stat(path)
             except FileNotFoundError:
                 continue  # cleaned up
-            identity = (found.st_ino, found.st_mtime_ns, found.st_size)
+            # The time of the last change to it is one that nobody can set.
+            identity = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
             entry = known.get(path)
             if entry is None or entry.identity != identity:
                 entry = known[path] = _read(root, path, within, identity)
@@ -175,12 +183,14 @@ def logged_vectors(root: str, within: Within, version: int) -> dict[str, list[Ve
     return found
 
 
-def logged_expressions(root: str, within: Within) -> set[str]:
-    """The constraints of a table and what its columns are computed from, of whatever version.
+def logged_expressions(root: str, within: Within, writes: bool) -> set[str]:
+    """The constraints of a table and what its columns are computed from, of whatever version; unless somebody `writes`, only
+    what rows have that are older than a column.
 
     For a log that `check_logged` has just looked at.
     """
-    return {text for read in list(_LOOKED.of(root, within).values()) for text in read.expressions}
+    looked = list(_LOOKED.of(root, within).values())
+    return {text for read in looked for text in (read.expressions if writes else read.existing)}
 
 
 def _version(path: str) -> int | None:
@@ -195,17 +205,21 @@ def _read(root: str, path: str, within: Within, identity: tuple[int, ...]) -> _R
     outside: list[str] = []
     vectors: dict[str, Vector] = {}
     expressions: list[str] = []
+    existing: list[str] = []
     for action in _actions(path, within):
         with _damage_told(path):
+            _check_followed(root, action)
             outside += _outside(root, action, within)
-            if action.get("metaData") is not None:
-                expressions += expressions_of(action["metaData"])
+            for metadata in (action.get("metaData"), action.get("metadata")):  # of a commit, of a checksum
+                if metadata is not None:
+                    expressions += expressions_of(metadata)
+                    existing += existing_of(metadata.get("schemaString"))
             add = action.get("add") or {}
             vector = add.get(_DELETION_VECTOR) or {}
             file = local_path(root, add["path"]) if vector and add.get("path") is not None else None
         if file is not None:
             vectors[file] = vector
-    return _Read(identity, tuple(outside), vectors, tuple(expressions))
+    return _Read(identity, tuple(outside), vectors, tuple(expressions), tuple(existing))
 
 
 def _outside(root: str, action: dict[str, Any], within: Within) -> Iterator[str]:
@@ -235,11 +249,57 @@ def _actions(path: str, within: Within) -> Iterator[dict[str, Any]]:
     with _damage_told(path):
         if path.endswith(".parquet"):
             with opened_parquet(path, within) as parquet:
+                _check_spelling(parquet.schema_arrow, _SPELT)
                 for batch in parquet.iter_batches(columns=_COLUMNS):
                     yield from batch.to_pylist()
-        elif path.endswith((".json", ".crc")):
+        elif path.endswith((".json", ".crc", f"/{_HINT}")):
             with os.fdopen(opened(path, within), encoding="utf-8") as lines:
-                yield from (json.loads(line) for line in lines if line.strip())
+                for line in filter(str.strip, lines):
+                    action = json.loads(line, object_pairs_hook=_once)
+                    yield from _hinted(action) if path.endswith(_HINT) else (action,)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; of a key that comes twice some readers take the first value and some the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key comes twice")
+    return found
+
+
+def _hinted(hint: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The actions in the hint at the newest checkpoint: Spark takes those that it finds there for the checkpoint's."""
+    checkpoint = hint.get("v2Checkpoint") or {}
+    name = checkpoint.get("path") or ""
+    if os.path.basename(name) != name or ":" in name:
+        raise ValueError("a checkpoint elsewhere")
+    yield from checkpoint.get("nonFileActions") or ()
+    yield from ({"sidecar": sidecar} for sidecar in checkpoint.get("sidecarFiles") or ())
+
+
+def _tree(columns: Iterable[str]) -> _Spelt:
+    """Parts of dotted names by what they are in small letters, each with those below it."""
+    found: _Spelt = {}
+    for column in columns:
+        at = found
+        for part in column.split("."):
+            at = at.setdefault(part.lower(), (part, {}))[1]
+    return found
+
+
+_SPELT = _tree(_COLUMNS)
+
+
+def _check_spelling(fields: Iterable[pa.Field], spelt: _Spelt) -> None:
+    """Raise ValueError for columns that Spark, which minds no case, takes for what we read, and we do not."""
+    seen = set()
+    for field in fields:
+        exact, below = spelt.get(field.name.lower(), (field.name, None))
+        if field.name != exact or (below is not None and exact in seen):
+            raise ValueError("a column in another spelling, or twice")
+        seen.add(exact)
+        if below and pa.types.is_struct(field.type):
+            _check_spelling(field.type.fields, below)
 
 
 @contextmanager
@@ -248,8 +308,17 @@ def _damage_told(path: str) -> Iterator[None]:
         yield
     except GatewayError:
         raise
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
+    except (OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError, pa.ArrowException) as error:
         raise ServerError("DELTA_LOG_CORRUPT", f"The file {path} of a Delta table's log is damaged.") from error
+
+
+def _check_followed(root: str, action: dict[str, Any]) -> None:
+    """Raise UnsupportedError for what names files in ways that are not known here."""
+    features = set((action.get("protocol") or {}).get("readerFeatures") or ()) - BY_NAME.keys()
+    if action.get("checkpoint") is not None:
+        features.add("adaptive metadata")
+    if features:
+        raise refused(features, root, "read")
 
 
 def _check_sidecar(root: str, action: dict[str, Any]) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.attacks.attacker import add_action, contents, log_action, put_instead
@@ -95,6 +97,82 @@ def test_nor_deletion_vectors_and_the_like(sql: Sql, schema: Path, actions: dict
     log_action(schema / "t", 1, **actions)
     with pytest.raises(Exception, match="PATH_NOT_ALLOWED"):
         sql.spark("SELECT * FROM handed.t")
+
+
+def test_a_checkpoint_in_another_spelling_lists_none_either(sql: Sql, schema: Path, outside: Path) -> None:
+    """Spark minds no case: it would follow the PATH of an `add`."""
+    secret, log = data_file(outside / "secret"), schema / "t" / "_delta_log"
+    actions: dict[str, Any] = {}
+    for line in (log / f"{0:020d}.json").read_text().splitlines():
+        actions |= json.loads(line)
+    metadata = actions["metaData"] | {"configuration": {}, "format": {"provider": "parquet", "options": {}}}
+    file = add_action(f"file://{secret}", secret.stat().st_size)
+    file["PATH"] = file.pop("path")
+    texts = pa.map_(pa.string(), pa.string())
+    of_format = pa.struct([("provider", pa.string()), ("options", texts)])
+    types = {
+        "protocol": pa.struct({"minReaderVersion": pa.int32(), "minWriterVersion": pa.int32()}),
+        "metaData": pa.struct(
+            {
+                "id": pa.string(),
+                "format": of_format,
+                "schemaString": pa.string(),
+                "partitionColumns": pa.list_(pa.string()),
+                "configuration": texts,
+            }
+        ),
+        "add": pa.struct(
+            {
+                "PATH": pa.string(),
+                "partitionValues": texts,
+                "size": pa.int64(),
+                "modificationTime": pa.int64(),
+                "dataChange": pa.bool_(),
+            }
+        ),
+    }
+    rows = [("protocol", actions["protocol"]), ("metaData", metadata), ("add", file)]
+    columns = {
+        kind: pa.array([plain(value) if kind == of else None for of, value in rows], type_)
+        for kind, type_ in types.items()
+    }
+    pq.write_table(pa.table(columns), log / f"{0:020d}.checkpoint.parquet")
+    (log / "_last_checkpoint").write_text(json.dumps({"version": 0, "size": 3}))
+    refused(sql, "SELECT * FROM handed.t", "DELTA_LOG_CORRUPT")
+
+
+def plain(value: Any) -> Any:
+    """Objects as Arrow takes them for maps, too."""
+    return {k: [] if v == {} else plain(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def test_a_checksum_runs_no_code(sql: Sql, schema: Path) -> None:
+    """Spark takes a table's metadata from there."""
+    log = schema / "t" / "_delta_log"
+    actions: dict[str, Any] = {}
+    for line in (log / f"{0:020d}.json").read_text().splitlines():
+        actions |= json.loads(line)
+    code = "reflect('java.lang.System', 'getProperty', 'user.dir') = 'x'"
+    checksum: dict[str, Any] = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
+    checksum |= {"protocol": {"minReaderVersion": 1, "minWriterVersion": 3}}
+    checksum |= {"metadata": actions["metaData"] | {"configuration": {"delta.constraints.k": code}}}
+    (log / f"{0:020d}.crc").write_text(json.dumps(checksum))
+    refused(sql, "INSERT INTO handed.t SELECT hash(1)", "UNSUPPORTED_FEATURE")
+
+
+def test_a_parquet_file_names_no_class(sql: Sql, schema: Path) -> None:
+    """Nor what to evaluate: Spark takes the schema that a file holds for it, classes and values of older rows included."""
+    folder = schema / "files"
+    folder.mkdir()
+    one = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+    code = {"EXISTS_DEFAULT": "from_xml('<a/>', 'b INT', map('rowValidationXSDPath', '/etc/passwd')).b"}
+    class_ = {"type": "udt", "pyClass": "unittest.__main__.X", "sqlType": "long"}
+    for change in ({"name": "old", "metadata": code}, {"type": class_}):
+        text = json.dumps({"type": "struct", "fields": [one, one | change]})
+        table = pa.table({"id": [1]}).replace_schema_metadata({"org.apache.spark.sql.parquet.row.metadata": text})
+        pq.write_table(table, folder / "x.parquet")
+        with pytest.raises(Exception, match=r"UNSUPPORTED_FEATURE|UNSUPPORTED_DATATYPE"):
+            sql.spark(f"SELECT * FROM parquet.`{folder}`")
 
 
 @pytest.mark.parametrize("instead", ["link", "device", "pipe"])

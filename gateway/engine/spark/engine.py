@@ -108,6 +108,7 @@ class SparkEngine:
             pools.write_text(_pools())
             configuration.setdefault("spark.scheduler.allocation.file", pools.as_uri())
             self._root = sessions.start(options.master, configuration)
+        sessions.refuse_classes()
         self._mirror = Mirror(self._root)
         self._prove()
         self._alive = time.monotonic()

@@ -173,6 +173,19 @@ def quieten() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
+def refuse_classes() -> None:
+    """No module is imported, and no class made, because a schema in somebody's file names it as the type of a column."""
+    from pyspark.errors import PySparkValueError
+    from pyspark.sql.types import UserDefinedType
+
+    def refused(_: type, _json: dict[str, Any]) -> UserDefinedType:
+        raise PySparkValueError(
+            errorClass="UNSUPPORTED_OPERATION", messageParameters={"operation": "data types that users have defined"}
+        )
+
+    UserDefinedType.fromJson = classmethod(refused)
+
+
 def first_line(error: BaseException) -> str:
     """The line of an exception's text that tells most, without the JVM's stack."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

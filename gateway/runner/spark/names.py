@@ -11,7 +11,8 @@ from gateway.catalog.objects import StoredFunction, StoredTable, StoredView
 from gateway.catalog.paths import AllowedRoots
 from gateway.delta import log
 from gateway.delta.containment import check_tree, look
-from gateway.delta.log_paths import check_for_others
+from gateway.delta.log_paths import check_for_others, logged_expressions
+from gateway.delta.spark_schemas import told_expressions
 from gateway.engine.base import Statement
 from gateway.errors import UserError, unsupported
 from gateway.runner import objects
@@ -19,6 +20,7 @@ from gateway.runner.tables import StatementTables
 from gateway.sql.bind.parameters import Given
 from gateway.sql.functions.names import SPARK_NAMES
 from gateway.sql.read.statement import Statement as Read
+from gateway.sql.spark.allowed import check_expression
 from gateway.sql.spark.respell import SPARK_CATALOG, Head, Mention, Naming, Respelt, database, names_back, respell
 from gateway.sqltypes import quote_part
 
@@ -93,10 +95,15 @@ class Names:
             )
         if log.has_log(real):
             check_for_others(real, self.paths.roots, writes=False)
-        elif os.path.isdir(real):
-            check_tree(real, self.paths.roots)
+            evaluated = logged_expressions(real, self.paths.roots, writes=False)
         else:
-            look(real, self.paths.roots)
+            if os.path.isdir(real):
+                check_tree(real, self.paths.roots)
+            else:
+                look(real, self.paths.roots)
+            evaluated = told_expressions(real, self.paths.roots)
+        for text in evaluated:
+            check_expression(text)
         return real
 
     def _location(self, catalog: str, schema: str, table: str) -> str:

@@ -105,9 +105,9 @@ class Registrar:
             if real is not None:
                 with _Kept(done, raises=writes) as kept:
                     check_for_others(real, self._within, writes)
-                    if writes:  # Spark evaluates what the log says, whoever wrote that
-                        for text in logged_expressions(real, self._within):
-                            check_expression(text)
+                    # Spark evaluates what the log says, whoever wrote that.
+                    for text in logged_expressions(real, self._within, writes):
+                        check_expression(text)
                 real = None if kept.failed else real
             tables.append(MirroredTable(database(catalog.name, mention.schema), mention.table, real))
         self._mirror.tables(tables, done.emit)
