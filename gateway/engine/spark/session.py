@@ -44,8 +44,12 @@ _DELTA: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-# VACUUM and its kin list folders with as many tasks as this says, 10,000 by default, one after the other where cores are few.
-LOCAL: Mapping[str, str] = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "32"}
+LOCAL: Mapping[str, str] = {
+    # VACUUM and its kin list folders with as many tasks as this says, 10,000 by default, one by one where cores are few.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
+    # All of this machine reaches the driver's ports, which make objects of what comes: not before its own secret is known.
+    "spark.authenticate": "true",
+}
 _QUIET: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
