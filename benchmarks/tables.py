@@ -22,8 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gateway.delta.datafiles import leaves_that_repeat
+
 CACHE = Path(__file__).resolve().parents[1] / ".bench"
-WAREHOUSE = CACHE / "warehouse"
+WAREHOUSE = CACHE / "tables"
 LOOKUP_ROWS, LOOKUP_FILES = 10_000_000, 100
 TRANSFER_ROWS = 1_000_000
 WIDTH = 324  # bytes of a long text
@@ -93,7 +95,11 @@ def write_delta(folder: Path, files: Iterator[pa.Table]) -> None:
     for number, table in enumerate(files):
         schema = schema or table.schema
         path = draft / f"part-{number:05}.parquet"
-        pq.write_table(table, path, compression="snappy", row_group_size=1 << 17)  # as the gateway writes
+        # As the gateway writes, and Spark: with page indexes, and no dictionary of what does not repeat.
+        repeated = leaves_that_repeat(table)
+        pq.write_table(
+            table, path, compression="snappy", row_group_size=1 << 17, use_dictionary=repeated, write_page_index=True
+        )
         add = {"path": path.name, "partitionValues": {}, "size": path.stat().st_size, "modificationTime": 0}
         actions.append({"add": {**add, "dataChange": True, "stats": _statistics(table)}})
     assert schema is not None

@@ -256,7 +256,7 @@ class DataFileWriter:
             return
         group = pa.Table.from_batches(state.buffered, self._file_schema)
         if state.file is None:
-            state.file = self._new_file(state, _leaves_that_repeat(group))
+            state.file = self._new_file(state, leaves_that_repeat(group))
         counts = [leaf.nulls(group) for leaf in self._leaves]
         state.nulls = [old + new for old, new in zip(state.nulls, counts, strict=True)]
         state.file.writer.write_table(group, row_group_size=max(group.num_rows, 1))
@@ -416,7 +416,7 @@ def _leaves_without_floats(schema: pa.Schema) -> list[str]:
     return [path for path, arrow in leaves if not pa.types.is_floating(arrow)]
 
 
-def _leaves_that_repeat(group: pa.Table) -> list[str]:
+def leaves_that_repeat(group: pa.Table) -> list[str]:
     """The leaves for which a dictionary pays, judged by the first rows; nested ones, of which they tell little, among them.
 
     Without one a column of ever new values is written and read faster, and a reader of few rows need not read it.
