@@ -42,7 +42,7 @@ def project(writer: BlockWriter, rel: b.Project) -> Block:
 
 def filtered(writer: BlockWriter, rel: b.Filter) -> Block:
     rel = _with_on(writer, rel)
-    conditions = conjuncts_of(rel.condition)
+    conditions = conjuncts_of(rel.condition) if is_local(rel) else writer.lowering.asked(conjuncts_of(rel.condition))
     for condition in conditions:
         check_in_subqueries(condition)
     source = rel.input

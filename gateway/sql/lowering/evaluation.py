@@ -219,8 +219,25 @@ def agreed(expr: Expr) -> Expr | None:
         given = [*expr.args[2::2], expr.args[-1] if len(expr.args) % 2 == 0 else None]
     else:
         return None
-    values = [Lit(expr.type, True, None) if v is None or _is_written_null(v) else v for v in given]
+    values = [Lit(expr.type, True, None) if v is None or is_written_null(v) else v for v in given]
     return values[0] if all(key(v) == key(values[0]) for v in values) else None
+
+
+def absorbed(terms: Sequence[Expr], symbol: str) -> list[Expr]:
+    """The operands of an AND or OR but for those that say no more than another one: ``a AND (b OR a)`` is ``a`` to Spark."""
+    other = "or" if symbol == "and" else "and"
+    parts = [frozenset(map(key, _operands(t, other))) for t in terms]
+    kept: list[int] = []
+    for i, part in enumerate(parts):
+        if not any(p <= part and (p < part or k < i) for k, p in enumerate(parts)):
+            kept.append(i)
+    return [terms[i] for i in kept]
+
+
+def _operands(expr: Expr, symbol: str) -> list[Expr]:
+    if not isinstance(expr, Call) or expr.fn != symbol:
+        return [expr]
+    return [part for arg in expr.args for part in _operands(arg, symbol)]
 
 
 def written_item(call: Call) -> Expr | None:
@@ -232,7 +249,7 @@ def written_item(call: Call) -> Expr | None:
     return items[index.value] if known and isinstance(index, Lit) else None
 
 
-def _is_written_null(expr: Expr) -> bool:
+def is_written_null(expr: Expr) -> bool:
     while isinstance(expr, Cast):
         expr = expr.arg
     return isinstance(expr, Lit) and expr.value is None

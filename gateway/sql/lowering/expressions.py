@@ -22,6 +22,7 @@ from gateway.sql.lowering.cycles import without_cycle
 from gateway.sql.lowering.evaluation import (
     NULL_TESTS,
     TRIED,
+    absorbed,
     agreed,
     certain,
     filtered_first,
@@ -29,6 +30,7 @@ from gateway.sql.lowering.evaluation import (
     is_null_by,
     is_shallow,
     is_strict,
+    is_written_null,
     null_by,
     operands,
     truth,
@@ -83,6 +85,7 @@ _ZERO = Lit(INT, False, 0)
 _DECIDING = {"exists": "or", "forall": "and"}  # with a lambda
 _WRITTEN = 16  # elements that are looked at one by one
 _TWICE = frozenset({"between", "nullif", "nullifzero", "decode"})  # look at their first operand more than once
+_COMPARED = 100  # operands of which each is held against the others
 _GUARD = 60  # nodes of an operand that is written once more, as its own guard
 
 
@@ -222,6 +225,10 @@ class Lowering:
             if call.fn == "between":
                 return self.connective("and", [self.lower(a) for a in call.args])
             args = tuple(self.lower(a) for a in call.args)
+            if any(map(self.raises, args)) and has_columns(call) and not self.row_by_row:
+                terms = self.asked(call.args, call.fn)
+                if len(terms) == 1:
+                    return self.lower(terms[0])
             if any(map(self.raises, args)) and (self._is_settled(call) or self._is_decided_before(call, args)):
                 return Lit(BOOLEAN, False, call.fn == "or")
             whole = self.connective(call.fn, self._constants_first(call, args))
@@ -269,15 +276,20 @@ class Lowering:
             result = udf("last", call.type, args[0], result, nullable=result.nullable, raises=True)
         raising = [k for k, a in enumerate(args) if self.raises(a)]
         if (
-            self.row_by_row
+            (self.row_by_row or not has_columns(call))
             and (is_strict(call) or is_null_by(call, 0))
-            and isinstance(result, (Op, EngineCast))
             and any(a.nullable and not has_columns(a) for a in args)
         ):
             # the engine knows a constant that is NULL, and drops what is beside it
             first = [a for a in args if self.raises(a)][:1]
             result = udf("last", call.type, *first, result, nullable=result.nullable, raises=True)
         return self._spared(call, args, raising, self._kept(args, result))
+
+    def asked(self, terms: Sequence[Expr], symbol: str = "and") -> list[Expr]:
+        """The operands of an AND or OR, of which Spark's optimizer leaves out what says no more than others."""
+        if not 2 <= len(terms) <= _COMPARED or not all(is_steady(t, self.catalogue) for t in terms):
+            return list(terms)
+        return absorbed(terms, symbol)
 
     def _is_in_turn(self, call: Call, args: Sequence[Expr]) -> bool:
         """Whether Spark evaluates AND or OR from left to right; the engine may know the last operand, and ask no other."""
@@ -360,7 +372,9 @@ class Lowering:
     def _null(self, call: Call, args: tuple[Expr, ...]) -> Expr:
         """NULL, after what Spark evaluates of the operands before one that is NULL; nothing where it is simplified before."""
         result: Expr = Lit(call.type, True, None)
-        if (not self.row_by_row and is_strict(call)) or (call.fn in TRIED and call.data[1]):
+        # A NULL that is written is seen before anything is computed, one that is computed only in its turn.
+        seen = has_columns(call) or any(map(is_written_null, call.args))
+        if (not self.row_by_row and is_strict(call) and seen) or (call.fn in TRIED and call.data[1]):
             return result
         raising = [k for k, a in enumerate(args) if self.raises(a)]
         order = operands(call, raising, self.row_by_row or not has_columns(call))

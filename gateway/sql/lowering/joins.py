@@ -13,7 +13,7 @@ from gateway.sqltypes import BOOLEAN
 
 
 def join(writer: BlockWriter, rel: b.Join) -> Block:
-    on = [] if rel.condition is None else conjuncts_of(rel.condition)
+    on = [] if rel.condition is None else writer.lowering.asked(conjuncts_of(rel.condition))
     conjuncts = [(c, writer.lowering.join_condition(c)) for c in on]
     # The engine moves what reads one side alone there, and asks it together with that side's own filters.
     with writer.fenced((*writer.fences, *(read_by(c) for _, c in conjuncts if writer.lowering.raises(c)))):
