@@ -5,19 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
-from gateway.sql.lowering.constants import is_local
+from gateway.sql.lowering.constants import UNFOLDED, is_local
 from gateway.sql.lowering.inputs import Below, apart, with_agg_inputs
 from gateway.sql.lowering.totals import beside_distinct
 from gateway.sql.typed import nodes as b
-from gateway.sql.typed.walk import nodes
-from gateway.sqltypes import BIGINT, DataType
+from gateway.sql.typed.catalogue import is_steady
+from gateway.sql.typed.walk import has_columns, nodes
+from gateway.sqltypes import BIGINT, INT, DataType
+
+_UNASKED = b.lit(0, INT)
+
+
+def _is_unasked(writer: BlockWriter, rel: b.Aggregate, column: b.Col, key: b.Expr) -> bool:
+    """Whether a key is a constant that nobody reads: Spark groups by the others then, and never computes it."""
+    if rel.sets is not None or column.id in writer.needed or isinstance(key, b.Lit) or has_columns(key):
+        return False
+    unfolded = any(isinstance(part, b.Call) and part.fn in UNFOLDED for part in nodes(key))
+    return not unfolded and is_steady(key, writer.lowering.catalogue)
 
 
 def aggregate(writer: BlockWriter, rel: b.Aggregate) -> Block:
     block = writer.opened(rel.input)
     written = is_local(rel.input)  # keys are computed below, with the rows
     keys = [
-        writer.guarded(block.where, c, writer.lowering.of_rows(written, e))
+        _UNASKED
+        if _is_unasked(writer, rel, c, e)
+        else writer.guarded(block.where, c, writer.lowering.of_rows(written, e))
         for c, e in zip(rel.columns, rel.keys, strict=False)
     ]
     columns = rel.columns[len(keys) :]

@@ -35,7 +35,7 @@ _MADE = frozenset(("array", "struct", "named_struct", "map"))
 _FEW = 20  # written rows whose values are looked at one by one
 _LARGE = 200  # parts of an expression over such a row
 # What Spark does not compute before, whatever it is made of.
-_UNFOLDED = frozenset(("raise_error", "assert_true", "elt", "map_concat"))
+UNFOLDED = frozenset(("raise_error", "assert_true", "elt", "map_concat"))
 _NULL_TESTS = frozenset((
     "isnull", "isnotnull", "is null", "is not null", "count", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy",
 ))
@@ -117,6 +117,7 @@ class _Found:
         self._context = context
         self._read = read
         self._within = within
+        self._exists = within and not read  # below EXISTS, which reads no column
         self.constants: list[Expr] = []
         self.of_rows: set[int] = set()  # ids of those that are computed with the rows that they stand over
         self.used = set(read)
@@ -222,7 +223,9 @@ class _Found:
 
     def _sides(self, rel: b.SetOp, grouped: bool) -> None:
         for side in rel.inputs:
-            self._passed(rel.columns, side, whole=rel.kind != "union" or not rel.all)
+            if rel.kind != "union":  # rows are held against each other before anybody asks what is read of them
+                self.used.update(c.id for c in side.columns)
+            self._passed(rel.columns, side, whole=not rel.all)
             if rel.kind == "union" and is_local(side):
                 self._local(side, united=True)
             else:
@@ -284,7 +287,7 @@ class _Found:
                     continue
                 self._of_row(list(filter(self._is_constant, conjuncts_of(own)[:1])))
                 conditions = [_over(own, row) for row in written]
-                self._of_row(list(filter(self._is_constant, conditions)))
+                self._of_row(list(filter(self._is_closed, conditions)))
                 held = [truth(c, self._context) for c in conditions]
                 written = [row for row, is_held in zip(written, held, strict=True) if is_held is True]
                 if not written or UNKNOWN in held:
@@ -312,9 +315,9 @@ class _Found:
         )
 
     def _passed(self, columns: Sequence[Col], below: Rel, whole: bool = False) -> None:
-        """Mark the columns of `below` that are read as `columns`; with `whole` all of them, if any is."""
+        """Mark the columns of `below` that are read as `columns`; with `whole` all of them, but for EXISTS that reads none."""
         read = [c.id in self.used for c in columns]
-        if whole and any(read):
+        if whole and (any(read) or not self._exists):
             read = [True] * len(read)
         self.used.update(c.id for c, is_read in zip(below.columns, read, strict=True) if is_read)
         self._unsure.update(c.id for c, above in zip(below.columns, columns, strict=True) if above.id in self._unsure)
@@ -395,8 +398,10 @@ class _Found:
             self.used.update(c.id for c in subquery.plan.columns)
         walked = self._walked.get(id(subquery.plan))
         if walked is None:
-            count = len(self.constants)
+            count, around = len(self.constants), self._exists
+            self._exists = subquery.kind == "exists"
             self.relation(subquery.plan)
+            self._exists = around
             self._walked[id(subquery.plan)] = self.constants[count:]
         else:
             self.constants += walked
@@ -445,7 +450,7 @@ class _Found:
             row is not None
             and row.deterministic
             and row.kind not in ("generator", "window")
-            and call.fn not in _UNFOLDED
+            and call.fn not in UNFOLDED
         )
 
 
