@@ -206,6 +206,7 @@ def _unless_zero(call: Call, context: Context) -> Expr:
 #: What a conditional call of constants chooses; the call itself where that is not known while compiling.
 _CHOICES: dict[str, Callable[[Call, Context], Expr]] = {
     "if": _branch, "coalesce": _first, "nvl": _first, "nvl2": _by_null, "nullif": _unless_equal, "nullifzero": _unless_zero,
+    "_array_item": lambda call, _: written_item(call) or call,
 }  # fmt: skip
 
 

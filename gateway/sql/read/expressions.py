@@ -209,8 +209,9 @@ class ExpressionParser(Cursor):
             self._typed_literal()  # Spark's grammar tries expressions first
         if self.word != "(" and self.query_at(0):
             at, word, follower = self.index, self.word, self.peek()
+            nested = follower == "(" and self.peek(2) in ("SELECT", "WITH", "FROM", "TABLE")  # no argument of a call
             query = self.query_and_paren()
-            if _is_list(query, word, follower):  # as Spark's grammar reads it
+            if not nested and _is_list(query, word, follower):  # as Spark's grammar reads it
                 if follower == "(":
                     raise user_error("UNRESOLVED_ROUTINE", f"Cannot resolve routine `{word}`.", self.span(at))
                 message = f"A column, variable, or function parameter with name `{word}` cannot be resolved."
