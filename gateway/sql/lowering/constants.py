@@ -341,7 +341,9 @@ class _Found:
             return [*keys, *aggs]
         if isinstance(rel, b.WindowRel):
             windows = zip(rel.columns[len(rel.columns) - len(rel.windows) :], rel.windows, strict=True)
-            return [w for c, w in windows if c.id in self.used]
+            return [
+                w for c, w in windows if c.id in self.used or c.id in self._unsure
+            ]  # of CASE, too, it is made before
         if isinstance(rel, b.Filter) and self._within:
             return [c for c in conjuncts_of(rel.condition) if not _is_outer(c)]
         return expressions_of(rel)
