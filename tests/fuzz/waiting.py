@@ -122,8 +122,13 @@ class Statements:
         if random.random() < 0.4:
             plain = ("k > 3", "v < 100", "k = 1", "k IS NOT NULL", "k IN (1, 2, 9)", "v > 100000", "k = v")
             return " ".join(f"{alias}.{w}" if w in ("k", "v") else w for w in random.choice(plain).split())
-        word = random.choice(("EXISTS", "NOT EXISTS", "IN", "NOT IN", "="))
+        word = random.choice(("EXISTS", "NOT EXISTS", "IN", "NOT IN", "=", "<"))
         x = self._alias()
+        if word == "<":  # of each combination of outer values
+            more = random.choice(("", f" GROUP BY {x}.k", f" AND {x}.k = {alias}.k"))
+            if "GROUP" in more:
+                return f"EXISTS (SELECT {x}.k FROM {other} AS {x} WHERE {x}.v < {alias}.v{more} HAVING count(*) > 2)"
+            return f"(SELECT count(*) FROM {other} AS {x} WHERE {x}.v < {alias}.v{more}) > 1"
         if word in ("EXISTS", "NOT EXISTS"):
             return (
                 f"{word} (SELECT 1 FROM {other} AS {x} WHERE {x}.k = {alias}.k{random.choice(('', f' AND {x}.v > 5'))})"
