@@ -1,8 +1,6 @@
-"""How much is moved of conditions for what Spark computes while it plans: all of short statements, not too much of long ones."""
+"""How much is moved of conditions for what Spark computes while it plans: all of short statements, some of long ones."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
