@@ -9,6 +9,7 @@ from gateway.errors import unsupported
 from gateway.planner import Plan, described
 from gateway.runner.answer import Answer, rows_of
 from gateway.runner.commands import changes, merges, replacements
+from gateway.runner.commands.targets import written_table
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
 from gateway.sqltypes import STRING, StructField, struct
@@ -36,7 +37,7 @@ def explain(command: c.Explain, job: Statement, env: Environment, runner: Querie
     if command.mode == "analyze" and not isinstance(inner, c.Query):
         raise unsupported("EXPLAIN ANALYZE of what is no query")
     if isinstance(inner, c.Insert):
-        env.tables.find(inner.table.parts, None, inner.table.span)
+        written_table(inner.table, env, "INSERT", "no rows can be inserted")
     if isinstance(inner, (c.CreateTable, c.Insert)) and inner.query is not None:
         tree = inner.query.tree
     elif isinstance(inner, c.Query):

@@ -209,6 +209,18 @@ def test_only_what_lies_where_external_tables_may_is_changed_by_its_path(
     assert list((place.parent / "empty").iterdir()) == []
 
 
+def test_what_changes_rows_by_a_path_is_explained(session: Session, place: Path) -> None:
+    session.run(f"CREATE TABLE t (id INT) LOCATION '{place}'")
+    name = f"delta.`{place}`"
+    for statement in (f"INSERT INTO {name} VALUES (1)", f"INSERT OVERWRITE {name} VALUES (1)", f"DELETE FROM {name}"):
+        ((told,),) = session.rows(f"EXPLAIN {statement}")
+        assert "Engine: datafusion" in told
+    assert session.rows("SELECT count(*) FROM t") == [(0,)]
+    session.run("CREATE TABLE own (id INT)")
+    own = session.runner.catalogs["main"].table_location("shop", "own")
+    assert refused(session, f"EXPLAIN INSERT INTO delta.`{own}` VALUES (1)").condition == "PATH_NOT_ALLOWED"
+
+
 @pytest.mark.parametrize(
     "statement",
     [
