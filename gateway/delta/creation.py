@@ -59,6 +59,8 @@ class Definition:
             found.add("identityColumns")
         if holds(self.schema, t.TIMESTAMP_NTZ):
             found.add("timestampNtz")
+        if holds(self.schema, t.VARIANT):
+            found.add("variantType")
         if self.cluster_by:
             found.add("clustering")
         return frozenset(found)

@@ -26,6 +26,7 @@ from gateway.delta.containment import Within
 from gateway.delta.footers import opened_parquet
 from gateway.delta.schema import Column, holds_char
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError
+from gateway.variants import wrapped
 
 #: The name "in files" of a column that is in none: a row's number in its file, rows of deletion vectors counted.
 POSITION = "\0position"
@@ -234,6 +235,8 @@ def convert(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:
     """`values` as read from a file brought to the logical type of `column`, whose Arrow form is `target`."""
     if values.type == target and not column.renamed and not holds_char(column.type):
         return values
+    if column.type == t.VARIANT and pa.types.is_struct(values.type):
+        return _variants(values, column).cast(target)
     if isinstance(values.type, pa.DictionaryType):
         return convert(values.dictionary_decode(), column, target)
     if isinstance(column.type, t.StructType) and pa.types.is_struct(values.type):
@@ -253,6 +256,20 @@ def convert(values: pa.Array, column: Column, target: pa.DataType) -> pa.Array:
     if isinstance(column.type, t.MapType) and pa.types.is_map(values.type):
         return _map(values, column, target)
     return _cast(values, column, target)
+
+
+def _variants(values: pa.Array, column: Column) -> pa.Array:
+    """Values of VARIANT as texts."""
+    if sorted(f.name for f in values.type) != ["metadata", "value"]:
+        text = f"A file holds the column {column.name} as a shredded VARIANT, which is not supported."
+        raise UnsupportedError("UNSUPPORTED_FEATURE", text)
+    parts = {f.name: values.field(i).cast(pa.binary()).to_pylist() for i, f in enumerate(values.type)}
+    texts: list[str | None] = []
+    for metadata, value, valid in zip(parts["metadata"], parts["value"], values.is_valid().to_pylist(), strict=True):
+        if valid and (metadata is None or value is None):
+            raise ValueError(f"the column {column.name} holds a VARIANT without a value")
+        texts.append(wrapped(metadata, value) if valid else None)
+    return pa.array(texts, pa.string())
 
 
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)

@@ -152,6 +152,14 @@ def check_readable(protocol: Protocol, where: str) -> None:
         raise refused(set(bad), where, "read")
 
 
+def check_unshredded(protocol: Protocol, where: str) -> None:
+    """Raise UnsupportedError if files may hold parts of a VARIANT as columns of their own."""
+    used = protocol.reader_features | protocol.writer_features
+    shredded = [name for name in used if name.startswith("variantShredding")]
+    if shredded:
+        raise refused(shredded, where, "read")
+
+
 def check_writable(protocol: Protocol, where: str, kept: Kept = Kept.ALWAYS) -> None:
     """Raise UnsupportedError unless every feature of the table is one that is kept, or that `kept` says who keeps it."""
     if protocol.writer > MAX_WRITER:

@@ -36,7 +36,7 @@ def check_schema(schema: t.StructType, partition_by: Sequence[str], *, mapped: b
         raise UnsupportedError("UNSUPPORTED_FEATURE", "A Delta table without columns is not supported.")
     check_fields(schema.fields, mapped=mapped)
     for f in schema.fields:
-        if f.name in partition_by and t.is_nested(f.type):
+        if f.name in partition_by and (t.is_nested(f.type) or f.type == t.VARIANT):
             raise UserError("INVALID_PARTITION_COLUMN_DATA_TYPE", f"Cannot use {f.type.sql} for partition column.")
 
 
@@ -84,6 +84,8 @@ def _check_fields(fields: Sequence[t.StructField], mapped: bool) -> None:
         seen.add(f.name.casefold())
         if nested_not_null(f.type):
             raise UnsupportedError("UNSUPPORTED_FEATURE", f"NOT NULL inside of column {f.name} is not supported.")
+        if t.is_nested(f.type) and _holds_variant(f.type):
+            raise UnsupportedError("UNSUPPORTED_FEATURE", f"VARIANT inside of column {f.name} is not supported.")
         if t.is_nested(f.type) and holds_char(f.type):
             raise UnsupportedError(
                 "UNSUPPORTED_FEATURE", f"CHAR or VARCHAR inside of column {f.name} is not supported."
@@ -102,6 +104,10 @@ def _check_type(name: str, data_type: t.DataType, mapped: bool) -> None:
         return
     for child in data_type.children():
         _check_type(name, child, mapped)
+
+
+def _holds_variant(data_type: t.DataType) -> bool:
+    return data_type == t.VARIANT or any(map(_holds_variant, data_type.children()))
 
 
 def nested_not_null(data_type: t.DataType) -> bool:

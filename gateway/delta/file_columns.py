@@ -6,13 +6,15 @@ import pyarrow as pa
 
 from gateway import sqltypes as t
 from gateway.delta.schema import Column
+from gateway.variants import unwrapped
 
 _ID = b"PARQUET:field_id"
+_VARIANT = pa.struct([pa.field(name, pa.binary(), nullable=False) for name in ("value", "metadata")])
 
 
 def file_field(column: Column) -> pa.Field:
     """A column's field in a file."""
-    arrow = _file_type(column) if _is_mapped(column) else column.type.arrow()
+    arrow = _file_type(column) if _is_mapped(column) or column.type == t.VARIANT else column.type.arrow()
     return pa.field(column.physical, arrow, nullable=column.nullable, metadata=_metadata(column))
 
 
@@ -25,6 +27,8 @@ def _is_mapped(column: Column) -> bool:
 
 
 def _file_type(column: Column) -> pa.DataType:
+    if column.type == t.VARIANT:
+        return _VARIANT
     children = [pa.field(c.physical, _file_type(c), metadata=_metadata(c)) for c in column.children]
     match column.type:
         case t.StructType():
@@ -40,6 +44,8 @@ def relabelled(values: pa.Array, target: pa.DataType) -> pa.Array:
     """Values of a nested type under other names: the same by position."""
     if values.type.equals(target):  # names of nested fields, too
         return values
+    if target == _VARIANT:
+        return _bytes(values)
     if pa.types.is_struct(target):
         children = [relabelled(values.field(i), f.type) for i, f in enumerate(target)]
         return pa.StructArray.from_arrays(children, fields=list(target), mask=values.is_null())
@@ -50,6 +56,13 @@ def relabelled(values: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_list(target):
         return _parts(values, target, relabelled(values.values, target.value_type))
     return values
+
+
+def _bytes(values: pa.Array) -> pa.Array:
+    """Texts of VARIANT as files hold them."""
+    pairs = [None if text is None else unwrapped(text) for text in values.to_pylist()]
+    children = [pa.array([b"" if pair is None else pair[at] for pair in pairs], pa.binary()) for at in (1, 0)]
+    return pa.StructArray.from_arrays(children, fields=list(_VARIANT), mask=values.is_null())
 
 
 def _parts(values: pa.Array, target: pa.DataType, child: pa.Array) -> pa.Array:

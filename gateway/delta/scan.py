@@ -27,6 +27,7 @@ from gateway import sqltypes as t
 from gateway.delta import plan_message, pruning
 from gateway.delta.containment import Within, check_folders, check_still_there, look
 from gateway.delta.dataset import POSITION, DataFile, FileDataset, is_read_alike, padded
+from gateway.delta.features import check_unshredded
 from gateway.delta.footers import one_valued, opened_parquet
 from gateway.delta.predicates import Predicate
 from gateway.delta.schema import Column, holds_char
@@ -223,6 +224,8 @@ def plan_scan(
     wanted = _columns(snapshot, columns)
     for column in wanted:
         column.check_readable()
+    if any(c.type == t.VARIANT for c in wanted):
+        check_unshredded(snapshot.protocol, snapshot.root)
     files = snapshot.files
     kept = np.flatnonzero(pruning.prune(snapshot, predicates)).tolist() if predicates else list(range(len(files)))
     constants = tuple(c for c in wanted if c.name in files.partitions)
@@ -368,6 +371,8 @@ def _reader(
         return DATASET, "rows are counted"
     if snapshot.mapping == "id":
         return DATASET, "columns are found by field id"
+    if any(c.type == t.VARIANT for c in stored):
+        return DATASET, "VARIANT"
     if any(c.type == t.VOID or _holds_void(c.type) for c in stored):
         return DATASET, "VOID columns are not in files"
     if any(t.is_nested(c.type) and holds_char(c.type) for c in stored):

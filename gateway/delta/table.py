@@ -504,6 +504,8 @@ def _partitions(
     for name in names:
         column = by_name[name]
         column.check_readable()
+        if column.type == t.VARIANT:
+            raise ServerError("DELTA_LOG_CORRUPT", f"The table is partitioned by the column {name} VARIANT.")
         arrow = column.type.arrow()
         index = -1
         if values is not None:

@@ -53,7 +53,7 @@ from gateway.runner.objects import called_function
 from gateway.runner.session_definitions import needed
 from gateway.sql.bind.parameters import bound_parameters
 from gateway.sql.bind.resolve import Binder, BoundQuery
-from gateway.sql.compile import Compiled, bind, compile_query
+from gateway.sql.compile import Compiled, bind, compile_query, shown
 from gateway.sql.read.command_nodes import Query
 from gateway.sql.read.commands import explained, parse_command
 from gateway.sql.read.identifiers import identified
@@ -193,8 +193,7 @@ class Runner(Handler):
             answer = commands.run(command, job, env, self, emit)
             self._deliver(replace(answer, facts={**answer.facts, **self._touched(command, env)}), emit)
             return
-        query, _ = self.bind(command.tree, env)
-        compiled = compile_query(query, env.context)
+        compiled = compile_query(shown(*self.bind(command.tree, env)), env.context)
         decision = plan(compiled)
         if job.brief and not decision.is_brief:
             raise NotBriefError

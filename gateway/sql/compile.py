@@ -24,13 +24,14 @@ from gateway.sql.lowering.pushdown import Hints
 from gateway.sql.lowering.reads import hands_on, needed_columns
 from gateway.sql.lowering.regrouped import with_hidden_groups
 from gateway.sql.lowering.unmatched import with_unmatched_keys
+from gateway.sql.lowering.variants import check_variants, with_texts
 from gateway.sql.lowering.zeros import with_one_zero
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.coerce import coerced
 from gateway.sql.typed.copies import with_inlined
 from gateway.sql.typed.nodes import Expr, Project, Rel
-from gateway.sqltypes import StructField, StructType, struct
+from gateway.sqltypes import VARIANT, StructField, StructType, struct
 from gateway.worker_jobs import TempView
 
 
@@ -87,6 +88,7 @@ def compile_query(query: BoundQuery, context: Context) -> Compiled:
     """Engine text of a bound query; raises UNSUPPORTED_… for what has no proved form."""
     rel = query.rel if query.ids is None else with_inlined(query.rel, query.ids)
     check_extent(rel)
+    check_variants(rel)
     rel = without_passed_rows(counted(rel))
     constants, local = computed_first(rel, CATALOGUE, context), local_columns(rel)
     if query.ids is not None:
@@ -111,6 +113,14 @@ def projected(query: BoundQuery, binder: Binder, exprs: list[Expr], schema: Stru
         b.Col(e.type, e.nullable, binder.ids.take(), f.name) for e, f in zip(exprs, schema.fields, strict=True)
     )
     return BoundQuery(Project(columns, query.rel, tuple(exprs)), schema, query.ids)
+
+
+def shown(query: BoundQuery, binder: Binder) -> BoundQuery:
+    """`query` as clients are shown its rows: with the JSON of a VARIANT."""
+    if all(f.type != VARIANT for f in query.schema.fields):
+        return query
+    check_variants(query.rel)
+    return BoundQuery(with_texts(query.rel, binder.ids), query.schema, query.ids)
 
 
 def stored(query: BoundQuery, binder: Binder, schema: StructType) -> BoundQuery:

@@ -30,6 +30,8 @@ def with_columns(
         return table, None
     fields = (c.AddedColumn(c.Name((f.name,), span), StructField(f.name, f.type)) for f in more)
     alteration = added(c.AddColumns(tuple(fields)), table)
+    if alteration.features:
+        raise unsupported(f"{EVOLVES} by a column that the table needs {', '.join(alteration.features)} for", span)
     metadata = edited(table.snapshot, alteration)
     columns = parse_schema(json.loads(metadata["schemaString"]), table.snapshot.mapping)
     return replace(table, snapshot=replace(table.snapshot, columns=columns, notes={})), metadata

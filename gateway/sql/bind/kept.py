@@ -18,6 +18,7 @@ from gateway.sql.typed.coerce import can_upcast, nullable_inside, plain
 from gateway.sql.typed.walk import contains, nodes
 from gateway.sqltypes import (
     BOOLEAN,
+    VARIANT,
     VOID,
     CharType,
     DataType,
@@ -33,6 +34,9 @@ def check_default(
     tree: exp.Expr, text: str, column: StructField, command: str, binder: Binder, context: Context, span: Span | None
 ) -> None:
     """Raise UserError INVALID_DEFAULT_VALUE for what no column has as its DEFAULT, UnsupportedError where that is not known."""
+
+    if column.type == VARIANT:
+        raise unsupported(f"a DEFAULT of the column {column.name} VARIANT", span)
 
     def wrong(kind: str, why: str) -> UserError:
         told = f"Failed to execute {command} command because the destination column or variable `{column.name}` has a DEFAULT "

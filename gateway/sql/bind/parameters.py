@@ -14,7 +14,7 @@ from gateway.sql.read.datatypes import parse_type
 from gateway.sql.read.statement import Marker
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.nodes import Lit
-from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, STRING, VOID, DecimalType, decimal
+from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, STRING, VARIANT, VOID, DecimalType, decimal
 from gateway.worker_jobs import Parameter
 
 
@@ -76,6 +76,8 @@ def literal_of(parameter: Parameter, context: Context) -> Lit:
     type_ = parse_type(kind)
     if text is None:
         return Lit(type_, True, None)
+    if type_ == VARIANT:
+        raise unsupported("a parameter of type VARIANT")
     if isinstance(type_, DecimalType):
         return _decimal(text, type_, parameter)
     if type_ == STRING:

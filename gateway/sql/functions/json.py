@@ -17,6 +17,7 @@ from gateway.sql.typed.nodes import Call, Expr, Lit
 from gateway.sqltypes import (
     INT,
     STRING,
+    VARIANT,
     VOID,
     ArrayType,
     DataType,
@@ -129,7 +130,7 @@ def _bind_to_json(function: Function, site: Site) -> Expr:
         raise site.wrong_count("[1, 2]")
     _no_options(site, 1)
     value = site.args[0]
-    if not is_nested(value.type) and value.type != VOID:
+    if not is_nested(value.type) and value.type not in (VOID, VARIANT):
         raise UserError(
             "DATATYPE_MISMATCH.INVALID_JSON_SCHEMA",
             f'Cannot resolve "{site.shown}" due to data type mismatch: Input schema "{value.type.sql}" must be a struct, an '
@@ -148,6 +149,8 @@ def _writable(t: DataType) -> str | None:
 def _to_json(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     if args[0].type == VOID:
         return bound.null(STRING)
+    if args[0].type == VARIANT:
+        return bound.udf("variant_json", call.type, args[0], params=(context.time_zone,), raises=True)
     obstacle = _writable(args[0].type)
     if obstacle is not None:
         raise UnsupportedError("UNSUPPORTED_FEATURE", f"to_json of {obstacle} is not supported.", span=call.span)
@@ -199,4 +202,6 @@ ROWS: tuple[Function, ...] = (
     Function("json_tuple", kind="generator", bind=_bind_tuple, lower=_json_tuple),
     Function("from_json", bind=_bind_from_json, lower=_from_json, shown=_shown_from_json),
     Function("to_json", bind=_bind_to_json, lower=_to_json),
+    Function("parse_json", (_TEXT,), bind=_bind_strict(VARIANT), lower=kernel("parse_json", False, raises=True)),
+    Function("try_parse_json", (_TEXT,), bind=_bind_strict(VARIANT), lower=kernel("parse_json", True)),
 )

@@ -20,6 +20,7 @@ from gateway.sqltypes import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    VARIANT,
     VOID,
     YEAR_MONTH_UNITS,
     DataType,
@@ -52,6 +53,7 @@ _SIMPLE: dict[str, DataType] = {
     "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
     "STRING": STRING,
     "BINARY": BINARY,
+    "VARIANT": VARIANT,
     "VOID": VOID,
 }
 _MAX_DEPTH = 100

@@ -25,6 +25,7 @@ from gateway.sqltypes import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    VARIANT,
     VOID,
     YEAR_MONTH_UNITS,
     ArrayType,
@@ -305,7 +306,7 @@ def _has_string(t: DataType) -> bool:
 def can_cast(source: DataType, target: DataType) -> bool:
     """Whether CAST(source AS target) is allowed at analysis (ANSI); TRY_CAST allows the same pairs."""
     source, target = plain(source), plain(target)
-    if source in (target, VOID):
+    if source in (target, VOID) or VARIANT in (source, target):  # casts of which are refused by `lowering.variants`
         return True
     if target == VOID:
         return False

@@ -308,7 +308,8 @@ def test_unreadable_column_is_refused_only_when_read(tmp_path: Path) -> None:
     features = ["variantType"]
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
     table = pa.table({"a": [1]})
-    root = hand_made(tmp_path / "t", [field("a"), field("v", "variant")], [("a.parquet", table, {})], protocol=protocol)
+    nested = {"type": "array", "elementType": "variant", "containsNull": True}
+    root = hand_made(tmp_path / "t", [field("a"), field("v", nested)], [("a.parquet", table, {})], protocol=protocol)
     assert run(scan(root, ["a"])) == [{"a": 1}]
     with pytest.raises(UnsupportedError, match="VARIANT of column v"):
         scan(root, ["v"])

@@ -344,7 +344,6 @@ def test_types(text: str, expected: Any) -> None:
     ("text", "condition"),
     [
         ("GEOMETRY(ANY)", "UNSUPPORTED_DATATYPE"),
-        ("variant", "UNSUPPORTED_DATATYPE"),
         ("TIMESTAMP_NTZ(9)", "UNSUPPORTED_DATATYPE"),
         ("interval", "UNSUPPORTED_DATATYPE"),
         ("string collate UNICODE", "UNSUPPORTED_DATATYPE"),

@@ -1,0 +1,86 @@
+"""VARIANT in queries: values are handed on, made of JSON and made JSON; whatever else would look at them is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gateway.errors import unsupported
+from gateway.sql.lowering.evaluation import NULL_TESTS
+from gateway.sql.typed import nodes as b
+from gateway.sql.typed.walk import all_relations, expressions_of, nodes, substituted
+from gateway.sql.typed.walk import children as parts_of
+from gateway.sqltypes import VARIANT, VOID, DataType
+
+# Which calls give a VARIANT, and which take one.
+_MAKES = frozenset({"parse_json", "try_parse_json", "to_json"})
+_TAKES = frozenset({"to_json", *NULL_TESTS})
+
+
+def check_variants(rel: b.Rel) -> None:
+    """Raise UnsupportedError for what is done to a VARIANT beyond that; the engine has texts in their place."""
+    for below in all_relations(rel):
+        tells = isinstance(below, (b.Distinct, b.Generate)) or (isinstance(below, b.SetOp) and not below.all)
+        if tells and any(_holds(column.type) for column in below.columns):
+            raise unsupported("telling rows apart, or generating some, beside a VARIANT")
+        for expr in expressions_of(below):
+            if isinstance(below, (b.Sort, b.Aggregate)) and _holds(expr.type):
+                raise unsupported("grouping or sorting by a VARIANT")
+            for node in nodes(expr):
+                _check(node)
+
+
+def with_texts(rel: b.Rel, ids: b.Ids) -> b.Rel:
+    """A relation with the JSON of its VARIANT columns in their place, computed below what sorts: above, its order is lost."""
+    match rel:
+        case b.Project() if isinstance(rel.input, (b.Sort, b.Limit)) and all(isinstance(e, b.Col) for e in rel.exprs):
+            inner = with_texts(rel.input, ids)
+            known = _known(rel.input, inner)
+            return replace(rel, input=inner, exprs=tuple(substituted(e, known) for e in rel.exprs))
+        case b.Project():
+            return replace(rel, exprs=tuple(map(_text, rel.exprs)))
+        case b.Sort():
+            inner = with_texts(rel.input, ids)
+            known = _known(rel.input, inner)
+            keys = tuple(b.SortKey(substituted(k.expr, known), k.descending, k.nulls_first) for k in rel.keys)
+            return b.Sort(inner.columns, inner, keys)
+        case b.Limit():
+            inner = with_texts(rel.input, ids)
+            return replace(rel, columns=inner.columns, input=inner)
+        case b.With():
+            inner = with_texts(rel.input, ids)
+            return replace(rel, columns=inner.columns, input=inner)
+    columns = tuple(b.Col(c.type, c.nullable, ids.take(), c.name) for c in rel.columns)
+    return b.Project(columns, rel, tuple(map(_text, rel.columns)))
+
+
+def _known(before: b.Rel, after: b.Rel) -> dict[int, b.Expr]:
+    return {old.id: new for old, new in zip(before.columns, after.columns, strict=True)}
+
+
+def _text(expr: b.Expr) -> b.Expr:
+    return b.Call(VARIANT, expr.nullable, "to_json", (expr,)) if expr.type == VARIANT else expr
+
+
+def _check(node: b.Expr) -> None:
+    span = getattr(node, "span", None)
+    if node.type != VARIANT and _holds(node.type):
+        raise unsupported("VARIANT inside of another value", span)
+    if isinstance(node, b.Col):
+        return
+    if node.type == VARIANT and not _may_give(node):
+        raise unsupported("a VARIANT that is no column and not made by parse_json", span)
+    takes = isinstance(node, b.Case) or (isinstance(node, b.Call) and node.fn in _TAKES)
+    if not takes and any(_holds(part.type) for part in parts_of(node)):
+        raise unsupported("an expression over a VARIANT", span)
+
+
+def _may_give(node: b.Expr) -> bool:
+    if isinstance(node, b.Lit):
+        return node.value is None
+    if isinstance(node, b.Cast):
+        return node.arg.type == VOID
+    return isinstance(node, b.Case) or (isinstance(node, b.Call) and node.fn in _MAKES)
+
+
+def _holds(data_type: DataType) -> bool:
+    return data_type == VARIANT or any(map(_holds, data_type.children()))

@@ -1,0 +1,375 @@
+"""VARIANT values: Parquet's binary encoding of them, made of JSON and shown as JSON, as Spark does both.
+
+Inside the engine a value is a text: a mark, then its metadata and value in base64. No JSON begins like it.
+Source: the Parquet project's VariantEncoding.md; Spark's VariantBuilder and Variant.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
+import json
+import math
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any
+
+from gateway.floats import float_text
+from gateway.instants import Zone, date_text, local_of, stamp_text
+
+MARK = "v:"
+_DEEPEST = 200
+_LONGEST_NUMBER = 1000  # characters, Jackson's
+_LARGEST = 16 << 20  # bytes of a value, and characters of its JSON
+_EXACT = Context(prec=800)
+_SPACE = " \t\n\r"
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_LITERALS = ("true", "false", "null")
+_FIRST_DAY, _LAST_DAY = -719162, 2932896  # of the years 1 to 9999
+
+
+class MalformedError(ValueError):
+    """A text that is no JSON to Spark, or bytes that are no VARIANT."""
+
+
+class OddError(ValueError):
+    """What may be right, but was not proved to be taken here as Spark takes it."""
+
+
+# ---- the form inside the engine
+
+
+def wrapped(metadata: bytes, value: bytes) -> str:
+    """The text of a value."""
+    return MARK + base64.b64encode(struct.pack("<I", len(metadata)) + metadata + value).decode()
+
+
+def unwrapped(text: str) -> tuple[bytes, bytes]:
+    """Metadata and value of a text. Raises MalformedError."""
+    if not text.startswith(MARK):
+        raise MalformedError("no VARIANT")
+    try:
+        data = base64.b64decode(text[len(MARK) :], validate=True)
+        (size,) = struct.unpack_from("<I", data)
+    except (binascii.Error, struct.error) as error:
+        raise MalformedError("no VARIANT") from error
+    return data[4 : 4 + size], data[4 + size :]
+
+
+# ---- of JSON
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Real:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Members:
+    pairs: list[tuple[str, Any]]
+
+
+def _constant(text: str) -> Any:
+    raise ValueError(text)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_Members, parse_int=_Whole, parse_float=_Real, parse_constant=_constant, strict=True
+)
+
+
+def of_json(text: str) -> tuple[bytes, bytes]:
+    """Metadata and value of the document at the start of a text; what stands behind is not looked at, as by Spark.
+
+    Raises MalformedError where Spark's parser does, OddError for what it was not asked about.
+    """
+    at = len(text) - len(text.lstrip(_SPACE))
+    try:
+        document, end = _DECODER.raw_decode(text, at)
+    except RecursionError as error:
+        raise OddError("JSON that is nested too deeply") from error
+    except ValueError as error:
+        raise MalformedError(text) from error
+    _check_end(text, at, end)
+    builder = _Builder()
+    value = builder.value(document, 0)
+    metadata = builder.metadata()
+    if len(value) + len(metadata) > _LARGEST:
+        raise OddError(f"a VARIANT of more than {_LARGEST} bytes")
+    return metadata, value
+
+
+def _check_end(text: str, at: int, end: int) -> None:
+    """Raise for a number or a word that goes on with what Jackson does not let it."""
+    behind = text[end : end + 1]
+    if text[at] in "-0123456789":
+        whole = _NUMBER.match(text, at)
+        if whole is None or whole.end() != end or (behind and behind not in _SPACE):
+            raise MalformedError(text)
+    elif text[at:end] in _LITERALS and behind and behind >= "0" and behind not in "]}":
+        if not behind.isascii():
+            raise OddError("text behind a JSON document")
+        if behind.isalnum() or behind in "_$\x7f":
+            raise MalformedError(text)
+
+
+class _Builder:
+    """One value and the names of its fields."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+
+    def value(self, document: Any, depth: int) -> bytes:
+        if depth > _DEEPEST:
+            raise OddError("JSON that is nested too deeply")
+        match document:
+            case None:
+                return b"\x00"
+            case bool():
+                return b"\x04" if document else b"\x08"
+            case str():
+                return _string(document)
+            case _Whole():
+                return _whole(document.text)
+            case _Real():
+                return _real(document.text)
+            case _Members():
+                return self._object(document.pairs, depth)
+        return _sequence([self.value(one, depth + 1) for one in document])
+
+    def _object(self, pairs: Sequence[tuple[str, Any]], depth: int) -> bytes:
+        if len({name for name, _ in pairs}) < len(pairs):
+            raise MalformedError("a name that is there twice")
+        parts, places, at = [], {}, 0
+        for name, document in pairs:
+            if any(c > "\ud7ff" for c in name):
+                raise OddError("a name of a field with such characters")
+            number = self.names.setdefault(name, len(self.names))
+            parts.append(self.value(document, depth + 1))
+            places[name] = (number, at)
+            at += len(parts[-1])
+        fields = [places[name] for name in sorted(places)]
+        ids, offsets = _width(max((number for number, _ in fields), default=0)), _width(at)
+        large = len(fields) > 0xFF
+        head = 2 | (offsets - 1) << 2 | (ids - 1) << 4 | large << 6
+        numbers = b"".join(number.to_bytes(ids, "little") for number, _ in fields)
+        starts = b"".join(start.to_bytes(offsets, "little") for _, start in fields) + at.to_bytes(offsets, "little")
+        return bytes([head]) + len(fields).to_bytes(4 if large else 1, "little") + numbers + starts + b"".join(parts)
+
+    def metadata(self) -> bytes:
+        names = [name.encode() for name in self.names]
+        size = sum(map(len, names))
+        width = _width(max(size, len(names)))
+        starts, at = [0], 0
+        for name in names:
+            at += len(name)
+            starts.append(at)
+        head = bytes([1 | (width - 1) << 6]) + len(names).to_bytes(width, "little")
+        return head + b"".join(start.to_bytes(width, "little") for start in starts) + b"".join(names)
+
+
+def _width(number: int) -> int:
+    """Bytes that Spark gives a number: 1 to 4."""
+    return 1 if number <= 0xFF else 2 if number <= 0xFFFF else 3 if number <= 0xFFFFFF else 4
+
+
+def _sequence(parts: Sequence[bytes]) -> bytes:
+    size = sum(map(len, parts))
+    width, large = _width(size), len(parts) > 0xFF
+    starts, at = [0], 0
+    for part in parts:
+        at += len(part)
+        starts.append(at)
+    head = bytes([3 | (width - 1) << 2 | large << 4]) + len(parts).to_bytes(4 if large else 1, "little")
+    return head + b"".join(start.to_bytes(width, "little") for start in starts) + b"".join(parts)
+
+
+def _string(text: str) -> bytes:
+    data = text.encode("utf-8", "replace")  # a lone surrogate is ? to Java
+    if len(data) <= 63:
+        return bytes([1 | len(data) << 2]) + data
+    return b"\x40" + struct.pack("<I", len(data)) + data
+
+
+_INTEGERS = ((3, "<b", 8), (4, "<h", 16), (5, "<i", 32), (6, "<q", 64))
+
+
+def _whole(text: str) -> bytes:
+    if len(text) > _LONGEST_NUMBER:
+        raise OddError("a number of so many digits")
+    number = int(text)
+    for kind, form, bits in _INTEGERS:
+        if -(1 << bits - 1) <= number < 1 << bits - 1:
+            return bytes([kind << 2]) + struct.pack(form, number)
+    return _real(text)
+
+
+def _real(text: str) -> bytes:
+    """A decimal where it is written as one and has at most 38 digits, else a double."""
+    if len(text) > _LONGEST_NUMBER:
+        raise OddError("a number of so many digits")
+    if "e" not in text and "E" not in text:
+        digits = text.lstrip("-").replace(".", "")
+        scale = len(text.partition(".")[2])
+        unscaled = int(digits) * (-1 if text.startswith("-") else 1)
+        precision = len(str(abs(unscaled)))
+        if scale <= 38 and precision <= 38:
+            most = max(scale, precision)
+            kind, size = (8, 4) if most <= 9 else (9, 8) if most <= 18 else (10, 16)
+            return bytes([kind << 2, scale]) + unscaled.to_bytes(size, "little", signed=True)
+    return b"\x1c" + struct.pack("<d", float(text))
+
+
+# ---- as JSON
+
+
+def as_json(metadata: bytes, value: bytes, zone: Zone) -> str:
+    """A value as Spark writes it: to_json. Raises MalformedError, and OddError for types that Spark may not have."""
+    try:
+        names = _names(metadata)
+        writer = _Writer(value, names, zone)
+        writer.write(0, 0)
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise MalformedError("no VARIANT") from error
+    return "".join(writer.parts)
+
+
+def _names(metadata: bytes) -> list[str]:
+    if metadata[0] & 0x0F != 1:
+        raise MalformedError("a VARIANT of another version")
+    width = (metadata[0] >> 6) + 1
+    count = _number(metadata, 1, width)
+    first = 1 + width * (count + 2)
+    if first > len(metadata):
+        raise MalformedError("no VARIANT")
+    starts = [_number(metadata, 1 + width * (i + 1), width) for i in range(count + 1)]
+    return [metadata[first + a : first + b].decode() for a, b in itertools.pairwise(starts)]
+
+
+def _number(data: bytes, at: int, width: int) -> int:
+    if at + width > len(data):
+        raise IndexError(at)
+    return int.from_bytes(data[at : at + width], "little")
+
+
+class _Writer:
+    def __init__(self, data: bytes, names: Sequence[str], zone: Zone) -> None:
+        self.data, self.names, self.zone = data, names, zone
+        self.parts: list[str] = []
+        self.size = 0
+
+    def put(self, text: str) -> None:
+        self.size += len(text)
+        if self.size > _LARGEST:  # parts may stand for one another, many times over
+            raise OddError(f"a VARIANT whose JSON has more than {_LARGEST} characters")
+        self.parts.append(text)
+
+    def write(self, at: int, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise OddError("a VARIANT that is nested too deeply")
+        kind, rest = self.data[at] & 3, self.data[at] >> 2
+        if kind == 0:
+            self.put(self._primitive(rest, at + 1))
+        elif kind == 1:
+            self.put(_quoted(self._bytes(at + 1, rest).decode()))
+        elif kind == 2:
+            self._object(rest, at + 1, depth)
+        else:
+            self._array(rest, at + 1, depth)
+
+    def _object(self, head: int, at: int, depth: int) -> None:
+        offset, ids, large = (head & 3) + 1, (head >> 2 & 3) + 1, head >> 4 & 1
+        count = _number(self.data, at, 4 if large else 1)
+        first = at + (4 if large else 1)
+        starts = first + ids * count
+        base = starts + offset * (count + 1)
+        if base > len(self.data):
+            raise MalformedError("no VARIANT")
+        self.put("{")
+        for i in range(count):
+            name = self.names[_number(self.data, first + ids * i, ids)]
+            self.put(("," if i else "") + _quoted(name) + ":")
+            self.write(base + _number(self.data, starts + offset * i, offset), depth + 1)
+        self.put("}")
+
+    def _array(self, head: int, at: int, depth: int) -> None:
+        offset, large = (head & 3) + 1, head >> 2 & 1
+        count = _number(self.data, at, 4 if large else 1)
+        starts = at + (4 if large else 1)
+        base = starts + offset * (count + 1)
+        if base > len(self.data):
+            raise MalformedError("no VARIANT")
+        self.put("[")
+        for i in range(count):
+            if i:
+                self.put(",")
+            self.write(base + _number(self.data, starts + offset * i, offset), depth + 1)
+        self.put("]")
+
+    def _bytes(self, at: int, size: int) -> bytes:
+        if at + size > len(self.data):
+            raise IndexError(at)
+        return self.data[at : at + size]
+
+    def _primitive(self, kind: int, at: int) -> str:
+        if kind < 3:
+            return ("null", "true", "false")[kind]
+        for known, form, _ in _INTEGERS:
+            if kind == known:
+                return str(struct.unpack_from(form, self.data, at)[0])
+        if kind in (7, 14):
+            bits = 53 if kind == 7 else 24
+            (number,) = struct.unpack_from("<d" if kind == 7 else "<f", self.data, at)
+            text = float_text(number, bits)
+            return text if math.isfinite(number) else f'"{text}"'
+        if kind in (8, 9, 10):
+            unscaled = int.from_bytes(self._bytes(at + 1, {8: 4, 9: 8, 10: 16}[kind]), "little", signed=True)
+            number = _EXACT.normalize(_EXACT.scaleb(Decimal(unscaled), -self.data[at]))
+            return format(number or abs(number), "f")
+        if kind == 11:
+            return f'"{_date(struct.unpack_from("<i", self.data, at)[0])}"'
+        if kind in (12, 13):
+            return f'"{self._time(struct.unpack_from("<q", self.data, at)[0], kind == 12)}"'
+        if kind in (15, 16):
+            data = self._bytes(at + 4, _number(self.data, at, 4))
+            return f'"{base64.b64encode(data).decode()}"' if kind == 15 else _quoted(data.decode())
+        raise OddError(f"a VARIANT with a value of the type {kind}")
+
+    def _time(self, micros: int, zoned: bool) -> str:
+        _date(micros // 86_400_000_000)
+        local = local_of(micros, self.zone) if zoned else micros
+        _date(local // 86_400_000_000)
+        if not zoned:
+            return stamp_text(local)
+        seconds = (local - micros) // 1_000_000
+        if seconds % 60:
+            raise OddError("a time of a VARIANT in a zone whose clocks had seconds of their own")
+        sign, minutes = "-" if seconds < 0 else "+", abs(seconds) // 60
+        return f"{stamp_text(local)}{sign}{minutes // 60:02}:{minutes % 60:02}"
+
+
+def _date(days: int) -> str:
+    if not _FIRST_DAY <= days <= _LAST_DAY:
+        raise OddError("a date of a VARIANT beyond the years 1 to 9999")
+    return date_text(days)
+
+
+_ESCAPED = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_ESCAPES = re.compile(r'["\\\x00-\x1f]')
+
+
+def _quoted(text: str) -> str:
+    return f'"{_ESCAPES.sub(_escaped, text)}"'
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return _ESCAPED.get(found.group()) or f"\\u{ord(found.group()):04X}"

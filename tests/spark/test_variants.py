@@ -1,0 +1,80 @@
+"""VARIANT: either engine reads and changes what the other has written, and shows the same JSON; shredded files are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.live.spark import Sql
+
+pytestmark = pytest.mark.spark
+
+_TEXTS = (
+    '{"b":1,"a":[true,null,1.5,"x"],"c":{"z":1e3}}',
+    "null",
+    "12345678901234567890",
+    "-0.0",
+    "[1E400,0.10,123456789012345678901234567890123456789012]",
+    '"a\u00e9"',
+    "{}",
+)
+_VALUES = ", ".join(f"({i}, parse_json('{text}'))" for i, text in enumerate(_TEXTS))
+_TYPED = (
+    "to_variant_object(named_struct('d', DATE'2024-01-02', 't', TIMESTAMP'2024-01-02 03:04:05.678', 'f', 1.5F, 'b', X'0102', "
+    "'n', TIMESTAMP_NTZ'2024-01-02 03:04:05', 'e', 1.50BD))"
+)
+_CHANGES = (
+    "UPDATE {t} SET v = parse_json('[1]') WHERE id = 1",
+    "DELETE FROM {t} WHERE id = 2",
+    "MERGE INTO {t} USING (SELECT 3 AS id, parse_json('3') AS v UNION ALL SELECT 90, parse_json('90')) s ON {t}.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+    "INSERT INTO {t} (id) VALUES (91)",
+    "ALTER TABLE {t} ADD COLUMNS (w VARIANT)",
+    "INSERT INTO {t} SELECT 92, v, v FROM {t} WHERE id = 0",
+    "OPTIMIZE {t}",
+)
+
+
+@pytest.mark.parametrize(
+    "properties", ["", "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name')"]
+)
+def test_either_engine_goes_on_where_the_other_was(sql: Sql, properties: str) -> None:
+    for name in ("ours", "theirs"):
+        sql.auto(f"DROP TABLE IF EXISTS {name}")
+    sql.embedded(f"CREATE TABLE ours (id INT, v VARIANT) {properties}")
+    sql.spark(f"CREATE TABLE theirs (id INT, v VARIANT) USING delta {properties}")
+    sql.embedded(f"INSERT INTO ours VALUES {_VALUES}")
+    sql.spark(f"INSERT INTO theirs VALUES {_VALUES}")
+    for name in ("ours", "theirs"):
+        sql.spark(f"INSERT INTO {name} SELECT 50, {_TYPED}")
+    for turn, text in enumerate(_CHANGES):
+        runs = (sql.embedded, sql.spark) if turn % 2 else (sql.spark, sql.embedded)
+        for name, run in zip(("ours", "theirs"), runs, strict=True):
+            run(text.format(t=name))
+        found = [
+            read(f"SELECT * FROM {name} ORDER BY id")
+            for name in ("ours", "theirs")
+            for read in (sql.spark, sql.embedded)
+        ]
+        assert found[0] == found[1] == found[2] == found[3], text
+        assert len(found[0]) > 5
+    shown = [
+        [(*row[12:14], sorted(row[14])) for row in sql.spark(f"DESCRIBE DETAIL {name}")] for name in ("ours", "theirs")
+    ]
+    assert shown[0] == shown[1]
+
+
+def test_shredded_values_are_refused_by_name(sql: Sql) -> None:
+    sql.auto("DROP TABLE IF EXISTS shredded")
+    sql.spark(
+        "CREATE TABLE shredded (id INT, v VARIANT) USING delta TBLPROPERTIES ('delta.enableVariantShredding' = 'true')"
+    )
+    sql.spark("INSERT INTO shredded SELECT id, parse_json('{\"a\":' || id || '}') FROM range(100)")
+    for text in (
+        "SELECT v FROM shredded",
+        "INSERT INTO shredded VALUES (1, NULL)",
+        "DELETE FROM shredded WHERE id = 1",
+    ):
+        with pytest.raises(Exception, match="variantShredding"):
+            sql.embedded(text)
+    assert sql.embedded("SELECT count(id) FROM shredded") == [(100,)]
+    assert sql.auto("SELECT v FROM shredded WHERE id = 7") == [('{"a":7}',)]

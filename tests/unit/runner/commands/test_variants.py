@@ -1,0 +1,226 @@
+"""VARIANT in tables: written, read, changed; what would look at values in another way is refused, and nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gateway.errors import UnsupportedError
+from gateway.worker_jobs import Parameter
+from tests.unit.runner.session import Session, refused
+from tests.unit.runner.written import count_versions, folder_of, newest_commit
+
+_ROWS = [(1, '{"a":[true,null,1.5,"x"],"b":1}'), (2, None), (3, "null"), (4, None)]
+
+
+@pytest.fixture
+def held(session: Session) -> Session:
+    """``t`` with four rows, of which the last has been given no value."""
+    session.run("CREATE TABLE t (id INT, v VARIANT)")
+    session.run(
+        """INSERT INTO t VALUES (1, parse_json('{"b":1,"a":[true,null,1.5,"x"]}')), (2, NULL), (3, parse_json('null'))"""
+    )
+    session.run("INSERT INTO t (id) VALUES (4)")
+    return session
+
+
+def _rows(session: Session, table: str = "t") -> list[tuple[Any, ...]]:
+    return session.rows(f"SELECT * FROM {table} ORDER BY id")
+
+
+def test_values_are_written_as_delta_writes_them(held: Session) -> None:
+    assert _rows(held) == _ROWS
+    told = dict(held.rows("SHOW TBLPROPERTIES t"))
+    assert (told["delta.minReaderVersion"], told["delta.feature.variantType"]) == ("3", "supported")
+    assert held.run("SELECT v FROM t").columns == [("v", "variant", True)]
+    (path,) = [action["add"]["path"] for action in newest_commit(held) if "add" in action]
+    schema = pq.read_schema(folder_of(held) / path)
+    parts = [pa.field(name, pa.binary(), nullable=False) for name in ("value", "metadata")]
+    assert schema.field("v").type == pa.struct(parts)
+
+
+def test_rows_with_values_are_changed(held: Session) -> None:
+    held.run("UPDATE t SET v = parse_json('[1]') WHERE id = 2")
+    held.run("UPDATE t SET id = 40 WHERE id = 4")
+    held.run("DELETE FROM t WHERE id = 3")
+    source = "SELECT 1 AS id, parse_json('\"m\"') AS v UNION ALL SELECT 9, parse_json('9')"
+    held.run(
+        f"MERGE INTO t USING ({source}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    rows = [(1, '"m"'), (2, "[1]"), (9, "9"), (40, None)]
+    assert _rows(held) == rows
+    held.run("OPTIMIZE t")
+    assert _rows(held) == rows
+    held.run("CREATE TABLE u AS SELECT *, id + 1 AS j FROM t")
+    assert _rows(held, "u") == [(*row, row[0] + 1) for row in rows]
+    held.run("INSERT OVERWRITE t SELECT id, v FROM t WHERE id < 5")
+    assert _rows(held) == rows[:2]
+    assert _rows(held, "t VERSION AS OF 2") == _ROWS
+    held.run("CREATE TABLE c SHALLOW CLONE t")
+    assert _rows(held, "c") == rows[:2]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        "'delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking' = 'true'",
+        "'delta.columnMapping.mode' = 'name'",
+        "'delta.columnMapping.mode' = 'id'",
+        "'delta.enableChangeDataFeed' = 'true'",
+    ],
+)
+def test_tables_that_ask_for_more_hold_values(session: Session, properties: str) -> None:
+    session.run(
+        "CREATE TABLE t (id INT, v VARIANT, p STRING) PARTITIONED BY (p) "
+        f"TBLPROPERTIES ({properties}, 'delta.checkpointInterval' = '3')"
+    )
+    session.run("INSERT INTO t VALUES (1, parse_json('1'), 'x'), (2, parse_json('2'), 'x'), (3, NULL, NULL)")
+    session.run("DELETE FROM t WHERE id = 1")
+    session.run("UPDATE t SET v = parse_json('\"u\"') WHERE id = 3")
+    session.run("INSERT INTO t VALUES (4, parse_json('4.25'), 'y')")
+    rows = [(2, "2", "x"), (3, '"u"', None), (4, "4.25", "y")]
+    assert _rows(session) == rows
+    if "Feed" in properties:
+        feed = "SELECT v, _change_type FROM table_changes('t', 3, 3) ORDER BY 2"
+        assert session.rows(feed) == [('"u"', "update_postimage"), (None, "update_preimage")]
+    if "columnMapping" in properties:
+        session.run("ALTER TABLE t RENAME COLUMN v TO w")
+        assert _rows(session) == rows
+        session.run("ALTER TABLE t DROP FEATURE columnMapping")
+        assert _rows(session) == rows
+
+
+def test_a_table_gets_a_column_of_values(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT)")
+    session.run("INSERT INTO t VALUES (1)")
+    error = refused(session, "INSERT WITH SCHEMA EVOLUTION INTO t SELECT 1, parse_json('1') AS v")
+    assert error.condition == "UNSUPPORTED_FEATURE"
+    session.run("ALTER TABLE t ADD COLUMNS (v VARIANT)")
+    assert dict(session.rows("SHOW TBLPROPERTIES t"))["delta.feature.variantType"] == "supported"
+    session.run("INSERT WITH SCHEMA EVOLUTION INTO t SELECT 2, parse_json('1'), parse_json('{}') AS w")
+    assert _rows(session) == [(1, None, None), (2, "1", "{}")]
+
+
+def test_queries_hand_values_on(held: Session) -> None:
+    assert held.rows("SELECT id, v IS NULL, to_json(v) FROM t WHERE v IS NOT NULL ORDER BY id") == [
+        (1, False, _ROWS[0][1]),
+        (3, False, "null"),
+    ]
+    assert held.rows("SELECT a.v, b.v FROM t a JOIN t b ON a.id = b.id + 2 ORDER BY a.id") == [
+        ("null", _ROWS[0][1]),
+        (None, None),
+    ]
+    assert held.rows("SELECT CASE WHEN id = 1 THEN v END FROM t ORDER BY id LIMIT 1") == [(_ROWS[0][1],)]
+    assert held.rows("SELECT v FROM t WHERE id = 3 UNION ALL SELECT NULL ORDER BY v IS NULL") == [("null",), (None,)]
+    held.run("INSERT INTO t VALUES (5, NULL)")
+    held.run("DELETE FROM t WHERE id = 5 AND v IS NULL")
+    held.run("CREATE TEMPORARY VIEW tv AS SELECT id, v FROM t UNION ALL SELECT 5, parse_json('5')")
+    assert held.rows("SELECT v FROM tv WHERE id > 4") == [("5",)]
+    assert held.rows("WITH q AS (SELECT v FROM t WHERE id = 3) SELECT * FROM q") == [("null",)]
+    assert held.rows("SELECT try_parse_json('{')") == [(None,)]
+    error = refused(held, "SELECT parse_json('{')")
+    assert (error.condition, error.sqlstate) == ("MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION", "22023")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT v FROM many ORDER BY id",
+        "SELECT v FROM (SELECT * FROM many) ORDER BY id % 7, id",
+        "SELECT v, id FROM many ORDER BY 2 DESC LIMIT 300 OFFSET 100",
+        "SELECT v FROM (SELECT v, id FROM many UNION ALL SELECT v, id FROM many) ORDER BY id + 0, id",
+        "WITH q AS (SELECT * FROM many) SELECT v FROM q WHERE v IS NOT NULL ORDER BY id DESC",
+        "(SELECT v, id FROM many) ORDER BY id DESC",
+        "SELECT a.v FROM many a JOIN many b ON a.id = b.id ORDER BY b.id",
+        "SELECT * FROM many ORDER BY ALL",
+        "TABLE many ORDER BY id DESC LIMIT 5",
+        "SELECT v FROM many SORT BY id",
+    ],
+)
+def test_rows_keep_their_order(session: Session, query: str) -> None:
+    made = "SELECT id, {} AS v FROM (SELECT (id * 7919) % 5000 AS id FROM range(5000))"
+    session.run("CREATE TABLE texts AS " + made.format("CAST(id AS STRING)"))
+    session.run("CREATE TABLE many AS " + made.format("parse_json(CAST(id AS STRING))"))
+    if "ORDER BY ALL" in query or "SORT BY" in query:
+        assert refused(session, query).condition == "UNSUPPORTED_FEATURE"
+    else:
+        assert session.rows(query) == session.rows(query.replace("many", "texts"))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *("SELECT v FROM t GROUP BY v", "SELECT DISTINCT v FROM t", "SELECT * FROM t ORDER BY v", "SELECT max(v) FROM t"),
+        *("SELECT * FROM t WHERE v = v", "SELECT count(v) FROM t", "SELECT hash(v) FROM t", "SELECT concat_ws(',', v) FROM t"),
+        *("SELECT CAST(v AS STRING) FROM t", "SELECT v:a FROM t", "SELECT array(v) FROM t", "SELECT struct(v) FROM t"),
+        *("SELECT CAST('x' AS VARIANT)", "SELECT CAST(1 AS VARIANT)", "SELECT first_value(v) OVER (ORDER BY id) FROM t"),
+        *("SELECT v FROM t UNION SELECT v FROM t", "SELECT v FROM t EXCEPT SELECT v FROM t"),
+        "SELECT (SELECT v FROM t LIMIT 1)",
+        *("SELECT id FROM t WHERE v IN (SELECT v FROM t)", "SELECT * FROM t a JOIN t b ON a.v = b.v"),
+        *("SELECT * FROM t a JOIN t b USING (v)", "SELECT from_json('{}', 'a VARIANT')", "SELECT explode(array(v)) FROM t"),
+        *("SELECT row_number() OVER (PARTITION BY v ORDER BY id) FROM t", "SELECT collect_list(v) FROM t"),
+        *("INSERT INTO t VALUES (1, 'x')", "INSERT INTO t VALUES (1, 5)", "INSERT INTO t SELECT id, to_json(v) FROM t"),
+        *("UPDATE t SET v = 'x'", "UPDATE t SET id = 1 WHERE v = v", "INSERT INTO n (id, v) SELECT id, v FROM t"),
+        *("CREATE TABLE x (s STRUCT<v: VARIANT>)", "CREATE TABLE x (s ARRAY<VARIANT>)"),
+        "CREATE TABLE x AS SELECT array(v) AS a FROM t",
+        "CREATE TABLE x (v VARIANT DEFAULT parse_json('1')) TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
+        "CREATE TABLE x (v VARIANT) TBLPROPERTIES ('delta.enableVariantShredding' = 'true')",
+        "ALTER TABLE n ADD COLUMNS (s.v VARIANT)",
+    ],
+)  # fmt: skip
+def test_what_looks_at_values_is_refused(held: Session, statement: str) -> None:
+    held.run("CREATE TABLE n (id INT, v STRING, s STRUCT<x: INT>)")
+    before = count_versions(held)
+    assert refused(held, statement).sqlstate == "0A000"
+    assert count_versions(held) == before
+    assert held.rows("SHOW TABLES LIKE 'x'") == []
+
+
+@pytest.mark.parametrize(
+    ("clauses", "condition"),
+    [
+        ("PARTITIONED BY (v)", "INVALID_PARTITION_COLUMN_DATA_TYPE"),
+        ("CLUSTER BY (v)", "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED"),
+    ],
+)
+def test_tables_are_not_laid_out_by_values(session: Session, clauses: str, condition: str) -> None:
+    assert refused(session, f"CREATE TABLE t (id INT, v VARIANT) {clauses}").condition == condition
+
+
+@pytest.mark.parametrize(
+    ("parts", "condition"),
+    [
+        ({"metadata": [b"\x01\x00\x00"], "value": [b"\x0c"]}, "MALFORMED_VARIANT"),
+        ({"metadata": [b"\x02\x00\x00"], "value": [b"\x00"]}, "MALFORMED_VARIANT"),
+        ({"metadata": [b"\x01\x00\x00"], "value": [b"\xfc\x00"]}, "UNSUPPORTED_FEATURE"),
+        ({"metadata": [None], "value": [b"\x00"]}, "FAILED_READ_FILE"),
+        ({"metadata": [1], "value": [b"\x00"]}, "FAILED_READ_FILE"),
+        ({"metadata": [b"\x01\x00\x00"], "value": [b"\x00"], "typed_value": [1]}, "UNSUPPORTED_FEATURE"),
+        ({"metadata": [b"\x01\x00\x00"]}, "UNSUPPORTED_FEATURE"),
+    ],
+)
+def test_files_that_hold_something_else_are_told(
+    held: Session, parts: dict[str, list[Any]], condition: str, tmp_path: Path
+) -> None:
+    held.run("CREATE TABLE one AS SELECT 1 AS id, parse_json('1') AS v")
+    (path,) = folder_of(held, "one").glob("*.parquet")
+    values = pa.StructArray.from_arrays([pa.array(x) for x in parts.values()], names=list(parts))
+    size = path.stat().st_size
+    pq.write_table(pa.table({"id": pa.array([1], pa.int32()), "v": values}), tmp_path / "f", compression="none")
+    data = (tmp_path / "f").read_bytes()
+    path.write_bytes(data)
+    log = next(folder_of(held, "one").glob("_delta_log/*0.json"))
+    log.write_text(log.read_text().replace(f'"size":{size}', f'"size":{len(data)}'))
+    held.run("CREATE TABLE two SHALLOW CLONE one")
+    assert refused(held, "SELECT v FROM two").condition == condition
+
+
+def test_parameters_are_no_values(session: Session) -> None:
+    assert session.run("SELECT ?", Parameter(None, "VARIANT", None)).rows == [(None,)]
+    assert session.run("SELECT parse_json(?)", Parameter(None, "STRING", "[1, 2]")).rows == [("[1,2]",)]
+    with pytest.raises(UnsupportedError):
+        session.run("SELECT ?", Parameter(None, "VARIANT", "1"))
