@@ -13,7 +13,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any
@@ -138,6 +138,8 @@ class _Builder:
                 return b"\x04" if document else b"\x08"
             case str():
                 return _string(document)
+            case bytes():
+                return document
             case _Whole():
                 return _whole(document.text)
             case _Real():
@@ -200,6 +202,8 @@ def _string(text: str) -> bytes:
     return b"\x40" + struct.pack("<I", len(data)) + data
 
 
+# Bytes behind the head of values of one size: NULL, truths, numbers, dates and times.
+_SIZES = {0: 0, 1: 0, 2: 0, 3: 1, 4: 2, 5: 4, 6: 8, 7: 8, 8: 5, 9: 9, 10: 17, 11: 4, 12: 8, 13: 8, 14: 4}
 _INTEGERS = ((3, "<b", 8), (4, "<h", 16), (5, "<i", 32), (6, "<q", 64))
 
 
@@ -227,6 +231,75 @@ def _real(text: str) -> bytes:
             kind, size = (8, 4) if most <= 9 else (9, 8) if most <= 18 else (10, 16)
             return bytes([kind << 2, scale]) + unscaled.to_bytes(size, "little", signed=True)
     return b"\x1c" + struct.pack("<d", float(text))
+
+
+# ---- within others
+
+Steps = Sequence[str | int]
+
+
+def part_of(metadata: bytes, value: bytes, steps: Steps) -> tuple[bytes, bytes] | None:
+    """Metadata and value of what lies within a value, by names of fields and places in arrays; None for nothing.
+
+    Raises as `as_json` does.
+    """
+    try:
+        reader = _Reader(value, _names(metadata))
+        at: int | None = 0
+        for step in steps:
+            at = None if at is None else _step(reader, at, step)
+        if at is None:
+            return None
+        builder = _Builder()
+        part = builder.value(_Copier(reader).tree(at, 0), 0)
+        return builder.metadata(), part
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise MalformedError("no VARIANT") from error
+
+
+def is_null(value: bytes) -> bool:
+    """Whether a value is JSON's null."""
+    return value[:1] == b"\x00"
+
+
+def as_text(metadata: bytes, value: bytes, zone: Zone) -> str | None:
+    """A value as a STRING: texts as they are, others as JSON, but without quotes around dates and the like; None for null."""
+    if is_null(value):
+        return None
+    if value[0] in (12 << 2, 15 << 2):  # which Spark casts otherwise
+        raise OddError("a TIMESTAMP or BINARY of a VARIANT as STRING")
+    text = as_json(metadata, value, zone)
+    return json.loads(text) if text.startswith('"') else text
+
+
+def _step(reader: _Reader, at: int, step: str | int) -> int | None:
+    kind = reader.kind(at)
+    if isinstance(step, str):
+        return next((inner for name, inner in reader.fields(at) if name == step), None) if kind == 2 else None
+    return next((inner for i, inner in enumerate(reader.elements(at)) if i == step), None) if kind == 3 else None
+
+
+@dataclass(slots=True)
+class _Copier:
+    """Values as documents, scalars as their bytes."""
+
+    reader: _Reader
+    size: int = 0
+
+    def tree(self, at: int, depth: int) -> Any:
+        if depth > _DEEPEST:
+            raise OddError("a VARIANT that is nested too deeply")
+        self.size += 1
+        kind = self.reader.kind(at)
+        if kind == 2:
+            return _Members([(name, self.tree(inner, depth + 1)) for name, inner in self.reader.fields(at)])
+        if kind == 3:
+            return [self.tree(inner, depth + 1) for inner in self.reader.elements(at)]
+        scalar = self.reader.scalar(at)
+        self.size += len(scalar)
+        if self.size > _LARGEST:
+            raise OddError(f"a VARIANT of more than {_LARGEST} bytes")
+        return scalar
 
 
 # ---- as JSON
@@ -261,9 +334,64 @@ def _number(data: bytes, at: int, width: int) -> int:
     return int.from_bytes(data[at : at + width], "little")
 
 
-class _Writer:
+class _Reader:
+    """What a value's bytes say."""
+
+    def __init__(self, data: bytes, names: Sequence[str]) -> None:
+        self.data, self.names = data, names
+
+    def kind(self, at: int) -> int:
+        """0 of a scalar, 1 of a short text, 2 of an object, 3 of an array."""
+        return self.data[at] & 3
+
+    def fields(self, at: int) -> Iterator[tuple[str, int]]:
+        """The fields of an object in their order, and where their values begin."""
+        head = self.data[at] >> 2
+        offset, ids, wide = (head & 3) + 1, (head >> 2 & 3) + 1, 4 if head >> 4 & 1 else 1
+        count = _number(self.data, at + 1, wide)
+        first = at + 1 + wide
+        starts = first + ids * count
+        base = starts + offset * (count + 1)
+        if base > len(self.data):
+            raise MalformedError("no VARIANT")
+        for i in range(count):
+            name = self.names[_number(self.data, first + ids * i, ids)]
+            yield name, base + _number(self.data, starts + offset * i, offset)
+
+    def elements(self, at: int) -> Iterator[int]:
+        """Where the elements of an array begin."""
+        head = self.data[at] >> 2
+        offset, wide = (head & 3) + 1, 4 if head >> 2 & 1 else 1
+        count = _number(self.data, at + 1, wide)
+        starts = at + 1 + wide
+        base = starts + offset * (count + 1)
+        if base > len(self.data):
+            raise MalformedError("no VARIANT")
+        for i in range(count):
+            yield base + _number(self.data, starts + offset * i, offset)
+
+    def bytes_of(self, at: int, size: int) -> bytes:
+        """Some bytes that have to be there."""
+        if at + size > len(self.data):
+            raise IndexError(at)
+        return self.data[at : at + size]
+
+    def scalar(self, at: int) -> bytes:
+        """All bytes of a scalar or a short text."""
+        rest = self.data[at] >> 2
+        if self.kind(at) == 1:
+            return self.bytes_of(at, 1 + rest)
+        if rest in (15, 16):
+            return self.bytes_of(at, 5 + _number(self.data, at + 1, 4))
+        if rest not in _SIZES:
+            raise OddError(f"a VARIANT with a value of the type {rest}")
+        return self.bytes_of(at, 1 + _SIZES[rest])
+
+
+class _Writer(_Reader):
     def __init__(self, data: bytes, names: Sequence[str], zone: Zone) -> None:
-        self.data, self.names, self.zone = data, names, zone
+        super().__init__(data, names)
+        self.zone = zone
         self.parts: list[str] = []
         self.size = 0
 
@@ -276,49 +404,25 @@ class _Writer:
     def write(self, at: int, depth: int) -> None:
         if depth > _DEEPEST:
             raise OddError("a VARIANT that is nested too deeply")
-        kind, rest = self.data[at] & 3, self.data[at] >> 2
-        if kind == 0:
-            self.put(self._primitive(rest, at + 1))
-        elif kind == 1:
-            self.put(_quoted(self._bytes(at + 1, rest).decode()))
-        elif kind == 2:
-            self._object(rest, at + 1, depth)
+        kind = self.kind(at)
+        if kind < 2:
+            self.put(_quoted(self.text(at)) if kind else self._primitive(self.data[at] >> 2, at + 1))
+            return
+        self.put("{" if kind == 2 else "[")
+        if kind == 2:
+            for i, (name, inner) in enumerate(self.fields(at)):
+                self.put(("," if i else "") + _quoted(name) + ":")
+                self.write(inner, depth + 1)
         else:
-            self._array(rest, at + 1, depth)
+            for i, inner in enumerate(self.elements(at)):
+                if i:
+                    self.put(",")
+                self.write(inner, depth + 1)
+        self.put("}" if kind == 2 else "]")
 
-    def _object(self, head: int, at: int, depth: int) -> None:
-        offset, ids, large = (head & 3) + 1, (head >> 2 & 3) + 1, head >> 4 & 1
-        count = _number(self.data, at, 4 if large else 1)
-        first = at + (4 if large else 1)
-        starts = first + ids * count
-        base = starts + offset * (count + 1)
-        if base > len(self.data):
-            raise MalformedError("no VARIANT")
-        self.put("{")
-        for i in range(count):
-            name = self.names[_number(self.data, first + ids * i, ids)]
-            self.put(("," if i else "") + _quoted(name) + ":")
-            self.write(base + _number(self.data, starts + offset * i, offset), depth + 1)
-        self.put("}")
-
-    def _array(self, head: int, at: int, depth: int) -> None:
-        offset, large = (head & 3) + 1, head >> 2 & 1
-        count = _number(self.data, at, 4 if large else 1)
-        starts = at + (4 if large else 1)
-        base = starts + offset * (count + 1)
-        if base > len(self.data):
-            raise MalformedError("no VARIANT")
-        self.put("[")
-        for i in range(count):
-            if i:
-                self.put(",")
-            self.write(base + _number(self.data, starts + offset * i, offset), depth + 1)
-        self.put("]")
-
-    def _bytes(self, at: int, size: int) -> bytes:
-        if at + size > len(self.data):
-            raise IndexError(at)
-        return self.data[at : at + size]
+    def text(self, at: int) -> str:
+        """A short text."""
+        return self.bytes_of(at + 1, self.data[at] >> 2).decode()
 
     def _primitive(self, kind: int, at: int) -> str:
         if kind < 3:
@@ -332,7 +436,7 @@ class _Writer:
             text = float_text(number, bits)
             return text if math.isfinite(number) else f'"{text}"'
         if kind in (8, 9, 10):
-            unscaled = int.from_bytes(self._bytes(at + 1, {8: 4, 9: 8, 10: 16}[kind]), "little", signed=True)
+            unscaled = int.from_bytes(self.bytes_of(at + 1, {8: 4, 9: 8, 10: 16}[kind]), "little", signed=True)
             number = _EXACT.normalize(_EXACT.scaleb(Decimal(unscaled), -self.data[at]))
             return format(number or abs(number), "f")
         if kind == 11:
@@ -340,7 +444,7 @@ class _Writer:
         if kind in (12, 13):
             return f'"{self._time(struct.unpack_from("<q", self.data, at)[0], kind == 12)}"'
         if kind in (15, 16):
-            data = self._bytes(at + 4, _number(self.data, at, 4))
+            data = self.bytes_of(at + 4, _number(self.data, at, 4))
             return f'"{base64.b64encode(data).decode()}"' if kind == 15 else _quoted(data.decode())
         raise OddError(f"a VARIANT with a value of the type {kind}")
 

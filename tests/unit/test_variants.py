@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from gateway.instants import known_zone
-from gateway.variants import MARK, MalformedError, OddError, as_json, of_json, unwrapped, wrapped
+from gateway.variants import MARK, MalformedError, OddError, as_json, as_text, of_json, part_of, unwrapped, wrapped
 
 _UTC = known_zone("UTC")
 # JSON, then metadata and value as Spark 4.2 has written them to files.
@@ -135,7 +135,9 @@ def test_bytes_that_are_none_end_with_an_error() -> None:
         for _ in range(dice.randint(1, 3)):
             data[dice.randrange(len(data))] = dice.randrange(256)
         try:
-            as_json(bytes(metadata), bytes(value[: dice.randint(0, len(value))]), _UTC)
+            broken = bytes(metadata), bytes(value[: dice.randint(0, len(value))])
+            as_json(*broken, _UTC)
+            part_of(*broken, ())
         except (MalformedError, OddError):
             wrong += 1
     assert wrong > 1000
@@ -148,10 +150,55 @@ def test_parts_that_stand_for_one_another_have_an_end() -> None:
     value = b"\x00"
     for _ in range(60):  # each an array whose elements all are the one below
         value = b"\x0f" + bytes([8]) + struct.pack("<9I", *[0] * 9) + value
-    with pytest.raises(OddError):
-        as_json(b"\x01\x00\x00", value, _UTC)
+    for look in (lambda: as_json(b"\x01\x00\x00", value, _UTC), lambda: part_of(b"\x01\x00\x00", value, ())):
+        with pytest.raises(OddError):
+            look()
     deep = b"\x00"
     for _ in range(500):
         deep = b"\x0f\x01" + struct.pack("<2I", 0, len(deep)) + deep
     with pytest.raises(OddError):
         as_json(b"\x01\x00\x00", deep, _UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "shown"),
+    [
+        ('{"a":{"b":[1,{"c":"x"}]}}', ("a", "b", 1, "c"), '"x"'),
+        ('{"a":{"b":[1,{"c":"x"}]}}', ("a", "b"), '[1,{"c":"x"}]'),
+        ('{"a":{"b":[1,{"c":"x"}]}}', (), '{"a":{"b":[1,{"c":"x"}]}}'),
+        ('{"A":1}', ("a",), None),
+        ('{"a":1}', ("a", "b", "c"), None),
+        ("[5]", (0,), "5"),
+        ("[5]", (1,), None),
+        ("[5]", ("a",), None),
+        ('{"0":1}', (0,), None),
+        ('{"a":null}', ("a",), "null"),
+    ],
+)
+def test_parts_are_values_of_their_own(text: str, steps: tuple[str | int, ...], shown: str | None) -> None:
+    found = part_of(*of_json(text), steps)
+    assert (None if found is None else as_json(*found, _UTC)) == shown
+    if found is not None and shown is not None:
+        assert found == of_json(shown)  # with the names of its own fields alone, as Spark makes it
+
+
+def test_texts_of_values() -> None:
+    shown = {
+        '"s"': "s",
+        "null": None,
+        "1.50": "1.5",
+        "1e3": "1000.0",
+        "true": "true",
+        '{"a":[1]}': '{"a":[1]}',
+        "1E400": "Infinity",
+    }
+    for text, expected in shown.items():
+        assert as_text(*of_json(text), _UTC) == expected
+    metadata, value = map(bytes.fromhex, _TYPED)
+    for name in ("t", "b"):
+        part = part_of(metadata, value, (name,))
+        assert part is not None
+        with pytest.raises(OddError):
+            as_text(*part, _UTC)
+    part = part_of(metadata, value, ("d",))
+    assert part is not None and as_text(*part, _UTC) == "2024-01-02"

@@ -24,6 +24,7 @@ from gateway.sql.functions import (
     regex,
     statistics,
     strings,
+    variants,
     windows,
 )
 from gateway.sql.functions.aggregates import NOT_AS_WINDOW
@@ -53,6 +54,7 @@ CATALOGUE = catalogue(
     lambdas.ROWS,
     generators.ROWS,
     context.ROWS,
+    variants.ROWS,
 )
 
 #: Names that Spark knows and the catalogue does not: UNSUPPORTED_FUNCTION; any other unknown name is UNRESOLVED_ROUTINE.

@@ -12,8 +12,8 @@ from gateway.sql.typed.walk import children as parts_of
 from gateway.sqltypes import VARIANT, VOID, DataType
 
 # Which calls give a VARIANT, and which take one.
-_MAKES = frozenset({"parse_json", "try_parse_json", "to_json"})
-_TAKES = frozenset({"to_json", *NULL_TESTS})
+_MAKES = frozenset({"parse_json", "try_parse_json", "to_json", "variant_get", "try_variant_get"})
+_TAKES = frozenset({"to_json", "variant_get", "try_variant_get", "is_variant_null", *NULL_TESTS})
 
 
 def check_variants(rel: b.Rel) -> None:

@@ -224,3 +224,64 @@ def test_parameters_are_no_values(session: Session) -> None:
     assert session.run("SELECT parse_json(?)", Parameter(None, "STRING", "[1, 2]")).rows == [("[1,2]",)]
     with pytest.raises(UnsupportedError):
         session.run("SELECT ?", Parameter(None, "VARIANT", "1"))
+
+
+@pytest.mark.parametrize(
+    ("path", "shown", "text"),
+    [
+        ("$.a", '[true,null,1.5,"x"]', '[true,null,1.5,"x"]'),
+        ("$.a[2]", "1.5", "1.5"),
+        ("$['a'][3]", '"x"', "x"),
+        ('$["b"]', "1", "1"),
+        ("$.a[1]", "null", None),
+        ("$.a[9]", None, None),
+        ("$.A", None, None),
+        ("$.a.b", None, None),
+        ("$", _ROWS[0][1], _ROWS[0][1]),
+    ],
+)
+def test_parts_of_values(held: Session, path: str, shown: str | None, text: str | None) -> None:
+    quoted = path.replace("'", "\\'")
+    asked = (
+        f"variant_get(v, '{quoted}'), variant_get(v, '{quoted}', 'string'), try_variant_get(v, '{quoted}', 'variant')"
+    )
+    assert held.rows(f"SELECT {asked} FROM t WHERE id = 1") == [(shown, text, shown)]
+    assert held.rows(f"SELECT {asked} FROM t WHERE id = 2") == [(None, None, None)]
+    assert held.run(f"SELECT variant_get(v, '{quoted}') FROM t").columns == [
+        (f"variant_get(v, {path})", "variant", True)
+    ]
+
+
+def test_nulls_of_json_are_told(held: Session) -> None:
+    assert held.rows("SELECT id, is_variant_null(v) FROM t ORDER BY id") == [
+        (1, False),
+        (2, False),
+        (3, True),
+        (4, False),
+    ]
+    held.run("UPDATE t SET v = variant_get(v, '$.a') WHERE variant_get(v, '$.b', 'string') = '1'")
+    assert held.rows("SELECT v FROM t WHERE id = 1") == [('[true,null,1.5,"x"]',)]
+
+
+@pytest.mark.parametrize(
+    "path", ["a", "$.", "$[a]", "$[-1]", "$..a", "$a", "$[0", "$['a]", "$[]", "$['']", "", "$[99999999999]"]
+)
+def test_paths_that_are_none(held: Session, path: str) -> None:
+    quoted = path.replace("'", "\\'")
+    error = refused(held, f"SELECT variant_get(v, '{quoted}') FROM t")
+    assert (error.condition, error.sqlstate) == ("INVALID_VARIANT_GET_PATH", "22023")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "variant_get(v, '$.a', 'int')",
+        "variant_get(v, '$. a')",
+        "variant_get(v, string(id))",
+        "variant_get(v, NULL)",
+        "variant_get('x', '$')",
+        "is_variant_null(1)",
+    ],
+)
+def test_other_looks_into_values_are_refused(held: Session, call: str) -> None:
+    assert refused(held, f"SELECT {call} FROM t").condition == "UNSUPPORTED_FEATURE"
