@@ -12,7 +12,7 @@ from gateway.sql.bind.resolve import Binder, BoundQuery, Node
 from gateway.sql.functions import CATALOGUE
 from gateway.sql.lowering.blocks import Generated, ScanUse
 from gateway.sql.lowering.bounds import Bounds
-from gateway.sql.lowering.constants import computed_first, local_columns
+from gateway.sql.lowering.constants import computed_first
 from gateway.sql.lowering.counts import counted, without_passed_rows
 from gateway.sql.lowering.existence import rewritten
 from gateway.sql.lowering.expressions import Lowering
@@ -20,6 +20,7 @@ from gateway.sql.lowering.extent import check_extent
 from gateway.sql.lowering.generate import Generator
 from gateway.sql.lowering.late_columns import LateColumns
 from gateway.sql.lowering.lateral import decorrelated
+from gateway.sql.lowering.planned_rows import local_columns
 from gateway.sql.lowering.pushdown import Hints
 from gateway.sql.lowering.reads import hands_on, needed_columns
 from gateway.sql.lowering.regrouped import with_hidden_groups

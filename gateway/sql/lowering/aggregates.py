@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
-from gateway.sql.lowering.constants import UNFOLDED, is_local
+from gateway.sql.lowering.constants import UNFOLDED
 from gateway.sql.lowering.inputs import Below, apart, with_agg_inputs
+from gateway.sql.lowering.planned_rows import is_local
 from gateway.sql.lowering.totals import beside_distinct
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import is_steady

@@ -7,19 +7,28 @@ to be empty by then. What is not certain is not listed here, and raises for a ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from gateway.sql.functions.statistics import untouched
 from gateway.sql.lowering.evaluation import UNKNOWN, certain, simplified, truth
 from gateway.sql.lowering.passing import Passing
+from gateway.sql.lowering.planned_rows import (
+    FEW,
+    anded,
+    is_emptied,
+    is_local,
+    is_one_group,
+    is_outer,
+    over_row,
+    own_condition,
+)
 from gateway.sql.lowering.sunk import Effort, Rules, is_plain, of_sides, sunk
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.catalogue import Catalogue, Context, is_steady
 from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, Lambda, LambdaVar, Lit, Rel, Subquery, Window
-from gateway.sql.typed.walk import all_relations, children, conjuncts_of, expressions_of, inputs_of, nodes, rebuilt
-from gateway.sqltypes import BOOLEAN, VOID
+from gateway.sql.typed.walk import all_relations, children, conjuncts_of, expressions_of, inputs_of, nodes
+from gateway.sqltypes import VOID
 
 # fmt: off
 # What Spark rewrites as CASE or COALESCE, or evaluates lazily in another way: an operand may never be needed.
@@ -32,18 +41,12 @@ _TOLERANT = frozenset((
     "and", "or", "array", "struct", "named_struct", "map", "concat", "greatest", "least",
 ))
 _MADE = frozenset(("array", "struct", "named_struct", "map"))
-_FEW = 20  # written rows whose values are looked at one by one
-_LARGE = 200  # parts of an expression over such a row
 # What Spark does not compute before, whatever it is made of.
 UNFOLDED = frozenset(("raise_error", "assert_true", "elt", "map_concat"))
 _NULL_TESTS = frozenset((
     "isnull", "isnotnull", "is null", "is not null", "count", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy",
 ))
 # fmt: on
-
-
-# The side of a join without whose rows there are none; of other joins it is either.
-_KEPT_SIDE = {"left": 0, "anti": 0, "right": 1}
 
 
 def computed_first(rel: Rel, catalogue: Catalogue, context: Context) -> list[tuple[Expr, bool]]:
@@ -82,7 +85,7 @@ def _asked(rel: Rel, context: Context) -> Iterator[_Asked]:
     open_, ctes = [rel], set[int]()
     while open_:
         at = open_.pop()
-        if is_local(at) or (_is_emptied(at, context, early=True) and not _is_global(at)):
+        if is_local(at) or (is_emptied(at, context, early=True) and not is_one_group(at)):
             continue
         for part in (part for e in expressions_of(at) for part in nodes(e) if isinstance(part, Subquery)):
             if part.kind != "scalar" or not (part.outer or _is_one_row(part.plan)):
@@ -147,7 +150,7 @@ class _Found:
 
     def _cells(self, rel: Rel) -> None:
         """What is written in VALUES, which Spark computes as it reads the statement."""
-        tables = (v for v in all_relations(rel) if isinstance(v, b.Values) and len(v.rows) <= _FEW)
+        tables = (v for v in all_relations(rel) if isinstance(v, b.Values) and len(v.rows) <= FEW)
         self._of_row(
             [e for v in tables for row in v.rows for e in row if not isinstance(e, Lit) and self._is_closed(e)]
         )
@@ -160,8 +163,8 @@ class _Found:
         if isinstance(rel, b.Limit) and rel.limit == 0:
             self._early(rel)
             return
-        emptied = _is_emptied(rel, self._context)
-        if emptied and not _is_global(rel):
+        emptied = is_emptied(rel, self._context)
+        if emptied and not is_one_group(rel):
             self._early(rel)
             return
         if isinstance(rel, b.Join) and grouped and _is_spared(rel, self.used):
@@ -203,7 +206,7 @@ class _Found:
         if not isinstance(rel, b.Filter):
             return
         for below, terms in sunk(rel, Rules(self._is_end, self._is_movable, self._effort)):
-            whole = simplified(_anded(terms), self._context)
+            whole = simplified(anded(terms), self._context)
             if is_local(below):
                 if is_plain(terms):
                     self._local(b.Filter(below.columns, below, whole), last=True)
@@ -216,7 +219,7 @@ class _Found:
         return any(truth(t, self._context) in (False, None) for t in terms)
 
     def _is_end(self, rel: Rel) -> bool:
-        return is_local(rel) or (_is_emptied(rel, self._context) and not _is_global(rel))
+        return is_local(rel) or (is_emptied(rel, self._context) and not is_one_group(rel))
 
     def _is_movable(self, expr: Expr) -> bool:
         return is_steady(expr, self._catalogue) and not any(isinstance(n, Col) and n.outer for n in nodes(expr))
@@ -264,7 +267,7 @@ class _Found:
         rows = chain[-1]
         assert isinstance(rows, b.Values)
         plainly = rel is self._root and not hidden and all(map(self._is_plain, chain[:-1]))
-        few = () if plainly else rows.rows[:_FEW]  # else every value is computed anyway
+        few = () if plainly else rows.rows[:FEW]  # else every value is computed anyway
         written = [{c.id: simplified(e, self._context) for c, e in zip(rows.columns, row, strict=True)} for row in few]
         for r in reversed(chain[:-1]):
             if r is rel and only_from is not None:
@@ -278,15 +281,15 @@ class _Found:
                     c.id for c, _ in kept if c.name
                 }  # the others are keys of a sort, which Spark computes as it sorts
                 self._of_row([e for c, e in kept if c.id in told and self._is_closed(e)])
-                written = [{c.id: _over(e, row) for c, e in kept} for row in written]
+                written = [{c.id: over_row(e, row) for c, e in kept} for row in written]
                 self._written += written
                 self._of_row([e for row in written for i, e in row.items() if i in told and self._is_closed(e)])
             elif isinstance(r, b.Filter):
-                own = _own_condition(r)
+                own = own_condition(r)
                 if own is None:
                     continue
                 self._of_row(list(filter(self._is_constant, conjuncts_of(own)[:1])))
-                conditions = [_over(own, row) for row in written]
+                conditions = [over_row(own, row) for row in written]
                 self._of_row(list(filter(self._is_closed, conditions)))
                 held = [truth(c, self._context) for c in conditions]
                 written = [row for row, is_held in zip(written, held, strict=True) if is_held is True]
@@ -345,7 +348,7 @@ class _Found:
                 w for c, w in windows if c.id in self.used or c.id in self._unsure
             ]  # of CASE, too, it is made before
         if isinstance(rel, b.Filter) and self._within:
-            return [c for c in conjuncts_of(rel.condition) if not _is_outer(c)]
+            return [c for c in conjuncts_of(rel.condition) if not is_outer(c)]
         return expressions_of(rel)
 
     def _known_or_not(self, expr: Expr) -> None:
@@ -479,20 +482,6 @@ def _unread(chain: Sequence[Rel]) -> set[int]:
     return unread
 
 
-def _over(expr: Expr, row: Mapping[int, Expr]) -> Expr:
-    """An expression over one written row, as far as it does not get too large."""
-    parts = [row[part.id] for part in nodes(expr) if isinstance(part, Col) and part.id in row]
-    if len(parts) > _LARGE or sum(len(nodes(part)) for part in parts) > _LARGE:
-        return expr
-    return _put(expr, row)
-
-
-def _put(expr: Expr, row: Mapping[int, Expr]) -> Expr:
-    if isinstance(expr, Col):
-        return row.get(expr.id, expr)
-    return rebuilt(expr, lambda e: _put(e, row))
-
-
 def _is_known(expr: Call | Agg) -> bool:
     """Whether it asks for NULLs of what is never NULL: Spark knows the answer without the operand."""
     return expr.fn in _NULL_TESTS and not any(a.nullable for a in expr.args)
@@ -505,94 +494,6 @@ def _has_null(expr: Expr) -> bool:
     if isinstance(expr, Call) and expr.fn in _MADE:
         return False
     return any(map(_has_null, children(expr)))
-
-
-def local_columns(rel: Rel) -> frozenset[int]:
-    """Columns of relations that Spark computes while it plans, before it simplifies what is asked of them."""
-    return frozenset(c.id for below in all_relations(rel) if is_local(below) for c in below.columns)
-
-
-def is_local(rel: Rel) -> bool:
-    """Whether Spark computes the relation's rows, one by one, while it plans."""
-    over: list[Rel] = []
-    while isinstance(rel, (b.Project, b.Filter, b.Limit, b.CteRef)):
-        over.append(rel)
-        rel = rel.cte.plan if isinstance(rel, b.CteRef) else rel.input
-    return isinstance(rel, b.Values) and not any(map(_is_foreign, over))
-
-
-def _is_foreign(rel: Rel) -> bool:
-    """Whether it asks another query, or shows columns of one around its own: nothing that is known from one row."""
-    parts = [part for e in expressions_of(rel) for part in nodes(e)]
-    return any(
-        isinstance(p, Subquery) or (isinstance(p, Col) and p.outer and isinstance(rel, b.Project)) for p in parts
-    )
-
-
-def _own_condition(rel: b.Filter) -> Expr | None:
-    """What a filter asks of its own rows; conditions on rows around the query are moved out of it first."""
-    own = [c for c in conjuncts_of(rel.condition) if not _is_outer(c)]
-    return _anded(own) if own else None
-
-
-def _anded(terms: Sequence[Expr]) -> Expr:
-    return reduce(lambda left, right: Call(BOOLEAN, True, "and", (left, right)), terms)
-
-
-def _is_outer(expr: Expr) -> bool:
-    return any(isinstance(part, Col) and part.outer for part in nodes(expr))
-
-
-def _left(rel: Rel, context: Context) -> list[dict[int, Expr]]:
-    """The first rows of a relation that Spark computes while it plans, as far as its filters are known to leave them."""
-    if isinstance(rel, b.Values):
-        return [
-            {c.id: simplified(e, context) for c, e in zip(rel.columns, row, strict=True)} for row in rel.rows[:_FEW]
-        ]
-    if isinstance(rel, b.CteRef):
-        named = list(zip(rel.columns, rel.cte.plan.columns, strict=True))
-        return [{c.id: row[p.id] for c, p in named} for row in _left(rel.cte.plan, context)]
-    rows = _left(inputs_of(rel)[0], context)
-    if isinstance(rel, b.Project):
-        return [{c.id: _over(e, row) for c, e in zip(rel.columns, rel.exprs, strict=True)} for row in rows]
-    if isinstance(rel, b.Limit):
-        return [] if rel.offset else rows[: rel.limit]
-    own = _own_condition(rel) if isinstance(rel, b.Filter) else None
-    return rows if own is None else [row for row in rows if truth(_over(own, row), context) is True]
-
-
-def _may_be_empty(rel: Rel, context: Context, early: bool) -> bool:
-    """Whether Spark may know while planning that there are no rows, and so forgets what stands above; `early`: before it
-    plans the queries in expressions."""
-    if isinstance(rel, b.CteRef):
-        return _may_be_empty(rel.cte.plan, context, early)
-    if isinstance(rel, b.Limit) and rel.limit == 0 and not early:
-        return True
-    if isinstance(rel, (b.Filter, b.Limit)) and is_local(rel):
-        if _left(rel, context):
-            return False
-        return isinstance(rel, b.Limit) or _own_condition(rel) is not None or _may_be_empty(rel.input, context, early)
-    return not _is_global(rel) and _is_emptied(rel, context, early)
-
-
-def _is_emptied(rel: Rel, context: Context, early: bool = False) -> bool:
-    """Whether the inputs of a relation may leave it without rows while Spark plans; it is only later that it makes joins of
-    EXCEPT and INTERSECT."""
-    empty = [_may_be_empty(below, context, early) for below in inputs_of(rel)]
-    if isinstance(rel, b.SetOp):
-        return rel.kind == "union" and all(empty)
-    if isinstance(rel, b.Join) and isinstance(rel.condition, Lit) and rel.condition.value is False:
-        return rel.kind not in ("left", "right", "full", "anti") or any(empty)
-    if isinstance(rel, b.Join) and rel.kind == "full":
-        return all(empty)
-    if isinstance(rel, b.Join) and rel.kind in _KEPT_SIDE:
-        return empty[_KEPT_SIDE[rel.kind]]
-    return any(empty)
-
-
-def _is_global(rel: Rel) -> bool:
-    """Whether it is an aggregate without GROUP BY, which has a row over no rows."""
-    return isinstance(rel, b.Aggregate) and not rel.keys and rel.sets is None
 
 
 def _is_spared(join: b.Join, used: set[int]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from gateway.sql.lowering.constants import is_local
+from gateway.sql.lowering.planned_rows import is_local
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Lit, Project, Rel
 from gateway.sql.typed.walk import all_relations

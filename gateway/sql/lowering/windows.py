@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
-from gateway.sql.lowering.constants import is_local
 from gateway.sql.lowering.inputs import Below, apart, with_window_inputs
 from gateway.sql.lowering.moving import Moving
+from gateway.sql.lowering.planned_rows import is_local
 from gateway.sql.typed import nodes as b
 
 
