@@ -58,7 +58,7 @@ def test_either_engine_goes_on_where_the_other_was(sql: Sql, properties: str) ->
         asked = (
             "SELECT id, variant_get(v, '$.a'), variant_get(v, '$.c.z', 'string'), variant_get(v, '$.a[3]', 'string'), "
         )
-        asked += "variant_get(v, '$', 'string'), is_variant_null(v) FROM {} WHERE id <> 50 ORDER BY id"
+        asked += "CAST(v AS STRING), is_variant_null(v) FROM {} WHERE id <> 50 ORDER BY id"
         assert sql.spark(asked.format("ours")) == sql.embedded(asked.format("ours"))
         assert found[0] == found[1] == found[2] == found[3], text
         assert len(found[0]) > 5

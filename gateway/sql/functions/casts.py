@@ -28,6 +28,7 @@ from gateway.sqltypes import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    VARIANT,
     VOID,
     DataType,
     DecimalType,
@@ -98,6 +99,8 @@ def lower_cast(cast: Cast, arg: Expr, context: Context) -> Expr:
         ):  # raise_error, or what holds its value: the type says nothing of whether it is computed
             return bound.udf("typed_null", cast.type, arg, raises=raises(arg))
         return Lit(cast.type, True, None)
+    if source == VARIANT:  # to STRING alone: see `lowering.variants`
+        return bound.udf("variant_get", cast.type, arg, params=((), context.time_zone, True), raises=True)
     if _same_storage(source, target):
         return replace(arg, type=cast.type, nullable=cast.nullable)
     native = _native(source, target, context)

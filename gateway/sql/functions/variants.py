@@ -5,7 +5,6 @@ from __future__ import annotations
 from gateway.errors import UnsupportedError, UserError
 from gateway.sql.functions.constants import folded
 from gateway.sql.functions.lowerings import kernel
-from gateway.sql.read.datatypes import parse_type
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, make
 from gateway.sql.typed.nodes import Call, Expr, Lit
@@ -64,7 +63,8 @@ def _bind_get(function: Function, site: Site) -> Expr:
     target: DataType = VARIANT
     if len(site.args) == 3:
         kind = folded(site.args[2], site.context)
-        target = parse_type(kind.value) if isinstance(kind, Lit) and isinstance(kind.value, str) else BOOLEAN
+        word = kind.value if isinstance(kind, Lit) and isinstance(kind.value, str) else ""
+        target = {"variant": VARIANT, "string": STRING}.get(word.lower(), BOOLEAN)
     if target not in (VARIANT, STRING):
         raise UnsupportedError(
             "UNSUPPORTED_FEATURE", f"{site.shown} as anything but VARIANT or STRING is not supported.", span=site.span

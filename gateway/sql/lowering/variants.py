@@ -9,7 +9,7 @@ from gateway.sql.lowering.evaluation import NULL_TESTS
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.walk import all_relations, expressions_of, nodes, substituted
 from gateway.sql.typed.walk import children as parts_of
-from gateway.sqltypes import VARIANT, VOID, DataType
+from gateway.sqltypes import STRING, VARIANT, VOID, DataType
 
 # Which calls give a VARIANT, and which take one.
 _MAKES = frozenset({"parse_json", "try_parse_json", "to_json", "variant_get", "try_variant_get"})
@@ -69,9 +69,14 @@ def _check(node: b.Expr) -> None:
         return
     if node.type == VARIANT and not _may_give(node):
         raise unsupported("a VARIANT that is no column and not made by parse_json", span)
-    takes = isinstance(node, b.Case) or (isinstance(node, b.Call) and node.fn in _TAKES)
+    takes = isinstance(node, b.Case) or (isinstance(node, b.Call) and node.fn in _TAKES) or _tells(node)
     if not takes and any(_holds(part.type) for part in parts_of(node)):
         raise unsupported("an expression over a VARIANT", span)
+
+
+def _tells(node: b.Expr) -> bool:
+    """Whether a VARIANT becomes a STRING because the statement says so: Spark does nothing of the kind by itself."""
+    return isinstance(node, b.Cast) and node.type == STRING and not node.implicit
 
 
 def _may_give(node: b.Expr) -> bool:

@@ -506,6 +506,8 @@ def cast_nullable(source: DataType, target: DataType, nullable: bool, is_try: bo
     if nullable or source == VOID:
         return True
     source, target = plain(source), plain(target)
+    if source == VARIANT != target:
+        return True  # JSON's null is NULL
     if source == target:
         return False
     if not is_try or (isinstance(source, DecimalType) and is_integral(target)):

@@ -156,7 +156,7 @@ def test_rows_keep_their_order(session: Session, query: str) -> None:
     [
         *("SELECT v FROM t GROUP BY v", "SELECT DISTINCT v FROM t", "SELECT * FROM t ORDER BY v", "SELECT max(v) FROM t"),
         *("SELECT * FROM t WHERE v = v", "SELECT count(v) FROM t", "SELECT hash(v) FROM t", "SELECT concat_ws(',', v) FROM t"),
-        *("SELECT CAST(v AS STRING) FROM t", "SELECT v:a FROM t", "SELECT array(v) FROM t", "SELECT struct(v) FROM t"),
+        *("SELECT CAST(v AS INT) FROM t", "SELECT v:a FROM t", "SELECT array(v) FROM t", "SELECT struct(v) FROM t"),
         *("SELECT CAST('x' AS VARIANT)", "SELECT CAST(1 AS VARIANT)", "SELECT first_value(v) OVER (ORDER BY id) FROM t"),
         *("SELECT v FROM t UNION SELECT v FROM t", "SELECT v FROM t EXCEPT SELECT v FROM t"),
         "SELECT (SELECT v FROM t LIMIT 1)",
@@ -250,6 +250,18 @@ def test_parts_of_values(held: Session, path: str, shown: str | None, text: str 
     assert held.run(f"SELECT variant_get(v, '{quoted}') FROM t").columns == [
         (f"variant_get(v, {path})", "variant", True)
     ]
+
+
+def test_values_become_texts(held: Session) -> None:
+    held.run("CREATE TABLE n (v VARIANT NOT NULL)")
+    held.run("INSERT INTO n VALUES (parse_json('null')), (parse_json('\"s\"')), (parse_json('1.50'))")
+    result = held.run("SELECT v::STRING FROM n ORDER BY 1")
+    assert result.rows == [(None,), ("1.5",), ("s",)] and result.columns == [("v", "string", True)]
+    assert held.rows("SELECT count(*) FROM n WHERE CAST(v AS STRING) IS NULL") == [(1,)]
+    assert held.rows("SELECT CAST(v AS STRING), count(*) FROM t GROUP BY 1 ORDER BY 1 LIMIT 1") == [(None, 3)]
+    assert held.rows("SELECT upper(variant_get(v, '$.a[3]')::STRING) FROM t WHERE id = 1") == [("X",)]
+    for implicit in ("SELECT upper(v) FROM t", "SELECT v || 'x' FROM t", "SELECT * FROM t WHERE v = 'x'"):
+        assert refused(held, implicit).sqlstate in ("0A000", "42K09")
 
 
 def test_nulls_of_json_are_told(held: Session) -> None:

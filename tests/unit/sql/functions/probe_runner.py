@@ -104,6 +104,8 @@ def canonical(array: pa.Array, t: DataType) -> list[Any]:
         return [None if v is None else {"d": f"{v:f}"} for v in array.to_pylist()]
     if t.name == "BINARY":
         return [None if v is None else {"b": v.hex()} for v in array.to_pylist()]
+    if t.name == "VARIANT":
+        return [None if v is None else {"v": v} for v in array.to_pylist()]
     if t.name == "DATE":
         return [None if v is None else {"dt": v} for v in array.cast(pa.int32()).to_pylist()]
     if t.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
