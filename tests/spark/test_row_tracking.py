@@ -30,14 +30,23 @@ def test_rows_keep_their_numbers_whoever_writes(sql: Sql, vectors: str) -> None:
             f"CREATE TABLE {name} (id INT, s STRING) TBLPROPERTIES ('delta.enableRowTracking' = 'true', "
             f"'delta.enableDeletionVectors' = '{vectors}')"
         )
+    given: dict[str, dict[int, int]] = {"ours": {}, "theirs": {}, "mixed": {}}
     for at, statement in enumerate(_STATEMENTS):
         sql.embedded(statement.format(t="ours"))
         sql.spark(statement.format(t="theirs"))
         (sql.spark if at % 2 else sql.embedded)(statement.format(t="mixed"))
-        expected = sql.spark(_ROWS.format(t="theirs"))
-        for name in ("ours", "mixed"):
-            for read in (sql.spark, sql.embedded):
-                assert read(_ROWS.format(t=name)) == expected, (name, statement)
+        expected = [(id_, text, version) for id_, text, _, version in sql.spark(_ROWS.format(t="theirs"))]
+        for name, known in given.items():
+            rows = sql.spark(_ROWS.format(t=name))
+            assert sql.embedded(_ROWS.format(t=name)) == rows, (name, statement)
+            assert [(id_, text, version) for id_, text, _, version in rows] == expected, (name, statement)
+            # What a new row gets depends on the place where its writer has put it in a file: it is only new.
+            now = {id_: number for id_, _, number, _ in rows}
+            most = max(known.values(), default=-1)
+            assert len(set(now.values())) == len(now), (name, statement)
+            assert all(known.get(id_, most + 1) <= number for id_, number in now.items()), (name, statement)
+            assert all(now[id_] == known[id_] for id_ in now.keys() & known.keys()), (name, statement)
+            known |= now
 
 
 def test_rows_that_were_numbered_later_keep_their_numbers(sql: Sql) -> None:
