@@ -160,10 +160,15 @@ class Gateway:
     """
 
     def __init__(
-        self, config: Config, handler_factory: Callable[[], Handler] | None = None, first: Launched | None = None
+        self,
+        config: Config,
+        handler_factory: Callable[[], Handler] | None = None,
+        first: Launched | None = None,
+        tokens: StaticTokens | None = None,
     ) -> None:
         self.config = config
         self._first = first
+        self._tokens = tokens
         self._factory = handler_factory or runner_factory(config)
         self._stopped = threading.Lock()
         self._running = False
@@ -195,7 +200,6 @@ class Gateway:
             check_history(config)
             prepare_folders(config)
             _raise_file_limit()
-            self._tokens: StaticTokens | None = None
             if config.auth == "token" and config.token_file is not None:
                 self._tokens = read_tokens(config.token_file)
             authenticator = IssuedTokens(self._tokens or AllowAll())

@@ -105,7 +105,12 @@ class StaticTokens:
 
 def token_line(name: str, token: str) -> str:
     """A line of a token file."""
-    return f"{name}:{hashlib.sha256(token.encode()).hexdigest()}"
+    return f"{name}:{token_digest(token)}"
+
+
+def token_digest(token: str) -> str:
+    """What is kept of a token: its SHA-256, in hex."""
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def new_token() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
+from gateway.auth.authenticators import ANONYMOUS, StaticTokens, new_token, token_digest
 from gateway.config import Config, load_config
 from gateway.engine.launch import Launched
 from gateway.errors import ConfigError
@@ -25,22 +26,24 @@ def embedded_config(flags: Flags, config_file: str | None) -> Config:
 
 
 @contextlib.contextmanager
-def embedded_gateway(flags: Flags, config_file: str | None) -> Iterator[str]:
-    """A gateway on a free loopback port; its URL."""
+def embedded_gateway(flags: Flags, config_file: str | None) -> Iterator[tuple[str, str]]:
+    """A gateway on a free loopback port; its URL, and the token that it asks for."""
     given = flags.get("log-level")
     config = embedded_config({**flags, "port": "0", "host": "127.0.0.1", "auth": "none"}, config_file)
     configure_logging(config.log_format, str(given or "warning"), config.log_sql)
-    with running_gateway(config) as url:
-        yield url
+    with running_gateway(config, token := new_token()) as url:
+        yield url, token
 
 
 @contextlib.contextmanager
-def running_gateway(config: Config) -> Iterator[str]:
-    """A gateway with exactly these settings; its URL."""
+def running_gateway(config: Config, token: str | None = None) -> Iterator[str]:
+    """A gateway with these settings; its URL. With a `token` whoever has that one is let in, and nobody else: all users of
+    this machine reach its port."""
     first = Launched()  # it imports while this process does
     from gateway.app import Gateway
 
-    gateway = Gateway(config, first=first)
+    tokens = StaticTokens([(ANONYMOUS, token_digest(token))]) if token is not None else None
+    gateway = Gateway(config, first=first, tokens=tokens)
     gateway.start()
     try:
         yield gateway.url

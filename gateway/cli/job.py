@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gateway.auth.authenticators import new_token
 from gateway.cli.embedded import running_gateway
 from gateway.cli.output import full_advice, layout, plain, texts
 from gateway.cli.settings import settings_flags
@@ -111,6 +112,7 @@ def _verify(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
     from gateway.catalog.samples import open_samples
     from gateway.pipelines.jobs.session import spark_session
     from gateway.pipelines.jobs.verify import check_tolerance, query_of, verify
+    from gateway.protocol.client import Client
 
     check_tolerance(arguments.tolerance)
     if arguments.rows < 0:
@@ -126,10 +128,10 @@ def _verify(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
     # Without Spark as second engine, or it would be compared with itself.
     alone = replace(config, spark=None, spark_jars=None, spark_properties=None)
     scratch = config.state if config.spark is None or config.spark.startswith("local") else config.warehouse
-    with _gateway(alone) as url, spark_session(config, say) as spark:
+    with _gateway(alone) as (url, token), spark_session(config, say) as spark:
         return verify(
             spark,
-            url,
+            Client(url, token=token),
             query,
             catalogs,
             scratch,
@@ -141,10 +143,10 @@ def _verify(arguments: argparse.Namespace, config: Config, say: Say) -> Report:
 
 
 @contextlib.contextmanager
-def _gateway(config: Config) -> Iterator[str]:
+def _gateway(config: Config) -> Iterator[tuple[str, str]]:
     local = replace(config, host="127.0.0.1", port=0, auth="none", token_file=None)
-    with running_gateway(local) as url:
-        yield url
+    with running_gateway(local, token := new_token()) as url:
+        yield url, token
 
 
 def _generate(arguments: argparse.Namespace, config: Config, say: Say) -> Report:

@@ -36,11 +36,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("token", "holds characters that no access token has")
     _check_combination(arguments, shape)
     with contextlib.ExitStack() as stack:
-        url = arguments.url or stack.enter_context(embedded_gateway(settings_flags(arguments), arguments.config))
+        url = arguments.url
+        if not url:
+            url, token = stack.enter_context(embedded_gateway(settings_flags(arguments), arguments.config))
 
         def connected() -> Client:
             try:
-                client = Client(url, token=token if arguments.url else None)
+                client = Client(url, token=token)
             except ValueError as error:
                 raise ConfigError("url", str(error)) from error
             return client.open(catalog=arguments.catalog, schema=arguments.schema)

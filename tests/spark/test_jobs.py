@@ -28,6 +28,7 @@ from gateway.config import load_config
 from gateway.pipelines.jobs import tpch
 from gateway.pipelines.jobs.report import Report
 from gateway.pipelines.jobs.verify import verify
+from gateway.protocol.client import Client
 from tests.live.gateway import clean_environment
 from tests.live.spark import jars
 from tests.spark.jobs import Run, jobs_on
@@ -510,7 +511,10 @@ def test_a_planted_difference_is_found(spark: Any, tmp_path: Path) -> None:
         config = load_config({**folders, "memory-limit": "512MiB", "slots": "1", "port": "0"}, {})
         with running_gateway(config) as url:
             scratch = tmp_path / "scratch"
-            return verify(spark, url, "SELECT * FROM s.t", catalogs, scratch, print, tolerance=tolerance, most_rows=5)
+            client = Client(url)
+            return verify(
+                spark, client, "SELECT * FROM s.t", catalogs, scratch, print, tolerance=tolerance, most_rows=5
+            )
 
     (tmp_path / "scratch/.verify-left").mkdir(parents=True)  # by a process that was killed
     exact, near, other = compared("b", 0.0), compared("b", 1e-9), compared("c", 1e-9)

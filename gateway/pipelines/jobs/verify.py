@@ -55,7 +55,7 @@ def query_of(text: str, catalogs: Catalogs) -> str:
 
 def verify(
     spark: Any,
-    url: str,
+    client: Client,
     query: str,
     catalogs: Catalogs,
     scratch: Path,
@@ -69,7 +69,7 @@ def verify(
 
     Args:
         spark: a session with Delta.
-        url: a gateway over the same tables that has no Spark.
+        client: of a gateway over the same tables that has no Spark; opened and closed here.
         catalogs: the gateway's catalogs, by name.
         scratch: a folder that Spark's tasks can write to; a folder of its own is made in it and removed, and before it those
             of processes that were killed.
@@ -84,7 +84,7 @@ def verify(
         theirs = ours = None
         say("running the query on DataFusion")
         try:
-            ours = _run_here(url, query, schema, folder / "ours.arrow")
+            ours = _run_here(client, query, schema, folder / "ours.arrow")
         except GatewayError as error:
             failures[OURS] = error
         say("running the query on Spark")
@@ -101,9 +101,9 @@ def verify(
 # ---- the two engines
 
 
-def _run_here(url: str, query: str, schema: str, spool: Path) -> Rows:
+def _run_here(client: Client, query: str, schema: str, spool: Path) -> Rows:
     try:
-        with Client(url) as client:
+        with client:
             client.open(catalog=CATALOG, schema=schema)
             result = client.execute(query, lz4=True)
             names, arrow = tuple(result.columns), result.arrow_schema
