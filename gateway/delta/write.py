@@ -382,7 +382,7 @@ def _publish_append(
 
 
 def shape_of(snapshot: Snapshot) -> Any:
-    """All that files written for one version must agree with in another."""
+    """All that files written for one version must agree with in another, and the comment, which new metadata would undo."""
     metadata = tuple(json.dumps(c.metadata, sort_keys=True, default=str) for c in snapshot.columns)
     return (
         snapshot.protocol,
@@ -391,6 +391,7 @@ def shape_of(snapshot: Snapshot) -> Any:
         metadata,
         snapshot.partition_columns,
         dict(snapshot.properties),
+        snapshot.comment,
     )
 
 

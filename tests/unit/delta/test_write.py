@@ -19,6 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from gateway import sqltypes as t
 from gateway.delta.log import commit_versions
+from gateway.delta.metadata import Alteration, alter, logged_metadata
 from gateway.delta.table import open_snapshot
 from gateway.delta.write import append, create_table
 from gateway.errors import GatewayError, ResourceError, ServerError, UnsupportedError, UserError
@@ -252,6 +253,24 @@ def test_append_behind_a_schema_change_is_a_conflict(tmp_path: Path) -> None:
     assert caught.value.condition == "WRITE_CONFLICT"
     assert caught.value.retryable
     assert len(files_in(tmp_path / "t")) == len(before) + 1
+
+
+def test_what_says_anew_what_a_table_is_undoes_no_comment(tmp_path: Path) -> None:
+    root = str(tmp_path / "t")
+    create_table(root, SIMPLE)
+    seen = open_snapshot(root)
+    commented = Alteration("SET TBLPROPERTIES", {}, lambda action: action.update(description="kept"))
+
+    def changing() -> Iterator[pa.RecordBatch]:
+        alter(seen, commented)
+        yield batch_of(SIMPLE, [1, "a"])
+
+    with pytest.raises(UserError) as caught:
+        append(root, changing(), seen, also=lambda: [{"metaData": logged_metadata(seen)}])
+    assert caught.value.condition == "WRITE_CONFLICT"
+    assert open_snapshot(root).comment == "kept"
+    append(root, [batch_of(SIMPLE, [1, "a"])], open_snapshot(root))
+    assert open_snapshot(root).comment == "kept"
 
 
 def test_overwrite_behind_an_append_is_a_conflict(tmp_path: Path) -> None:
