@@ -206,7 +206,8 @@ class BlockWriter(ExpressionText):
                 self.envs.pop()
             parts.append(" ORDER BY " + ", ".join(keys))
         # Without a limit the engine (DataFusion 55) takes the order below an inner OFFSET for one that nobody needs.
-        limit = ALL_ROWS if block.limit is None and block.offset and not outermost else block.limit
+        # It counts both together where it moves them below joins and unions, in 63 bits.
+        limit = ALL_ROWS - block.offset if block.limit is None and block.offset and not outermost else block.limit
         if limit is not None:
             parts.append(f" LIMIT {limit}")
         if block.offset:

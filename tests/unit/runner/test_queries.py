@@ -120,6 +120,21 @@ def test_instants_with_a_pattern_are_refused_outside_of_utc(asked: Session) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("rows", "count"),
+    [
+        ("range(20) a CROSS JOIN range(5) b OFFSET 99", 1),
+        ("range(20) a LEFT JOIN range(5) b ON false OFFSET 19", 1),
+        ("range(20) a RIGHT JOIN range(5) b ON false OFFSET 4", 1),
+        ("range(20) UNION ALL SELECT * FROM range(5) OFFSET 3", 22),
+        ("(SELECT * FROM range(20) UNION ALL SELECT * FROM range(5) OFFSET 3) OFFSET 4", 18),
+        ("range(20) UNION ALL SELECT * FROM range(5) ORDER BY id OFFSET 2147483647", 0),
+    ],
+)
+def test_an_offset_without_a_limit_counts_the_rows_of_several_inputs(asked: Session, rows: str, count: int) -> None:
+    assert asked.rows(f"SELECT count(*) FROM (SELECT * FROM {rows})") == [(count,)]
+
+
 NO_FORM = {
     "a wall clock beyond all": "SELECT try_cast(timestamp_micros(c) AS TIMESTAMP_NTZ) FROM VALUES (9223372036854775807) t(c)",
     "a map that has no key": "SELECT CAST(NULL AS MAP<VOID,VOID>) FROM range(1)",
