@@ -1,8 +1,8 @@
 """Aggregates of floats over frames that move: each frame is computed anew, value by value, as Spark does.
 
 The engine takes out of a sum again what has left the frame, so that what a large value has swallowed stays lost, and an
-infinity leaves NaN behind. These are window functions without a frame: they get all rows of a partition at once, with the place
-of each row among them, and the end and the size of its frame, which the engine has counted.
+infinity leaves NaN behind. These are window functions without a frame: they get all rows of some partitions at once, with the
+place of each row in its own, the end and the size of its frame, which the engine has counted, and the number of its partition.
 """
 
 from __future__ import annotations
@@ -15,21 +15,28 @@ import pyarrow as pa
 from datafusion.user_defined import WindowEvaluator
 
 from gateway.engine.base import UdfSpec
+from gateway.sqltypes import DOUBLE
 
 Vector = np.ndarray[Any, np.dtype[Any]]
 
 
 class Moving(WindowEvaluator):
-    """One aggregate; `params` of the spec name it, its arguments are one or two columns of DOUBLE, then place, end and size."""
+    """One aggregate; `params` of the spec name it, its arguments are one or two columns of DOUBLE, then place, end and size.
+
+    Behind these comes the number of the row's partition, where there may be several.
+    """
 
     def __init__(self, spec: UdfSpec) -> None:
         (self._name,) = spec.params
+        self._width = sum(kind == DOUBLE for kind in spec.args)
 
     def evaluate_all(self, values: list[pa.Array], num_rows: int) -> pa.Array:
         """The aggregate of each row's frame."""
-        *columns, place, end, size = values
-        places, ends, sizes = (a.to_numpy(zero_copy_only=False) for a in (place, end, size))
-        order = np.argsort(places, kind="stable")
+        columns = values[: self._width]
+        places, ends, sizes, *partitions = (a.to_numpy(zero_copy_only=False) for a in values[self._width :])
+        order = np.lexsort((places, *partitions))
+        for numbers_of in partitions:  # ends among all rows
+            ends = ends + np.searchsorted(numbers_of[order], numbers_of)
         known = np.ones(num_rows, bool)
         for column in columns:
             known &= column.is_valid().to_numpy(zero_copy_only=False)
@@ -47,15 +54,22 @@ def moving(spec: UdfSpec) -> Callable[[], Moving]:
 
 
 def _result(name: str, numbers: list[Vector], first: Vector, last: Vector) -> pa.Array:
-    counts = last - first
+    sizes = last - first
+    longest = np.argsort(-sizes, kind="stable")  # those that have a next value are then the first ones
+    counts, at = sizes[longest], first[longest]
+    most = int(counts.max(initial=0))
+    left = np.searchsorted(-counts, -np.arange(most), side="left")
     with np.errstate(all="ignore"):
         state = _State(len(numbers), len(first))
         step = _STEPS[name]
-        for offset in range(int(counts.max(initial=0))):
-            rows = np.flatnonzero(counts > offset)
-            step(state, rows, [column[first[rows] + offset] for column in numbers])
+        for frames in left.tolist():
+            rows = slice(frames)
+            step(state, rows, [column[at[rows]] for column in numbers])
+            at[rows] += 1
         found, least = _ENDS[name](state, np.maximum(counts, 1))
-    return pa.array(found, pa.float64(), mask=counts < least, from_pandas=False)
+    back = np.empty_like(longest)
+    back[longest] = np.arange(len(longest))
+    return pa.array(found[back], pa.float64(), mask=sizes < least, from_pandas=False)
 
 
 class _State:
@@ -69,11 +83,11 @@ class _State:
         self.total = np.zeros(frames)
 
 
-def _add(state: _State, rows: Vector, values: list[Vector]) -> None:
+def _add(state: _State, rows: slice, values: list[Vector]) -> None:
     state.total[rows] += values[0]
 
 
-def _moment(state: _State, rows: Vector, values: list[Vector]) -> None:
+def _moment(state: _State, rows: slice, values: list[Vector]) -> None:
     """CentralMomentAgg.updateExpressions."""
     state.count[rows] += 1
     delta = values[0] - state.mean[0][rows]
@@ -82,7 +96,7 @@ def _moment(state: _State, rows: Vector, values: list[Vector]) -> None:
     state.spread[0][rows] += delta * (delta - share)
 
 
-def _pair(state: _State, rows: Vector, values: list[Vector]) -> None:
+def _pair(state: _State, rows: slice, values: list[Vector]) -> None:
     """PearsonCorrelation.updateExpressions."""
     state.count[rows] += 1
     deltas = [value - mean[rows] for value, mean in zip(values, state.mean, strict=True)]
@@ -93,8 +107,8 @@ def _pair(state: _State, rows: Vector, values: list[Vector]) -> None:
         spread[rows] += delta * (value - mean[rows])
 
 
-#: Takes the next value, or pair of values, of some frames into their states.
-Step = Callable[[_State, Vector, list[Vector]], None]
+#: Takes the next value, or pair of values, of the first frames into their states.
+Step = Callable[[_State, slice, list[Vector]], None]
 #: The value of each frame, given how many values it has, and how many it must have for one.
 End = Callable[[_State, Vector], tuple[Vector, int]]
 _STEPS: dict[str, Step] = {

@@ -3,7 +3,8 @@
 The engine takes what has left a frame out of its sum again: of 3, 1E20, 3, -1 the sum of the last two is 0 to it, and NaN
 once there was an infinity (DataFusion 55, retract_batch). Ours (`engine.functions.moving`) is told each row's place in its
 partition, and the end and the size of its frame, which the engine counts; so it goes by the same order, also of rows that are
-peers. Remove when the engine computes frames of floats anew.
+peers. A call of ours costs as much as thousands of rows: partitions come together by a number of theirs, that of their first
+rows, some hundred times in all. Remove when the engine computes frames of floats anew.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _NAMES = frozenset((
 _START, _CURRENT = Bound("unbounded", preceding=True), Bound("current")
 _WHOLE = Frame("ROWS", _START, Bound("unbounded"))
 _COUNT = AggFn(BIGINT, False, "count", ())
+_CALLS = 256  # at most, of a window with partitions
 
 
 @dataclass(slots=True)
@@ -63,7 +65,11 @@ class Moving:
         if not self._moved:
             return block
         writer = self._writer
+        number = self._fresh(BIGINT)
+        if any(m.window.partition for m in self._moved):
+            block = self._closed(block, {number.id: "CAST(row_number() OVER () AS BIGINT)"})
         counts: dict[str, tuple[Col, ...]] = {}
+        together: dict[str, tuple[Col, ...]] = {}
         items: dict[int, str] = {}
         writer.envs.append(block.env)
         texts = [writer.expr(replace(m.window, fn=_COUNT)) for m in self._moved]
@@ -74,6 +80,12 @@ class Moving:
                 counts[text] = tuple(self._fresh(BIGINT) for _ in frames)
                 windows = (replace(moved.window, fn=_COUNT, frame=f) for f in frames)
                 items |= {c.id: writer.expr(w) for c, w in zip(counts[text], windows, strict=True)}
+                together[text] = ()
+                if moved.window.partition:
+                    first = writer.expr(replace(moved.window, fn=b.fn("first_value", BIGINT, number), frame=frames[0]))
+                    known, group = self._fresh(BIGINT), self._fresh(BIGINT)
+                    items |= {known.id: first, group.id: f"({first}) % {_CALLS}"}
+                    counts[text], together[text] = (*counts[text], known), (group,)
         writer.envs.pop()
         block = self._closed(block, items)
         columns: dict[str, int] = {}
@@ -81,7 +93,7 @@ class Moving:
         for moved, text in zip(self._moved, texts, strict=True):
             assert isinstance(moved.fn, AggFn)
             call = b.udf("moving", DOUBLE, *moved.fn.args, *counts[text], params=(moved.fn.name,))
-            over = writer.expr(replace(moved.window, fn=call, order=(), frame=_WHOLE))
+            over = writer.expr(replace(moved.window, fn=call, partition=together[text], order=(), frame=_WHOLE))
             moved.column.id = columns.setdefault(over, moved.column.id)
         writer.envs.pop()
         return self._closed(block, {i: over for over, i in columns.items()})

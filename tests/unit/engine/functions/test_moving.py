@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
-from gateway.engine.functions.moving import moving
+from gateway.engine.functions.moving import Moving, moving
 from gateway.sqltypes import BIGINT, DOUBLE
 from gateway.worker_jobs import UdfSpec
+from tests.conformance.session import Session, open_runner
 
 
 def _asked(name: str, columns: list[list[float | None]], frames: list[tuple[int, int, int]]) -> list[float | None]:
@@ -41,3 +44,33 @@ def test_nulls_are_no_values_and_too_few_values_are_null() -> None:
     assert _asked("sum", [values], ONE_BEFORE) == [None, 2.0, 2.0, 4.0]
     assert _asked("var_samp", [values], [(1, 4, 4), *ONE_BEFORE[1:]]) == [2.0, None, None, None]
     assert _asked("regr_avgx", [[1.0, None], [2.0, 9.0]], [(1, 2, 2), (2, 0, 0)]) == [2.0, None]
+
+
+def test_partitions_that_come_together_stay_apart() -> None:
+    spec = UdfSpec("moving", (DOUBLE, BIGINT, BIGINT, BIGINT, BIGINT), DOUBLE, ("sum",))
+    # value, place, end, size and partition of rows in no order: partition 7 has 1, NULL, 4; partition 3 has 1E20, 2
+    rows = [(4.0, 3, 3, 2, 7), (2.0, 2, 2, 1, 3), (1.0, 1, 2, 2, 7), (1e20, 1, 2, 2, 3), (None, 2, 2, 1, 7)]
+    types = (pa.float64(), *[pa.int64()] * 4)
+    columns = [pa.array(c, kind) for c, kind in zip(zip(*rows, strict=True), types, strict=True)]
+    assert moving(spec)().evaluate_all(columns, len(rows)).to_pylist() == [4.0, 2.0, 1.0, 1e20, None]
+
+
+def test_many_partitions_are_computed_by_few_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    class Counting(Moving):
+        def evaluate_all(self, values: list[pa.Array], num_rows: int) -> pa.Array:
+            calls.append(num_rows)
+            return super().evaluate_all(values, num_rows)
+
+    monkeypatch.setattr("gateway.engine.datafusion.moving", lambda spec: lambda: Counting(spec))
+    session = Session(open_runner(tmp_path))
+    query = (
+        "SELECT p, v, sum(x) OVER (PARTITION BY p ORDER BY v ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s "
+        "FROM (SELECT id % 2000 AS p, id AS v, CASE WHEN id < 2000 THEN 1E20D ELSE double(id) END AS x FROM range(8000))"
+    )
+    right = "CASE WHEN v < 4000 THEN s = 1E20D ELSE s = v + v - 2000 END"
+    found = session.execute(f"SELECT count(*), count_if({right}) FROM ({query})")
+    assert found.rows() == [[8000, 8000]]
+    assert sum(calls) == 8000
+    assert len(calls) <= 256
