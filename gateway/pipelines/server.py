@@ -88,7 +88,8 @@ def _own(config: Config, master: str, warehouse: Path, log: Path) -> Iterator[Se
     given = read_properties(config.spark_properties) if config.spark_properties else {}
     # Managed tables of the database `default` lie here; all others are made with a location.
     fixed = {"spark.sql.warehouse.dir": f"file:{warehouse / 'default'}", TABLE_FORMAT: "delta"}
-    extra = {PROGRESS_KEPT: _PROGRESS, **given, **fixed}
+    local = session.LOCAL if masters.is_local(master) else {}
+    extra = {PROGRESS_KEPT: _PROGRESS, **local, **given, **fixed}
     with spill.claimed(log.parent, _SCRATCH) as scratch:
         settings = session.settings(jars, scratch, memory=config.spark_memory, connect_port=0, extra=extra)
         with _started(master, settings, log) as (classic, process), contextlib.closing(_local(classic)) as connected:
