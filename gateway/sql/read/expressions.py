@@ -209,9 +209,9 @@ class ExpressionParser(Cursor):
             self._typed_literal()  # Spark's grammar tries expressions first
         if self.word != "(" and self.query_at(0):
             at, word, follower = self.index, self.word, self.peek()
-            nested = follower == "(" and self.peek(2) in ("SELECT", "WITH", "FROM", "TABLE")  # no argument of a call
+            asks = follower == "(" and self._is_only_query_at(2)
             query = self.query_and_paren()
-            if not nested and _is_list(query, word, follower):  # as Spark's grammar reads it
+            if not asks and _is_list(query, word, follower):  # as Spark's grammar reads it
                 if follower == "(":
                     raise user_error("UNRESOLVED_ROUTINE", f"Cannot resolve routine `{word}`.", self.span(at))
                 message = f"A column, variable, or function parameter with name `{word}` cannot be resolved."
@@ -342,6 +342,12 @@ class ExpressionParser(Cursor):
         if word == "VALUES":
             return follower in ("(", NUMBER, STRING, "-", "+", "?", ":") or self.is_name(distance + 1)
         return self.is_name(distance + 1) or (word == "FROM" and follower == "(")
+
+    def _is_only_query_at(self, distance: int) -> bool:
+        """Whether a query starts there that can be no expression: behind its word stands neither an operator nor a bracket."""
+        if self.peek(distance) == "(" or not self.query_at(distance):
+            return False
+        return self.peek(distance + 1) == NUMBER or self.is_name(distance + 1)
 
     def query_and_paren(self, first: Node | None = None) -> Node:
         found = self.query(first)

@@ -266,6 +266,11 @@ def test_expressions(text: str, tree: str) -> None:
             "CTE[Select[3, With[CTE[Select[2], TableAlias[c]]]], TableAlias[b]], True]]",
         ),  # 10
         ("SELECT 1 WHERE (a, b) IN (SELECT 1, 2)", "Select[1, Where[In[Tuple[a, b], Select[1, 2]]]]"),
+        ("SELECT 1 WHERE a IN (SELECT (SELECT 2))", "Select[1, Where[In[a, Select[Subquery[Select[2]]]]]]"),
+        (
+            "SELECT 1 WHERE a IN (SELECT (TABLE b))",
+            "Select[1, Where[In[a, Select[Subquery[Select[Star[], From[Table[b]]]]]]]]",
+        ),
         ("(SELECT 1) LIMIT ALL", "Subquery[Select[1]]"),
     ],
 )
