@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
 from gateway.sql.lowering.evaluation import certain
-from gateway.sql.lowering.expressions import is_key, is_told, read_by
+from gateway.sql.lowering.expressions import is_key, is_told
 from gateway.sql.lowering.in_subqueries import check_in_subqueries, correlated
 from gateway.sql.lowering.inputs import apart
 from gateway.sql.lowering.planned_rows import is_local
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.nodes import Col, Expr
-from gateway.sql.typed.walk import all_of, children, conjuncts_of, nodes
+from gateway.sql.typed.walk import all_of, children, conjuncts_of, nodes, read_by
 from gateway.sqltypes import BOOLEAN
 
 

@@ -15,7 +15,7 @@ from gateway.sql.functions.fold import fold
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, LambdaVar, Lit
-from gateway.sql.typed.walk import children, rebuilt
+from gateway.sql.typed.walk import children, has_columns, rebuilt
 from gateway.sqltypes import BINARY, BOOLEAN, INT, VOID, ArrayType, DecimalType, is_fractional, is_nested
 
 # fmt: off
@@ -241,6 +241,10 @@ def _operands(expr: Expr, symbol: str) -> list[Expr]:
     return [part for arg in expr.args for part in _operands(arg, symbol)]
 
 
+# Calls that may not need an operand.
+_LAZY = frozenset(("and", "or", "if", "coalesce", "nvl", "ifnull", "nvl2", "nullif", "decode"))
+
+
 def written_item(call: Call) -> Expr | None:
     """The element that ``array(a, b, …)[1]`` is, which Spark's optimizer puts in its place."""
     if call.fn != "_array_item" or not isinstance(call.args[0], Call) or call.args[0].fn != "array":
@@ -250,7 +254,21 @@ def written_item(call: Call) -> Expr | None:
     return items[index.value] if known and isinstance(index, Lit) else None
 
 
+def unread_constants(call: Call, item: Expr) -> list[Expr]:
+    """The constants in elements that `written_item` leaves out: Spark computes them before it knows that nobody reads them."""
+    found: list[Expr] = []
+    open_ = [e for e in children(call.args[0]) if e is not item]
+    while open_:
+        one = open_.pop()
+        if not has_columns(one):
+            found.append(one)
+        elif not isinstance(one, Case) and not (isinstance(one, Call) and one.fn in _LAZY):
+            open_ += children(one)
+    return found
+
+
 def is_written_null(expr: Expr) -> bool:
+    """Whether it is NULL as it is written, of whatever type."""
     while isinstance(expr, Cast):
         expr = expr.arg
     return isinstance(expr, Lit) and expr.value is None

@@ -34,6 +34,7 @@ from gateway.sql.lowering.evaluation import (
     null_by,
     operands,
     truth,
+    unread_constants,
     written_item,
 )
 from gateway.sql.typed.catalogue import BOUNDED, WINDOWED, Catalogue, Context, Function, is_steady
@@ -242,7 +243,10 @@ class Lowering:
             )
         item = None if self.row_by_row else written_item(call)
         if item is not None:
-            return self.lower(item)
+            result = self.lower(item)
+            known = [e for e in map(self.lower, unread_constants(call, item)) if self.raises(e)]
+            known = [e for e in known if not any(map(is_told, nodes(e)))]  # these are no constants to Spark
+            return udf("last", call.type, *known, result, nullable=result.nullable, raises=True) if known else result
         args = tuple(self.lower(a) for a in call.args)
         if call.fn in _DECIDING and self.raises(args[1]) and not self.raises(args[0]):
             one_by_one = _one_by_one(call)
@@ -570,11 +574,6 @@ def _is_null(e: Expr) -> bool:
 def is_key(expr: Expr) -> bool:
     """Whether the conjunct may be the key of a join: an equality of what both have columns."""
     return isinstance(expr, Call) and expr.fn == "=" and all(map(has_columns, expr.args))
-
-
-def read_by(expr: Expr) -> frozenset[int]:
-    """The columns that an expression reads."""
-    return frozenset([e.id for e in nodes(expr) if isinstance(e, Col)])
 
 
 def is_told(part: Expr) -> bool:

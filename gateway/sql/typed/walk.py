@@ -135,6 +135,11 @@ def has_outer(expr: Expr) -> bool:
     return (isinstance(expr, Col) and expr.outer) or any(has_outer(c) for c in children(expr))
 
 
+def read_by(expr: Expr) -> frozenset[int]:
+    """The columns that an expression reads."""
+    return frozenset([e.id for e in nodes(expr) if isinstance(e, Col)])
+
+
 def rebuilt(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """`expr` with `change` applied to its direct children; the same object if nothing changed."""
     if isinstance(expr, Call):

@@ -120,6 +120,12 @@ def test_instants_with_a_pattern_are_refused_outside_of_utc(asked: Session) -> N
     )
 
 
+def test_elements_that_nobody_reads_are_computed_only_where_they_are_constants(asked: Session) -> None:
+    assert asked.rows("SELECT array(1, raise_error('x'))[0]") == [(1,)]
+    assert asked.rows("SELECT array(5, 1 div id, 1 + 1)[0] FROM range(2)") == [(5,), (5,)]
+    assert asked.rows("SELECT array(5, if(id = 0, 1 div 0, 1))[0] FROM range(2)") == [(5,), (5,)]
+
+
 @pytest.mark.parametrize(
     ("rows", "count"),
     [
