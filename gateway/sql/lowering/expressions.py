@@ -276,7 +276,8 @@ class Lowering:
         result = self._applied(row, call, args)
         if call.fn == "typeof":
             return result
-        if self.row_by_row and call.fn == "_field":  # the engine would compute that field alone
+        # The engine would compute that field alone.
+        if call.fn == "_field" and (self.row_by_row or (self.raises(args[0]) and not has_columns(call))):
             result = udf("last", call.type, args[0], result, nullable=result.nullable, raises=True)
         raising = [k for k, a in enumerate(args) if self.raises(a)]
         if (
