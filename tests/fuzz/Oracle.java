@@ -188,7 +188,9 @@ public final class Oracle {
         } else if (type instanceof CalendarIntervalType) {
             quoted(((CalendarInterval) row.get(at, type)).toString(), out);
         } else if (type instanceof VariantType) {
+            out.append("{\"v\":");
             quoted(((VariantVal) row.get(at, type)).toString(), out);
+            out.append('}');
         } else {
             throw new UnsupportedOperationException("No notation for " + type.sql());
         }

@@ -177,15 +177,15 @@ def _json_tuple(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     return bound.udf("json_tuple", array(call.type, False), *args, nullable=False)
 
 
-def _bind_strict(returns: DataType) -> Callable[[Function, Site], Expr]:
-    """Texts only: these functions cast nothing but NULL."""
+def _bind_strict(returns: DataType, raises: bool = False) -> Callable[[Function, Site], Expr]:
+    """Texts only: these functions cast nothing but NULL. One that `raises` gives NULL for NULL alone."""
 
     def bind(function: Function, site: Site) -> Expr:
         for i, arg in enumerate(site.args):
             if plain(arg.type) not in (STRING, VOID):
                 raise site.mismatch(i, "STRING")
         args = coerce_args(replace(function, bind=None), site)
-        return make(function, site, args, returns, True)
+        return make(function, site, args, returns, not raises or any(a.nullable for a in args))
 
     return bind
 
@@ -202,6 +202,8 @@ ROWS: tuple[Function, ...] = (
     Function("json_tuple", kind="generator", bind=_bind_tuple, lower=_json_tuple),
     Function("from_json", bind=_bind_from_json, lower=_from_json, shown=_shown_from_json),
     Function("to_json", bind=_bind_to_json, lower=_to_json),
-    Function("parse_json", (_TEXT,), bind=_bind_strict(VARIANT), lower=kernel("parse_json", False, raises=True)),
+    Function(
+        "parse_json", (_TEXT,), bind=_bind_strict(VARIANT, raises=True), lower=kernel("parse_json", False, raises=True)
+    ),
     Function("try_parse_json", (_TEXT,), bind=_bind_strict(VARIANT), lower=kernel("parse_json", True)),
 )
