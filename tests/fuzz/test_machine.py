@@ -194,8 +194,8 @@ def _machine(embedded: Embedded, word: str, folder: Path) -> Machine:
 
 
 def test_a_planted_fault_is_found_and_made_small(embedded: Embedded, tmp_path: Path) -> None:
-    machine = _machine(embedded, "coalesce(", tmp_path)
-    run(machine, endless(["expressions"]), 500, 120, tmp_path / "state.json")
+    machine = _machine(embedded, "concat(", tmp_path)
+    run(machine, endless(["expressions"]), 700, 120, tmp_path / "state.json")
     found: list[dict[str, Any]] = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
     assert found
     assert {record["difference"] for record in found} == {"rows"}
@@ -203,7 +203,7 @@ def test_a_planted_fault_is_found_and_made_small(embedded: Embedded, tmp_path: P
     kept = Tally.load(tmp_path / "state.json")
     assert kept.statements == machine.tally.statements
     assert kept.next == machine.tally.next
-    assert kept.hits["coalesce"] > 0
+    assert kept.hits["concat"] > 0
     assert " rows" in kept.report()
 
 
