@@ -69,7 +69,8 @@ class Economy(Enum):
     FEWER_RULES = "fewer rules"  # where the engine's own rules are at odds with each other (DataFusion 55)
 
 
-_LOST_PARTITION = "partition not used yet"
+# The second is what others are told that waited for the same side of a join.
+_LOST_PARTITION = ("partition not used yet", "inner future panicked during poll")
 # A sort that is taken for one of constants below a union; a column that one rule finds to be NULL at times and another never;
 # a DISTINCT that may stop early, and is taken for one that is ordered.
 _AT_ODDS = (
@@ -334,7 +335,7 @@ class DataFusionExecution:
 
     def _after(self, economy: Economy, message: str) -> Economy | None:
         """How to run again what has failed with `message`, or not at all."""
-        if _LOST_PARTITION in message and economy is not Economy.ONE_PARTITION:
+        if any(mark in message for mark in _LOST_PARTITION) and economy is not Economy.ONE_PARTITION:
             return Economy.ONE_PARTITION
         if _is_at_odds(message) and economy is not Economy.FEWER_RULES:
             return Economy.FEWER_RULES
