@@ -1,6 +1,6 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo check test test-only test-dbt test-clients test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map pictures lock thrift clean
+.PHONY: demo test test-only test-dbt test-clients test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map pictures lock thrift clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -48,12 +48,7 @@ demo: $(VENV)/.demo
 endif
 
 test: lint test-only
-	@echo "Tests on Spark are a target of their own: make test-spark (Java 17 or 21, Maven); make check runs both"
-
-# All that a commit must pass. One after the other: each of them wants all cores.
-check: test
-	@$(MAKE) --no-print-directory test-spark ARGS=
-	@$(MAKE) --no-print-directory fuzz-slice
+	@echo "Tests on Spark are a target of their own: make test-spark (Java 17 or 21, Maven)"
 
 # A worker that crashes ends the run: with groups the tests that it had left would be waited for without an end.
 test-only: $(VENV)/.dev
