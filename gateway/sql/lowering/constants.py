@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from gateway.sql.functions.statistics import untouched
-from gateway.sql.lowering.evaluation import UNKNOWN, certain, simplified, truth
+from gateway.sql.lowering.evaluation import CONDITIONAL, UNKNOWN, certain, simplified, truth
 from gateway.sql.lowering.passing import Passing
 from gateway.sql.lowering.planned_rows import (
     FEW,
@@ -31,11 +31,6 @@ from gateway.sql.typed.walk import all_relations, children, conjuncts_of, expres
 from gateway.sqltypes import VOID
 
 # fmt: off
-# What Spark rewrites as CASE or COALESCE, or evaluates lazily in another way: an operand may never be needed.
-_CONDITIONAL = frozenset((
-    "if", "coalesce", "nvl", "nvl2", "nullif", "zeroifnull", "nullifzero", "nanvl", "decode", "right", "regexp_substr",
-    "count_if", "typeof",
-))
 # A NULL among their operands does not make them NULL.
 _TOLERANT = frozenset((
     "and", "or", "array", "struct", "named_struct", "map", "concat", "greatest", "least",
@@ -417,7 +412,7 @@ class _Found:
             return True
         if not isinstance(expr, (Call, Agg)):
             return False
-        if expr.fn in _CONDITIONAL or _is_known(expr):
+        if expr.fn in CONDITIONAL or _is_known(expr):
             return True
         if isinstance(expr, Agg) or expr.fn in _TOLERANT:
             return False

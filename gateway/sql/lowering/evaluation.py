@@ -19,6 +19,11 @@ from gateway.sql.typed.walk import children, has_columns, rebuilt
 from gateway.sqltypes import BINARY, BOOLEAN, INT, VOID, ArrayType, DecimalType, is_fractional, is_nested
 
 # fmt: off
+# What Spark rewrites as CASE or COALESCE, or evaluates lazily in another way: an operand may never be needed.
+CONDITIONAL = frozenset((
+    "if", "coalesce", "nvl", "nvl2", "nullif", "zeroifnull", "nullifzero", "nanvl", "decode", "right", "regexp_substr",
+    "count_if", "typeof",
+))
 # From the first operand to the last.
 _FORWARD = frozenset((
     "+", "-", "*", "=", "<", ">", "<=", ">=", "&", "|", "^", "<<", ">>", ">>>", "like", "ilike", "rlike", "regexp",
@@ -241,10 +246,6 @@ def _operands(expr: Expr, symbol: str) -> list[Expr]:
     return [part for arg in expr.args for part in _operands(arg, symbol)]
 
 
-# Calls that may not need an operand.
-_LAZY = frozenset(("and", "or", "if", "coalesce", "nvl", "ifnull", "nvl2", "nullif", "decode"))
-
-
 def written_item(call: Call) -> Expr | None:
     """The element that ``array(a, b, …)[1]`` is, which Spark's optimizer puts in its place."""
     if call.fn != "_array_item" or not isinstance(call.args[0], Call) or call.args[0].fn != "array":
@@ -262,7 +263,7 @@ def unread_constants(call: Call, item: Expr) -> list[Expr]:
         one = open_.pop()
         if not has_columns(one):
             found.append(one)
-        elif not isinstance(one, Case) and not (isinstance(one, Call) and one.fn in _LAZY):
+        elif not isinstance(one, Case) and not (isinstance(one, Call) and one.fn in (*CONDITIONAL, "and", "or")):
             open_ += children(one)
     return found
 
