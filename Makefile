@@ -9,6 +9,8 @@ ARGS ?=
 STATES ?= .bench/fuzz/state.json
 SPARK ?=
 PYTEST_WORKERS ?= 2
+# Tests start hundreds of processes: what they import is compiled once, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 
 # One set of locked packages, then the package itself.
@@ -50,9 +52,10 @@ endif
 test: lint test-only
 	@echo "Tests on Spark are a target of their own: make test-spark (Java 17 or 21, Maven)"
 
-# A worker that crashes ends the run: with groups the tests that it had left would be waited for without an end.
+# A file's tests share what is made once for a module, so they run in one process; the slowest folders come first. A worker that
+# crashes ends the run: the tests that it had left would be waited for without an end.
 test-only: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup --max-worker-restart=0 $(ARGS)
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0 $(ARGS)
 
 # dbt against a gateway without Spark, in an environment of its own: it binds other versions of what the tests need.
 DBT := .dbt

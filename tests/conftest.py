@@ -19,17 +19,6 @@ from tests.live.postgres import Postgres, problem
 from tests.live.spark import Sql, jars, missing, start_with_spark
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share what is made once for a module run in one process: elsewhere it would be made once more."""
-    for item in items:
-        if not isinstance(item, pytest.Function):
-            continue
-        shares = any(made[-1].scope == "module" for made in item._fixtureinfo.name2fixturedefs.values())
-        if shares and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-
-
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One gateway for all tests of a process."""

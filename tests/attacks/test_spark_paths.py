@@ -20,7 +20,7 @@ from tests.attacks.test_paths import SECRET, data_file, spellings
 from tests.live.gateway import Server
 from tests.live.spark import Sql
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 @pytest.fixture

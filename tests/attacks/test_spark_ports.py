@@ -12,7 +12,7 @@ import pytest
 from tests.live.gateway import Server
 from tests.live.spark import Sql, jvm_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 LISTENS = "0A"
 NO_OBJECT = b"\xac\xed\x00\x05sr\x00\x03no."  # the beginning of one, as Java writes it

@@ -10,8 +10,6 @@ from tests.clients.matrix.cases import CASES
 from tests.clients.matrix.clients import CLIENTS, Client, MissingError, found, outcome
 from tests.clients.matrix.report import HEAD, PAGE, door, lines, matrix
 
-pytestmark = pytest.mark.xdist_group("matrix")
-
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:

@@ -14,7 +14,6 @@ PASSED = {"spark_function_examples": 848, "spark_golden_dev": 3900, "tpc": 157}
 FAILED = {"spark_function_examples": 0, "spark_golden_dev": 1, "tpc": 0}
 
 
-@pytest.mark.xdist_group("corpora")
 @pytest.mark.parametrize("corpus", corpora.CORPORA, ids=lambda c: c.name)
 def test_nothing_wrong(corpus: corpora.Corpus, tmp_path: Path) -> None:
     if corpora.runner_script() is None:

@@ -22,7 +22,6 @@ from tests.live.gateway import Server
 AXE = os.environ.get("GATEWAY_TEST_AXE")
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(AXE is None, reason="GATEWAY_TEST_AXE names no axe.min.js (npm pack axe-core)"),
 ]
 RUN = """axe.run(document, {resultTypes: ["violations"]}).then(found => found.violations

@@ -17,7 +17,7 @@ from tests.live.browser import Browser, Page
 from tests.live.console import HOSTILE, LONG, behind, end_all
 from tests.live.gateway import Server
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser]
 
 
 def write(page: Page, text: str) -> None:

@@ -13,7 +13,7 @@ from tests.live.console import LONG, behind, end_all, record_pipelines, run
 from tests.live.gateway import Server, connect_to
 from tests.live.processes import eventually
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser]
 
 SLOW = """SELECT a.k, count(*) AS of_long, sum(sqrt(a.id * b.id)) FROM main.default.facts a
 JOIN main.default.facts b ON a.k = b.k AND b.id + 77777 < 80776 GROUP BY a.k"""

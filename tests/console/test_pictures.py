@@ -17,7 +17,7 @@ from tests.live.browser import Browser, Page
 from tests.live.console import LONG, behind, record_pipelines, run, sign_in
 from tests.live.gateway import Server, start_server
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser]
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 150_000

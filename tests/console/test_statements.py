@@ -8,7 +8,7 @@ from tests.live.browser import Page
 from tests.live.console import HOSTILE, LONG, behind, run
 from tests.live.gateway import Server
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser]
 
 
 def test_statements_are_listed_and_told_in_full(page: Page, open_server: Server) -> None:

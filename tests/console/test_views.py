@@ -13,7 +13,7 @@ from tests.live.browser import Browser, Page
 from tests.live.console import HOSTILE, LONG, ask, behind, run, sign_in
 from tests.live.gateway import Server, connect_to, start_server
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser]
 
 VIEWS = ("statements", "editor", "catalog/samples/tpch/nation", "pipelines", "sessions", "health", "settings")
 

@@ -35,7 +35,6 @@ from tests.spark.jobs import Run, jobs_on
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark-jobs"),
     # pyspark speaks of pandas, which it only imports
     pytest.mark.filterwarnings("ignore::FutureWarning:pyspark.*"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark.*"),

@@ -16,7 +16,7 @@ import pytest
 from tests.live.gateway import Server, connect_to, start_server
 from tests.live.spark import jars
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-objects")]
+pytestmark = [pytest.mark.spark]
 _QUICK = (
     "spark.sql.shuffle.partitions=1\nspark.databricks.delta.snapshotPartitions=1\nspark.sql.codegen.wholeStage=false\n"
     "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1\n"

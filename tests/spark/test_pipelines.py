@@ -35,7 +35,7 @@ from tests.spark.pipelines import (
     wait_for,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_here"), pytest.mark.xdist_group("spark-pipelines")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_here")]
 
 
 # ---- one JVM for all that does not need one of its own
