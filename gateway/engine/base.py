@@ -8,6 +8,7 @@ schema message, no compression), either inside `Rows` or as a byte range of the 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -162,6 +163,16 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
+class Planning:
+    """What follows is planning (once more), or it is over: all of it counts towards one limit, whenever it is done.
+
+    A statement begins with planning, and computes from `Planned` on. The pool alone is told.
+    """
+
+    begins: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """Last event of a failure; `statement` in the error text is already filled in by the worker.
 
@@ -206,7 +217,7 @@ class Handler(Protocol):
 class Emit(Protocol):
     """Sends events; `rows` also writes the spool file. Raises CanceledError once the statement is cancelled."""
 
-    def __call__(self, event: Event) -> None: ...
+    def __call__(self, event: Event | Planning) -> None: ...
 
     def rows(self, batch: pa.RecordBatch) -> None:
         """Deliver a record batch whose schema is that of `Planned.schema`."""
@@ -274,6 +285,9 @@ class Engine(Protocol):
 
     def run(self, query: Query) -> Execution: ...
 
+    def planning(self) -> AbstractContextManager[None]:
+        """What is done inside is planning of the statement that runs, also behind its `Planned`."""
+
     def explain(self, query: Query) -> str: ...
 
     def analyze(self, query: Query) -> tuple[int, list[Operator]]: ...
@@ -298,6 +312,7 @@ __all__ = [
     "NotBriefError",
     "Parameter",
     "Planned",
+    "Planning",
     "Progress",
     "Query",
     "Rows",

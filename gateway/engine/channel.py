@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway import sqltypes
-from gateway.engine.base import Event, Finished, Handler, Job, Planned, Rows, SessionState, Statement
+from gateway.engine.base import Event, Finished, Handler, Job, Planned, Planning, Rows, SessionState, Statement
 from gateway.engine.confinement import Folders
 
 _LENGTH = struct.Struct("<I")
@@ -78,7 +78,7 @@ class JobEvent:
     """An event of the job `run_id`."""
 
     run_id: int
-    event: Event
+    event: Event | Planning
 
 
 @dataclass(frozen=True, slots=True)

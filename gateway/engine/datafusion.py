@@ -7,11 +7,12 @@ that reads a float column runs without them) and whether a query is worth more t
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
 import traceback
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from enum import Enum
 from typing import Any
 
@@ -19,7 +20,7 @@ import datafusion
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.engine.base import Query, Source, UdfSpec
+from gateway.engine.base import Planning, Query, Source, UdfSpec
 from gateway.engine.functions import IMPLEMENTATIONS, Kernel, guarded, load, row_error_in
 from gateway.engine.functions.moving import moving
 from gateway.engine.measures import Operator, operators
@@ -100,6 +101,7 @@ class DataFusionEngine:
         self._registered: dict[int, set[str]] = {}
         self._owners: dict[tuple[int, str], DataFusionExecution] = {}
         self._measured: list[list[Operator]] = []
+        self.told: Callable[[Planning], None] = _nobody  # what the statement that runs is about
         load()
 
     def measured(self) -> list[Operator]:
@@ -113,6 +115,16 @@ class DataFusionEngine:
         if len(self._measured) < _MOST_PLANS:
             self._measured.append(found)
         return found
+
+    @contextlib.contextmanager
+    def planning(self) -> Iterator[None]:
+        """See `engine.base.Engine`."""
+        told = self.told
+        told(Planning(True))
+        try:
+            yield
+        finally:
+            told(Planning(False))
 
     def run(self, query: Query) -> DataFusionExecution:
         """Plan `query`; rows come from the execution's `batches`. Raises GatewayError."""
@@ -206,6 +218,10 @@ class DataFusionEngine:
         known.add(name)
 
 
+def _nobody(event: Planning) -> None:
+    """Nobody is told."""
+
+
 def _is_at_odds(message: str) -> bool:
     return any(part in message for part in _AT_ODDS)
 
@@ -265,6 +281,10 @@ class DataFusionExecution:
         return self._begun(*others)
 
     def _begin(self, economy: Economy) -> Any:
+        with self.engine.planning():
+            return self._stream_of(economy)
+
+    def _stream_of(self, economy: Economy) -> Any:
         self._frame = self.plan(economy)
         if self.query.first and self._ctx is not None:
             self._ctx.sql_with_options(self.query.first, _READ_ONLY).collect()

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 
 from gateway import observability
-from gateway.engine.base import Event, Failed, Finished, Handler, Job, Planned, Rows, Yielded
+from gateway.engine.base import Event, Failed, Finished, Handler, Job, Planned, Planning, Rows, Yielded
 from gateway.engine.channel import CancelJob, JobEvent, NotReady, Ready, RunJob, SpoolWanted, Start
 from gateway.engine.launch import Launched
 from gateway.engine.pool_watch import PoolLimits, PoolWatch
@@ -161,7 +161,7 @@ class WorkerPool:
 
     def _send_job(self, seat: Seat, run: PoolRun) -> None:
         # A process that dies meanwhile is noticed by its reader, which looks after the job.
-        run.sent = time.monotonic()
+        run.begins(time.monotonic())
         try:
             seat.process.channel.send(RunJob(run.run_id, run.job))
         except OSError as error:
@@ -202,7 +202,10 @@ class WorkerPool:
             run = seat.run
             if run is None or run.run_id != message.run_id:
                 raise TypeError("an event of a job that does not run here")
-            self._on_event(seat, run, message.event)
+            if isinstance(message.event, Planning):
+                (run.plans if message.event.begins else run.computes)(time.monotonic())
+            else:
+                self._on_event(seat, run, message.event)
         elif isinstance(message, SpoolWanted):
             if seat.run is not None:
                 give_spool(seat.process.channel, seat.run)
@@ -241,7 +244,7 @@ class WorkerPool:
         if isinstance(event, Rows):
             run.delivered = True
         elif isinstance(event, Planned):
-            run.planned = True
+            run.computes(time.monotonic())
             run.writes = event.writes
         run.sink.event(event)
 

@@ -20,7 +20,7 @@ class PoolLimits:
         inline_bytes: rows that travel inside messages, per statement; what follows is written to the spool file.
         memory_limit: resident memory at which a process is killed; one that keeps half of it after a job is replaced.
         grace: time between the request to stop and the kill.
-        plan: time until a job must have told its plan (`Planned`); what needs longer is too complex.
+        plan: time that a job may plan, before `Planned` and behind it; what needs longer is too complex.
         idle: a surplus process that had nothing to do for this long is ended.
         start: a process that is not warm after this long is given up.
         watch: period of the memory watch.
@@ -55,7 +55,7 @@ class PoolWatch:
     def look(self, now: float) -> None:
         """Kill what has to be. Raises OSError."""
         self._kill_overdue(now)
-        self._kill_unplanned(now - self._limits.plan)
+        self._kill_unplanned(now)
         if self._limits.memory_limit is not None:
             self._kill_large(self._limits.memory_limit)
         self._end_busy(now)
@@ -86,10 +86,12 @@ class PoolWatch:
                 seat.reason = f"not ready after {self._limits.start:g} seconds"
                 seat.process.kill()
 
-    def _kill_unplanned(self, since: float) -> None:
+    def _kill_unplanned(self, now: float) -> None:
         for seat in self._seats.all:
             run = seat.run
-            if run is None or run.planned or run.verdict is not None or run.sent is None or run.sent > since:
+            if run is None or run.planning is None or run.verdict is not None:
+                continue
+            if run.has_planned(now) < self._limits.plan:
                 continue
             run.verdict = ResourceError(
                 "STATEMENT_TOO_COMPLEX", f"The statement could not be planned within {self._limits.plan:g} seconds."

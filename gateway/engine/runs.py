@@ -37,8 +37,8 @@ class PoolRun:
         "job",
         "over",
         "planned",
+        "planning",
         "run_id",
-        "sent",
         "sink",
         "stop",
         "verdict",
@@ -51,8 +51,8 @@ class PoolRun:
         self.sink = sink
         self.stop = stop
         self.attempt = 1
-        self.sent: float | None = None  # to its process
-        self.planned = False
+        self.planned = 0.0  # how long it has planned, up to when it last computed
+        self.planning: float | None = None  # since when it plans
         self.delivered = False
         self.writes = False
         self.verdict: GatewayError | None = None  # why it was stopped; replaces whatever the worker says
@@ -62,6 +62,25 @@ class PoolRun:
     def cancel(self, error: GatewayError | None = None) -> None:
         """Ask the job to stop and kill its process if it does not; the sink then gets Failed with `error`. Idempotent."""
         self.stop(self, error or CanceledError("OPERATION_CANCELED", "The statement was cancelled."))
+
+    def begins(self, now: float) -> None:
+        """It is given to a process, which begins with planning it."""
+        self.planned, self.planning = 0.0, now
+
+    def plans(self, now: float) -> None:
+        """It plans from now on."""
+        if self.planning is None:
+            self.planning = now
+
+    def computes(self, now: float) -> None:
+        """It plans no longer."""
+        if self.planning is not None:
+            self.planned += now - self.planning
+            self.planning = None
+
+    def has_planned(self, now: float) -> float:
+        """For how long it has planned."""
+        return self.planned + (0.0 if self.planning is None else now - self.planning)
 
     @property
     def may_run_again(self) -> bool:

@@ -25,6 +25,7 @@ from gateway.engine.base import (
     Handover,
     Job,
     Planned,
+    Planning,
     Progress,
     Statement,
     Waiting,
@@ -323,6 +324,7 @@ class SharedPool:
         else:
             if isinstance(message.event, Writing) or (isinstance(message.event, Planned) and message.event.writes):
                 run.writes = True
+            assert not isinstance(message.event, Planning)  # of the embedded engine
             self._tell(run, message.event)
 
     def _on_death(self, process: WorkerProcess | None, how: str) -> None:

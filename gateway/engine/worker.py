@@ -35,6 +35,7 @@ from gateway.engine.base import (
     Handler,
     NotBriefError,
     Planned,
+    Planning,
     Rows,
     Statement,
     Yielded,
@@ -87,9 +88,10 @@ class JobEmit:
         self._written = 0
         self._sending = threading.Lock()
         self._held: list[JobEvent] | None = None  # of a statement whose end is near: sent with what follows
+        self._plans = 1  # how many of what it does at once is planning
         self.finished: Finished | None = None
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event | Planning) -> None:
         self._stop_if_cancelled()
         if self.finished is not None:
             raise ServerError("INTERNAL_ERROR", f"The event {type(event).__name__} came after Finished.")
@@ -97,12 +99,18 @@ class JobEmit:
             self.finished = event  # sent when the handler has returned: only then is the worker free
             return
         if isinstance(event, Planned):
+            self._plans = 0
             self._types = [field.type.arrow() for field in event.schema.fields]
             self._checked = None
             if event.soon:
                 with self._sending:
                     self._held = [JobEvent(self._run_id, event)]
                     _holding.add(self)
+                return
+        elif isinstance(event, Planning):
+            before = self._plans > 0
+            self._plans += 1 if event.begins else -1
+            if before == (self._plans > 0):
                 return
         elif isinstance(event, (Rows, Failed)):
             raise ServerError("INTERNAL_ERROR", f"A handler may not emit {type(event).__name__} itself.")

@@ -12,7 +12,16 @@ from enum import StrEnum
 from typing import Any
 
 from gateway.config.session import ENGINE, honoured_by_spark, keeps_nanoseconds
-from gateway.engine.base import Event, HandedOverError, Planned, SessionChange, SessionState, Statement, changed
+from gateway.engine.base import (
+    Event,
+    HandedOverError,
+    Planned,
+    Planning,
+    SessionChange,
+    SessionState,
+    Statement,
+    changed,
+)
 from gateway.errors import GatewayError, Span, UnsupportedError, line_and_column, unsupported
 from gateway.planner import Plan, asked_for, handed_over, honoured_there, uses_definitions
 from gateway.runner import commands
@@ -191,7 +200,7 @@ class _Nowhere:
     def __init__(self, stop_at_write: bool = False) -> None:
         self._stop_at_write = stop_at_write
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event | Planning) -> None:
         if self._stop_at_write and isinstance(event, Planned):
             raise _AboutToWriteError(event)
 

@@ -106,6 +106,7 @@ class Runner(Handler):
             self._deliver(metadata.answer(job, self.catalogs), emit)
             return
         self.engine.measured()  # what came before, and has failed, is not this one's
+        self.engine.told = emit
         with identified(job) as named:
             self._statement(named, emit)
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from gateway.protocol.client import Client, RemoteError
-from tests.attacks.attacker import answer, outcome, put_instead, workers
+from gateway.thrift_gen.TCLIService import ttypes
+from tests.attacks.attacker import answer, begin, cpu_seconds, outcome, put_instead, until, workers
 from tests.live.disk import Disk
 from tests.live.gateway import Server, start_server
 from tests.live.tables import strays
@@ -215,3 +216,27 @@ def test_changes_go_through_no_link(own: Server, client: Client, tmp_path: Path,
         found = outcome(client, TOTAL.format("linked"))
         assert isinstance(found, RemoteError) or tuple(found[0].values()) in (OLD, CHANGES.get(change, OLD))
         outcome(client, "DROP TABLE linked")
+
+
+def test_a_wide_merge_that_is_being_planned_ends_when_it_is_cancelled(own: Server, client: Client) -> None:
+    columns = ", ".join(f"c{i} INT" for i in range(1200))
+    answer(client, f"CREATE TABLE wide_merge ({columns}) USING DELTA")
+    answer(client, f"INSERT INTO wide_merge VALUES ({', '.join('1' * 1200)})")
+    merge = "MERGE INTO wide_merge t USING wide_merge s ON t.c0 = s.c0 WHEN MATCHED THEN UPDATE SET *"
+    merge += " WHEN NOT MATCHED THEN INSERT *"
+    operation = begin(client, merge)
+    with Client(own.thrift_url).open() as other:
+        running = (
+            "SELECT engine FROM system.runtime.operations WHERE state = 'RUNNING' AND statement_text LIKE 'MERGE%'"
+        )
+        until(lambda: answer(other, running) == [{"engine": "datafusion"}], "it is being planned once more")
+        busy = workers(own)
+        client.call("CancelOperation", ttypes.TCancelOperationReq(operationHandle=operation))
+
+        def computes() -> bool:
+            before = {pid: cpu_seconds(pid) for pid in busy}
+            time.sleep(0.5)
+            return any((cpu_seconds(pid) or 0) - (seconds or 0) > 0.1 for pid, seconds in before.items())
+
+        until(lambda: not computes(), "nobody goes on with it", 10)
+        assert answer(other, "DESCRIBE HISTORY wide_merge")[0]["version"] == 1

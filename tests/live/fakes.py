@@ -23,6 +23,7 @@ from gateway.engine.base import (
     Job,
     MetadataCall,
     Planned,
+    Planning,
     Progress,
     Rows,
     SessionChange,
@@ -157,6 +158,8 @@ STEPS: dict[str, Callable[..., None]] = {
     "write": _write,
     "writing": _writing,
     "unplanned": lambda run: None,
+    "planning": lambda run: run.emit(Planning(True)),
+    "computing": lambda run: run.emit(Planning(False)),
     "rows": _rows,  # count, rows per batch, width of the text
     "sleep": _sleep,  # seconds; stops when asked
     "busy": _busy,  # seconds; never asks

@@ -30,7 +30,7 @@ from gateway.runner.commands.constraints import check_condition
 from gateway.runner.commands.definitions import unreserved
 from gateway.runner.commands.dropped_features import alterations, feature_of
 from gateway.runner.commands.identities import synced
-from gateway.runner.commands.targets import batches_of, quoted, stop_if_cancelled
+from gateway.runner.commands.targets import computed, quoted, stop_if_cancelled
 from gateway.runner.commands.views import is_view
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.read import command_nodes as c
@@ -353,7 +353,7 @@ def _value(select: str, table: DeltaBoundTable, where: str, env: Environment, ru
     execution = runner.engine.run(runner.prepared(query.tree, env)[1].query)
     try:
         execution.start()
-        (found,) = (batch.column(0)[0].as_py() for batch in batches_of(execution, emit) if batch.num_rows)
+        (found,) = (batch.column(0)[0].as_py() for batch in computed(execution, emit) if batch.num_rows)
         return found
     finally:
         execution.close()

@@ -97,11 +97,12 @@ class Changing:
 
     def query(self, build: Build, files: Sequence[int] | None = None) -> Plan:
         """The plan of a query over the table's files, or some of them."""
-        table, binder = self.read_table(files), self.binder()
-        changes = ChangeBinder(binder, quoted(self.table), self.word)
-        rel = build(changes, self.target(changes, table))
-        self.casts += [cast for cast in changes.casts if cast not in self.casts]
-        decision = plan(compile_query(queried(rel, binder), self.env.context))
+        with self.runner.engine.planning():
+            table, binder = self.read_table(files), self.binder()
+            changes = ChangeBinder(binder, quoted(self.table), self.word)
+            rel = build(changes, self.target(changes, table))
+            self.casts += [cast for cast in changes.casts if cast not in self.casts]
+            decision = plan(compile_query(queried(rel, binder), self.env.context))
         if files is None:
             self.reads += table.read
         return decision

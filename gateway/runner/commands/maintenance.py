@@ -24,7 +24,7 @@ from gateway.errors import UserError, unsupported
 from gateway.instants import known_zone, parse_timestamp, stamp_text
 from gateway.planner import plan
 from gateway.runner.answer import Answer, rows_of
-from gateway.runner.commands.targets import batches_of, quoted, stop_if_cancelled, written_table
+from gateway.runner.commands.targets import computed, quoted, stop_if_cancelled, written_table
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.bind.changes import ChangeBinder
 from gateway.sql.bind.scope import Scope, Source
@@ -213,7 +213,7 @@ def _candidates(
     rel = b.Project((column,), b.Filter(scan.columns, scan, found), (file,))
     execution = runner.engine.run(plan(compile_query(queried(rel, binder), env.context)).query)
     execution.start()
-    files = [file for batch in batches_of(execution, emit) for file in batch.column(0).to_pylist()]
+    files = [file for batch in computed(execution, emit) for file in batch.column(0).to_pylist()]
     return sorted(files), [binder.names.text(found)]
 
 

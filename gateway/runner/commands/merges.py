@@ -27,7 +27,7 @@ from gateway.runner.commands.changes import Changing, Clock, by_file, changing, 
 from gateway.runner.commands.evolution import brought, told, with_columns
 from gateway.runner.commands.generated import given_by_all, value_left_out
 from gateway.runner.commands.identities import check_updated, numbering
-from gateway.runner.commands.targets import batches_of
+from gateway.runner.commands.targets import computed
 from gateway.runner.environment import Environment, Queries
 from gateway.runner.written import WRITES
 from gateway.sql.bind.changes import ChangeBinder, Held, Place, Target, chosen
@@ -106,7 +106,7 @@ class Merging:
         execution = self.change.runner.engine.run(decision.query)
         execution.start()
         batches, size = [], 0
-        for batch in batches_of(execution, emit):
+        for batch in computed(execution, emit):
             batches.append(batch)
             size += batch.nbytes
             if size > _MOST_HELD:
@@ -158,29 +158,38 @@ class Merging:
         on = changes.condition(self.command.condition, both, "JOIN")
         joined = b.Join((*target.scan.columns, *held.scan.columns), "left", target.scan, held.scan, on)
         matched = self._action(changes, c.MATCHED, both)
-        alone = self._action(changes, c.NOT_MATCHED_BY_SOURCE, target.scope)
-        action = b.Case(INT, False, ((held.there, matched),), alone)
-        taken = b.Col(INT, False, changes.ids.take(), "action")
-        columns = (*joined.columns, taken)
-        rel: b.Rel = b.Project(columns, joined, (*joined.columns, action))
         numbered = list(enumerate(self.command.clauses, 1))
-        gone = [_is(taken, number) for number, clause in numbered if clause.action == "delete"]
-        if gone:
-            stays = chosen(b.lit(True, BOOLEAN), *((one, b.lit(False, BOOLEAN)) for one in gone))
-            rel = b.Filter(columns, rel, stays)
-        if self.marks:  # rows that stay as they are stay where they are
-            rel = b.Filter(columns, rel, b.Call(BOOLEAN, False, ">", (taken, b.lit(0, INT))))
         updates = [(number, clause) for number, clause in numbered if clause.action == "update"]
+        gone = [number for number, clause in numbered if clause.action == "delete"]
+        rel: b.Rel = joined
+        takes: Callable[[int], b.Expr]
+        if isinstance(matched, b.Lit) and not gone and not self.clauses(c.NOT_MATCHED_BY_SOURCE):
+            # One clause takes all: a step that tells which would take an engine as long as the rest does.
+            takes = partial(_if, held.there, matched)
+            if self.marks:
+                rel = b.Filter(joined.columns, joined, held.there)
+        else:
+            alone = self._action(changes, c.NOT_MATCHED_BY_SOURCE, target.scope)
+            taken = b.Col(INT, False, changes.ids.take(), "action")
+            takes = partial(_is, taken)
+            columns = (*joined.columns, taken)
+            action = b.Case(INT, False, ((held.there, matched),), alone)
+            rel = b.Project(columns, joined, (*joined.columns, action))
+            if gone:
+                stays = chosen(b.lit(True, BOOLEAN), *((takes(one), b.lit(False, BOOLEAN)) for one in gone))
+                rel = b.Filter(columns, rel, stays)
+            if self.marks:  # rows that stay as they are stay where they are
+                rel = b.Filter(columns, rel, b.Call(BOOLEAN, False, ">", (taken, b.lit(0, INT))))
         scopes = {c.MATCHED: both, c.NOT_MATCHED_BY_SOURCE: target.scope}
         values = {n: self._values(changes, clause, target, scopes[clause.kind], held) for n, clause in updates}
         exprs = [
-            chosen(column, *((_is(taken, n), values[n][f.name]) for n, _ in updates if f.name in values[n]))
+            chosen(column, *((takes(n), values[n][f.name]) for n, _ in updates if f.name in values[n]))
             for column, f in zip(target.columns, self._schema(target).fields, strict=True)
         ]
         for n, clause in updates:
             check_updated(self.change.snapshot, values[n], clause.span)
         given = given_by_all(self.change.snapshot, [values[n] for n, _ in updates], self.change.span)
-        became = chosen(b.lit(COPIED, INT), *((_is(taken, n), b.lit(UPDATED, INT)) for n, _ in updates))
+        became = chosen(b.lit(COPIED, INT), *((takes(n), b.lit(UPDATED, INT)) for n, _ in updates))
         return projection(changes, rel, target, exprs, given, became)
 
     def inserted(self, changes: ChangeBinder, target: Target) -> b.Rel:
@@ -279,6 +288,11 @@ def _named(changes: ChangeBinder, scope: Scope, column: StructField, clause: c.M
 
 def _both(target: Target, held: Held) -> Scope:
     return Scope([*target.scope.sources, held.source])
+
+
+def _if(there: b.Expr, matched: b.Lit, number: int) -> b.Expr:
+    """Whether a clause takes a row, where that with the number `matched` takes all that have a partner."""
+    return there if matched.value == number else b.lit(False, BOOLEAN)
 
 
 def _is(action: b.Expr, number: int) -> b.Expr:

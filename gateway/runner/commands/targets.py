@@ -12,7 +12,7 @@ from gateway.catalog.information import Relation
 from gateway.catalog.objects import StoredTable, StoredView
 from gateway.delta.log import has_log
 from gateway.delta.write import WriteResult
-from gateway.engine.base import Emit, Execution, Planned
+from gateway.engine.base import Emit, Execution, Planned, Planning
 from gateway.errors import CanceledError, UserError, unsupported
 from gateway.planner import Plan
 from gateway.runner import objects
@@ -132,6 +132,13 @@ def batches_of(execution: Execution, emit: Emit) -> Iterator[pa.RecordBatch]:
             yield batch
     finally:
         batches.close()
+
+
+def computed(execution: Execution, emit: Emit) -> Iterator[pa.RecordBatch]:
+    """The rows of a query that is read to its end before the statement is announced: that time is not one of planning."""
+    emit(Planning(False))
+    yield from batches_of(execution, emit)
+    emit(Planning(True))
 
 
 def stop_if_cancelled(emit: Emit) -> None:

@@ -202,6 +202,27 @@ def test_a_job_that_is_never_planned_is_killed_as_too_complex() -> None:
         hasty.stop()
 
 
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("write; planning; busy 60", False),
+        ("write; " + "planning; sleep 0.9; computing; sleep 0.05; " * 4 + "sleep 0", False),  # all of it counts
+        ("unplanned; computing; sleep 2; planning; write; sleep 0.1", True),  # rows that are read before
+        ("write; planning; sleep 0.2; computing; sleep 2", True),
+    ],
+)
+def test_what_is_planned_behind_the_plan_counts_too(text: str, ends: bool) -> None:
+    hasty = make(1, limits=PoolLimits(plan=1.2))
+    try:
+        sink = Listener()
+        hasty.submit(statement(text), sink)
+        last = sink.last()
+        assert isinstance(last, Finished if ends else Failed)
+        assert ends or sink.error().condition == "STATEMENT_TOO_COMPLEX"
+    finally:
+        hasty.stop()
+
+
 def test_a_job_that_ends_later_than_it_thought_has_told_its_plan_all_the_same() -> None:
     hasty = make(1, limits=PoolLimits(plan=3.0))
     try:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from gateway.delta import commit, log
+from gateway.engine.base import Planned, Planning, Statement
 from gateway.errors import UnsupportedError, UserError
-from tests.unit.runner.session import Session, refused
+from tests.unit.runner.session import Events, Session, refused
 from tests.unit.runner.written import count_versions, folder_of, newest_commit, newest_info, rows_elsewhere
 
 _COUNT = [("num_affected_rows", "bigint", True)]
@@ -259,3 +260,20 @@ def test_fields_that_cannot_be_set(nested: Session, assignments: str, condition:
     before = nested.rows("SELECT * FROM t ORDER BY id")
     assert refused(nested, f"UPDATE t SET {assignments}").condition == condition
     assert nested.rows("SELECT * FROM t ORDER BY id") == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE t SET s = 'x' WHERE id = 2",
+        "DELETE FROM t WHERE id = 2",
+        "MERGE INTO t USING (SELECT 2 AS id, 'x' AS s, 1D AS d) n ON t.id = n.id WHEN MATCHED THEN UPDATE SET *",
+    ],
+)
+def test_what_is_planned_behind_the_announcement_is_told_as_planning(table: Session, text: str) -> None:
+    events = Events()
+    table.runner.run(Statement("s", text, table.state, ()), events)
+    told = [event.begins for event in events.events if isinstance(event, Planning)]
+    assert sum(1 if begins else -1 for begins in told) == 0  # each has its end
+    announced = next(i for i, event in enumerate(events.events) if isinstance(event, Planned))
+    assert Planning(True) in events.events[announced:]
