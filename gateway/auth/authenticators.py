@@ -10,7 +10,9 @@ import base64
 import binascii
 import hashlib
 import hmac
+import os
 import secrets
+import stat
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -118,8 +120,22 @@ def new_token() -> str:
     return "dapi" + secrets.token_hex(16)
 
 
+def check_file(setting: str, path: Path) -> None:
+    """Raise ConfigError naming `setting` for what cannot be opened, and for pipes, which whoever reads them would wait for."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigError(setting, f"cannot read {str(path)!r}: {error.strerror}") from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ConfigError(setting, f"cannot read {str(path)!r}: it is no file.")
+    finally:
+        os.close(descriptor)
+
+
 def read_tokens(path: Path) -> StaticTokens:
     """Tokens of a file. Raises ConfigError naming `token-file`, never showing a line's text."""
+    check_file("token-file", path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:

@@ -11,6 +11,7 @@ import socket
 import ssl
 from pathlib import Path
 
+from gateway.auth.authenticators import check_file
 from gateway.errors import ConfigError
 from gateway.observability import log
 from gateway.transport import strangers
@@ -48,7 +49,7 @@ class Certificate:
 def _context(chain: Path, key: Path, client_authority: Path | None) -> ssl.SSLContext:
     for setting, path in (("tls-cert", chain), ("tls-key", key), ("tls-client-ca", client_authority)):
         if path is not None:
-            _check_readable(setting, path)
+            check_file(setting, path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
@@ -67,13 +68,6 @@ def _context(chain: Path, key: Path, client_authority: Path | None) -> ssl.SSLCo
             raise ConfigError("tls-client-ca", f"{client_authority} holds no certificate in PEM") from error
         context.verify_mode = ssl.CERT_REQUIRED
     return context
-
-
-def _check_readable(setting: str, path: Path) -> None:
-    try:
-        path.open("rb").close()
-    except OSError as error:
-        raise ConfigError(setting, f"cannot read {path}: {error.strerror}") from error
 
 
 def _no_password() -> str:

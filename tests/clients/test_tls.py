@@ -220,3 +220,30 @@ def test_gateway_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (folder / "ca-key.pem").unlink()
     assert main(["certificate", "--folder", str(folder)]) == 2
     assert main(["certificate", "--folder", str(folder), "--client", "../x"]) == 2
+
+
+@pytest.mark.parametrize("instead", ["a pipe", "a folder", "/dev/zero"])
+def test_what_is_no_file_is_not_waited_for_on_sighup(tmp_path: Path, instead: str) -> None:
+    """A pipe in the place of the certificate or of the token file: the old ones stay, and the server still ends when asked."""
+    certificates = make_certificates(tmp_path / "tls")
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"me:{'a' * 64}\n")
+    flags = ("--tls-port", "0", "--auth", "token", "--token-file", str(tokens), *certificates.flags)
+    server = start_server(tmp_path, *flags)
+    for path in (certificates.chain, tokens):
+        path.unlink()
+        if instead == "a pipe":
+            os.mkfifo(path)
+        elif instead == "a folder":
+            path.mkdir()
+        else:
+            path.symlink_to(instead)
+    server.process.send_signal(signal.SIGHUP)
+    end = time.monotonic() + 10
+    while "the old tokens stay" not in server.log.read_text() and time.monotonic() < end:
+        time.sleep(0.05)
+    said = server.log.read_text()
+    assert "the old one stays" in said
+    assert "the old tokens stay" in said
+    assert serial(server, certificates)
+    assert server.stop() == 0
