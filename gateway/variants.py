@@ -204,6 +204,7 @@ def _string(text: str) -> bytes:
 
 # Bytes behind the head of values of one size: NULL, truths, numbers, dates and times.
 _SIZES = {0: 0, 1: 0, 2: 0, 3: 1, 4: 2, 5: 4, 6: 8, 7: 8, 8: 5, 9: 9, 10: 17, 11: 4, 12: 8, 13: 8, 14: 4}
+_DECIMALS = {8: (4, 9), 9: (8, 18), 10: (16, 38)}  # bytes, and digits at most
 _INTEGERS = ((3, "<b", 8), (4, "<h", 16), (5, "<i", 32), (6, "<q", 64))
 
 
@@ -287,8 +288,7 @@ class _Copier:
     size: int = 0
 
     def tree(self, at: int, depth: int) -> Any:
-        if depth > _DEEPEST:
-            raise OddError("a VARIANT that is nested too deeply")
+        self.reader.enter(depth)
         self.size += 1
         kind = self.reader.kind(at)
         if kind == 2:
@@ -339,6 +339,15 @@ class _Reader:
 
     def __init__(self, data: bytes, names: Sequence[str]) -> None:
         self.data, self.names = data, names
+        self.left = len(data)  # values that there can be, each with a byte of its own
+
+    def enter(self, depth: int) -> None:
+        """Raise OddError for a value too deep, or one of more than there are bytes: few may stand for millions."""
+        self.left -= 1
+        if depth > _DEEPEST:
+            raise OddError("a VARIANT that is nested too deeply")
+        if self.left < 0:
+            raise OddError("a VARIANT whose parts stand for one another")
 
     def kind(self, at: int) -> int:
         """0 of a scalar, 1 of a short text, 2 of an object, 3 of an array."""
@@ -397,13 +406,12 @@ class _Writer(_Reader):
 
     def put(self, text: str) -> None:
         self.size += len(text)
-        if self.size > _LARGEST:  # parts may stand for one another, many times over
+        if self.size > _LARGEST:  # names may be long, and stand in many places
             raise OddError(f"a VARIANT whose JSON has more than {_LARGEST} characters")
         self.parts.append(text)
 
     def write(self, at: int, depth: int) -> None:
-        if depth > _DEEPEST:
-            raise OddError("a VARIANT that is nested too deeply")
+        self.enter(depth)
         kind = self.kind(at)
         if kind < 2:
             self.put(_quoted(self.text(at)) if kind else self._primitive(self.data[at] >> 2, at + 1))
@@ -436,7 +444,10 @@ class _Writer(_Reader):
             text = float_text(number, bits)
             return text if math.isfinite(number) else f'"{text}"'
         if kind in (8, 9, 10):
-            unscaled = int.from_bytes(self.bytes_of(at + 1, {8: 4, 9: 8, 10: 16}[kind]), "little", signed=True)
+            size, most = _DECIMALS[kind]
+            unscaled = int.from_bytes(self.bytes_of(at + 1, size), "little", signed=True)
+            if self.data[at] > most or abs(unscaled) >= 10**most:
+                raise MalformedError("a decimal of more digits than its kind has")
             number = _EXACT.normalize(_EXACT.scaleb(Decimal(unscaled), -self.data[at]))
             return format(number or abs(number), "f")
         if kind == 11:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+import time
 
 import pytest
 
@@ -202,3 +203,32 @@ def test_texts_of_values() -> None:
             as_text(*part, _UTC)
     part = part_of(metadata, value, ("d",))
     assert part is not None and as_text(*part, _UTC) == "2024-01-02"
+
+
+def test_few_bytes_that_stand_for_many_values_are_refused_at_once() -> None:
+    value = b"\x00"
+    for _ in range(9):  # ten elements each, all of them the same one
+        starts = b"".join(start.to_bytes(4, "little") for start in [0] * 10 + [len(value)])
+        value = b"\x0f\x0a" + starts + value
+    began = time.monotonic()
+    with pytest.raises(OddError, match="stand for one another"):
+        as_json(b"\x01\x00\x00", value, _UTC)
+    with pytest.raises(OddError, match="stand for one another"):
+        part_of(b"\x01\x00\x00", value, (0,))
+    assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "digits"),
+    [(8, 4, 9), (9, 8, 18), (10, 16, 38)],
+)
+def test_decimals_have_the_digits_of_their_kind(kind: int, size: int, digits: int) -> None:
+    def shown(scale: int, unscaled: int) -> str:
+        value = bytes([kind << 2, scale]) + unscaled.to_bytes(size, "little", signed=True)
+        return as_json(b"\x01\x00\x00", value, _UTC)
+
+    assert shown(digits, 1) == "0." + "1".rjust(digits, "0")
+    assert shown(0, 1 - 10**digits) == "-" + "9" * digits
+    for scale, unscaled in ((digits + 1, 1), (255, 1), (0, 10**digits), (0, -(10**digits))):
+        with pytest.raises(MalformedError):
+            shown(scale, unscaled)
