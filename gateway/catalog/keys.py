@@ -61,9 +61,15 @@ def referring_to(catalog: Catalog, keys: StoredKeys) -> list[tuple[StoredKeys, K
     ]
 
 
+def holding(catalog: Catalog, keys: StoredKeys) -> StoredKeys:
+    """The keys of a table without the foreign ones that hold no more."""
+    held = {reference.key.name for reference in references_of(catalog, keys)}
+    return replace(keys, keys=tuple(key for key in keys.keys if not key.parent or key.name in held))
+
+
 def taken_names(catalog: Catalog, schema: str) -> set[str]:
-    """Names of the keys of a schema, in lower case: they are those of one namespace."""
-    return {key.name.lower() for stored in _stored(catalog, schema) for key in stored.keys}
+    """Names of the keys of a schema that hold, in lower case: they are those of one namespace."""
+    return {key.name.lower() for stored in _stored(catalog, schema) for key in holding(catalog, stored).keys}
 
 
 def shown(key: Key, parent: TableName | None = None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gateway.catalog.base import Catalog, TableName
 from gateway.catalog.bound import DeltaBoundTable
-from gateway.catalog.keys import keys_of, referring_to, taken_names
+from gateway.catalog.keys import holding, keys_of, referring_to, taken_names
 from gateway.catalog.objects import Key, StoredKeys
 from gateway.delta.expressions import CONSTRAINT
 from gateway.engine.base import Emit, Planned
@@ -61,7 +61,8 @@ def keep(place: Place, keys: tuple[Key, ...]) -> None:
 def add(command: c.AddKey, table: DeltaBoundTable, env: Environment, emit: Emit) -> Answer:
     """ALTER TABLE … ADD [CONSTRAINT name] key."""
     key, catalog = command.key, env.tables.catalog_of(table.name.catalog)
-    kept = keys_of(catalog, table)
+    stored = keys_of(catalog, table)
+    kept = holding(catalog, stored)
     if key.parent is None and kept.primary is not None:
         shown = f"[{', '.join(kept.primary.columns)}], [{', '.join(key.columns)}]"
         raise UserError("MULTIPLE_PRIMARY_KEYS", f"Multiple primary keys are defined: {shown}.", span=key.span)
@@ -77,7 +78,14 @@ def add(command: c.AddKey, table: DeltaBoundTable, env: Environment, emit: Emit)
                     "Please change the column nullability and retry."
                 )
                 raise UserError("INVALID_PARAMETER_VALUE", text, span=key.span)
-    return _put(catalog, replace(kept, keys=(*kept.keys, made)), emit)
+    # A foreign key that holds no more is told nowhere: it makes room for one of its name or its columns.
+    others = [
+        one
+        for one in stored.keys
+        if one in kept.keys
+        or not (one.name.lower() == made.name.lower() or (made.parent and one.columns == made.columns))
+    ]
+    return _put(catalog, replace(stored, keys=(*others, made)), emit)
 
 
 def drop(command: c.DropKey, table: DeltaBoundTable, env: Environment, emit: Emit) -> Answer:

@@ -193,6 +193,24 @@ def test_another_table_of_the_name_has_no_keys(pets: Session) -> None:
     pets.run("CREATE SCHEMA shop")
 
 
+def test_a_foreign_key_that_holds_no_more_makes_room(pets: Session) -> None:
+    """dbt-databricks replaces the table that is referred to, and adds the key anew, as it is told of none."""
+    pets.run(_PERSONS.replace("CREATE TABLE", "CREATE OR REPLACE TABLE"))
+    assert _told(pets, "pets") == _TOLD[1:]
+    add = "ADD CONSTRAINT owner FOREIGN KEY (of, ol) REFERENCES persons"
+    pets.run(f"ALTER TABLE pets {add}")
+    assert _told(pets, "pets") == _TOLD
+    assert refused(pets, f"ALTER TABLE pets {add}").condition == "CONSTRAINT_ALREADY_EXISTS"
+    pets.run(_PERSONS.replace("CREATE TABLE", "CREATE OR REPLACE TABLE"))
+    pets.run("CREATE TABLE others (of STRING, ol STRING)")
+    pets.run(f"ALTER TABLE others {add}")  # the name is free, too
+    pets.run("ALTER TABLE pets ADD FOREIGN KEY (of, ol) REFERENCES persons")
+    assert _told(pets, "pets") == [
+        ("pets_persons_fk", _TOLD[0][1]),
+        _TOLD[1],
+    ]
+
+
 def test_a_table_may_refer_to_itself(session: Session) -> None:
     session.run("CREATE TABLE staff (boss INT REFERENCES staff (id), id INT PRIMARY KEY)")
     assert _told(session, "staff") == [
