@@ -69,6 +69,11 @@ _FOR_SPARK: tuple[tuple[str, ...], ...] = (
 )
 # What would change names or places that only the gateway's catalog may change.
 _NOT_IN_SPARK = frozenset({"RENAME", "DROP", "CREATE", "VIEW", "FUNCTION"})
+# What only Databricks knows, somewhere in a statement that begins as one of Spark's.
+_DATABRICKS_ONLY = frozenset(
+    {("SET", "TAGS"), ("UNSET", "TAGS"), ("SET", "MASK"), ("DROP", "MASK"), ("ROW", "FILTER"), ("SET", "OWNER")}
+    | {("BY", "AUTO"), ("BEGIN", "TRANSACTION")}
+)
 _TEMPORARY = frozenset({"TEMP", "TEMPORARY"})
 _SMALL_BYTES = 8 << 20
 # What a statement may read, be made of and be as text to run beside the slots.
@@ -77,7 +82,9 @@ _BRIEF_ROWS = 1_000_000
 _BRIEF_TABLES = 8
 _BRIEF_TOKENS = 4000
 # First words of statements that tell of the catalog and the session or change them.
-_BRIEF_FIRST = frozenset(("SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "SET", "RESET", "DROP", "COMMENT", "CALL"))
+_BRIEF_FIRST = frozenset(
+    ("SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "SET", "RESET", "DROP", "COMMENT", "CALL", "REFRESH")
+)
 _QUERYING = frozenset(("SELECT", "FROM", "WITH"))
 # Refusals that Spark would not answer better.
 _FINAL = ("UNSUPPORTED_FEATURE.SET_VALUE", "UNSUPPORTED_FEATURE.VIEW_USING", "CONFIG_NOT_AVAILABLE")
@@ -306,6 +313,8 @@ def _fits_spark(statement: Statement) -> bool:
         return True
     words = statement.words
     if not any(tuple(words[: len(first)]) == first for first in _FOR_SPARK):
+        return False
+    if words[0] in ("ALTER", "BEGIN") and not _DATABRICKS_ONLY.isdisjoint(itertools.pairwise(words)):
         return False
     rest = words[4:] if words[0] == "CREATE" else words[1:]
     if words[:2] == ["ALTER", "TABLE"]:  # columns may be renamed and dropped, tables not

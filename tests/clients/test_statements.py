@@ -51,6 +51,7 @@ STATEMENTS: dict[str, list[tuple[str, tuple[str, ...] | Fails | Gives]]] = {
         ("^ FOO BAR", Fails("PARSE_SYNTAX_ERROR", "42601")),
         ("CREATE TABLE IF NOT EXISTS TABLE x", Fails("PARSE_SYNTAX_ERROR", "42601")),
         ("COMMIT", Fails("COMMIT is not supported", "0A000")),
+        ("BEGIN TRANSACTION", Fails("BEGIN TRANSACTION is not supported. SQLSTATE", "0A000")),  # Spark has none, either
     ],
     "databricks-sqlalchemy": [
         ("SHOW SCHEMAS", ("databaseName",)),
@@ -71,6 +72,9 @@ STATEMENTS: dict[str, list[tuple[str, tuple[str, ...] | Fails | Gives]]] = {
         ("USE SCHEMA `{s}`", RESULT),
         ("SHOW TABLES IN {s} LIKE 't*'", SHOW_TABLES),
         ("SHOW PARTITIONS {s}.parted", ("p",)),
+        ("REFRESH TABLE {s}.t", RESULT),
+        ("REFRESH TABLE {s}.w", RESULT),
+        ("REFRESH TABLE {s}.none", Fails("TABLE_OR_VIEW_NOT_FOUND", "42P01")),
         ("SHOW FUNCTIONS", ("function",)),
         (
             "SELECT date_trunc('MONTH', d) AS d, count(*) AS `COUNT(*)` FROM (SELECT DATE'2024-05-06' AS d) AS virtual_table "
@@ -114,6 +118,11 @@ STATEMENTS: dict[str, list[tuple[str, tuple[str, ...] | Fails | Gives]]] = {
         ("SET spark.databricks.clusterUsageTags.sparkVersion", ("key", "value")),
         ("describe extended `main`.`{s}`.`none`", Fails("[TABLE_OR_VIEW_NOT_FOUND]", "42P01")),
         ("show tables in `main`.`nowhere`", Fails("SCHEMA_NOT_FOUND", "42704")),
+        ("ALTER table `main`.`{s}`.`t` SET TAGS ( 'a' = 'b' )", Fails("SET TAGS is not supported. SQLSTATE", "0A000")),
+        (
+            "ALTER TABLE `main`.`{s}`.`t`\nALTER COLUMN `id`\nSET TAGS ( 'a' = 'b' )",
+            Fails("ALTER COLUMN … SET TAGS is not supported. SQLSTATE", "0A000"),
+        ),
     ],
     "dbt-spark": [
         ("USE `default`", RESULT),
@@ -186,6 +195,8 @@ STATEMENTS: dict[str, list[tuple[str, tuple[str, ...] | Fails | Gives]]] = {
     "DBeaver": [
         ("SHOW VIEWS IN {s}", ("namespace", "viewName", "isTemporary")),
         ("SHOW CREATE TABLE main.{s}.t", ("createtab_stmt",)),
+        ("SHOW TABLES DROPPED IN {s}", Fails("SHOW TABLES DROPPED is not supported", "0A000")),
+        ("SHOW SCHEMAS DROPPED", Fails("SHOW SCHEMAS DROPPED is not supported", "0A000")),
         ("DESCRIBE SCHEMA EXTENDED {s}", ("database_description_item", "database_description_value")),
         ("DESCRIBE TABLE EXTENDED main.{s}.t", DESCRIBED),
     ],

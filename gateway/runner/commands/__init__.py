@@ -70,6 +70,7 @@ _WITHOUT_TRACE: dict[type, Rule] = {
     c.ShowVolumes: volumes.show_volumes,
     c.ListFiles: staging.list_files,
     c.DropFunction: functions.drop_function,
+    c.RefreshTable: maintenance.refresh_table,
     c.DescribeHistory: history.describe_history,
     c.DescribeDetail: history.describe_detail,
     c.ShowPartitions: history.show_partitions,

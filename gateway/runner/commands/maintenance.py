@@ -1,4 +1,4 @@
-"""OPTIMIZE, REORG, VACUUM and RESTORE: the care of a table's files and versions."""
+"""OPTIMIZE, REORG, VACUUM, RESTORE and REFRESH: the care of a table's files and versions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from gateway.engine.base import Emit, Planned, Statement
 from gateway.errors import UserError, unsupported
 from gateway.instants import known_zone, parse_timestamp, stamp_text
 from gateway.planner import plan
-from gateway.runner.answer import Answer, rows_of
+from gateway.runner.answer import Answer, done, rows_of
+from gateway.runner.commands import views
 from gateway.runner.commands.targets import computed, quoted, stop_if_cancelled, written_table
 from gateway.runner.environment import Environment, Queries
 from gateway.sql.bind.changes import ChangeBinder
@@ -78,6 +79,13 @@ _METRICS = struct(
     *_fields(BIGINT, "numTableColumns", "numTableColumnsWithStats"),
 )
 _OPTIMIZED: StructType = struct(StructField("path", STRING), StructField("metrics", _METRICS))
+
+
+def refresh_table(command: c.RefreshTable, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """REFRESH TABLE of a table or view that is there: each statement reads its newest version anyway."""
+    if not views.is_view(command.table, env):
+        env.tables.find(command.table.parts, None, command.table.span)
+    return done("REFRESH")
 
 
 def optimize(command: c.Optimize, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:

@@ -198,8 +198,9 @@ class AlterParser(DefinitionParser):
             self.fail()
         if hive and self.is_name():
             return self._column_anew(column)
-        word = self.word if self.word[:1].isalpha() else ""
-        raise unsupported(f"ALTER TABLE … ALTER COLUMN … {word}".rstrip(), self.span(start))
+        words = [self.word, self.peek()] if self.word in ("SET", "UNSET", "DROP") else [self.word]
+        named = " ".join(word for word in words if word[:1].isalpha())
+        raise unsupported(f"ALTER TABLE … ALTER COLUMN … {named}".rstrip(), self.span(start))
 
     def _column_anew(self, column: Name) -> ColumnChange:
         """Hive's form, which says the name once more and the type."""

@@ -455,6 +455,13 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshTable:
+    """REFRESH TABLE name."""
+
+    table: Name
+
+
+@dataclass(frozen=True, slots=True)
 class Optimize:
     """OPTIMIZE name [WHERE condition] [ZORDER BY (columns)]."""
 
@@ -545,5 +552,5 @@ Command = (
     | AlterTable | AlterViewProperties | Rename | CommentOn | CreateVolume | DropVolume | ShowVolumes
     | CreateSchema | DropSchema | CreateTable | CreateTableLike | DropTable | Insert | ReplaceOn | Delete | Update | Merge
     | Truncate | CopyInto | PutFile | GetFile | RemoveFile | ListFiles
-    | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Reorg | Vacuum | Restore
+    | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Reorg | Vacuum | Restore | RefreshTable
 )  # fmt: skip

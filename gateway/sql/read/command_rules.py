@@ -41,6 +41,7 @@ _WITH_OBJECT = frozenset(
             "REPLACE",
             "UNDROP",
             "START",
+            "BEGIN",
         ),
         *("ADD", "LIST", "LOCK", "UNLOCK", "RESTORE"),
     }
@@ -57,7 +58,7 @@ class CommandRules(QueryParser):
         words = [w for w in (keywords or tuple(self.words[:3])) if w[:1].isalpha()]
         if self.words[0] in ("WITH", "FROM"):
             raise unsupported(f"{self.words[0]} … before a change of data", self.span(0))
-        if self.words[0] == "BEGIN":
+        if self.words[0] == "BEGIN" and self.words[1] != "TRANSACTION":
             raise unsupported("SQL scripting (BEGIN … END)", self.span(0))
         count = 2 if words and words[0] in _WITH_OBJECT else 1
         if count == 2 and words[1:2] in (["TEMPORARY"], ["TEMP"], ["CREATE"]):

@@ -148,6 +148,7 @@ class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser, St
             "REORG": self._reorg,
             "VACUUM": self._vacuum,
             "RESTORE": self._restore,
+            "REFRESH": self._refresh,
             "PUT": self._put,
             "GET": self._get,
             "REMOVE": self._remove,
@@ -258,6 +259,8 @@ class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser, St
         elif word == "CATALOGS":
             self.advance()
             result = ShowCatalogs(self._pattern())
+        elif word in (*_SCHEMAS_WORDS, *_LISTS) and self.peek() == "DROPPED":
+            raise unsupported(f"SHOW {word} DROPPED", self.span(0))
         elif word in _SCHEMAS_WORDS:
             self.advance()
             result = ShowSchemas(self._in_name(), self._pattern())

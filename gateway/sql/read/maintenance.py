@@ -1,10 +1,10 @@
-"""OPTIMIZE, REORG, VACUUM and RESTORE: statements about a table's files and versions."""
+"""OPTIMIZE, REORG, VACUUM, RESTORE and REFRESH: statements about a table's files and versions."""
 
 from __future__ import annotations
 
 from gateway.errors import unsupported
 from gateway.sql.read import allowed
-from gateway.sql.read.command_nodes import Name, Optimize, Reorg, Restore, Vacuum
+from gateway.sql.read.command_nodes import Name, Optimize, RefreshTable, Reorg, Restore, Vacuum
 from gateway.sql.read.command_rules import CommandRules
 from gateway.sql.read.tokens import END, NUMBER, STRING
 from gateway.sql.read.tree import number_suffix
@@ -101,6 +101,15 @@ class MaintenanceParser(CommandRules):
         timestamp = self.string()
         self._end()
         return Restore(table, None, timestamp)
+
+    def _refresh(self) -> RefreshTable:
+        if self.peek() != "TABLE":
+            self._refuse()
+        self.advance(2)
+        self._no_path("REFRESH TABLE")
+        table = self._name()
+        self._end()
+        return RefreshTable(table)
 
     def _no_path(self, word: str) -> None:
         if self.word == STRING:
