@@ -205,6 +205,36 @@ def test_parameters(api: Api) -> None:
     assert api.execute("SELECT ? AS x, ? AS y", parameters=placed)["result"]["data_array"] == [["a", "b"]]
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "shown", "name"),
+    [
+        ("INTERVAL MONTH", "14", "1-2", "interval month"),  # @databricks/sql and databricks-sql-go have these two
+        ("INTERVAL DAY", "-3", "-3 00:00:00.000000000", "interval day"),
+        ("INTERVAL YEAR TO MONTH", "1-2", "1-2", "interval year to month"),
+        ("INTERVAL DAY TO SECOND", "1 02:03:04.5", "1 02:03:04.500000000", "interval day to second"),
+    ],
+)
+def test_parameters_that_are_intervals(api: Api, kind: str, text: str, shown: str, name: str) -> None:
+    given = [{"name": "p", "value": text, "type": kind}]
+    answer = api.execute("SELECT :p AS p, typeof(:p) AS t", parameters=given)
+    assert answer["result"]["data_array"] == [[shown, name]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "condition"),
+    [
+        ("INTERVAL DAY", "x", "INVALID_PARAMETER_MARKER_VALUE"),
+        ("INTERVAL DAY", "1_0", "INVALID_PARAMETER_MARKER_VALUE"),
+        ("INTERVAL SECOND", "1e2", "INVALID_PARAMETER_MARKER_VALUE"),
+        ("INTERVAL YEAR TO MONTH", "²-2", "INVALID_PARAMETER_MARKER_VALUE"),
+        ("BINARY", "00ff", "UNSUPPORTED_FEATURE"),
+    ],
+)
+def test_parameters_that_are_no_values(api: Api, kind: str, text: str, condition: str) -> None:
+    status = api.execute("SELECT :p AS p", parameters=[{"name": "p", "value": text, "type": kind}])["status"]
+    assert status["error"]["message"].startswith(f"[{condition}")
+
+
 def test_errors_of_statements(api: Api) -> None:
     for text, condition, sqlstate in (
         ("SELEC 1", "PARSE_SYNTAX_ERROR", "42601"),

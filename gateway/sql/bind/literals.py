@@ -213,6 +213,8 @@ def interval_parts(parts: tuple[tuple[str, str], ...], to: str | None, span: Spa
 
 
 def _integer(text: str, span: Span | None) -> int:
+    if not _NUMERALS.issuperset(text.strip()):  # Python's numbers have more: 1_0, 1e2, digits of other scripts
+        raise _interval_error(text, span)
     try:
         return int(text)
     except ValueError:
@@ -220,6 +222,8 @@ def _integer(text: str, span: Span | None) -> int:
 
 
 def _seconds(text: str, span: Span | None) -> int:
+    if not _NUMERALS.issuperset(text.strip()):
+        raise _interval_error(text, span)
     try:
         value = Decimal(text.strip())
     except InvalidOperation:
@@ -230,11 +234,14 @@ def _seconds(text: str, span: Span | None) -> int:
     return int(value * 1_000_000)
 
 
+_NUMERALS = frozenset("+-.0123456789")
 _LIMITS = {"hour": 23, "minute": 59, "second": 59}
 
 
 def _ranged(text: str, start: str, end: str, span: Span | None) -> Lit:
     first, last = start.lower(), end.lower()
+    if not text.isascii():
+        raise _interval_error(text, span)
     if first in YEAR_MONTH_UNITS and last in YEAR_MONTH_UNITS and first != last:
         sign, body = _signed(text.strip())
         years, dash, months = body.partition("-")

@@ -9,12 +9,13 @@ from decimal import Decimal, InvalidOperation
 import numpy as np
 
 from gateway.errors import UserError, unsupported
+from gateway.sql.bind.literals import interval_parts
 from gateway.sql.functions.casts import TRUTHS, fold_cast
 from gateway.sql.read.datatypes import parse_type
 from gateway.sql.read.statement import Marker
 from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.nodes import Lit
-from gateway.sqltypes import BOOLEAN, DOUBLE, FLOAT, STRING, VARIANT, VOID, DecimalType, decimal
+from gateway.sqltypes import BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, VARIANT, VOID, DecimalType, IntervalType, decimal
 from gateway.worker_jobs import Parameter
 
 
@@ -76,8 +77,10 @@ def literal_of(parameter: Parameter, context: Context) -> Lit:
     type_ = parse_type(kind)
     if text is None:
         return Lit(type_, True, None)
-    if type_ == VARIANT:
-        raise unsupported("a parameter of type VARIANT")
+    if type_ in (VARIANT, BINARY):
+        raise unsupported(f"a parameter of type {type_.sql}")
+    if isinstance(type_, IntervalType):
+        return _interval(text, type_, parameter)
     if isinstance(type_, DecimalType):
         return _decimal(text, type_, parameter)
     if type_ == STRING:
@@ -90,6 +93,15 @@ def literal_of(parameter: Parameter, context: Context) -> Lit:
     if literal is None or literal.value is None:
         raise _invalid(parameter)
     return Lit(type_, False, literal.value)
+
+
+def _interval(text: str, type_: IntervalType, parameter: Parameter) -> Lit:
+    """The text that stands in quotes in a literal of the type."""
+    end = None if type_.start == type_.end else type_.end.upper()
+    try:
+        return Lit(type_, False, interval_parts(((text, type_.start.upper()),), end, None).value)
+    except UserError:
+        raise _invalid(parameter) from None
 
 
 def _boolean(text: str, parameter: Parameter) -> bool:
