@@ -94,7 +94,8 @@ def _select(clients: dict[str, Client], rest: _Rest, pid: int) -> dict[str, Samp
     return {name: Sample(tuple(seconds[WARM_UP:])) for name, seconds in times.items()}
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens at."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -126,7 +127,7 @@ def run() -> list[Row]:
     """p50 by door, beside that of HTTP in the same process; and PyHive's rows."""
     if util.find_spec("cryptography") is None or util.find_spec("pyhive") is None:
         return [Row("doors", {"ours": "cryptography or PyHive is not installed"})]
-    https, tcp = _free_port(), _free_port()
+    https, tcp = free_port(), free_port()
     with tempfile.TemporaryDirectory() as folder:
         chain, key = certificates.make_server(Path(folder), ["127.0.0.1"])
         os.environ["SSL_CERT_FILE"] = str(Path(folder) / "ca.pem")

@@ -17,6 +17,7 @@ NAMES = (
     "transfer",
     "links",
     "crowds",
+    "strangers",
     "metadata",
     "lookup",
     "hits",
