@@ -35,6 +35,10 @@ class Gives:
     rows: list[tuple[Any, ...]]
 
 
+def _quoted(number: int) -> str:
+    return f"'v{number}'"
+
+
 # Client: what it sends, {s} being a schema with the table t (id INT, v STRING) of two rows and the view w, and what is due:
 # names of columns (() for any), the whole answer, or a failure.
 STATEMENTS: dict[str, list[tuple[str, tuple[str, ...] | Fails | Gives]]] = {
@@ -199,6 +203,31 @@ STATEMENTS: dict[str, list[tuple[str, tuple[str, ...] | Fails | Gives]]] = {
         ("SHOW SCHEMAS DROPPED", Fails("SHOW SCHEMAS DROPPED is not supported", "0A000")),
         ("DESCRIBE SCHEMA EXTENDED {s}", ("database_description_item", "database_description_value")),
         ("DESCRIBE TABLE EXTENDED main.{s}.t", DESCRIBED),
+    ],
+    "whatever writes SQL into files": [
+        ("SELECT\r\n\t1 AS x -- c\r\n;\r\n", Gives(("x",), [(1,)])),
+        ("SELECT 1 AS x;;", Gives(("x",), [(1,)])),
+        ("/* a /* in */ it */ -- b\nSELECT 1 AS x; -- done", Gives(("x",), [(1,)])),
+        ("\u00a0SELECT\u20031\u00a0AS x\u3000", Gives(("x",), [(1,)])),
+        ("\ufeffSELECT 1 AS x", Fails("PARSE_SYNTAX_ERROR", "42601")),  # as Spark has it
+        ("-- nothing\r\n", Fails("PARSE_EMPTY_STATEMENT", "42617")),
+        ("SELECT 1; SELECT 2", Fails("only one statement", "42601")),
+        (
+            f"SELECT count(*) AS n FROM range(9999) WHERE id IN ({', '.join(map(str, range(5000)))})",
+            Gives(("n",), [(5000,)]),
+        ),
+        (
+            f"SELECT count(*) AS n FROM range(9999) WHERE concat('v', id) NOT IN ({', '.join(map(_quoted, range(5000)))})",
+            Gives(("n",), [(4999,)]),
+        ),
+        (
+            "SELECT a.r_name, t.id FROM samples.tpch.region a JOIN main.{s}.t AS t ON t.id = a.r_regionkey WHERE id = 1",
+            ("r_name", "id"),
+        ),
+    ],
+    "Spark's own tools": [
+        ("SHOW CURRENT NAMESPACE", Gives(("catalog", "namespace"), [("main", "default")])),
+        ("SHOW CURRENT DATABASE", ("catalog", "namespace")),
     ],
     "Hive JDBC": [
         ("use {s}", RESULT),

@@ -44,6 +44,7 @@ _WITHOUT_TRACE: dict[type, Rule] = {
     c.SetTimeZone: session.set_zone,
     c.Reset: session.reset,
     c.ShowCatalogs: show.show_catalogs,
+    c.ShowCurrent: show.show_current,
     c.ShowSchemas: show.show_schemas,
     c.ShowTables: show.show_tables,
     c.ShowTableExtended: show.show_extended,

@@ -20,7 +20,7 @@ from gateway.runner.metadata import names_information
 from gateway.runner.patterns import hive
 from gateway.sql.functions import public_names
 from gateway.sql.read import command_nodes as c
-from gateway.sqltypes import BOOLEAN, STRING, StructField, struct
+from gateway.sqltypes import BOOLEAN, STRING, StructField, quote_if_needed, struct
 
 
 def show_catalogs(command: c.ShowCatalogs, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
@@ -28,6 +28,12 @@ def show_catalogs(command: c.ShowCatalogs, job: Statement, env: Environment, run
     match = hive(command.pattern)
     names = sorted(k.name for k in env.tables.catalogs.values() if match(k.name))
     return rows_of("SHOW", strings("catalog"), [names])
+
+
+def show_current(command: c.ShowCurrent, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:
+    """SHOW CURRENT NAMESPACE."""
+    names = [quote_if_needed(env.session.catalog), quote_if_needed(env.session.schema)]
+    return rows_of("SHOW", strings("catalog", "namespace"), [[name] for name in names])
 
 
 def show_schemas(command: c.ShowSchemas, job: Statement, env: Environment, runner: Queries, emit: Emit) -> Answer:

@@ -86,6 +86,11 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowCurrent:
+    """SHOW CURRENT NAMESPACE."""
+
+
+@dataclass(frozen=True, slots=True)
 class ShowCatalogs:
     """SHOW CATALOGS [[LIKE] 'pattern']."""
 
@@ -552,5 +557,5 @@ Command = (
     | AlterTable | AlterViewProperties | Rename | CommentOn | CreateVolume | DropVolume | ShowVolumes
     | CreateSchema | DropSchema | CreateTable | CreateTableLike | DropTable | Insert | ReplaceOn | Delete | Update | Merge
     | Truncate | CopyInto | PutFile | GetFile | RemoveFile | ListFiles
-    | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Reorg | Vacuum | Restore | RefreshTable
+    | DescribeHistory | DescribeDetail | ShowPartitions | Optimize | Reorg | Vacuum | Restore | RefreshTable | ShowCurrent
 )  # fmt: skip

@@ -28,6 +28,7 @@ from gateway.sql.read.command_nodes import (
     ShowCatalogs,
     ShowColumns,
     ShowCreateTable,
+    ShowCurrent,
     ShowFunctions,
     ShowKeys,
     ShowListed,
@@ -250,53 +251,65 @@ class CommandParser(AlterParser, CopyParser, ChangeParser, MaintenanceParser, St
 
     def _show(self) -> Command:
         self.advance()
+        result = self._show_names() or self._show_facts()
+        if result is None:
+            self._refuse()
+        self._end()
+        return result
+
+    def _show_names(self) -> Command | None:
+        """SHOW of what there is."""
         word = self.word
-        result: Command
         if self._is_listed():
-            result = self._listed()
-        elif word == "KEYS" or (word == "FOREIGN" and self.peek() == "KEYS"):
-            result = self._keys()
-        elif word == "CATALOGS":
-            self.advance()
-            result = ShowCatalogs(self._pattern())
-        elif word in (*_SCHEMAS_WORDS, *_LISTS) and self.peek() == "DROPPED":
+            return self._listed()
+        if word in (*_SCHEMAS_WORDS, *_LISTS) and self.peek() == "DROPPED":
             raise unsupported(f"SHOW {word} DROPPED", self.span(0))
-        elif word in _SCHEMAS_WORDS:
+        if word == "CATALOGS":
             self.advance()
-            result = ShowSchemas(self._in_name(), self._pattern())
-        elif word in _LISTS:
+            return ShowCatalogs(self._pattern())
+        if word in _SCHEMAS_WORDS:
+            self.advance()
+            return ShowSchemas(self._in_name(), self._pattern())
+        if word in _LISTS:
             self.advance()
             schema = self._in_name()
-            result = _LISTS[word](schema, self._pattern())
-        elif word == "TABLE" and self.peek() == "EXTENDED":
-            result = self._table_extended()
-        elif word == "COLUMNS":
+            return _LISTS[word](schema, self._pattern())
+        if word == "CURRENT" and self.peek() in SCHEMA_WORDS:
+            self.advance(2)
+            return ShowCurrent()
+        if word == "FUNCTIONS" or (word in ("ALL", "USER", "SYSTEM") and self.peek() == "FUNCTIONS"):
+            return self._functions("ALL" if word == "FUNCTIONS" else word)
+        return None
+
+    def _show_facts(self) -> Command | None:
+        """SHOW of what is known of a table."""
+        word = self.word
+        if word == "KEYS" or (word == "FOREIGN" and self.peek() == "KEYS"):
+            return self._keys()
+        if word == "TABLE" and self.peek() == "EXTENDED":
+            return self._table_extended()
+        if word == "COLUMNS":
             self.advance()
             table = self._in_name()
             if table is None:
                 self.fail()
-            result = ShowColumns(table, self._in_name())
-        elif word == "FUNCTIONS" or (word in ("ALL", "USER", "SYSTEM") and self.peek() == "FUNCTIONS"):
-            result = self._functions("ALL" if word == "FUNCTIONS" else word)
-        elif word == "TBLPROPERTIES":
+            return ShowColumns(table, self._in_name())
+        if word == "TBLPROPERTIES":
             self.advance()
             table = self._name()
             key = None
             if self.match("("):
                 key = self._property_key()
                 self.expect(")")
-            result = ShowTblProperties(table, key)
-        elif word == "CREATE" and self.peek() == "TABLE":
+            return ShowTblProperties(table, key)
+        if word == "CREATE" and self.peek() == "TABLE":
             self.advance(2)
-            result = ShowCreateTable(self._name())
-        elif word == "PARTITIONS":
+            return ShowCreateTable(self._name())
+        if word == "PARTITIONS":
             self.advance()
             table = self._name()
-            result = ShowPartitions(table, self._partition() if self.word == "PARTITION" else ())
-        else:
-            self._refuse()
-        self._end()
-        return result
+            return ShowPartitions(table, self._partition() if self.word == "PARTITION" else ())
+        return None
 
     def _table_extended(self) -> ShowTableExtended:
         self.advance(2)
