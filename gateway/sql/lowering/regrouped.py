@@ -1,8 +1,9 @@
 """Groups that are repeated and grouped again, hidden from what the engine knows of their keys.
 
-The keys of a GROUP BY or DISTINCT tell its rows apart. The engine thinks that they still do once a join or a generator has
-repeated the rows and another GROUP BY has put them together by more keys; of a third one it then leaves out keys that nobody
-reads (DataFusion 55, optimize_projections by functional dependencies): rows are lost. Remove when a key that was repeated is
+The keys of a GROUP BY, DISTINCT or set operation tell its rows apart. The engine thinks that they still do once a join or a
+generator has repeated the rows and another GROUP BY has put them together by more keys; of a third one it then leaves out keys
+that nobody reads (DataFusion 55, optimize_projections by functional dependencies), and of a join with them, of whose columns
+nobody reads any, it asks only whether there is a row (eliminate_join): rows are lost. Remove when a key that was repeated is
 none any more.
 """
 
@@ -15,7 +16,7 @@ from gateway.sql.typed.walk import expressions_of, inputs_of, nodes
 from gateway.sqltypes import VOID
 
 _REPEAT = frozenset({"inner", "cross", "left", "right", "full"})
-_ENOUGH = 2  # groupings above what repeats rows
+_ENOUGH = 2  # of a reader and groupings above what repeats rows: the reader is a grouping, or a join
 
 
 def with_hidden_groups(rel: Rel) -> Rel:
@@ -32,7 +33,7 @@ def with_hidden_groups(rel: Rel) -> Rel:
         seen.add((id(below), above, repeated))
         kept.append(below)
         repeated = repeated or (above >= _ENOUGH and _repeats(below))
-        above = min(_ENOUGH, above + _groupings(below))
+        above = min(_ENOUGH, above + _groupings(below)) if not _joins(below) else max(above, 1)
         if repeated and below not in hidden.values():
             _hide(below, hidden)
         stack += [(inner, above, repeated) for inner in inputs_of(below)]
@@ -46,14 +47,22 @@ def with_hidden_groups(rel: Rel) -> Rel:
 
 def _repeats(rel: Rel) -> bool:
     """Whether a row below may become several."""
-    return isinstance(rel, b.Generate) or (isinstance(rel, b.Join) and rel.kind in _REPEAT)
+    return isinstance(rel, b.Generate) or _joins(rel)
+
+
+def _joins(rel: Rel) -> bool:
+    return isinstance(rel, b.Join) and rel.kind in _REPEAT
 
 
 def _groupings(rel: Rel) -> int:
     """How often rows are put together; aggregates of distinct values do so once more."""
     if isinstance(rel, b.Aggregate):
         return bool(rel.keys) + any(agg.distinct for agg in rel.aggs)
-    return int(isinstance(rel, b.Distinct) or (isinstance(rel, b.SetOp) and not (rel.kind == "union" and rel.all)))
+    return int(_tells_apart(rel))
+
+
+def _tells_apart(rel: Rel) -> bool:
+    return isinstance(rel, b.Distinct) or (isinstance(rel, b.SetOp) and not (rel.kind == "union" and rel.all))
 
 
 def _hide(rel: Rel, hidden: dict[int, Rel]) -> None:
@@ -69,7 +78,7 @@ def _hide(rel: Rel, hidden: dict[int, Rel]) -> None:
 
 
 def _behind(rel: Rel, hidden: dict[int, Rel]) -> Rel:
-    is_group = isinstance(rel, b.Distinct) or (isinstance(rel, b.Aggregate) and rel.keys and rel.sets is None)
+    is_group = _tells_apart(rel) or (isinstance(rel, b.Aggregate) and rel.keys and rel.sets is None)
     first = next((c for c in rel.columns if c.type != VOID), None)
     if not is_group or first is None:
         return rel
