@@ -126,13 +126,18 @@ class Scope:
 
     def shared(self, right: Scope) -> list[str]:
         """The names that NATURAL joins by; one that both sides have twice is there twice."""
-        present = Counter(c.name.lower() for c in right.columns() if isinstance(c, Col))
+        present = Counter(name.lower() for name in right._shown_names())
         found = []
-        for column in self.columns():
-            if isinstance(column, Col) and present[column.name.lower()]:
-                present[column.name.lower()] -= 1
-                found.append(column.name)
+        for name in self._shown_names():
+            if present[name.lower()]:
+                present[name.lower()] -= 1
+                found.append(name)
         return found
+
+    def _shown_names(self) -> list[str]:
+        """The names of what ``*`` stands for; of a FULL JOIN the merged column is no column of either side."""
+        merged = [e.name if isinstance(e, Col) else name for name, e in self.merged.items()]
+        return merged + [c.name for s in self.sources for c in s.columns if c.id not in self.hidden]
 
     def all_columns(self) -> list[Col]:
         """Every column of every relation."""
