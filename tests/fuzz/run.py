@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.conformance.shared import ROOT
-from tests.fuzz import batches, neighbours, queries, sessions, tables
+from tests.fuzz import batches, neighbours, queries, reports, sessions, tables
 from tests.fuzz.compare import SOFT
 from tests.fuzz.embedded import Embedded
 from tests.fuzz.machine import Judgement, Machine
@@ -37,14 +37,15 @@ Step = Callable[[Machine, int, int], Judgement]
 STEPS: dict[str, Step] = {
     "expressions": batches.step,
     "queries": queries.step,
+    "reports": reports.step,
     "sessions": sessions.step,
     "neighbours": neighbours.step,
 }
 #: Steps of each kind, and their seed, that must show no difference; without the corpora, so that they are the same everywhere.
-SLICE = {"expressions": 2, "queries": 60, "neighbours": 40, "sessions": 6}
+SLICE = {"expressions": 2, "queries": 60, "reports": 40, "neighbours": 40, "sessions": 6}
 SLICE_SEED = 1
 #: How many steps of each kind follow each other.
-_TURNS = {"expressions": 1, "queries": 16, "neighbours": 8, "sessions": 1}
+_TURNS = {"expressions": 1, "queries": 16, "reports": 16, "neighbours": 8, "sessions": 1}
 
 
 def endless(kinds: Sequence[str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.sql.read.commands import parse_command
 from gateway.sql.read.statement import read_statement
-from tests.fuzz import batches, brackets, neighbours, queries, sessions
+from tests.fuzz import batches, brackets, neighbours, queries, reports, sessions
 from tests.fuzz.compare import compare
 from tests.fuzz.embedded import Embedded
 from tests.fuzz.machine import Machine
@@ -27,6 +27,7 @@ from tests.fuzz.tree import Case, Tree, case, expr, listed, optional, query
 
 MAKERS: dict[str, Callable[[int, int], Case]] = {
     "queries": queries.make,
+    "reports": reports.make,
     "sessions": sessions.make,
     "neighbours": neighbours.make,
     "expressions": lambda seed, number: batches.make(seed, number).cases[0][1],
@@ -48,7 +49,7 @@ def test_a_seed_makes_the_same_statements(kind: str) -> None:
     assert once != other
 
 
-@pytest.mark.parametrize("kind", ["queries", "sessions", "expressions"])
+@pytest.mark.parametrize("kind", ["queries", "reports", "sessions", "expressions"])
 def test_what_is_made_parses(kind: str) -> None:
     texts = [text for n in range(25) for text in MAKERS[kind](3, n).statements]
     assert len(set(texts)) >= 25
