@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from gateway.sql.lowering.correlation import ALL_ROWS
+from gateway.sql.lowering.doubling import handed_on
 from gateway.sql.lowering.engine_text import ExpressionText, balanced, quoted
 from gateway.sql.lowering.expressions import Lowering
 from gateway.sql.lowering.reads import column_types, tested_columns
@@ -128,6 +129,7 @@ class BlockWriter(ExpressionText):
         self.depth = 0
         self.casts = 0
         self.column_casts: dict[int, int] = {}
+        self.weights: dict[int, int] = {}  # parts that columns are made of, by their ids
         self.over: str | None = None
         self.fresh = 0  # ids of columns made here, counting down
         self.root: Rel | None = None  # of the statement that is written
@@ -136,7 +138,9 @@ class BlockWriter(ExpressionText):
 
     def block(self, rel: Rel) -> Block:
         """The block that computes `rel`."""
-        return self.rules[type(rel)](self, rel)
+        block = self.rules[type(rel)](self, rel)
+        self.weights |= handed_on(rel, self.weights)
+        return block
 
     def guarded(self, kept: Sequence[Expr], column: Col, expr: Expr) -> Expr:
         """`expr`, which fails only where the conjuncts `kept` hold if a condition above reads its column: the engine may test
@@ -144,9 +148,13 @@ class BlockWriter(ExpressionText):
         """
         if not kept or not self.lowering.raises(expr):
             return expr
+        return self.lowering.where(kept, expr) if self.is_tested(column) else expr
+
+    def is_tested(self, column: Col) -> bool:
+        """Whether a condition above may read the column."""
         if self._tested is None:
             self._tested = tested_columns(self.root) if self.root is not None else set()
-        return self.lowering.where(kept, expr) if column.id in self._tested else expr
+        return column.id in self._tested
 
     def side(self, rel: Rel, barrier: bool = False) -> Block:
         """What stands beside others, or below a generator, closed: the engine moves raising conditions above that read it

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.sql.lowering.blocks import Block, BlockWriter
+from gateway.sql.lowering.doubling import is_too_large, weight
 from gateway.sql.lowering.evaluation import certain
 from gateway.sql.lowering.expressions import is_key, is_told
 from gateway.sql.lowering.in_subqueries import check_in_subqueries, correlated
@@ -28,10 +29,15 @@ def project(writer: BlockWriter, rel: b.Project) -> Block:
         block.group is not None and any(correlated(e) for e in exprs)
     ):
         block = writer.close(block)
+    made = list(zip(rel.columns, exprs, strict=True))
+    if any(is_too_large(e, writer.weights) and writer.is_tested(c) for c, e in made if c.id in writer.needed):
+        block = writer.close(block, barrier=True)
+        writer.weights.update(dict.fromkeys(block.env, 1))
+    writer.weights |= {c.id: weight(e, writer.weights) for c, e in made}
     writer.envs.append(block.env)
     block.items = []
     kept = block.where if block.group is None else []
-    for column, expr in zip(rel.columns, exprs, strict=True):
+    for column, expr in made:
         if column.id in writer.needed:
             writer.casts = 0
             block.items.append((column.id, writer.expr(writer.guarded(kept, column, expr))))

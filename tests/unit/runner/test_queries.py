@@ -168,3 +168,12 @@ def test_order_and_first_rows(asked: Session) -> None:
         assert [t[0] for t in texts] == [r[0] for r in probe["rows"]]
         if probe["sql"].endswith(", 2"):
             assert texts == [tuple(r) for r in probe["rows"]]
+
+
+@pytest.mark.parametrize("rows", ["VALUES (1L) AS t(a)", "(SELECT id + 1 AS a FROM range(1))"])
+def test_filters_over_columns_that_double_with_each_query_are_planned(asked: Session, rows: str) -> None:
+    for start in (f"SELECT a FROM {rows}", f"WITH q AS (SELECT a FROM {rows} WHERE a > 0) SELECT a FROM q"):
+        sql = start
+        for level in range(24):
+            sql = f"SELECT a + a AS a FROM ({sql}) WHERE a > {level}"
+        assert asked.rows(sql) == [(1 << 24,)]
