@@ -447,7 +447,7 @@ def _asked_for_rows(rel: Rel) -> Rel:
     """`rel` without what does not change whether it has rows."""
     while isinstance(rel, (Project, Sort, Distinct)) or (isinstance(rel, Limit) and rel.limit != 0 and not rel.offset):
         rel = rel.input
-    return rel
+    return replace(rel, all=True) if isinstance(rel, b.SetOp) and rel.kind == "union" else rel
 
 
 def _asked_for_values(rel: Rel) -> Rel:
