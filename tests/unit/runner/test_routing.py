@@ -196,6 +196,10 @@ def test_what_would_cost_much_is_not_confirmed(size: int, seconds: float) -> Non
         "BEGIN CREATE TABLE x (a INT); END",
         "SELECT reflect('java.lang.System', 'exit', 0)",
         "CREATE TABLE x (a INT) USING csv LOCATION '/tmp/x'",
+        "ALTER TABLE t SET TAGS ('a' = 'b')",  # this one and the rest are Databricks' alone
+        "ALTER TABLE t ALTER COLUMN a UNSET TAGS ('a')",
+        "ALTER TABLE t SET ROW FILTER f ON (a)",
+        "BEGIN TRANSACTION",
     ],
 )
 def test_what_spark_must_not_run_is_refused(routed: Session, text: str) -> None:
