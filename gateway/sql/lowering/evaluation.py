@@ -6,6 +6,7 @@ those would raise is never seen. What evaluates all its operands (concat, greate
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from gateway.sql.typed.catalogue import Context
 from gateway.sql.typed.keys import key
 from gateway.sql.typed.nodes import Agg, Call, Case, Cast, Col, Expr, LambdaVar, Lit
 from gateway.sql.typed.walk import children, has_columns, rebuilt
-from gateway.sqltypes import BINARY, BOOLEAN, INT, VOID, ArrayType, DecimalType, is_fractional, is_nested
+from gateway.sqltypes import BINARY, BOOLEAN, DOUBLE, INT, VOID, ArrayType, DecimalType, is_fractional, is_nested
 
 # fmt: off
 # What Spark rewrites as CASE or COALESCE, or evaluates lazily in another way: an operand may never be needed.
@@ -143,10 +144,16 @@ def truth(expr: Expr, context: Context) -> bool | str | None:
     if expr.fn == "in":
         equal = [truth(Call(expr.type, True, "=", (found[0], item)), context) for item in found[1:]]
         return UNKNOWN if UNKNOWN in equal else True if True in equal else None if None in equal else False
-    if expr.fn not in _COMPARED or is_fractional(found[0].type) or is_nested(found[0].type):
+    if expr.fn not in (*_COMPARED, "<=>") or is_nested(found[0].type):
         return UNKNOWN
     left, right = (v.value for v in found)
-    return None if left is None or right is None else _COMPARED[expr.fn](left, right)
+    if left is None or right is None:
+        return (left is None and right is None) if expr.fn == "<=>" else None
+    if is_fractional(found[0].type):
+        if found[0].type != DOUBLE or not (isinstance(left, float) and isinstance(right, float)):
+            return UNKNOWN
+        left, right = ((math.isnan(v), 0.0 if math.isnan(v) else v) for v in (left, right))  # NaN is the largest
+    return _COMPARED["=" if expr.fn == "<=>" else expr.fn](left, right)
 
 
 def simplified(expr: Expr, context: Context) -> Expr:
