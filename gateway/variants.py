@@ -205,6 +205,18 @@ def _string(text: str) -> bytes:
 # Bytes behind the head of values of one size: NULL, truths, numbers, dates and times.
 _SIZES = {0: 0, 1: 0, 2: 0, 3: 1, 4: 2, 5: 4, 6: 8, 7: 8, 8: 5, 9: 9, 10: 17, 11: 4, 12: 8, 13: 8, 14: 4}
 _DECIMALS = {8: (4, 9), 9: (8, 18), 10: (16, 38)}  # bytes, and digits at most
+# Other scalars of one size by their heads: the SQL types that Spark casts them from, and their form.
+_SCALARS = {
+    3: ("BIGINT", "<b"),
+    4: ("BIGINT", "<h"),
+    5: ("BIGINT", "<i"),
+    6: ("BIGINT", "<q"),
+    7: ("DOUBLE", "<d"),
+    11: ("DATE", "<i"),
+    12: ("TIMESTAMP", "<q"),
+    13: ("TIMESTAMP_NTZ", "<q"),
+    14: ("FLOAT", "<f"),
+}
 _INTEGERS = ((3, "<b", 8), (4, "<h", 16), (5, "<i", 32), (6, "<q", 64))
 
 
@@ -223,14 +235,11 @@ def _real(text: str) -> bytes:
     if len(text) > _LONGEST_NUMBER:
         raise OddError("a number of so many digits")
     if "e" not in text and "E" not in text:
-        digits = text.lstrip("-").replace(".", "")
-        scale = len(text.partition(".")[2])
-        unscaled = int(digits) * (-1 if text.startswith("-") else 1)
-        precision = len(str(abs(unscaled)))
-        if scale <= 38 and precision <= 38:
-            most = max(scale, precision)
-            kind, size = (8, 4) if most <= 9 else (9, 8) if most <= 18 else (10, 16)
-            return bytes([kind << 2, scale]) + unscaled.to_bytes(size, "little", signed=True)
+        number = Decimal(text)
+        _, digits, exponent = number.as_tuple()
+        assert isinstance(exponent, int)
+        if -exponent <= 38 and len("".join(map(str, digits)).lstrip("0")) <= 38:
+            return _decimal(number)
     return b"\x1c" + struct.pack("<d", float(text))
 
 
@@ -263,14 +272,58 @@ def is_null(value: bytes) -> bool:
     return value[:1] == b"\x00"
 
 
-def as_text(metadata: bytes, value: bytes, zone: Zone) -> str | None:
-    """A value as a STRING: texts as they are, others as JSON, but without quotes around dates and the like; None for null."""
-    if is_null(value):
-        return None
-    if value[0] in (12 << 2, 15 << 2):  # which Spark casts otherwise
-        raise OddError("a TIMESTAMP or BINARY of a VARIANT as STRING")
-    text = as_json(metadata, value, zone)
-    return json.loads(text) if text.startswith('"') else text
+def scalar_of(value: bytes) -> tuple[str, Any]:
+    """The SQL type of a value, by its name, and what it is: numbers, days, microseconds as int; ARRAY and OBJECT as None.
+
+    Raises as `as_json` does.
+    """
+    try:
+        kind, head = value[0] & 3, value[0] >> 2
+        if kind > 1:
+            return ("OBJECT", "ARRAY")[kind - 2], None
+        reader = _Reader(value, ())
+        body = reader.scalar(0)[1:]
+        if kind == 1 or head == 16:
+            return "STRING", body[0 if kind else 4 :].decode()
+        if head == 15:
+            return "BINARY", body[4:]
+        if head < 3:
+            return (("VOID", None), ("BOOLEAN", True), ("BOOLEAN", False))[head]
+        if head in _DECIMALS:
+            return "DECIMAL", reader.decimal(head, 1)
+        name, form = _SCALARS[head]
+        return name, struct.unpack_from(form, body)[0]
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise MalformedError("no VARIANT") from error
+
+
+def of_scalar(name: str, value: Any) -> tuple[bytes, bytes]:
+    """Metadata and value of what `scalar_of` tells, a whole number or decimal in the fewest bytes, as Spark's builder does."""
+    builder = _Builder()
+    if name == "BOOLEAN":
+        part = b"\x04" if value else b"\x08"
+    elif name == "STRING":
+        part = _string(value)
+    elif name == "BINARY":
+        part = b"\x3c" + struct.pack("<I", len(value)) + value
+    elif name == "DECIMAL":
+        part = _decimal(value)
+    elif name == "BIGINT":
+        part = _whole(str(value))
+    else:
+        head = next(head for head, (known, _) in _SCALARS.items() if known == name)
+        part = bytes([head << 2]) + struct.pack(_SCALARS[head][1], value)
+    return builder.metadata(), part
+
+
+def _decimal(value: Decimal) -> bytes:
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    unscaled, scale = int("".join(map(str, digits))) * 10 ** max(exponent, 0), max(-exponent, 0)
+    most = max(scale, len(str(unscaled)))
+    kind, size = next((kind, size) for kind, (size, top) in _DECIMALS.items() if most <= top)
+    signed: int = -unscaled if sign else unscaled
+    return bytes([kind << 2, scale]) + signed.to_bytes(size, "little", signed=True)
 
 
 def _step(reader: _Reader, at: int, step: str | int) -> int | None:
@@ -396,6 +449,15 @@ class _Reader:
             raise OddError(f"a VARIANT with a value of the type {rest}")
         return self.bytes_of(at, 1 + _SIZES[rest])
 
+    def decimal(self, kind: int, at: int) -> Decimal:
+        """A number without zeros at its end, no -0."""
+        size, most = _DECIMALS[kind]
+        unscaled = int.from_bytes(self.bytes_of(at + 1, size), "little", signed=True)
+        if self.data[at] > most or abs(unscaled) >= 10**most:
+            raise MalformedError("a decimal of more digits than its kind has")
+        number = _EXACT.normalize(_EXACT.scaleb(Decimal(unscaled), -self.data[at]))
+        return number or abs(number)
+
 
 class _Writer(_Reader):
     def __init__(self, data: bytes, names: Sequence[str], zone: Zone) -> None:
@@ -443,13 +505,8 @@ class _Writer(_Reader):
             (number,) = struct.unpack_from("<d" if kind == 7 else "<f", self.data, at)
             text = float_text(number, bits)
             return text if math.isfinite(number) else f'"{text}"'
-        if kind in (8, 9, 10):
-            size, most = _DECIMALS[kind]
-            unscaled = int.from_bytes(self.bytes_of(at + 1, size), "little", signed=True)
-            if self.data[at] > most or abs(unscaled) >= 10**most:
-                raise MalformedError("a decimal of more digits than its kind has")
-            number = _EXACT.normalize(_EXACT.scaleb(Decimal(unscaled), -self.data[at]))
-            return format(number or abs(number), "f")
+        if kind in _DECIMALS:
+            return format(self.decimal(kind, at), "f")
         if kind == 11:
             return f'"{_date(struct.unpack_from("<i", self.data, at)[0])}"'
         if kind in (12, 13):

@@ -5,11 +5,23 @@ from __future__ import annotations
 import random
 import struct
 import time
+from decimal import Decimal
 
 import pytest
 
 from gateway.instants import known_zone
-from gateway.variants import MARK, MalformedError, OddError, as_json, as_text, of_json, part_of, unwrapped, wrapped
+from gateway.variants import (
+    MARK,
+    MalformedError,
+    OddError,
+    as_json,
+    of_json,
+    of_scalar,
+    part_of,
+    scalar_of,
+    unwrapped,
+    wrapped,
+)
 
 _UTC = known_zone("UTC")
 # JSON, then metadata and value as Spark 4.2 has written them to files.
@@ -183,26 +195,29 @@ def test_parts_are_values_of_their_own(text: str, steps: tuple[str | int, ...], 
         assert found == of_json(shown)  # with the names of its own fields alone, as Spark makes it
 
 
-def test_texts_of_values() -> None:
-    shown = {
-        '"s"': "s",
-        "null": None,
-        "1.50": "1.5",
-        "1e3": "1000.0",
-        "true": "true",
-        '{"a":[1]}': '{"a":[1]}',
-        "1E400": "Infinity",
+def test_scalars_are_told_with_their_types_and_made_anew() -> None:
+    told = {
+        '"s"': ("STRING", "s"),
+        f'"{"é" * 40}"': ("STRING", "é" * 40),
+        "null": ("VOID", None),
+        "1.5": ("DECIMAL", Decimal("1.5")),
+        "300": ("BIGINT", 300),
+        "1e3": ("DOUBLE", 1000.0),
+        "true": ("BOOLEAN", True),
+        '{"a":[1]}': ("OBJECT", None),
+        "[1]": ("ARRAY", None),
     }
-    for text, expected in shown.items():
-        assert as_text(*of_json(text), _UTC) == expected
+    for text, expected in told.items():
+        assert scalar_of(of_json(text)[1]) == expected
+        if expected[1] is not None:
+            assert of_scalar(*expected) == of_json(text)
     metadata, value = map(bytes.fromhex, _TYPED)
-    for name in ("t", "b"):
-        part = part_of(metadata, value, (name,))
-        assert part is not None
-        with pytest.raises(OddError):
-            as_text(*part, _UTC)
     part = part_of(metadata, value, ("d",))
-    assert part is not None and as_text(*part, _UTC) == "2024-01-02"
+    assert part is not None and scalar_of(part[1])[0] == "DATE"
+    assert of_scalar(*scalar_of(part[1])) == part
+    for broken in (b"", b"\x0c", b"\x40\x05\x00\x00\x00a", b"\x20\x00\xff\xff\xff\x7f"):
+        with pytest.raises(MalformedError):
+            scalar_of(broken)
 
 
 def test_few_bytes_that_stand_for_many_values_are_refused_at_once() -> None:

@@ -12,6 +12,7 @@ from gateway.sql.bind.binder import Expressions
 from gateway.sql.bind.scope import METADATA, Scope, all_fields, field_of
 from gateway.sql.bind.sites import called
 from gateway.sql.functions.collections import BRACKETS, item_nullable
+from gateway.sql.functions.variants import extraction
 from gateway.sql.read.tree import span_of
 from gateway.sql.typed.coerce import coerced, implicit_type, plain
 from gateway.sql.typed.nodes import Call, Cast, Col, Expr, Lit
@@ -99,6 +100,10 @@ def bracket(binder: Expressions, node: exp.Bracket, scope: Scope) -> Expr:
         f'Can\'t extract a value from a value of type "{base.type.sql}". Need a complex type [STRUCT, ARRAY, MAP].',
         span=span,
     )
+
+
+def path(binder: Expressions, node: exp.JSONExtract, scope: Scope) -> Expr:
+    return extraction(binder.bind(node.this, scope), str(node.expression.this), span_of(node))
 
 
 def star(binder: Expressions, node: Node, scope: Scope) -> Expr:

@@ -19,6 +19,7 @@ RULES: dict[type, Rule] = {
     exp.Column: columns.column,
     exp.Dot: columns.dot,
     exp.Bracket: columns.bracket,
+    exp.JSONExtract: columns.path,
     exp.Star: columns.star,
     **dict.fromkeys(operators.BINARY, operators.binary),
     **dict.fromkeys(operators.BITWISE, operators.bitwise),

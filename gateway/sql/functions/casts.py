@@ -13,10 +13,11 @@ from gateway import instants
 from gateway.sql.functions.lowerings import raises
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context
-from gateway.sql.typed.coerce import decimal_for, plain
+from gateway.sql.typed.coerce import can_cast, decimal_for, plain
 from gateway.sql.typed.nodes import Cast, Expr, Lit
 from gateway.sqltypes import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -33,9 +34,13 @@ from gateway.sqltypes import (
     DataType,
     DecimalType,
     IntervalType,
+    decimal,
     is_integral,
+    is_string,
 )
 
+# What a scalar of a VARIANT is cast from.
+_SCALARS = (BOOLEAN, BIGINT, DOUBLE, FLOAT, decimal(38, 0), STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _LIMITS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
 _LAST_DAY = 2_932_896  # of the year 9999; the engine knows what is beyond
 _EXACT = Digits(prec=100, rounding=ROUND_HALF_UP)
@@ -84,6 +89,18 @@ def special_timestamp(text: str, context: Context, zoneless: bool = False) -> in
     return instants.instant_of(days * instants.MICROS_PER_DAY, zone)
 
 
+def becomes_scalar(target: DataType) -> bool:
+    """Whether a VARIANT can be cast to a type here, and its values to one."""
+    return is_string(target) or isinstance(target, DecimalType) or target in (*INTEGRALS, *_SCALARS)
+
+
+def cast_scalar(variant: Expr, target: DataType, context: Context, tries: bool) -> Expr:
+    """What an engine's VARIANT is as a value of another type."""
+    castable = tuple(source.name for source in _SCALARS if can_cast(source, target))
+    params = (context.time_zone, tries, castable)
+    return bound.udf("variant_cast", target, variant, params=params, raises=True)
+
+
 def lower_cast(cast: Cast, arg: Expr, context: Context) -> Expr:
     """The engine-level form of `cast`, whose argument is already lowered to `arg`."""
     source, target = plain(cast.arg.type), plain(cast.type)
@@ -99,8 +116,10 @@ def lower_cast(cast: Cast, arg: Expr, context: Context) -> Expr:
         ):  # raise_error, or what holds its value: the type says nothing of whether it is computed
             return bound.udf("typed_null", cast.type, arg, raises=raises(arg))
         return Lit(cast.type, True, None)
-    if source == VARIANT:  # to STRING alone: see `lowering.variants`
-        return bound.udf("variant_get", cast.type, arg, params=((), context.time_zone, True), raises=True)
+    if source == VARIANT != target:
+        return cast_scalar(arg, cast.type, context, cast.is_try)
+    if target == VARIANT != source:
+        return bound.udf("variant_of", cast.type, arg, nullable=cast.nullable)
     if _same_storage(source, target):
         return replace(arg, type=cast.type, nullable=cast.nullable)
     native = _native(source, target, context)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.errors import unsupported
+from gateway.sql.functions.casts import becomes_scalar
 from gateway.sql.lowering.evaluation import NULL_TESTS
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.walk import all_relations, expressions_of, nodes, substituted
 from gateway.sql.typed.walk import children as parts_of
-from gateway.sqltypes import STRING, VARIANT, VOID, DataType
+from gateway.sqltypes import VARIANT, VOID, DataType
 
 # Which calls give a VARIANT, and which take one.
-_MAKES = frozenset({"parse_json", "try_parse_json", "to_json", "variant_get", "try_variant_get"})
-_TAKES = frozenset({"to_json", "variant_get", "try_variant_get", "is_variant_null", *NULL_TESTS})
+_MAKES = frozenset({"parse_json", "try_parse_json", "to_json", "variant_get", "try_variant_get", "_variant_path"})
+_TAKES = frozenset(
+    {"to_json", "variant_get", "try_variant_get", "_variant_path", "is_variant_null", "typeof", *NULL_TESTS}
+)
 
 
 def check_variants(rel: b.Rel) -> None:
@@ -68,22 +71,22 @@ def _check(node: b.Expr) -> None:
     if isinstance(node, b.Col):
         return
     if node.type == VARIANT and not _may_give(node):
-        raise unsupported("a VARIANT that is no column and not made by parse_json", span)
+        raise unsupported("a VARIANT made in this way", span)
     takes = isinstance(node, b.Case) or (isinstance(node, b.Call) and node.fn in _TAKES) or _tells(node)
     if not takes and any(_holds(part.type) for part in parts_of(node)):
         raise unsupported("an expression over a VARIANT", span)
 
 
 def _tells(node: b.Expr) -> bool:
-    """Whether a VARIANT becomes a STRING because the statement says so: Spark does nothing of the kind by itself."""
-    return isinstance(node, b.Cast) and node.type == STRING and not node.implicit
+    """Whether a VARIANT becomes another type because the statement says so: Spark does nothing of the kind by itself."""
+    return isinstance(node, b.Cast) and becomes_scalar(node.type) and not node.implicit
 
 
 def _may_give(node: b.Expr) -> bool:
     if isinstance(node, b.Lit):
         return node.value is None
     if isinstance(node, b.Cast):
-        return node.arg.type == VOID
+        return node.arg.type == VOID or (becomes_scalar(node.arg.type) and not node.implicit)
     return isinstance(node, b.Case) or (isinstance(node, b.Call) and node.fn in _MAKES)
 
 

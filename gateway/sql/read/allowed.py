@@ -48,6 +48,7 @@ ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Case: frozenset({"this", "ifs", "default"}),
     exp.If: frozenset({"this", "true"}),
     exp.Bracket: frozenset({"this", "expressions"}),
+    exp.JSONExtract: frozenset({"this", "expression"}),
     exp.Tuple: _LIST,
     # calls
     exp.Anonymous: frozenset({"this", "expressions"}),
@@ -104,7 +105,6 @@ _LEAVES = {kind: ALLOWED[kind] for kind in (exp.Identifier, exp.Literal)}
 
 # SQL words of what the parser can make and nobody here can answer.
 _WORDS: dict[type[exp.Expr], str] = {
-    exp.JSONExtract: "':' extraction from semi-structured values",
     exp.Collate: "COLLATE",
 }
 

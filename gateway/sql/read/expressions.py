@@ -46,6 +46,8 @@ _SHIFT = 5
 _UNARY: dict[str, type[exp.Expression]] = {"-": exp.Neg, "+": Positive, "~": exp.BitwiseNot}
 _PREDICATES = frozenset({"IS", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP"})
 _NEGATABLE = frozenset({"IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP"})
+# Characters in names of ``value:path`` that mean something else in a path of variant_get.
+_ODD = frozenset(".'\"?[]\\`\t\n\r")
 _QUERY = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "FROM"})
 SET_OPERATORS = frozenset({"UNION", "EXCEPT", "MINUS", "SETMINUS", "INTERSECT"})
 AFTER_QUERY = SET_OPERATORS | {"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW"}
@@ -314,11 +316,9 @@ class ExpressionParser(Cursor):
             elif word == "?::":
                 self.advance()
                 node = exp.TryCast(this=node, to=data_type(self), dcolon=True)
-            elif word == ":" and self.is_name(1):
+            elif word == ":" and (self.is_name(1) or self.peek() == "["):
                 self.advance()
-                node = exp.JSONExtract(this=node, expression=self.identifier())
-            elif word == ":" and self.peek() == "[":
-                raise unsupported("':' extraction from semi-structured values", self.span(self.index))
+                node = exp.JSONExtract(this=node, expression=exp.Literal.string(self._path()))
             elif word == "COLLATE" and self.is_name(1):
                 self.advance()
                 node = exp.Collate(this=node, expression=self.identifier())
@@ -328,6 +328,30 @@ class ExpressionParser(Cursor):
             run += 1
             if run > self.limits.chain:
                 self.too_complex("accesses in a row", self.limits.chain)
+
+    def _path(self) -> str:
+        """What stands behind ``value:``, as a path of variant_get; brackets that are no part of one are left."""
+        found = "$" if self.word == "[" else f"$.{self._field()}"
+        while True:
+            if self.word == "." and self.is_name(1):
+                self.advance()
+                found += f".{self._field()}"
+            elif self.word == "[" and self.peek(2) == "]" and self.peek() in (STRING, NUMBER):
+                key = self.tokens[self.index + 1].text
+                if self.peek() == STRING and _is_odd(key.replace(".", "")):
+                    raise unsupported(f"the field {key!r} behind ':'", self.span(self.index + 1))
+                found += f"['{key}']" if self.peek() == STRING else f"[{key}]"
+                self.advance(3)
+            elif found == "$":
+                raise unsupported("such brackets behind ':'", self.span(self.index))
+            else:
+                return found
+
+    def _field(self) -> str:
+        name = str(self.identifier().name)
+        if _is_odd(name):
+            raise unsupported(f"the field `{name}` behind ':'", self.span(self.index - 1))
+        return name
 
     def query_at(self, distance: int) -> bool:
         """Whether a query starts there (after any opening parentheses)."""
@@ -363,3 +387,8 @@ def _is_list(query: Node, word: str, follower: str) -> bool:
         return False
     told = {name for name, value in query.args.items() if value}
     return told == {"expressions"} and not any(isinstance(e, (exp.Alias, exp.Aliases)) for e in query.expressions)
+
+
+def _is_odd(name: str) -> bool:
+    """Whether a name of ``value:path`` may mean something else in a path."""
+    return name != name.strip() or not _ODD.isdisjoint(name)

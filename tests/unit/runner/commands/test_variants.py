@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.errors import UnsupportedError
+from gateway.errors import UnsupportedError, UserError
 from gateway.worker_jobs import Parameter
 from tests.unit.runner.session import Session, refused
 from tests.unit.runner.written import count_versions, folder_of, newest_commit
 
+# What Spark 4.2 says of each value as each type, in the zone America/Los_Angeles.
+_CASTS = [
+    json.loads(line) for line in (Path(__file__).parents[3] / "data" / "variant-casts.jsonl").read_text().splitlines()
+]
+_FAILS = "INVALID_VARIANT_CAST"
 _ROWS = [(1, '{"a":[true,null,1.5,"x"],"b":1}'), (2, None), (3, "null"), (4, None)]
 
 
@@ -156,8 +163,7 @@ def test_rows_keep_their_order(session: Session, query: str) -> None:
     [
         *("SELECT v FROM t GROUP BY v", "SELECT DISTINCT v FROM t", "SELECT * FROM t ORDER BY v", "SELECT max(v) FROM t"),
         *("SELECT * FROM t WHERE v = v", "SELECT count(v) FROM t", "SELECT hash(v) FROM t", "SELECT concat_ws(',', v) FROM t"),
-        *("SELECT CAST(v AS INT) FROM t", "SELECT v:a FROM t", "SELECT array(v) FROM t", "SELECT struct(v) FROM t"),
-        *("SELECT CAST('x' AS VARIANT)", "SELECT CAST(1 AS VARIANT)", "SELECT first_value(v) OVER (ORDER BY id) FROM t"),
+        *("SELECT array(v) FROM t", "SELECT struct(v) FROM t", "SELECT first_value(v) OVER (ORDER BY id) FROM t"),
         *("SELECT v FROM t UNION SELECT v FROM t", "SELECT v FROM t EXCEPT SELECT v FROM t"),
         "SELECT (SELECT v FROM t LIMIT 1)",
         *("SELECT id FROM t WHERE v IN (SELECT v FROM t)", "SELECT * FROM t a JOIN t b ON a.v = b.v"),
@@ -287,7 +293,6 @@ def test_paths_that_are_none(held: Session, path: str) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        "variant_get(v, '$.a', 'int')",
         "variant_get(v, '$. a')",
         "variant_get(v, string(id))",
         "variant_get(v, NULL)",
@@ -297,3 +302,48 @@ def test_paths_that_are_none(held: Session, path: str) -> None:
 )
 def test_other_looks_into_values_are_refused(held: Session, call: str) -> None:
     assert refused(held, f"SELECT {call} FROM t").condition == "UNSUPPORTED_FEATURE"
+
+
+@pytest.mark.parametrize("row", _CASTS, ids=[row["value"] for row in _CASTS])
+def test_values_become_other_types_as_in_spark(session: Session, row: dict[str, Any]) -> None:
+    session.run("SET TIME ZONE 'America/Los_Angeles'")
+    shown = {name: "hex" if name == "binary" else "string" for name in row["as"]}
+    calls = [f"{shown[name]}(try_variant_get({row['value']}, '$', '{name}'))" for name in row["as"]]
+    casts = [f"{shown[name]}(TRY_CAST({row['value']} AS {name}))" for name in row["as"]]
+    expected = tuple(None if value == _FAILS else value for value in row["as"].values())
+    assert session.rows(f"SELECT {', '.join(calls)}") == [expected]
+    assert session.rows(f"SELECT {', '.join(casts)}") == [expected]
+    for name, value in row["as"].items():
+        if value == _FAILS:
+            with pytest.raises(UserError, match=f"cannot be cast into `{re.escape(name.upper())}`") as caught:
+                session.rows(f"SELECT CAST({row['value']} AS {name})")
+            assert (caught.value.condition, caught.value.sqlstate) == (_FAILS, "22023")
+
+
+def test_fields_are_asked_by_paths(held: Session) -> None:
+    rows = [(1, 1, "1.5"), (2, None, None), (3, None, None), (4, None, None)]
+    assert held.rows("SELECT id, v:b::INT AS b, v:a[2]::STRING AS x FROM t ORDER BY id") == rows
+    assert held.rows("SELECT id FROM t WHERE v:b::INT = 1 AND v:a[0]::BOOLEAN") == [(1,)]
+    held.run("UPDATE t SET v = CAST(id AS VARIANT) WHERE v IS NULL")
+    assert held.rows("SELECT id, v::BIGINT * 2 AS two FROM t WHERE try_cast(v AS BIGINT) > 1 ORDER BY id") == [
+        (2, 4),
+        (4, 8),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT v:a.b FROM VALUES ('{}') t(v)",
+        "SELECT v:`a.b` FROM VALUES (parse_json('1')) t(v)",
+        "SELECT v:[*] FROM VALUES (parse_json('1')) t(v)",
+        "SELECT CAST(v AS ARRAY<INT>) FROM VALUES (parse_json('1')) t(v)",
+        "SELECT CAST(array(1) AS VARIANT)",
+        "SELECT variant_get(v, '$', 'array<int>') FROM VALUES (parse_json('1')) t(v)",
+        "SELECT variant_get(v, '$', 'char(3)') FROM VALUES (parse_json('1')) t(v)",
+        "SELECT count(*) FROM VALUES (parse_json('1')) t(v) GROUP BY v:a",
+    ],
+)
+def test_what_is_no_scalar_is_refused(session: Session, text: str) -> None:
+    with pytest.raises(UnsupportedError):
+        session.rows(text)

@@ -58,7 +58,7 @@ REFUSED_AT_MOST = {
     "conditional": 0,
     "regex": 0,
     "json": 16,
-    "variants": 31,
+    "variants": 16,
     "hashing": 0,
     "aggregates": 40,
     "windows": 0,

@@ -327,7 +327,8 @@ def test_syntax_errors_have_a_place(text: str) -> None:
     [
         ("SELECT * FROM t TABLESAMPLE (10 ROWS)", "TABLESAMPLE"),
         ("FROM t |> SELECT a", "|>"),  # 17
-        ("SELECT v:a.b", "':'"),
+        ("SELECT v:`a.b`", "':'"),
+        ("SELECT v:[*]", "':'"),
         ("SELECT a COLLATE UTF8_LCASE", "COLLATE"),
         ("SELECT TIME '10:00:00'", "TIME"),
         ("SELECT N'x'", '"N"'),
