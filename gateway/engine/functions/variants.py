@@ -12,7 +12,7 @@ from gateway.engine.base import UdfSpec
 from gateway.engine.functions import Kernel, RowError, implementation
 from gateway.engine.functions.casts import caster
 from gateway.engine.functions.distinct import per_distinct, scalar
-from gateway.instants import known_zone
+from gateway.instants import Zone, known_zone
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -75,8 +75,13 @@ def _told(error: MalformedError | OddError) -> RowError:
 @scalar("variant_json")
 def variant_json(value: str, time_zone: str) -> str:
     """The JSON of a VARIANT."""
+    return _json(*_unwrapped(value), known_zone(time_zone))
+
+
+def _json(metadata: bytes, value: bytes, zone: Zone) -> str:
+    """`as_json`, whose error is the row's."""
     try:
-        return as_json(*unwrapped(value), known_zone(time_zone))
+        return as_json(metadata, value, zone)
     except (MalformedError, OddError) as error:
         raise _told(error) from None
 
@@ -99,16 +104,16 @@ def variant_cast(spec: UdfSpec) -> Kernel:
 
     def kernel(array: pa.Array) -> pa.Array:
         encoded = array.dictionary_encode()
-        values = [unwrapped_or_told(text) for text in encoded.dictionary.to_pylist()]
+        values = [_unwrapped(text) for text in encoded.dictionary.to_pylist()]
         groups: dict[DataType, tuple[list[int], list[Any]]] = {}
         failed: list[int] = []
         for i, (metadata, value) in enumerate(values):
             try:
                 name, found = scalar_of(value)
-                if name in ("OBJECT", "ARRAY") and target == STRING:
-                    name, found = "STRING", as_json(metadata, value, zone)
             except (MalformedError, OddError) as error:
                 raise _told(error) from None
+            if name in ("OBJECT", "ARRAY") and target == STRING:
+                name, found = "STRING", _json(metadata, value, zone)
             if name == "VOID":
                 continue
             if name not in castable or (target == TIMESTAMP and _leaves_time(name, found)):
@@ -126,7 +131,7 @@ def variant_cast(spec: UdfSpec) -> Kernel:
             size += len(places)
             arrays.append(done)
         if failed and not tries:
-            shown = as_json(*values[min(failed)], zone)
+            shown = _json(*values[min(failed)], zone)
             raise RowError(
                 "INVALID_VARIANT_CAST",
                 f"The variant value `{shown}` cannot be cast into `{target.sql}`. Please use `try_variant_get` instead.",
@@ -136,7 +141,7 @@ def variant_cast(spec: UdfSpec) -> Kernel:
     return kernel
 
 
-def unwrapped_or_told(text: str) -> tuple[bytes, bytes]:
+def _unwrapped(text: str) -> tuple[bytes, bytes]:
     """`unwrapped`, whose error is the row's."""
     try:
         return unwrapped(text)

@@ -320,6 +320,13 @@ def test_values_become_other_types_as_in_spark(session: Session, row: dict[str, 
             assert (caught.value.condition, caught.value.sqlstate) == (_FAILS, "22023")
 
 
+@pytest.mark.parametrize("day", ["-0044-01-01", "+20000-01-01"])
+def test_a_value_that_cannot_be_shown_in_an_error_is_refused(session: Session, day: str) -> None:
+    with pytest.raises(UnsupportedError, match="date of a VARIANT"):
+        session.rows(f"SELECT CAST(CAST(DATE'{day}' AS VARIANT) AS INT)")
+    assert session.rows(f"SELECT TRY_CAST(CAST(DATE'{day}' AS VARIANT) AS INT)") == [(None,)]
+
+
 def test_fields_are_asked_by_paths(held: Session) -> None:
     rows = [(1, 1, "1.5"), (2, None, None), (3, None, None), (4, None, None)]
     assert held.rows("SELECT id, v:b::INT AS b, v:a[2]::STRING AS x FROM t ORDER BY id") == rows
