@@ -28,7 +28,7 @@ def called(
     **more: Any,
 ) -> Expr:
     """The call of the function `name`; `more` is what a `Site` knows of the clauses around it."""
-    row = binder.catalogue.get(name.lower())
+    row = None if name.startswith("_") else binder.catalogue.get(name.lower())  # those are not for statements
     if row is None:
         if name.lower() in SPARK_ONLY:
             raise UnsupportedError(

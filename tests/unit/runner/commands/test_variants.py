@@ -354,3 +354,9 @@ def test_fields_are_asked_by_paths(held: Session) -> None:
 def test_what_is_no_scalar_is_refused(session: Session, text: str) -> None:
     with pytest.raises(UnsupportedError):
         session.rows(text)
+
+
+@pytest.mark.parametrize("call", ["_variant_path(parse_json('1'), '$')", "_field(id)", "_sub_dates(id, id)"])
+def test_names_of_our_own_are_no_functions(session: Session, call: str) -> None:
+    error = refused(session, f"SELECT {call} FROM range(1)")
+    assert (error.condition, error.sqlstate) == ("UNRESOLVED_ROUTINE", "42883")
