@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from gateway.delta.containment import Within, source
 from gateway.delta.parquet_facts import check_facts, impossible
 
+_SMALL_BYTES = 1 << 20  # below which reading ahead, which other threads do, takes longer than reading
 _MOST_GROUPS = 32_767  # as many as they have numbers
 
 
@@ -36,7 +37,7 @@ def opened_parquet(path: str, within: Within, size: int | None = None, **options
 
 def _file(opened: pa.NativeFile, options: dict[str, Any]) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(opened, **options)
+        return pq.ParquetFile(opened, pre_buffer=opened.size() > _SMALL_BYTES, **options)
     except UnicodeDecodeError as error:
         raise impossible("a column whose name is no text") from error
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from gateway.worker_jobs import marker_of
 
 LOG = "_delta_log"
 DIGITS = 20
+_FEW = 1000  # commits, of which each is asked for: fewer calls than for a list of a long log
 IN_COMMIT = "delta.enableInCommitTimestamps"
 IN_COMMIT_SINCE = "delta.inCommitTimestampEnablement"
 IN_COMMIT_FROM = f"{IN_COMMIT_SINCE}Version"
@@ -34,12 +35,17 @@ def commit_versions(root: str) -> list[int]:
         names = os.listdir(f"{root}/{LOG}")
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(int(n[:DIGITS]) for n in names if len(n) == DIGITS + 5 and n.endswith(".json") and is_version(n))
+    return sorted(int(n[:DIGITS]) for n in names if n[DIGITS:] == ".json" and is_version(n))
 
 
 def is_version(name: str) -> bool:
     """Whether the name of a file of a log begins with a version: 20 digits, of ASCII's."""
     return name[:DIGITS].isdecimal() and name.isascii()
+
+
+def is_checkpoint(name: str) -> bool:
+    """Whether a file of a log is a checkpoint or a part of one; what is being written is none yet (``….parquet#1``)."""
+    return name.startswith(".checkpoint.", DIGITS) and name.endswith((".parquet", ".json")) and is_version(name)
 
 
 def is_beheaded(root: str) -> bool:
@@ -51,7 +57,7 @@ def is_beheaded(root: str) -> bool:
     versions = commit_versions(root)
     if versions and versions[0] == 0:
         return False
-    checkpoints = [int(n[:DIGITS]) for n in names if is_version(n) and n[DIGITS:].startswith(".checkpoint")]
+    checkpoints = _checkpoints(names)
     compacted = any(".compacted." in n and n[:DIGITS] == "0" * DIGITS for n in names)
     if compacted:
         return False
@@ -106,12 +112,17 @@ def may_list_vectors(root: str, last: int) -> bool:
 
 
 def _newest_checkpoint(root: str, last: int) -> int:
-    names = os.listdir(f"{root}/{LOG}")
-    checkpoints = [int(n[:DIGITS]) for n in names if is_version(n) and n[DIGITS:].startswith(".checkpoint")]
-    return max((c for c in checkpoints if c <= last), default=-1)
+    return max((c for c in _checkpoints(os.listdir(f"{root}/{LOG}")) if c <= last), default=-1)
 
 
-def _behind(checkpoint: int, root: str, last: int) -> list[int]:
+def _checkpoints(names: list[str]) -> list[int]:
+    return [int(name[:DIGITS]) for name in names if is_checkpoint(name)]
+
+
+def _behind(checkpoint: int, root: str, last: int) -> Sequence[int]:
+    """Versions behind a checkpoint, those that have no commit among them where they are few: they say nothing."""
+    if last - checkpoint <= _FEW:
+        return range(checkpoint + 1, last + 1)
     return [version for version in commit_versions(root) if checkpoint < version <= last]
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gateway.delta.checkpoint_facts import SIDECAR, Identity, identity_of, says
 from gateway.delta.containment import (
     Within,
     check_still_there,
@@ -35,7 +36,7 @@ from gateway.delta.containment import (
 from gateway.delta.expressions import existing_of, expressions_of
 from gateway.delta.features import BY_NAME, refused
 from gateway.delta.footers import opened_parquet
-from gateway.delta.log import DIGITS, LOG, is_version
+from gateway.delta.log import DIGITS, LOG, is_checkpoint, is_version
 from gateway.delta.parquet_facts import Impossible
 from gateway.errors import GatewayError, ServerError, UserError
 
@@ -66,7 +67,7 @@ class _Read:
     """What a file of a log holds: the paths outside of the table's folder, the deletion vectors of data files, the
     expressions that writers are to evaluate, and those of them that readers evaluate, too."""
 
-    identity: tuple[int, ...]
+    identity: Identity
     outside: tuple[str, ...]
     vectors: Mapping[str, Vector]
     expressions: tuple[str, ...]
@@ -122,14 +123,13 @@ def check_log(root: str, within: Within) -> None:
 
 def _may_have_sidecars(place: str, within: Within) -> bool:
     for name in os.listdir(place):
-        if ".checkpoint." in name and name[:1].isdigit():
+        if is_checkpoint(name):
             if not name.endswith(".checkpoint.parquet") and name.count(".") > 2 and "-" in name:  # named by a UUID
                 return True
             path = os.path.join(place, name)
             try:
-                with opened_parquet(path, within) as parquet:
-                    if "sidecar" in parquet.schema_arrow.names:
-                        return True
+                if says(path, SIDECAR, within):
+                    return True
             except Impossible as error:  # which the log's reader would believe
                 raise ServerError("DELTA_LOG_CORRUPT", f"The checkpoint {path} cannot be read: {error}") from error
             except (OSError, pa.ArrowException):
@@ -150,11 +150,9 @@ def check_logged(root: str, within: Within) -> None:
         for name in names:
             path = os.path.join(place, name)
             try:
-                found = os.stat(path)
+                identity = identity_of(path)
             except FileNotFoundError:
                 continue  # cleaned up
-            # The time of the last change to it is one that nobody can set.
-            identity = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
             entry = known.get(path)
             if entry is None or entry.identity != identity:
                 entry = known[path] = _read(root, path, within, identity)
@@ -201,7 +199,7 @@ def _version(path: str) -> int | None:
     return int(name[:DIGITS]) if is_version(name) else None
 
 
-def _read(root: str, path: str, within: Within, identity: tuple[int, ...]) -> _Read:
+def _read(root: str, path: str, within: Within, identity: Identity) -> _Read:
     outside: list[str] = []
     vectors: dict[str, Vector] = {}
     expressions: list[str] = []

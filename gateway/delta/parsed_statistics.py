@@ -22,7 +22,7 @@ _NO_NUMBERS = {math.inf: '"Infinity"', -math.inf: '"-Infinity"'}
 
 def opened_checkpoint(file: Any) -> pq.ParquetFile:
     """A checkpoint whose instants are as they were written: Spark's are INT96, which are more than nanoseconds can be."""
-    return pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+    return pq.ParquetFile(file, pre_buffer=False, coerce_int96_timestamp_unit="us")
 
 
 def instants_of(parquet: pq.ParquetFile) -> frozenset[str]:

@@ -15,12 +15,12 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gateway.delta import log
+from gateway.delta.checkpoint_facts import SIDECAR, VECTOR, leaves, says
 from gateway.delta.containment import Within, local_path, opened, source
-from gateway.delta.log import DIGITS, LOG, is_version
+from gateway.delta.log import DIGITS, LOG, is_checkpoint
 from gateway.delta.parsed_statistics import PARSED, instants_of, opened_checkpoint, with_texts
 from gateway.errors import GatewayError, ServerError
 
@@ -145,9 +145,6 @@ def replayed(root: str, version: int, within: Within) -> State:
     return state
 
 
-_VECTORS = "add.deletionVector.storageType"
-
-
 def checkpoint_lists_vectors(root: str, version: int, within: Within) -> bool:
     """Whether the newest checkpoint up to a version may list a deletion vector, by the one column that tells."""
     with damage_told(root):
@@ -156,18 +153,7 @@ def checkpoint_lists_vectors(root: str, version: int, within: Within) -> bool:
 
 
 def _may_list_vectors(path: str, within: Within) -> bool:
-    if path.endswith(".json"):
-        return True
-    with source(path, within) as file, pq.ParquetFile(file) as parquet:
-        found = leaves(parquet)
-        if any(name.startswith("sidecar.") for name in found):
-            return True
-        if _VECTORS not in found:
-            return False
-        kinds = (
-            pc.struct_field(b.column(0), _VECTORS.split(".")[1:]) for b in parquet.iter_batches(columns=[_VECTORS])
-        )
-        return any(kind.null_count < len(kind) for kind in kinds)
+    return path.endswith(".json") or says(path, SIDECAR, within) or says(path, VECTOR, within)
 
 
 def checkpoint_parts(root: str, version: int, within: Within) -> list[str]:
@@ -178,10 +164,8 @@ def checkpoint_parts(root: str, version: int, within: Within) -> list[str]:
 
 
 def _sidecars(root: str, path: str, within: Within) -> list[str]:
-    if not path.endswith(".json"):
-        with source(path, within) as file, pq.ParquetFile(file) as parquet:
-            if not any(name.startswith("sidecar.") for name in leaves(parquet)):
-                return []
+    if not path.endswith(".json") and not says(path, SIDECAR, within):
+        return []
     return [_sidecar_path(root, action["sidecar"]) for action in _read(path, within) if "sidecar" in action]
 
 
@@ -205,9 +189,9 @@ def _checkpoint(names: list[str], version: int) -> tuple[int, list[str]]:
     """The version of the newest whole checkpoint up to one, and its files; (-1, []) for none."""
     found: dict[int, dict[str, list[str]]] = {}
     for name in names:
-        kind, of = name[DIGITS:].split("."), name[:DIGITS]
-        if not is_version(name) or len(kind) < 3 or kind[1] != "checkpoint" or int(of) > version:
+        if not is_checkpoint(name) or int(name[:DIGITS]) > version:
             continue
+        kind, of = name[DIGITS:].split("."), name[:DIGITS]
         # of several parts, whose number is told, or of one
         parts = kind[3] if len(kind) == 5 else ""
         found.setdefault(int(of), {}).setdefault(parts or name, []).append(name)
@@ -252,11 +236,6 @@ def _missing(parquet: pq.ParquetFile, leaf: str) -> int | None:
     return sum(one.null_count for one in known) if told else None
 
 
-def leaves(parquet: pq.ParquetFile) -> list[str]:
-    """The paths of the columns of a Parquet file."""
-    return [parquet.schema.column(i).path for i in range(len(parquet.schema))]
-
-
 def _fields(spec: Fields) -> Fields:
     """A row of a checkpoint as JSON has it: without what is not there, maps as objects."""
     out: Fields = {}
@@ -281,7 +260,6 @@ __all__ = [
     "checkpoint_parts",
     "damage_told",
     "key_of",
-    "leaves",
     "removal",
     "replayed",
     "vector_id",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,8 @@ MAPPING = "delta.columnMapping.mode"
 _LAST_DAY = 2_932_896  # 9999-12-31
 _MOST_ROWS = 1 << 48  # of a file: sums of them stay whole numbers of 64 bits
 _ATTEMPTS = 5  # to open a table beside which others come and go
+# What nothing has to be done for: names of files and folders below the table's, none of them `.` or `..`.
+_PLAIN = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_=.-]*/)*[A-Za-z0-9_][A-Za-z0-9_=.-]*")
 _CACHED_TABLES, _CACHED_VERSIONS = 512, 64
 
 
@@ -484,6 +487,8 @@ def _files(
 
 def disk_path(root: str, logged: str, within: Within) -> str:
     """Where a logged path lies: in the table's folder, or by an absolute path, as of a shallow clone, `within` others."""
+    if _PLAIN.fullmatch(logged):
+        return f"{root}/{logged}"
     path = local_path(root, logged)
     if path is not None and "\0" in path:
         raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} lists a file with NUL in its name.")
