@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
+from gateway.config.server import is_loopback
 from gateway.config.session import TIMESTAMP_AS_STRING
 from gateway.engine.base import Parameter
 from gateway.errors import GatewayError, ProtocolError
@@ -206,29 +208,39 @@ def catalog_from(name: str | None) -> str | None:
     return None if name is None or name.casefold() == _DEFAULT_CATALOG_ALIAS else name
 
 
-def result_options(request: Any, protocol: int, settings: Mapping[str, str], *, links: bool = True) -> ResultOptions:
-    """What a client can read, from ExecuteStatement and the session; `links`: whether it can be given any.
+def is_near(origin: str) -> bool:
+    """Whether a client that calls the server `origin` (``scheme://name``) is on its machine; behind a proxy it says another."""
+    return is_loopback(urlsplit(origin).hostname or "")
+
+
+def result_options(
+    request: Any, protocol: int, settings: Mapping[str, str], *, links: bool = True, near: bool = False
+) -> ResultOptions:
+    """What a client can read, from ExecuteStatement and the session; `links`: whether it can be given any; `near`: whether it
+    is on this machine.
 
     An Arrow type counts as asked for only if its flag is true: Spark's own server reads an absent flag as false. Before
     Spark V5 there are no native types (and no arrowSchema to tell of them), and on Hive's scale no Arrow at all.
     """
     if not versions.is_spark(protocol):
-        return _options(arrow=False, lz4=False, links=False, types=None, as_string=False)
+        return _options(arrow=False, lz4=False, near=near, links=False, types=None, as_string=False)
     merged = {key.lower(): value for key, value in settings.items()}
     merged.update({key.lower(): value for key, value in (request.confOverlay or {}).items()})
     return _options(
         arrow=bool(request.canReadArrowResult),
         lz4=bool(request.canDecompressLZ4Result),
+        near=near,
         links=links and versions.has_links(protocol) and bool(request.canDownloadResult),
         types=request.useArrowNativeTypes if versions.has_arrow_schema(protocol) else None,
         as_string=merged.get(TIMESTAMP_AS_STRING.lower(), "false").strip().lower() == "true",
     )
 
 
-def _options(*, arrow: bool, lz4: bool, links: bool, types: Any, as_string: bool) -> ResultOptions:
+def _options(*, arrow: bool, lz4: bool, near: bool, links: bool, types: Any, as_string: bool) -> ResultOptions:
     return ResultOptions(
         arrow=arrow,
         lz4=lz4,
+        near=near,
         links=links,
         timestamp_as_arrow=bool(types and types.timestampAsArrow) and not as_string,
         decimal_as_arrow=bool(types and types.decimalAsArrow),

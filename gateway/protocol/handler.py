@@ -197,7 +197,13 @@ class ThriftHandler:
                 row_limit=limit if limit is not None and limit > 0 else None,
                 wait_seconds=self._wait(request),
                 origin=caller.origin,
-                options=convert.result_options(request, info.protocol, info.settings, links=self._may_link(caller)),
+                options=convert.result_options(
+                    request,
+                    info.protocol,
+                    info.settings,
+                    links=self._may_link(caller),
+                    near=convert.is_near(caller.origin),
+                ),
             ),
         )
         return self._operation(ttypes.TExecuteStatementResp, caller, request, status)

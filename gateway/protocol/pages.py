@@ -19,6 +19,7 @@ from gateway.protocol import codec, convert, versions
 from gateway.protocol.writer import Encoded, Spliced
 from gateway.results import arrow_ipc, columnar, texts
 from gateway.results.arrow_ipc import ArrowOptions
+from gateway.results.lz4_frames import Framing
 from gateway.results.spool import Piece
 from gateway.service.api import Form, Page, ResultMetadata, ResultOptions
 from gateway.sqltypes import Slot, StructType, struct
@@ -63,6 +64,12 @@ def _arrow_options(options: ResultOptions) -> ArrowOptions:
         interval_as_arrow=options.interval_as_arrow,
         null_as_arrow=options.null_as_arrow,
     )
+
+
+def _framing(options: ResultOptions, stored: bool = False) -> Framing:
+    if not options.lz4:
+        return Framing.NONE
+    return Framing.STORED if stored else Framing.PACKED
 
 
 @lru_cache(maxsize=256)
@@ -115,7 +122,7 @@ def row_set(page: Page, link: LinkTo) -> Any:
                 _arrow_schema(metadata),
                 _arrow_options(metadata.options),
                 metadata.time_zone,
-                metadata.options.lz4,
+                _framing(metadata.options),
             )
         ]
         counter("result_bytes_total", sum(len(batch.batch) for batch in result.arrowBatches), format="arrow")
@@ -153,9 +160,10 @@ def file(page: Page) -> File:
 
 def _arrow_file(page: Page) -> File:
     metadata = page.metadata
-    lz4 = metadata.options.lz4
+    # Inside of answers frames are packed for everybody: clients take longer to read long ones than to unpack them.
+    framing = _framing(metadata.options, stored=metadata.options.near)
     schema, options = _arrow_schema(metadata), _arrow_options(metadata.options)
-    parts = arrow_ipc.stream(page.parts, schema, options, metadata.time_zone, lz4)
+    parts = arrow_ipc.stream(page.parts, schema, options, metadata.time_zone, framing)
     return File("application/vnd.apache.arrow.stream", parts)
 
 

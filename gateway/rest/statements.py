@@ -115,7 +115,7 @@ class StatementApi:
             byte_limit=asked["byte_limit"],
             wait_seconds=wait,
             origin=caller.origin,
-            options=result_options(files, asked["result_compression"]),
+            options=result_options(files, asked["result_compression"], convert.is_near(caller.origin)),
         )
         if within is not None:
             session = self.service.named_session(caller.principal, within)
@@ -213,10 +213,10 @@ def _files(asked: Mapping[str, Any]) -> Files:
     return Files(form, disposition)
 
 
-def result_options(files: Files, compression: str | None = None) -> ResultOptions:
+def result_options(files: Files, compression: str | None = None, near: bool = False) -> ResultOptions:
     """How a whole result is kept for these files; texts are not compressed."""
     lz4 = files.form is Form.ARROW and compression == "LZ4_FRAME"
-    return ResultOptions(arrow=True, lz4=lz4, interval_as_arrow=True, files=files)
+    return ResultOptions(arrow=True, lz4=lz4, near=near, interval_as_arrow=True, files=files)
 
 
 def parameters(asked: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]:

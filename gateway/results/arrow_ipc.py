@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
-from lz4.frame import BLOCKSIZE_MAX4MB, LZ4FrameCompressor, compress
 
 from gateway.errors import ServerError
 from gateway.results.arrow_types import list_parts, null_mask, plain, struct_of
 from gateway.results.display import cast_to_string, wire_text
+from gateway.results.lz4_frames import Framing, framed, framed_together
 from gateway.results.spool import Rows
 from gateway.results.zones import arrow_zone
 from gateway.sqltypes import (
@@ -84,7 +84,7 @@ def schema_message(schema: StructType, options: ArrowOptions, time_zone: str) ->
 
 
 def encode(
-    parts: Sequence[Rows], schema: StructType, options: ArrowOptions, time_zone: str, lz4: bool
+    parts: Sequence[Rows], schema: StructType, options: ArrowOptions, time_zone: str, framing: Framing
 ) -> list[ArrowBatch]:
     """One message per part that has rows, to be read after `schema_message` of the same arguments.
 
@@ -93,21 +93,17 @@ def encode(
         UserError: NUMERIC_VALUE_OUT_OF_RANGE, DATETIME_OVERFLOW.
     """
     return [
-        ArrowBatch(_frame(message) if lz4 else memoryview(message), part.count)
+        ArrowBatch(framed(memoryview(message), framing), part.count)
         for part, message in _messages(parts, schema, options, time_zone)
     ]
 
 
 def stream(
-    parts: Sequence[Rows], schema: StructType, options: ArrowOptions, time_zone: str, lz4: bool
+    parts: Sequence[Rows], schema: StructType, options: ArrowOptions, time_zone: str, framing: Framing
 ) -> list[bytes | memoryview]:
-    """The same rows as a complete stream, its schema first and its end marked; with `lz4` in one frame. Raises as `encode`."""
+    """The same rows as a complete stream, its schema first and its end marked; in one frame if in any. Raises as `encode`."""
     messages = (memoryview(message) for _, message in _messages(parts, schema, options, time_zone))
-    whole: list[bytes | memoryview] = [schema_message(schema, options, time_zone), *messages, _END_OF_STREAM]
-    if not lz4:
-        return whole
-    with LZ4FrameCompressor(block_size=BLOCKSIZE_MAX4MB, block_linked=False) as frame:
-        return [frame.begin(), *(frame.compress(piece) for piece in whole), frame.flush()]
+    return framed_together([schema_message(schema, options, time_zone), *messages, _END_OF_STREAM], framing)
 
 
 def _messages(
@@ -132,11 +128,6 @@ def _message(part: Rows, schema: StructType, options: ArrowOptions, time_zone: s
     if columns:
         batch = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
     return batch.serialize()
-
-
-def _frame(message: pa.Buffer | bytes) -> bytes:
-    # databricks-jdbc refuses linked blocks ("BLOCK_INDEPENDENCE must be set").
-    return compress(message, block_size=BLOCKSIZE_MAX4MB, block_linked=False)  # type: ignore[no-any-return]
 
 
 def _metadata(data_type: DataType) -> dict[bytes, bytes]:

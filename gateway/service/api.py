@@ -116,6 +116,7 @@ class ResultOptions:
 
     arrow: bool = False
     lz4: bool = False
+    near: bool = False  # on this machine, where packing takes longer than what it saves
     links: bool = False
     timestamp_as_arrow: bool = True
     decimal_as_arrow: bool = True

@@ -120,6 +120,24 @@ def test_options_of_the_request(arrow: bool | None, lz4: bool | None, links: boo
     assert not (options.timestamp_as_arrow or options.decimal_as_arrow or options.complex_as_arrow)
 
 
+@pytest.mark.parametrize(
+    ("origin", "near"),
+    [
+        ("http://localhost:8080", True),
+        ("https://127.0.0.1", True),
+        ("http://[::1]:8080", True),
+        ("https://sql.example.org", False),
+        ("http://localhost.example.org:8080", False),
+        ("http://10.0.0.1:8080", False),
+        ("", False),
+    ],
+)
+def test_who_is_on_this_machine(origin: str, near: bool) -> None:
+    assert convert.is_near(origin) is near
+    request = ttypes.TExecuteStatementReq(canReadArrowResult=True)
+    assert convert.result_options(request, 0xA508, {}, near=near).near is near
+
+
 def test_timestamp_as_string_overrides_the_flag() -> None:
     key = "spark.thriftserver.arrowBasedRowSet.timestampAsString"
     request = ttypes.TExecuteStatementReq(

@@ -17,6 +17,7 @@ from gateway import sqltypes as t
 from gateway.errors import GatewayError, UnsupportedError
 from gateway.results.arrow_ipc import JSON_TYPE, SQL_NAME, ArrowOptions, delivered_schema, encode, schema_message
 from gateway.results.display import wire_text
+from gateway.results.lz4_frames import Framing
 from gateway.results.spool import Rows
 from tests.unit.results.typed_values import ATOMS, UNTIMED, array_of, columns
 
@@ -121,7 +122,7 @@ def test_intervals_and_void_inside_nested_columns_follow_their_flags() -> None:
     complex_only = ArrowOptions(complex_as_arrow=True)
     table = read(
         schema_message(schema, complex_only, "UTC"),
-        [b.data for b in encode([Rows(batch)], schema, complex_only, "UTC", False)],
+        [b.data for b in encode([Rows(batch)], schema, complex_only, "UTC", Framing.NONE)],
     )
     inner = "i: list<element: string>, m: map<string, string>, v: list<element: string>"
     assert str(table.schema.field(0).type) == f"struct<{inner}>"
@@ -138,19 +139,19 @@ def test_intervals_and_void_inside_nested_columns_follow_their_flags() -> None:
 
 
 @UNTIMED
-@given(columns(), st.sampled_from(ALL_OPTIONS), st.booleans(), st.integers(0, 12), st.booleans())
+@given(columns(), st.sampled_from(ALL_OPTIONS), st.sampled_from(Framing), st.integers(0, 12), st.booleans())
 def test_pages_hold_what_was_put_in(
-    column: tuple[t.DataType, list[Any]], options: ArrowOptions, lz4_frames: bool, cut: int, stored: bool
+    column: tuple[t.DataType, list[Any]], options: ArrowOptions, framing: Framing, cut: int, stored: bool
 ) -> None:
     kind, values = column
     schema = t.struct(t.StructField("n", t.BIGINT), t.StructField("c", kind))
     array = array_of(kind, values)
     batch = pa.record_batch([pa.array(range(len(values)), pa.int64()), array], names=["n", "c"])
     message = batch.slice(0, cut).serialize().to_pybytes() if stored else None
-    pages = encode([Rows(batch.slice(0, cut), message), Rows(batch.slice(cut))], schema, options, "UTC", lz4_frames)
+    pages = encode([Rows(batch.slice(0, cut), message), Rows(batch.slice(cut))], schema, options, "UTC", framing)
     assert sum(page.rows for page in pages) == len(values)
     assert all(page.rows for page in pages)
-    data = [lz4.frame.decompress(page.data) if lz4_frames else page.data for page in pages]
+    data = [lz4.frame.decompress(page.data) if framing is not Framing.NONE else page.data for page in pages]
     table = read(schema_message(schema, options, "UTC"), data)
     assert table.column("n").to_pylist() == list(range(len(values)))
     delivered = table.column("c")
@@ -171,7 +172,7 @@ def _comparable(kind: t.DataType) -> bool:
 def test_month_intervals_keep_their_values() -> None:
     schema = t.struct(t.StructField("c", t.YEAR_MONTH))
     batch = pa.record_batch([pa.array([14, None, -1], pa.int32())], names=["c"])
-    pages = encode([Rows(batch)], schema, NATIVE, "UTC", False)
+    pages = encode([Rows(batch)], schema, NATIVE, "UTC", Framing.NONE)
     assert read(schema_message(schema, NATIVE, "UTC"), [pages[0].data]).num_rows == 3
     months = (
         pa.schema([pa.field("c", pa.int32())]).serialize().to_pybytes()
@@ -179,11 +180,12 @@ def test_month_intervals_keep_their_values() -> None:
     assert read(months, [pages[0].data]).column(0).to_pylist() == [14, None, -1]
 
 
-def test_frames_are_independent_blocks() -> None:
+@pytest.mark.parametrize("framing", [Framing.PACKED, Framing.STORED])
+def test_frames_are_independent_blocks(framing: Framing) -> None:
     """databricks-jdbc refuses linked blocks."""
     schema = t.struct(t.StructField("c", t.BIGINT))
     batch = pa.record_batch([pa.array(range(2_000_000))], names=["c"])
-    pages = encode([Rows(batch.slice(0, 1_500_000)), Rows(batch.slice(1_500_000))], schema, NATIVE, "UTC", True)
+    pages = encode([Rows(batch.slice(0, 1_500_000)), Rows(batch.slice(1_500_000))], schema, NATIVE, "UTC", framing)
     assert [page.rows for page in pages] == [1_500_000, 500_000]
     for page in pages:
         info = lz4.frame.get_frame_info(page.data)
@@ -197,7 +199,7 @@ def test_frames_are_independent_blocks() -> None:
 def test_slices_are_sent_without_the_rest_of_their_buffers() -> None:
     schema = t.struct(t.StructField("c", t.STRING))
     batch = pa.record_batch([pa.array(["x" * 100] * 1000)], names=["c"])
-    assert len(encode([Rows(batch.slice(500, 1))], schema, NATIVE, "UTC", False)[0].data) < 1000
+    assert len(encode([Rows(batch.slice(500, 1))], schema, NATIVE, "UTC", Framing.NONE)[0].data) < 1000
 
 
 def test_stored_messages_are_handed_on_where_they_are_what_the_client_reads() -> None:
@@ -206,10 +208,10 @@ def test_stored_messages_are_handed_on_where_they_are_what_the_client_reads() ->
     batch = pa.record_batch(columns, names=["x", "y"])
     message = batch.serialize().to_pybytes()
     part = Rows(pa.ipc.read_record_batch(pa.py_buffer(message), batch.schema), message)
-    (page,) = encode([part], schema, NATIVE, "UTC", False)
+    (page,) = encode([part], schema, NATIVE, "UTC", Framing.NONE)
     assert isinstance(page.data, memoryview)
     assert page.data.obj is message
-    (page,) = encode([part], schema, ArrowOptions(), "UTC", False)  # the decimal goes as text
+    (page,) = encode([part], schema, ArrowOptions(), "UTC", Framing.NONE)  # the decimal goes as text
     assert read(schema_message(schema, ArrowOptions(), "UTC"), [page.data]).to_pylist() == [
         {"c": 1, "d": None},
         {"c": None, "d": "1.50"},
@@ -220,7 +222,10 @@ def test_messages_have_no_schema_and_no_end_of_stream() -> None:
     schema = t.struct(t.StructField("c", t.BIGINT))
     batch = pa.record_batch([pa.array([1])], names=["c"])
     end_of_stream = b"\xff\xff\xff\xff\0\0\0\0"
-    message, data = schema_message(schema, NATIVE, "UTC"), encode([Rows(batch)], schema, NATIVE, "UTC", False)[0].data
+    message, data = (
+        schema_message(schema, NATIVE, "UTC"),
+        encode([Rows(batch)], schema, NATIVE, "UTC", Framing.NONE)[0].data,
+    )
     assert pa.ipc.read_message(pa.py_buffer(message)).type == "schema"
     assert pa.ipc.read_message(pa.py_buffer(data)).type == "record batch"
     assert not message.endswith(end_of_stream)
@@ -229,8 +234,11 @@ def test_messages_have_no_schema_and_no_end_of_stream() -> None:
 
 def test_no_rows_make_no_batches() -> None:
     schema = t.struct(t.StructField("c", t.BIGINT))
-    assert encode([], schema, NATIVE, "UTC", True) == []
-    assert encode([Rows(pa.record_batch([pa.array([], pa.int64())], names=["c"]))], schema, NATIVE, "UTC", True) == []
+    assert encode([], schema, NATIVE, "UTC", Framing.PACKED) == []
+    assert (
+        encode([Rows(pa.record_batch([pa.array([], pa.int64())], names=["c"]))], schema, NATIVE, "UTC", Framing.PACKED)
+        == []
+    )
     assert read(schema_message(schema, NATIVE, "UTC"), []).num_rows == 0
     assert read(schema_message(t.struct(), NATIVE, "UTC"), []).num_columns == 0
 
@@ -238,7 +246,9 @@ def test_no_rows_make_no_batches() -> None:
 def test_duplicate_column_names_are_kept() -> None:
     schema = t.struct(t.StructField("a", t.BIGINT), t.StructField("a", t.STRING))
     batch = pa.record_batch([pa.array([1]), pa.array(["x"])], names=["a", "a"])
-    table = read(schema_message(schema, NATIVE, "UTC"), [encode([Rows(batch)], schema, NATIVE, "UTC", False)[0].data])
+    table = read(
+        schema_message(schema, NATIVE, "UTC"), [encode([Rows(batch)], schema, NATIVE, "UTC", Framing.NONE)[0].data]
+    )
     assert table.schema.names == ["a", "a"]
     assert [column.to_pylist() for column in table.columns] == [[1], ["x"]]
 
@@ -273,6 +283,6 @@ def test_refusals_name_column_and_type() -> None:
     schema = t.struct(t.StructField("waited", t.BIGINT))
     batch = pa.record_batch([pa.array([1], pa.duration("us"))], names=["waited"])
     with pytest.raises(UnsupportedError, match=r"`waited`.*duration\[us\]"):
-        encode([Rows(batch)], schema, NATIVE, "UTC", False)
+        encode([Rows(batch)], schema, NATIVE, "UTC", Framing.NONE)
     with pytest.raises(GatewayError, match="1 columns, its schema 0"):
-        encode([Rows(batch)], t.struct(), NATIVE, "UTC", False)
+        encode([Rows(batch)], t.struct(), NATIVE, "UTC", Framing.NONE)
