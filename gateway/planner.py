@@ -111,6 +111,9 @@ _CERTAIN: dict[str, str] = {
     "MULTIPLE_PRIMARY_KEYS": "keys are the catalog's",
 }
 _CHANGES = frozenset({"INSERT", "DELETE", "UPDATE", "MERGE"})
+# Where Delta with Spark refuses subqueries, and words that those begin with.
+_ASKING = frozenset({"DELETE", "UPDATE"})
+_QUERIES = frozenset({"SELECT", "VALUES", "TABLE"})
 # What a statement may have read, and how long it may have run, for its error to be confirmed.
 _CONFIRMED_BYTES = 64 << 20
 _CONFIRMED_SECONDS = 5.0
@@ -284,7 +287,8 @@ def confirmed(statement: Statement, error: UserError, engine: str, size: int, se
         return None
     condition = error.condition.partition(".")[0]
     certain = condition in _CERTAIN and not (condition == "TABLE_OR_VIEW_NOT_FOUND" and "WITH" in words)
-    if certain or size > _CONFIRMED_BYTES or seconds > _CONFIRMED_SECONDS:
+    refused_there = words[0] in _ASKING and not _QUERIES.isdisjoint(words)
+    if certain or refused_there or size > _CONFIRMED_BYTES or seconds > _CONFIRMED_SECONDS:
         return None
     return Handover(SPARK, f"the embedded engine told {error.condition}, which Spark confirms or not", confirms=True)
 

@@ -13,14 +13,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gateway.delta import commit
 from gateway.delta.commit import Action
-from gateway.delta.containment import remove_file, source
+from gateway.delta.containment import remove_file
 from gateway.delta.feed import Feed
 from gateway.delta.replay import Fields, removal
-from gateway.delta.rewrite import Change, Reads, Replaced, RowWriter, check_read, publish_behind
+from gateway.delta.rewrite import Change, Reads, Replaced, RowWriter, check_read, publish_behind, records
 from gateway.delta.table import Snapshot, specs_of
 from gateway.delta.vectors import write_vectors
 from gateway.delta.write import WriteResult, storage_errors
@@ -92,25 +91,16 @@ def _split(
         before = snapshot.files.deleted.get(file)
         old = np.zeros(0, np.int64) if before is None else np.flatnonzero(~before)
         numbers = np.union1d(old, rows)
-        if len(numbers) == _records(snapshot, file):
+        if len(numbers) == records(snapshot, file):
             whole.append(file)
         else:
             partly[file] = numbers
     return whole, partly
 
 
-def _records(snapshot: Snapshot, file: int) -> int:
-    """Rows of a file, deleted ones counted."""
-    known = snapshot.files.num_records[file].as_py()
-    if known is not None:
-        return int(known)
-    with source(snapshot.files.paths[file], snapshot.within) as opened:
-        return int(pq.read_metadata(opened).num_rows)
-
-
 def _marked(spec: Fields, vector: Fields, snapshot: Snapshot, file: int) -> Fields:
     found = json.loads(spec["stats"]) if spec.get("stats") else {}
-    known = {"numRecords": _records(snapshot, file)}
+    known = {"numRecords": records(snapshot, file)}
     # as text where it can be: numbers must stay as they are spelt
     text = spec["stats"].rstrip() if found.get("numRecords") is not None and "tightBounds" not in found else ""
     stats = f'{text[:-1]},"tightBounds":false}}' if text else commit.compact_json(known | {"tightBounds": False})

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gateway.delta import commit, row_ids
 from gateway.delta.commit import Action
+from gateway.delta.containment import source
 from gateway.delta.datafiles import FILE_BYTES, DataFileWriter
 from gateway.delta.dataset import POSITION
 from gateway.delta.features import Kept
@@ -330,3 +332,44 @@ def _free(name: str, taken: set[str]) -> str:
 def only_files(snapshot: Snapshot, rows: Sequence[int]) -> Snapshot:
     """The snapshot with some of its files."""
     return replace(snapshot, files=snapshot.files.only(rows), notes={})
+
+
+def only_rows(snapshot: Snapshot, taken: Mapping[int, npt.NDArray[np.int64]]) -> Snapshot:
+    """The snapshot with some of its rows, by their files and numbers in them."""
+    return _with_live(snapshot, {file: _alone(rows, records(snapshot, file)) for file, rows in taken.items()})
+
+
+def without_rows(snapshot: Snapshot, gone: Mapping[int, npt.NDArray[np.int64]]) -> Snapshot:
+    """The snapshot with some of its files, by the rows that each of them lacks; files that lack all of theirs are left out."""
+    masks: dict[int, npt.NDArray[np.bool_]] = {}
+    for file, rows in gone.items():
+        before = snapshot.files.deleted.get(file)
+        mask = np.ones(records(snapshot, file), dtype=bool)
+        if before is not None:
+            mask[: len(before)] = before[: len(mask)]
+        mask[rows] = False
+        if mask.any():
+            masks[file] = mask
+    return _with_live(snapshot, masks)
+
+
+def records(snapshot: Snapshot, file: int) -> int:
+    """Rows of a file, deleted ones counted."""
+    known = snapshot.files.num_records[file].as_py()
+    if known is not None:
+        return int(known)
+    with source(snapshot.files.paths[file], snapshot.within) as opened:
+        return int(pq.read_metadata(opened).num_rows)
+
+
+def _alone(rows: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.bool_]:
+    mask = np.zeros(count, dtype=bool)
+    mask[rows] = True
+    return mask
+
+
+def _with_live(snapshot: Snapshot, masks: Mapping[int, npt.NDArray[np.bool_]]) -> Snapshot:
+    """The snapshot with some of its files, each with its live rows."""
+    kept = sorted(masks)
+    files = replace(snapshot.files.only(kept), deleted={new: masks[old] for new, old in enumerate(kept)})
+    return replace(snapshot, files=files, notes={})

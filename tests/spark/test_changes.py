@@ -45,9 +45,9 @@ _METRICS = (
 )
 
 
-def _made(sql: Sql, name: str, parted: bool) -> None:
+def _made(sql: Sql, name: str, parted: bool, properties: str = "") -> None:
     sql.auto(f"DROP TABLE IF EXISTS {name}")
-    sql.embedded(f"CREATE TABLE {name} {_COLUMNS}" + (" PARTITIONED BY (p)" if parted else ""))
+    sql.embedded(f"CREATE TABLE {name} {_COLUMNS} {'PARTITIONED BY (p)' if parted else ''} {properties}")
     sql.embedded(f"INSERT INTO {name} {_ROWS}")
 
 
@@ -128,3 +128,59 @@ def test_each_engine_goes_on_where_the_other_stopped(sql: Sql) -> None:
     for at, statement in enumerate(_STATEMENTS[:5] + _STATEMENTS[6:13]):
         (sql.spark if at % 2 else sql.embedded)(statement.format(t="ours", q=_SOURCE))
         assert _bag(sql.spark("SELECT * FROM ours")) == _bag(sql.embedded("SELECT * FROM ours")), statement
+
+
+# What is asked in conditions, over ``ours`` and ``q``, whose numbers are 1, 1, 4, 9 and NULL.
+_ASKED = (
+    "id IN (SELECT k FROM q)",
+    "id NOT IN (SELECT k FROM q)",
+    "id NOT IN (SELECT k FROM q WHERE k IS NOT NULL)",
+    "id NOT IN (SELECT k FROM q WHERE k > 100)",
+    "(id, s) IN (SELECT k, lower(w) FROM q)",
+    "s IN (SELECT w FROM q WHERE q.k <= ours.id)",
+    "EXISTS (SELECT 1 FROM q WHERE q.k = ours.id AND w IS NULL)",
+    "NOT EXISTS (SELECT 1 FROM q WHERE k = id)",
+    "EXISTS (SELECT k FROM q WHERE k > 8) AND id < 3",
+    "id > (SELECT avg(k) FROM q)",
+    "id = (SELECT max(u.id) FROM ours u WHERE u.p = ours.p)",
+    "d > (SELECT count(*) FROM q WHERE k = id) OR p IS NULL",
+    "p = 'x' AND id IN (SELECT k FROM q WHERE w > (SELECT min(w) FROM q))",
+    "p IN (SELECT 'x' FROM q)",
+    "id IN (WITH c AS (SELECT k + 1 AS k FROM q) SELECT k FROM c UNION SELECT id + 3 FROM ours)",
+    "CASE WHEN id < 3 THEN EXISTS (SELECT 1 FROM q WHERE k = id) ELSE (SELECT max(k) FROM q) > 5 END",
+    "id > (SELECT k FROM q WHERE k > 100)",
+)
+_VALUES = (
+    "(SELECT max(w) FROM q WHERE k = id)",
+    "concat(s, (SELECT count(*) FROM q))",
+    "(SELECT w FROM q WHERE k > 100)",
+    "CAST((SELECT min(u.id) FROM ours u WHERE u.id > ours.id) + id AS STRING)",
+)
+
+
+def _asked_of(sql: Sql, vectors: str) -> None:
+    _made(sql, "ours", False, f"TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')")
+    sql.embedded("INSERT INTO ours SELECT id + 10, s, d, e, t, p FROM ours")
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_subqueries_choose_the_rows_that_they_do_in_a_query_of_spark(sql: Sql, vectors: str) -> None:
+    """Delta with Spark refuses them in these statements; its queries know what they mean."""
+    sql.auto("DROP TABLE IF EXISTS q")
+    sql.embedded("CREATE TABLE q (k INT, w STRING)")
+    sql.embedded("INSERT INTO q VALUES (1, 'A'), (1, 'B'), (4, NULL), (9, 'I'), (NULL, 'N')")
+    for at, condition in enumerate(_ASKED):
+        _asked_of(sql, vectors)
+        everything = sql.spark("SELECT * FROM ours")
+        taken = [row[0] for row in sql.spark(f"SELECT id FROM ours WHERE {condition}")]
+        assert sql.embedded(f"DELETE FROM ours WHERE {condition}") == [(len(taken),)], condition
+        left = _bag([row for row in everything if row[0] not in taken])
+        assert _bag(sql.embedded("SELECT * FROM ours")) == _bag(sql.spark("SELECT * FROM ours")) == left, condition
+        value = _VALUES[at % len(_VALUES)]
+        _asked_of(sql, vectors)
+        new = sql.spark(f"SELECT id, {value}, d, 7, t, p FROM ours WHERE {condition}")
+        assert sql.embedded(f"UPDATE ours SET s = {value}, e = 7 WHERE {condition}") == [(len(taken),)], condition
+        expected = [row[:4] for row in new] + [row[:4] for row in everything if row[0] not in taken]
+        both = [read("SELECT id, s, d, cast(e AS INT) FROM ours") for read in (sql.embedded, sql.spark)]
+        whole = [(*row[:3], None if row[3] is None else int(row[3])) for row in expected]
+        assert _bag(both[0]) == _bag(both[1]) == _bag(whole), (condition, value)

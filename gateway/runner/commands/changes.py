@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,11 @@ from gateway.delta.rewrite import (
     check_changeable,
     marked,
     only_files,
+    only_rows,
     replace_files,
     trail,
     with_trail,
+    without_rows,
 )
 from gateway.delta.table import Snapshot
 from gateway.delta.write import WriteResult
@@ -68,6 +71,7 @@ class Changing:
     base: Snapshot = field(init=False)  # as the table is before it
     marked: Marked = field(init=False)
     metadata: dict[str, Any] | None = None  # which it gets with columns that the statement brings along
+    asks: bool = False  # whether a query of it holds a subquery: what that answers may differ when it is asked again
 
     def __post_init__(self) -> None:
         self.base = self.table.snapshot
@@ -82,10 +86,13 @@ class Changing:
     def snapshot(self) -> Snapshot:
         return self.table.snapshot
 
-    def read_table(self, files: Sequence[int] | None = None) -> ReadTable:
-        """The table with its marks, all of it or some of its files."""
-        snapshot = self.marked.snapshot if files is None else only_files(self.marked.snapshot, files)
-        return ReadTable(self.table.name, snapshot)
+    def read_table(self, part: Snapshot | None = None) -> ReadTable:
+        """The table with its marks, all of it or a part."""
+        return ReadTable(self.table.name, self.marked.snapshot if part is None else part)
+
+    def of(self, files: Sequence[int]) -> Snapshot:
+        """Some files of the table."""
+        return only_files(self.marked.snapshot, files)
 
     def target(self, changes: ChangeBinder, table: ReadTable) -> Target:
         """The table in one query."""
@@ -95,21 +102,26 @@ class Changing:
         """What binds one query."""
         return binder_of(self.env.context, self.env.tables, self.env.session.views, self.env.parameters)
 
-    def query(self, build: Build, files: Sequence[int] | None = None) -> Plan:
-        """The plan of a query over the table's files, or some of them."""
+    def query(self, build: Build, part: Snapshot | None = None) -> Plan:
+        """The plan of a query over the table, or a part of it."""
         with self.runner.engine.planning():
-            table, binder = self.read_table(files), self.binder()
+            table, binder = self.read_table(part), self.binder()
             changes = ChangeBinder(binder, quoted(self.table), self.word)
             rel = build(changes, self.target(changes, table))
             self.casts += [cast for cast in changes.casts if cast not in self.casts]
-            decision = plan(compile_query(queried(rel, binder), self.env.context))
-        if files is None:
+            self.asks = self.asks or changes.asks
+            compiled = compile_query(queried(rel, binder), self.env.context)
+            decision = plan(compiled)
+        if part is None:
             self.reads += table.read
+        scanned = [use.scan.table for use in compiled.generated.scans.values()]
+        if any(other is not table and other.location == table.location for other in scanned):
+            self.reads.append(())  # what subqueries read of it, they read of all of it
         return decision
 
     def check(self, build: Build) -> None:
         """Refuse what a query would say, and raise what its constants do, before anything is read."""
-        decision = self.query(build, [])
+        decision = self.query(build, self.of([]))
         if decision.query.first:
             execution = self.runner.engine.run(decision.query)
             execution.start()
@@ -118,16 +130,17 @@ class Changing:
     def announced(self, build: Build, emit: Emit) -> tuple[Plan, Iterator[pa.RecordBatch]]:
         """The rows of a query over all files that may matter, after the statement was announced."""
         decision = self.query(build)
-        self.runner.check_size(decision, self.env, self.span)
+        if not self.asks:  # which Spark refuses here
+            self.runner.check_size(decision, self.env, self.span)
         return decision, announced_rows(self.word, decision, WRITES[self.word], self.runner, emit)
 
-    def rows(self, build: Build, emit: Emit, files: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
-        """What a query over the table's files, or some of them, gives."""
-        return self.started(self.query(build, files), emit)
+    def rows(self, build: Build, emit: Emit, part: Snapshot | None = None) -> Iterator[pa.RecordBatch]:
+        """What a query over the table, or a part of it, gives."""
+        return self.started(self.query(build, part), emit)
 
-    def written(self, build: Build, emit: Emit, files: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
+    def written(self, build: Build, emit: Emit, part: Snapshot | None = None) -> Iterator[pa.RecordBatch]:
         """What a query gives whose rows go into the table, as `projection` made them."""
-        return checked(self.rows(build, emit, files), self.snapshot, self.span, trail(self.snapshot))
+        return checked(self.rows(build, emit, part), self.snapshot, self.span, trail(self.snapshot))
 
     @property
     def tells(self) -> bool:
@@ -142,9 +155,14 @@ class Changing:
         """Rows that come into the table beside those that it has."""
         return with_trail(rows, self.snapshot, INSERTED)
 
+    def others(self, gone: Mapping[int, Numbers], emit: Emit) -> Iterator[pa.RecordBatch] | None:
+        """The other rows of the files that rows leave; None where there are none."""
+        part = without_rows(self.marked.snapshot, gone)
+        return self.written(unchanged, emit, part) if len(part.files) else None
+
     def places(self, condition: Condition, emit: Emit, files: Iterable[int]) -> Places:
         """Which rows of some files a condition takes, where the feed is to be told of them."""
-        return numbers_of(self.rows(places(condition), emit, sorted(files))) if self.tells else {}
+        return numbers_of(self.rows(places(condition), emit, self.of(sorted(files)))) if self.tells else {}
 
     def started(self, decision: Plan, emit: Emit) -> Iterator[pa.RecordBatch]:
         """What a planned query gives."""
@@ -183,8 +201,8 @@ def delete(command: c.Delete, job: Statement, env: Environment, runner: Queries,
         one.check(kept(command.condition))
         found = _whole(one, command, emit)
         if found is None:
-            if marks_rows(one.snapshot):
-                return _marked(one, command, started, emit)
+            if one.asks or marks_rows(one.snapshot):
+                return _deleted_by_place(one, command, started, emit)
             _, rows = one.announced(build, emit)
             found = counts_of(rows)
         if not found:
@@ -195,7 +213,7 @@ def delete(command: c.Delete, job: Statement, env: Environment, runner: Queries,
         change = Change(
             "DELETE", {"predicate": _predicate(command.condition, one, ["true"])}, _deleted(sum(found.values()), clock)
         )
-        rows = one.written(kept(command.condition), emit, partly) if partly else iter(())
+        rows = one.written(kept(command.condition), emit, one.of(partly)) if partly else iter(())
         feed = one.feed({DELETE: one.places(command.condition, emit, found)}) if partly else None
         result = replace_files(one.snapshot, sorted(found), rows, change, one.reads, feed)
     except UserError as error:
@@ -203,8 +221,8 @@ def delete(command: c.Delete, job: Statement, env: Environment, runner: Queries,
     return _answer("DELETE", sum(found.values()), result)
 
 
-def _marked(one: Changing, command: c.Delete, started: float, emit: Emit) -> Answer:
-    """DELETE of rows whose files stay."""
+def _deleted_by_place(one: Changing, command: c.Delete, started: float, emit: Emit) -> Answer:
+    """DELETE of rows that are looked for once; their files stay where the table has deletion vectors."""
     _, rows = one.announced(places(command.condition), emit)
     gone = numbers_of(rows)
     count = sum(map(len, gone.values()))
@@ -212,7 +230,11 @@ def _marked(one: Changing, command: c.Delete, started: float, emit: Emit) -> Ans
         return _answer("DELETE", 0, None)
     parameters = {"predicate": _predicate(command.condition, one, ["true"])}
     change = Change("DELETE", parameters, _deleted(count, Clock(started)))
-    return _answer("DELETE", count, mark_rows(one.snapshot, gone, (), change, one.reads))
+    if marks_rows(one.snapshot):
+        return _answer("DELETE", count, mark_rows(one.snapshot, gone, (), change, one.reads))
+    stay = one.others(gone, emit)
+    feed = None if stay is None else one.feed({DELETE: gone})
+    return _answer("DELETE", count, replace_files(one.snapshot, sorted(gone), stay or (), change, one.reads, feed))
 
 
 def _whole(one: Changing, command: c.Delete, emit: Emit) -> dict[int, int] | None:
@@ -281,6 +303,11 @@ def kept(condition: Condition) -> Build:
     return build
 
 
+def unchanged(changes: ChangeBinder, target: Target) -> b.Rel:
+    """All rows as they are."""
+    return projection(changes, target.scan, target, target.columns)
+
+
 def projection(
     changes: ChangeBinder,
     rel: b.Rel,
@@ -329,8 +356,8 @@ def update(command: c.Update, job: Statement, env: Environment, runner: Queries,
     try:
         one.check(build)
         one.check(_updated(replace(command, condition=None)))  # constants fail although no row takes them
-        if marks_rows(one.snapshot):
-            return _moved(one, command, started, emit)
+        if one.asks or marks_rows(one.snapshot):
+            return _updated_by_place(one, command, started, emit)
         _, rows = one.announced(matches(command.condition), emit)
         found = counts_of(rows)
         if not found:
@@ -342,14 +369,14 @@ def update(command: c.Update, job: Statement, env: Environment, runner: Queries,
             _updated_metrics(sum(found.values()), Clock(started)),
         )
         feed = one.feed({BEFORE: one.places(command.condition, emit, files)})
-        result = replace_files(one.snapshot, files, one.written(build, emit, files), change, one.reads, feed)
+        result = replace_files(one.snapshot, files, one.written(build, emit, one.of(files)), change, one.reads, feed)
     except UserError as error:
         raise one.told(error) from None
     return _answer("UPDATE", sum(found.values()), result)
 
 
-def _moved(one: Changing, command: c.Update, started: float, emit: Emit) -> Answer:
-    """UPDATE of rows whose files stay: they leave these, and come as others."""
+def _updated_by_place(one: Changing, command: c.Update, started: float, emit: Emit) -> Answer:
+    """UPDATE of rows that are looked for once; their files stay, without them, where the table has deletion vectors."""
     _, rows = one.announced(places(command.condition), emit)
     gone = numbers_of(rows)
     count = sum(map(len, gone.values()))
@@ -357,13 +384,18 @@ def _moved(one: Changing, command: c.Update, started: float, emit: Emit) -> Answ
         return _answer("UPDATE", 0, None)
     told = _updated_metrics(count, Clock(started))
     parameters = {"predicate": _predicate(command.condition, one)}
-    change = Change("UPDATE", parameters, lambda done: told(with_touched(done, len(gone))))
-    new = one.written(_updated(command, alone=True), emit, sorted(gone))
-    return _answer("UPDATE", count, mark_rows(one.snapshot, gone, new, change, one.reads, one.feed({BEFORE: gone})))
+    new = one.written(_updated(replace(command, condition=None)), emit, only_rows(one.marked.snapshot, gone))
+    feed = one.feed({BEFORE: gone})
+    if marks_rows(one.snapshot):
+        change = Change("UPDATE", parameters, lambda done: told(with_touched(done, len(gone))))
+        return _answer("UPDATE", count, mark_rows(one.snapshot, gone, new, change, one.reads, feed))
+    change = Change("UPDATE", parameters, told)
+    rows = chain(one.others(gone, emit) or (), new)
+    return _answer("UPDATE", count, replace_files(one.snapshot, sorted(gone), rows, change, one.reads, feed))
 
 
-def _updated(command: c.Update, alone: bool = False) -> Build:
-    """All rows with the new values of those that change, or these alone."""
+def _updated(command: c.Update) -> Build:
+    """All rows with the new values of those that change."""
 
     def build(changes: ChangeBinder, target: Target) -> b.Rel:
         schema = target.scan.table.schema
@@ -371,11 +403,7 @@ def _updated(command: c.Update, alone: bool = False) -> Build:
         given = changes.assignments(command.assignments, target.scope, schema)
         check_updated(snapshot, given, command.table.span)
         condition = changes.condition(command.condition, target.scope)
-        rel: b.Rel = target.scan
         became = chosen(b.lit(COPIED, INT), (condition, b.lit(UPDATED, INT)))
-        if alone:
-            rel, condition = b.Filter(target.scan.columns, rel, condition), b.lit(True, BOOLEAN)
-            became = b.lit(UPDATED, INT)
         exprs: list[b.Expr] = []
         for column, f in zip(target.columns, schema.fields, strict=False):
             new = given.get(f.name)
@@ -384,7 +412,7 @@ def _updated(command: c.Update, alone: bool = False) -> Build:
                 continue
             value = changes.assigned(new, f, column, target.scope, value_left_out(f, snapshot, changes.binder))
             exprs.append(chosen(column, (condition, value)))
-        return projection(changes, rel, target, exprs, given, became)
+        return projection(changes, target.scan, target, exprs, given, became)
 
     return build
 

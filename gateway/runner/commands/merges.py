@@ -363,7 +363,7 @@ def _merged(one: Merging, started: float, emit: Emit) -> Answer:
     touched = np.unique(found.file[found.action > 0]).tolist()
     clock = Clock(started)
     counts = _Counts(one, found)
-    rows = [change.written(one.rewritten, emit, touched)] if touched else []
+    rows = [change.written(one.rewritten, emit, change.of(touched))] if touched else []
     if one.clauses(c.NOT_MATCHED):
         new = change.written(one.inserted, emit)
         rows.append(counts.counted(new if one.numbers is None else one.numbers.filled(new)))

@@ -119,7 +119,7 @@ def overwrite(of: Overwrite, rows: BoundQuery, binder: Binder, env: Environment,
         found = counts_of(one.rows(matches(condition), emit))
         live = one.snapshot.files.live_rows
         partly = [i for i, count in found.items() if live[i] != count]
-    copied = Counted(one.written(kept(condition), emit, partly) if partly else iter(()))
+    copied = Counted(one.written(kept(condition), emit, one.of(partly)) if partly else iter(()))
     parameters = {"mode": "Overwrite", "partitionBy": "[]"}
     if condition is not None:
         parameters["predicate"] = shown(condition, one)

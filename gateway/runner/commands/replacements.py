@@ -118,7 +118,7 @@ def replace_on(command: c.ReplaceOn, job: Statement, env: Environment, runner: Q
         inserted = Counted(change.new(checked(change.started(rows, emit), change.snapshot, change.span)))
         touched = np.unique(found.file).tolist()
         rewrites = touched and not one.merging.marks  # else rows leave their files by deletion vectors
-        kept = Counted(change.written(one.merging.rewritten, emit, touched) if rewrites else iter(()))
+        kept = Counted(change.written(one.merging.rewritten, emit, change.of(touched)) if rewrites else iter(()))
         return _committed(one, inserted, kept, found)
     except UserError as error:
         raise overflown(error, casts) from None

@@ -23,6 +23,7 @@ from gateway.sqltypes import BOOLEAN, STRING, DataType, StructField, StructType
 
 Bind = Callable[[], b.Expr]
 T = TypeVar("T")
+_ASKING = frozenset({"DELETE", "UPDATE"})  # what may hold subqueries
 
 
 @dataclass(slots=True)
@@ -63,6 +64,7 @@ class ChangeBinder:
         self.shown = shown
         self.what = what
         self.casts: list[Assigned] = []
+        self.asks = False  # whether a condition or a value holds a subquery
 
     def target(self, table: Any, alias: str | None, more: int = 0) -> Target:
         """The table with its two marks, which are its last columns and which nobody can name.
@@ -128,16 +130,18 @@ class ChangeBinder:
         return coerced(found, column.type)
 
     def _plain(self, tree: exp.Expr, bind: Bind, is_condition: bool) -> b.Expr:
-        """An expression that Delta takes in a change: no subquery, no function that is not deterministic, no aggregate."""
+        """An expression that a change takes: no function that is not deterministic, no aggregate, subqueries where Databricks
+        has them."""
         expressions, span = self.binder.expressions, span_of(tree)
-        expressions.random, subqueries, self.ids.subqueries = False, self.ids.subqueries, False
+        expressions.random, before, self.ids.subqueries = False, self.ids.subqueries, False
         found = bind()
-        if self.ids.subqueries:
+        if self.ids.subqueries and self.what not in _ASKING:
             if is_condition:
                 text = f"Subqueries are not supported in the {self.what}."
                 raise UserError("DELTA_UNSUPPORTED_SUBQUERY", text, span=span)
             raise unsupported(f"a subquery in a value of {self.what}", span)
-        self.ids.subqueries = subqueries
+        self.asks = self.asks or self.ids.subqueries
+        self.ids.subqueries = before or self.ids.subqueries
         if expressions.random and self.what == "MERGE" and not is_condition:
             raise unsupported("a function that is not deterministic in a value of MERGE", span)
         if expressions.random:

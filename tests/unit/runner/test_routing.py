@@ -72,7 +72,9 @@ def asking(session: Session, engine: str) -> Session:
         (REQUIRED, "spark", "histogram_numeric"),
         ("ANALYZE TABLE t COMPUTE STATISTICS", "spark", "ANALYZE TABLE"),
         ("UPDATE t SET id = 2", "datafusion", PROVED),
-        ("UPDATE t SET id = (SELECT 2)", "spark", "UPDATE"),
+        ("UPDATE t SET id = (SELECT 2)", "datafusion", PROVED),
+        ("DELETE FROM t WHERE id < (SELECT min(l_orderkey) FROM samples.tpch.lineitem)", "datafusion", PROVED),
+        ("UPDATE t SET id = length(_metadata.file_name)", "spark", "_metadata"),
         ("OPTIMIZE t", "gateway", "small files"),
         ("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", "spark", "REORG TABLE … APPLY"),
         ("CREATE FUNCTION f() RETURNS INT RETURN 1", "spark", "CREATE FUNCTION"),
@@ -187,6 +189,13 @@ def test_what_would_cost_much_is_not_confirmed(size: int, seconds: float) -> Non
     assert confirmed(statement, error, "auto", 0, 0.0) is not None
     assert confirmed(statement, error, "auto", size, seconds) is None
     assert confirmed(statement, error, "datafusion", 0, 0.0) is None
+
+
+def test_spark_is_not_asked_of_subqueries_where_it_refuses_them() -> None:
+    error = UserError("SCALAR_SUBQUERY_TOO_MANY_ROWS", "More than one row.")
+    for text in ("DELETE FROM t WHERE a = (SELECT b FROM u)", "UPDATE t SET a = (VALUES (1), (2))"):
+        assert confirmed(read_statement(text), error, "auto", 0, 0.0) is None
+    assert confirmed(read_statement("DELETE FROM t WHERE a = 1 / 0"), error, "auto", 0, 0.0) is not None
 
 
 @pytest.mark.parametrize(

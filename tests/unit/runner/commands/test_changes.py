@@ -124,7 +124,15 @@ def test_rows_move_to_their_new_partition(session: Session) -> None:
     ("statement", "condition"),
     [
         ("DELETE FROM t WHERE nope = 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
-        ("DELETE FROM t WHERE id IN (SELECT 1)", "DELTA_UNSUPPORTED_SUBQUERY"),
+        ("DELETE FROM t WHERE id IN (SELECT nope FROM t)", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("DELETE FROM t WHERE id IN (SELECT id FROM nope)", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("DELETE FROM t WHERE id IN (SELECT id FROM t a, t b)", "AMBIGUOUS_REFERENCE"),
+        ("DELETE FROM t WHERE id IN (SELECT id, s FROM t)", "DATATYPE_MISMATCH.IN_SUBQUERY_LENGTH_MISMATCH"),
+        ("DELETE FROM t WHERE id > (SELECT rand() FROM t LIMIT 1)", "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
+        ("DELETE FROM t WHERE id IN (SELECT sum(t.id) FROM t u)", "UNSUPPORTED_FEATURE"),
+        ("DELETE FROM t WHERE id = (SELECT id FROM t)", "SCALAR_SUBQUERY_TOO_MANY_ROWS"),
+        ("DELETE FROM t WHERE (SELECT max(id) FROM t)", "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"),
+        ("DELETE FROM t WHERE id > (SELECT max(id) / 0 FROM t)", "DIVIDE_BY_ZERO"),
         ("DELETE FROM t WHERE rand() < 0.5", "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
         ("DELETE FROM t WHERE count(*) > 1", "UNSUPPORTED_EXPR_FOR_OPERATOR"),
         ("DELETE FROM t WHERE 1 / (id - 1) > 0", "DIVIDE_BY_ZERO"),
@@ -136,7 +144,14 @@ def test_rows_move_to_their_new_partition(session: Session) -> None:
         ("UPDATE t SET id = id + 99999999999 WHERE id = 13", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
         ("UPDATE t SET s = rand()", "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
         ("UPDATE t x SET s = 'a' WHERE t.id = 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
-        ("UPDATE t SET s = (SELECT 'x')", "UNSUPPORTED_FEATURE"),
+        (
+            "UPDATE t SET s = (SELECT s, id FROM t)",
+            "INVALID_SUBQUERY_EXPRESSION.SCALAR_SUBQUERY_RETURN_MORE_THAN_ONE_OUTPUT_COLUMN",
+        ),
+        ("UPDATE t SET s = (SELECT s FROM t)", "SCALAR_SUBQUERY_TOO_MANY_ROWS"),
+        ("UPDATE t SET s = (SELECT u.s FROM t u WHERE u.d = t.d)", "SCALAR_SUBQUERY_TOO_MANY_ROWS"),
+        ("UPDATE t SET s = (SELECT uuid())", "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
+        ("UPDATE t SET id = (SELECT max(id) + 99999999999 FROM t)", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
         ("DELETE FROM t WHERE id", "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"),
         ("UPDATE t SET id = array(1)", "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"),
         ("DELETE FROM t VERSION AS OF 1 WHERE id = 1", "PARSE_SYNTAX_ERROR"),
@@ -277,3 +292,110 @@ def test_what_is_planned_behind_the_announcement_is_told_as_planning(table: Sess
     assert sum(1 if begins else -1 for begins in told) == 0  # each has its end
     announced = next(i for i, event in enumerate(events.events) if isinstance(event, Planned))
     assert Planning(True) in events.events[announced:]
+
+
+_ASKED = [
+    ("DELETE FROM t WHERE id IN (SELECT k FROM q)", 3, [3, 11, 13]),
+    ("DELETE FROM t WHERE id NOT IN (SELECT k FROM q)", 0, [1, 2, 3, 11, 12, 13]),  # there is a NULL
+    ("DELETE FROM t WHERE NOT EXISTS (SELECT 1 FROM q WHERE k = t.id)", 3, [1, 2, 12]),
+    ("DELETE FROM t WHERE d = 1.5 AND id < (SELECT max(id) FROM t u WHERE u.d = t.d)", 1, [2, 3, 11, 12, 13]),
+    ("DELETE FROM t WHERE id > (SELECT k FROM q WHERE k > 99)", 0, [1, 2, 3, 11, 12, 13]),
+]
+
+
+@pytest.fixture(params=["true", "false"], ids=["marks", "rewrites"])
+def asked(table: Session, request: pytest.FixtureRequest) -> Session:
+    """The table with deletion vectors and without, and ``q``."""
+    table.run(f"ALTER TABLE t SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{request.param}')")
+    table.run("CREATE TABLE q (k INT, w STRING)")
+    table.run("INSERT INTO q VALUES (1, 'x'), (2, 'y'), (12, NULL), (NULL, 'n')")
+    return table
+
+
+@pytest.mark.parametrize(("statement", "count", "left"), _ASKED)
+def test_a_subquery_chooses_rows_to_delete(asked: Session, statement: str, count: int, left: list[int]) -> None:
+    versions = count_versions(asked)
+    assert asked.rows(statement) == [(count,)]
+    assert asked.rows("SELECT id FROM t ORDER BY id") == [(i,) for i in left]
+    assert count_versions(asked) == versions + bool(count)
+    if count:
+        assert newest_info(asked)["operationMetrics"]["numDeletedRows"] == str(count)
+
+
+def test_a_subquery_gives_a_value_to_the_rows_that_change_alone(asked: Session) -> None:
+    """No row is NULL; two would raise, but not for rows that stay as they are."""
+    asked.run("INSERT INTO q VALUES (13, 'p'), (13, 'q')")
+    assert asked.rows(
+        "UPDATE t SET s = (SELECT w FROM q WHERE k = id), d = (SELECT count(*) FROM t) WHERE id < 12"
+    ) == [(4,)]
+    info = newest_info(asked)
+    assert info["operationParameters"] == {"predicate": '["(id < 12)"]'}
+    assert info["operationMetrics"]["numUpdatedRows"] == "4"
+    assert asked.rows("SELECT id, s, d FROM t ORDER BY id") == [
+        *((1, "x", 6.0), (2, "y", 6.0), (3, None, 6.0), (11, None, 6.0), (12, "l", None), (13, "m", 3.5))
+    ]
+    assert (
+        refused(asked, "UPDATE t SET s = (SELECT w FROM q WHERE k = id)").condition == "SCALAR_SUBQUERY_TOO_MANY_ROWS"
+    )
+
+
+def test_what_a_subquery_changes_goes_through_constraints_and_into_the_feed(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (id INT, v INT, g INT GENERATED ALWAYS AS (v * 2), p STRING) PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', 'delta.enableRowTracking' = 'true')"
+    )
+    session.run("ALTER TABLE t ADD CONSTRAINT small CHECK (v < 100)")
+    session.run("INSERT INTO t (id, v, p) VALUES (1, 10, 'a'), (2, 20, 'a'), (3, 30, 'b')")
+    ids = session.rows("SELECT id, _metadata.row_id FROM t ORDER BY id")
+    session.run("UPDATE t SET v = (SELECT max(v) FROM t) + 1, p = 'c' WHERE id IN (SELECT max(id) FROM t GROUP BY p)")
+    assert session.rows("SELECT id, v, g, p FROM t ORDER BY id") == [
+        *((1, 10, 20, "a"), (2, 31, 62, "c"), (3, 31, 62, "c"))
+    ]
+    assert session.rows("SELECT id, _metadata.row_id FROM t ORDER BY id") == ids
+    session.run("DELETE FROM t WHERE v = (SELECT min(v) FROM t)")
+    told = session.rows("SELECT id, v, _change_type FROM table_changes('t', 3) ORDER BY ALL")
+    assert told == [
+        *((1, 10, "delete"), (2, 20, "update_preimage"), (2, 31, "update_postimage")),
+        *((3, 30, "update_preimage"), (3, 31, "update_postimage")),
+    ]
+    error = refused(session, "UPDATE t SET v = (SELECT sum(v) FROM t) * 50")
+    assert error.condition == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+
+
+@pytest.mark.parametrize(
+    ("statement", "meanwhile", "condition"),
+    [
+        ("DELETE FROM t WHERE id > 12 AND d > (SELECT min(d) FROM t)", "t", "DELTA_CONCURRENT_APPEND.WITHOUT_HINT"),
+        ("UPDATE t SET d = (SELECT max(id) FROM t) WHERE id = 13", "t", "DELTA_CONCURRENT_APPEND.WITHOUT_HINT"),
+        ("DELETE FROM t WHERE id > 12 AND id < 20 AND d > (SELECT min(k) FROM q)", "t", None),
+        ("DELETE FROM t WHERE id > 12 AND d > (SELECT min(k) FROM q)", "q", None),
+    ],
+)
+def test_what_a_subquery_reads_of_the_table_itself_counts_as_read(
+    asked: Session, monkeypatch: pytest.MonkeyPatch, statement: str, meanwhile: str, condition: str | None
+) -> None:
+    publish = commit.publish
+    more = {"t": "INSERT INTO t VALUES (500, 'far', 0.0)", "q": "INSERT INTO q VALUES (-5, 'far')"}
+
+    def late(root: str, version: int, actions: Any) -> None:
+        monkeypatch.setattr(commit, "publish", publish)
+        asked.run(more[meanwhile])
+        publish(root, version, actions)
+
+    monkeypatch.setattr(commit, "publish", late)
+    if condition is None:
+        assert asked.rows(statement) == [(1,)]
+    else:
+        assert refused(asked, statement).condition == condition
+
+
+def test_explain_and_views_and_versions_in_subqueries(asked: Session) -> None:
+    asked.run("CREATE OR REPLACE TEMPORARY VIEW late AS SELECT k FROM q WHERE k > 1")
+    ((text,),) = asked.rows("EXPLAIN DELETE FROM t WHERE id IN (SELECT k FROM late)")
+    assert text.startswith("Engine: datafusion")
+    assert "main.shop.q" in text
+    assert asked.rows("DELETE FROM t WHERE id IN (SELECT k FROM late)") == [(2,)]
+    assert asked.rows("DELETE FROM t WHERE id IN (SELECT id FROM t VERSION AS OF 1)") == [(2,)]
+    assert asked.rows("SELECT id FROM t ORDER BY id") == [(11,), (13,)]
+    assert asked.rows("UPDATE t SET s = (SELECT s FROM t VERSION AS OF 2 u WHERE u.id = t.id - 10)") == [(2,)]
+    assert asked.rows("SELECT s FROM t ORDER BY id") == [("a",), ("c",)]
