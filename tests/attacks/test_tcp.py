@@ -36,7 +36,7 @@ def exchange(peer: socket.socket, data: bytes, until: bytes = b"") -> bytes:
     return received
 
 
-def send(server: Server, data: bytes, until: bytes) -> bytes:
+def send(server: Server, data: bytes, until: bytes = b"") -> bytes:
     """What the TCP port answers."""
     with socket.create_connection(server.tcp_address, 5) as peer:
         return exchange(peer, data, until)
