@@ -21,11 +21,10 @@ from gateway.delta.compaction import check_compactable, compact
 from gateway.delta.containment import is_under, source
 from gateway.delta.file_columns import file_field
 from gateway.delta.metadata import Alteration, alter, check_alterable, logged_metadata
-from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, VECTORS, WIDENING
+from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, SUSPENDED, VECTORS, WIDENING
 from gateway.delta.replay import replayed
 from gateway.delta.row_ids import DOMAIN
 from gateway.delta.table import Snapshot, open_snapshot, specs_of
-from gateway.delta.tracking import SUSPENDED
 from gateway.delta.unmapping import check_unmappable, unmap
 from gateway.delta.vectors import file_of
 from gateway.delta.widening import CHANGES

@@ -19,6 +19,7 @@ FEED = "delta.enableChangeDataFeed"
 #: What rows of such files tell of themselves.
 FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 ROW_TRACKING = "delta.enableRowTracking"
+SUSPENDED = "delta.rowTrackingSuspended"
 #: The properties that name the columns of files with numbers of rows and their versions.
 ROW_ID, ROW_VERSION = (f"delta.rowTracking.materializedRow{x}ColumnName" for x in ("Id", "CommitVersion"))
 VECTORS, WIDENING = "delta.enableDeletionVectors", "delta.enableTypeWidening"

@@ -21,7 +21,7 @@ from gateway.delta.commit import Action, compact_json
 from gateway.delta.dataset import DataFile, read_file
 from gateway.delta.features import Protocol, refused
 from gateway.delta.feed import COPIED
-from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION
+from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, SUSPENDED
 from gateway.delta.replay import Fields, check_file, check_other, replayed
 from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot, specs_of
@@ -120,10 +120,17 @@ def numbered(seen: Snapshot, actions: Sequence[Action], protocol: Protocol | Non
 
     `protocol` is the table's by that commit, if it is another.
     """
-    if not (protocol or seen.protocol).has("rowTracking"):
+    if not (protocol or seen.protocol).has("rowTracking") or _suspended(seen, actions):
         return actions
     mark = _high_water(seen)
     return with_numbers(actions, mark, seen.version + 1)
+
+
+def _suspended(seen: Snapshot, actions: Sequence[Action]) -> bool:
+    """Whether the table numbers no rows by a commit, as while the feature is being dropped."""
+    given = [action["metaData"].get("configuration", {}) for action in actions if "metaData" in action]
+    properties: Mapping[str, str] = given[-1] if given else seen.properties
+    return properties.get(SUSPENDED, "").lower() == "true"
 
 
 def with_numbers(actions: Sequence[Action], mark: int, version: int) -> list[Action]:

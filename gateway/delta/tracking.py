@@ -9,14 +9,13 @@ from typing import Any
 from gateway.delta import commit
 from gateway.delta.creation import with_features
 from gateway.delta.metadata import Alteration, alter
-from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION
+from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, SUSPENDED
 from gateway.delta.row_ids import numbered
 from gateway.delta.table import Snapshot, open_snapshot, specs_of
 from gateway.delta.write import conflict, storage_errors
 from gateway.errors import unsupported
 
 _FEATURE = "rowTracking"
-SUSPENDED = "delta.rowTrackingSuspended"
 
 
 def check_trackable(snapshot: Snapshot) -> None:

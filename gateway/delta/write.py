@@ -38,7 +38,7 @@ from gateway.delta.datafiles import DataFileWriter
 from gateway.delta.features import Kept, check_writable, refused
 from gateway.delta.fields import check_clustering, check_schema, nested_not_null, partition_columns
 from gateway.delta.indexed import check_named
-from gateway.delta.properties import FEED, ROW_TRACKING, WIDENING, asked, check_feed_columns
+from gateway.delta.properties import FEED, ROW_TRACKING, SUSPENDED, WIDENING, asked, check_feed_columns
 from gateway.delta.replay import removal
 from gateway.delta.row_ids import numbered, with_numbers
 from gateway.delta.schema import Column, UnreadableType, holds_char, nullable, parse_schema
@@ -68,7 +68,7 @@ _WRITER_PROPERTIES = {
     "delta.columnMapping.mode": Kept.BY_WRITER,
     ROW_TRACKING: Kept.BY_WRITER,
     "delta.rowTracking.": Kept.BY_WRITER,
-    "delta.rowTrackingSuspended": Kept.NEVER,
+    SUSPENDED: Kept.BY_WRITER,
     "delta.feature.": Kept.NEVER,
 }
 
@@ -259,6 +259,8 @@ def check_snapshot_writable(snapshot: Snapshot, *, removes: bool = False, kept: 
             asked.append(f"NOT NULL inside of column {column.name}")
         if t.is_nested(column.type) and holds_char(column.type):
             asked.append(f"CHAR or VARCHAR inside of column {column.name}")
+    if all(snapshot.properties.get(key, "").lower() == "true" for key in (ROW_TRACKING, SUSPENDED)):
+        asked.append(SUSPENDED)  # one forbids what the other asks for
     if asked:
         raise refused(asked, snapshot.root, "written")
     check_feed_columns((column.name for column in snapshot.columns), snapshot.properties)

@@ -179,11 +179,11 @@ def test_tables_that_ask_more_of_their_writers_are_refused_by_name(table: Sessio
     table.run("CREATE TABLE many (id INT)")
     folder = table.runner.catalogs["main"].table_location("shop", "many")
     (metadata,) = [a["metaData"] for a in log.actions(folder, 0) if "metaData" in a]
-    spec = {**metadata, "configuration": {"delta.rowTrackingSuspended": "true"}}
+    spec = {**metadata, "configuration": {"delta.enableIcebergCompatV2": "true"}}
     commit.publish(folder, 1, [{"metaData": spec}])
     error = refused(table, "UPDATE many SET id = -1")
     assert isinstance(error, UnsupportedError)
-    assert "delta.rowTrackingSuspended" in error.message
+    assert "delta.enableIcebergCompatV2" in error.message
 
 
 def test_not_null_columns_take_no_null(session: Session) -> None:

@@ -8,7 +8,7 @@ from gateway.delta import log
 from gateway.delta.table import open_snapshot, specs_of
 from tests.live.tables import alter
 from tests.unit.runner.session import Session, refused
-from tests.unit.runner.written import count_versions, folder_of, newest_info, rows_elsewhere
+from tests.unit.runner.written import count_versions, folder_of, newest_commit, newest_info, rows_elsewhere
 
 
 def _versions(session: Session) -> tuple[str, str]:
@@ -160,6 +160,27 @@ def test_rows_are_no_longer_numbered(session: Session) -> None:
     assert _versions(session) == ("1", "2")
     session.run("UPDATE t SET a = 3 WHERE a = 1")
     assert rows_elsewhere(session) == [(2,), (3,)]
+
+
+def test_a_table_restored_to_where_its_rows_were_no_longer_numbered(session: Session) -> None:
+    """As with Delta: the property is there again, new files have no numbers, and no domain says how far they go."""
+    session.run("CREATE TABLE t (a INT) TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    session.run("INSERT INTO t VALUES (1), (2)")
+    session.run("ALTER TABLE t DROP FEATURE rowTracking")
+    session.run("INSERT INTO t VALUES (3)")
+    for version in (2, 3):
+        session.run(f"RESTORE TABLE t TO VERSION AS OF {version}")
+        told = dict(session.rows("SHOW TBLPROPERTIES t"))
+        assert (told["delta.enableRowTracking"], told["delta.rowTrackingSuspended"]) == ("false", "true")
+        session.run("INSERT INTO t VALUES (4)")
+        session.run("DELETE FROM t WHERE a = 1")
+        session.run("UPDATE t SET a = 5 WHERE a = 2")
+        actions = newest_commit(session)
+        assert not any("domainMetadata" in action for action in actions)
+        assert [action["add"].get("baseRowId") for action in actions if "add" in action] == [None]
+        assert rows_elsewhere(session) == [(4,), (5,)]
+    session.run("ALTER TABLE t DROP FEATURE rowTracking")
+    assert "delta.rowTrackingSuspended" not in dict(session.rows("SHOW TBLPROPERTIES t"))
 
 
 _NAMED = "'delta.columnMapping.mode' = 'name'"
