@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 STATES ?= .bench/fuzz/state.json
 SPARK ?=
-PYTEST_WORKERS ?= 2
+PYTEST_WORKERS ?= 3
 # Tests start hundreds of processes: what they import is compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
@@ -52,6 +52,7 @@ endif
 test: lint test-only
 	@echo "Tests on Spark are a target of their own: make test-spark (Java 17 or 21, Maven)"
 
+# More processes than cores: many tests wait, for a timeout, a browser, or another client.
 # A file's tests share what is made once for a module, so they run in one process; the slowest folders come first. A worker that
 # crashes ends the run: the tests that it had left would be waited for without an end.
 test-only: $(VENV)/.dev

@@ -164,6 +164,7 @@ def _asked_of(sql: Sql, vectors: str) -> None:
     sql.embedded("INSERT INTO ours SELECT id + 10, s, d, e, t, p FROM ours")
 
 
+@pytest.mark.heavy  # Spark takes a minute to plan what is asked
 def test_subqueries_choose_the_rows_that_they_do_in_a_query_of_spark(sql: Sql) -> None:
     """Delta with Spark refuses them in these statements; its queries know what they mean."""
     sql.auto("DROP TABLE IF EXISTS q")
