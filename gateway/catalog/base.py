@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -99,6 +99,9 @@ class Catalog(Protocol):
         """The real folder of a volume's files, which may not be there yet; None if there is no such volume."""
 
     def table(self, schema: str, table: str, as_of: AsOf | None = None) -> BoundTable | None: ...
+
+    def outlines(self, schema: str) -> Mapping[str, Any]:
+        """`tables`, each with its `delta.outline.Outline` if that is known without looking further, else None."""
 
     def outline(self, schema: str, table: str) -> Any:
         """The `delta.outline.Outline` of a table; None if it has to be opened."""

@@ -153,6 +153,10 @@ class InformationCatalog:
         """None."""
         return []
 
+    def outlines(self, schema: str) -> Mapping[str, Any]:
+        """None."""
+        return {}
+
     other_tables = functions = volumes = tables
 
     def table(self, schema: str, table: str, as_of: Any = None) -> None:

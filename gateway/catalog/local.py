@@ -9,20 +9,17 @@ folder's spelling; hidden folders and links that lead out of the root are not se
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import logging
 import os
-import shutil
 import stat
-import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from unicodedata import category
 
-from gateway.catalog import objects, volumes
+from gateway.catalog import objects, removal, volumes
 from gateway.catalog.base import AsOf, TableName
 from gateway.catalog.bound import DeltaBoundTable, bind
 from gateway.catalog.objects import (
@@ -39,14 +36,11 @@ from gateway.delta import table as delta_table
 from gateway.delta.containment import held_folder, is_under, not_allowed, real_path
 from gateway.delta.log import has_log
 from gateway.delta.outline import Outline, kept_of, outline_of
-from gateway.delta.write import STAGING
-from gateway.errors import GatewayError, ServerError, UnsupportedError, UserError, full_disk_told
+from gateway.errors import GatewayError, UnsupportedError, UserError, full_disk_told
 from gateway.worker_jobs import Witness
 
 DEFAULT_SCHEMA = "default"
 _FACTS = ".gateway.json"
-_TRASH = ".dropped-"
-_STALE_SECONDS = 86_400
 _FORBIDDEN = frozenset("/\0")
 _UNREADABLE = frozenset("\\")  # readers of Delta's log take it for a separator; what has it already may be dropped
 _LONGEST = 200  # bytes of a name, which temporary names are made of
@@ -72,7 +66,7 @@ class LocalCatalog:
         self._links: set[str] = set()
         self._warned: set[str] = set()
         if not read_only:
-            self._sweep()
+            removal.sweep(self.root, self._folders(self.root))
 
     # ---- reading
 
@@ -85,13 +79,22 @@ class LocalCatalog:
 
     def tables(self, schema: str) -> list[str]:
         """Names of the Delta tables of a schema, sorted; empty if there is no such schema."""
+        return sorted(self.outlines(schema))
+
+    def outlines(self, schema: str) -> dict[str, Outline | None]:
+        """The Delta tables of a schema, each with its outline if one is kept that holds; empty if there is no such schema."""
         folder = self._schema_folder(schema)
         if folder is None:
-            return []
-        own = {n for n in self._folders(folder) if has_log(os.path.join(folder, n))}
-        lower = {n.lower() for n in own}
+            return {}
+        found: dict[str, Outline | None] = {}
+        for name in self._folders(folder):
+            root = f"{folder}/{name}"
+            kept = kept_of(root)
+            if kept is not None or has_log(root):
+                found[name] = kept
+        lower = {n.lower() for n in found}
         external = (s.name.table for s in self._all(StoredLocation, schema) if has_log(s.location))
-        return sorted(own.union(n for n in external if n.lower() not in lower))
+        return found | {n: None for n in external if n.lower() not in lower}
 
     def other_tables(self, schema: str) -> list[str]:
         """Names of the tables of other formats of a schema, sorted; empty if there is no such schema."""
@@ -277,7 +280,7 @@ class LocalCatalog:
             ):
                 os.rename(os.path.basename(root), new_table, src_dir_fd=old, dst_dir_fd=new)
         except OSError as error:
-            raise _failed("rename", root, error) from error
+            raise removal.failed("rename", root, error) from error
         delta_table.forget(os.path.realpath(os.path.dirname(root)) + "/" + os.path.basename(root))
         delta_table.forget(target)
         self._rename_keys(schema, table, new_schema, new_table)
@@ -300,8 +303,8 @@ class LocalCatalog:
         roots = [os.path.realpath(os.path.join(folder, n)) for n in self._folders(folder)]
         is_empty = not roots and not objects.has_any(folder)
         if cascade or (is_empty and os.path.islink(folder)):
-            self._remove(folder)
-        elif not (is_empty and self._remove_empty(folder, left)):
+            removal.remove(folder, self.root)
+        elif not (is_empty and removal.remove_empty(folder, left, self.root)):
             text = f"Cannot drop a schema `{schema}` because it contains objects. Use DROP SCHEMA ... CASCADE."
             raise UserError("SCHEMA_NOT_EMPTY", text)
         for root in roots:
@@ -322,11 +325,11 @@ class LocalCatalog:
                 folder = self._schema_folder(schema)
                 files = None if folder is None else self._child(folder, table)  # its own, whatever its object says
                 if files is not None and not has_log(files):
-                    self._remove(files)
+                    removal.remove(files, self.root)
                 return
             raise self._no_table(schema, table)
         real = os.path.realpath(root)
-        self._remove(root)
+        removal.remove(root, self.root)
         delta_table.forget(real)
         self.drop(StoredKeys, schema, table)
 
@@ -343,7 +346,7 @@ class LocalCatalog:
         files = self.volume_folder(schema, name) if kind is StoredVolume else None
         there = folder is not None and self._can_name(name) and objects.remove(self._resolved(folder), kind, name)
         if there and files is not None and os.path.isdir(files):
-            self._remove(files)
+            removal.remove(files, self.root)
         return there
 
     # ---- folders
@@ -462,30 +465,6 @@ class LocalCatalog:
         root = None if folder is None else self._child(folder, table)
         return root if root is not None and has_log(root) else None
 
-    def _remove(self, folder: str) -> None:
-        """Gone in one step; a link is only unlinked."""
-        if os.path.islink(folder):
-            os.unlink(folder)
-            return
-        try:
-            with held_folder(os.path.realpath(os.path.dirname(folder)), self.root) as parent:
-                self._set_aside(os.path.basename(folder), parent)
-        except OSError as error:
-            raise _failed("remove", folder, error) from error
-
-    def _set_aside(self, name: str, folder: int) -> None:
-        """Rename what has a name in the open `folder` to a hidden one, and remove it there with all its files."""
-        trash = os.path.join(self.root, f"{_TRASH}{uuid.uuid4().hex}")
-        os.rename(name, trash, src_dir_fd=folder)
-        if not stat.S_ISDIR(os.lstat(trash).st_mode):
-            os.unlink(trash)
-            return
-        for _ in range(5):  # who had the folder open may go on to make and remove files there
-            shutil.rmtree(trash, ignore_errors=True)
-            if not os.path.lexists(trash):
-                return
-        _log.warning("What was dropped cannot be removed yet: %s", trash)
-
     def _leftovers(self, folder: str) -> list[str]:
         """Paths of what lies in a schema beside its tables, and beside its objects if it is found to have none."""
         inner = os.path.join(folder, objects.FOLDER)
@@ -494,38 +473,6 @@ class LocalCatalog:
         if inner not in left or not stat.S_ISDIR(os.lstat(inner).st_mode):
             return left
         return [path for path in left if path != inner] + [os.path.join(inner, name) for name in os.listdir(inner)]
-
-    def _remove_empty(self, folder: str, left: Sequence[str]) -> bool:
-        """Remove a schema that has nothing but `left`; False if there is more by now, of which nothing is lost."""
-        try:
-            for path in left:
-                with contextlib.suppress(FileNotFoundError), held_folder(os.path.dirname(path), self.root) as held:
-                    self._set_aside(os.path.basename(path), held)
-            for path in (os.path.join(folder, objects.FOLDER), folder):
-                with contextlib.suppress(FileNotFoundError), held_folder(os.path.dirname(path), self.root) as held:
-                    os.rmdir(os.path.basename(path), dir_fd=held)
-        except OSError as error:
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                return False
-            raise _failed("remove", folder, error) from error
-        return True
-
-    def _sweep(self) -> None:
-        """Remove what processes that were killed left behind: half-made and half-dropped tables, a day old or more."""
-        oldest = time.time() - _STALE_SECONDS
-        for parent in (self.root, *(os.path.join(self.root, n) for n in self._folders(self.root))):
-            with os.scandir(parent) as entries:
-                stale = [
-                    e.path
-                    for e in entries
-                    if e.name.startswith((_TRASH, STAGING))
-                    and e.is_dir(follow_symlinks=False)
-                    and e.stat(follow_symlinks=False).st_mtime < oldest
-                ]
-            for path in stale:
-                shutil.rmtree(path, ignore_errors=True)  # another process may be sweeping too
-            objects.sweep(os.path.join(parent, objects.FOLDER), objects.DRAFT, oldest)
-            objects.sweep(os.path.join(parent, volumes.FOLDER, volumes.DRAFTS), "", oldest)
 
     # ---- checks and facts
 
@@ -585,10 +532,6 @@ def _taken(path: str) -> UserError:
     return UserError(
         "LOCATION_ALREADY_EXISTS", f"{path} exists and is no folder of this catalog: nothing can be made there."
     )
-
-
-def _failed(verb: str, folder: str, error: OSError) -> ServerError:
-    return ServerError("WRITE_FAILED", f"Cannot {verb} {folder}: {error.strerror}.", retryable=True)
 
 
 def _bytes(name: str) -> int:

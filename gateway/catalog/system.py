@@ -39,6 +39,10 @@ class SystemSchema:
         """None."""
         return []
 
+    def outlines(self, schema: str) -> Mapping[str, Any]:
+        """None."""
+        return {}
+
     other_tables = functions = tables
 
     def table(self, schema: str, table: str, as_of: Any = None) -> None:

@@ -27,9 +27,9 @@ _KEPT = 50_000
 _STUMBLES = (GatewayError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Outline:
-    """The columns of a table's newest version, and its comment."""
+    """The columns of a table's newest version, and its comment. Two are never equal: it may be asked for by its identity."""
 
     schema: StructType
     comment: str | None
@@ -45,7 +45,8 @@ class _Kept:
     marker: tuple[int, ...]
 
     def holds(self) -> bool:
-        return marker_of(self.newest) == self.marker and not os.path.exists(self.following)
+        # Most are asked of tables that have not changed; `access` finds out without an exception that a file is not there.
+        return marker_of(self.newest) == self.marker and not os.access(self.following, os.F_OK)
 
 
 _lock = Lock()

@@ -35,7 +35,7 @@ def done(statement_type: str, *changes: SessionChange) -> Answer:
 
 def rows_of(statement_type: str, schema: StructType, columns: Sequence[Sequence[Any]], **more: Any) -> Answer:
     """An answer from column values."""
-    arrays = [pa.array(list(values), f.type.arrow()) for values, f in zip(columns, schema.fields, strict=True)]
+    arrays = [pa.array(values, f.type.arrow()) for values, f in zip(columns, schema.fields, strict=True)]
     names = [f"c{i}" for i in range(len(arrays))]
     return Answer(statement_type, schema, pa.table(arrays, names=names), **more)
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from gateway.catalog.base import Catalog
 from gateway.catalog.bound import DeltaBoundTable
 from gateway.catalog.information import SCHEMA, information_of
 from gateway.catalog.keys import Reference, keys_of, references_of
 from gateway.catalog.objects import StoredKeys
+from gateway.delta.outline import Outline
 from gateway.delta.partitions import value_text
 from gateway.engine.base import MetadataCall
 from gateway.errors import GatewayError, ServerError
 from gateway.runner.answer import Answer, rows_of
-from gateway.runner.patterns import jdbc
+from gateway.runner.patterns import everything, jdbc
 from gateway.sql.functions import public_names
 from gateway.sqltypes import (
     BIGINT,
@@ -186,14 +188,14 @@ def _columns_of(rows: list[tuple[Any, ...]], width: int) -> list[list[Any]]:
     return [[row[i] for row in rows] for i in range(width)]
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(NamedTuple):
     """A table or view by its place; it need not be one that can be opened."""
 
     catalog: Catalog
     schema: str
     name: str
     is_view: bool
+    outline: Any = None
 
     @property
     def kind(self) -> str:
@@ -206,16 +208,19 @@ class Listed:
         """
         if self.is_view:
             return self.catalog.view(self.schema, self.name)
+        if self.outline is not None:
+            return self.outline
         return self.catalog.outline(self.schema, self.name) or self.catalog.table(self.schema, self.name)
 
 
 def found(catalogs: Iterable[Catalog], schema: Match, table: Match) -> Iterator[Listed]:
     """Tables and views whose schemas and names match."""
     for catalog, s in _schemas_of(catalogs, schema):
-        tables = ((t, False) for t in catalog.tables(s) + catalog.other_tables(s))
+        outlines = catalog.outlines(s)
+        tables = ((t, False) for t in [*outlines, *catalog.other_tables(s)])
         for name, is_view in sorted([*tables, *((v, True) for v in catalog.views(s))]):
             if table(name):
-                yield Listed(catalog, s, name, is_view)
+                yield Listed(catalog, s, name, is_view, None if is_view else outlines.get(name))
 
 
 def _schemas_of(catalogs: Iterable[Catalog], match: Match) -> Iterator[tuple[Any, str]]:
@@ -248,6 +253,13 @@ def found_columns(
     catalogs: Iterable[Catalog], schema: Match, table: Match
 ) -> Iterator[tuple[Listed, int, StructField]]:
     """The columns of `found`, with their places from 0. Raises the error of a table that was meant alone."""
+    for one, opened in _described(catalogs, schema, table):
+        for position, field in enumerate(opened.schema.fields):
+            yield one, position, field
+
+
+def _described(catalogs: Iterable[Catalog], schema: Match, table: Match) -> Iterator[tuple[Listed, Any]]:
+    """`found`, with what has their columns. Raises the error of a table that was meant alone."""
     tables = list(found(catalogs, schema, table))
     for one in tables:
         try:
@@ -257,8 +269,7 @@ def found_columns(
                 raise
             continue  # one of many: it is listed, asking for it alone tells what is wrong
         if opened is not None:
-            for position, field in enumerate(opened.schema.fields):
-                yield one, position, field
+            yield one, opened
 
 
 def measures(data_type: DataType) -> tuple[int | None, int | None, int | None]:
@@ -286,33 +297,51 @@ def _tables(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
     return rows_of("GET_TABLES", _named(*_TABLE_COLUMNS), _columns_of(rows, len(_TABLE_COLUMNS)))
 
 
+# In the order of `_told`.
+_TOLD = (
+    *("COLUMN_NAME", "DATA_TYPE", "TYPE_NAME", "COLUMN_SIZE", "DECIMAL_DIGITS", "NUM_PREC_RADIX"),
+    *("NULLABLE", "REMARKS", "ORDINAL_POSITION", "IS_NULLABLE"),
+)
+# Of tables that nobody has changed since they were listed last.
+_told_of: WeakKeyDictionary[Outline, list[tuple[Any, ...]]] = WeakKeyDictionary()
+
+
 def _columns(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:
     match = jdbc(call.column)
-    listed = [
-        (table, position, field)
-        for table, position, field in found_columns(_chosen(call, catalogs), jdbc(call.schema), jdbc(call.table))
-        if match(field.name)
-    ]
-    types = {t: (t.row.jdbc, t.sql, *measures(t)) for t in {field.type for _, _, field in listed}}
-    told = [types[field.type] for _, _, field in listed]
-    columns: dict[str, list[Any]] = {
-        "TABLE_CAT": [table.catalog.name for table, _, _ in listed],
-        "TABLE_SCHEM": [table.schema for table, _, _ in listed],
-        "TABLE_NAME": [table.name for table, _, _ in listed],
-        "COLUMN_NAME": [field.name for _, _, field in listed],
-        "DATA_TYPE": [jdbc_type for jdbc_type, *_ in told],
-        "TYPE_NAME": [sql for _, sql, *_ in told],
-        "COLUMN_SIZE": [size for _, _, size, *_ in told],
-        "DECIMAL_DIGITS": [digits for *_, digits, _ in told],
-        "NUM_PREC_RADIX": [radix for *_, radix in told],
-        "NULLABLE": [int(field.nullable) for _, _, field in listed],
-        "REMARKS": [field.comment or "" for _, _, field in listed],
-        "ORDINAL_POSITION": [position for _, position, _ in listed],
-        "IS_NULLABLE": ["YES" if field.nullable else "NO" for _, _, field in listed],
-        "IS_AUTO_INCREMENT": ["NO"] * len(listed),
+    tables: list[Listed] = []
+    rows: list[tuple[Any, ...]] = []
+    for table, opened in _described(_chosen(call, catalogs), jdbc(call.schema), jdbc(call.table)):
+        told = _told(opened)
+        if match is not everything:
+            told = [row for row in told if match(row[0])]
+        tables += [table] * len(told)
+        rows += told
+    unknown = [None] * len(rows)
+    columns: dict[str, Sequence[Any]] = {
+        "TABLE_CAT": [table.catalog.name for table in tables],
+        "TABLE_SCHEM": [table.schema for table in tables],
+        "TABLE_NAME": [table.name for table in tables],
+        "IS_AUTO_INCREMENT": ["NO"] * len(rows),
+        **{name: list(map(itemgetter(i), rows)) for i, name in enumerate(_TOLD)},
     }
-    unknown = [None] * len(listed)
     return rows_of("GET_COLUMNS", _typed(_COLUMN_COLUMNS), [columns.get(name, unknown) for name, _ in _COLUMN_COLUMNS])
+
+
+def _told(opened: Any) -> list[tuple[Any, ...]]:
+    """What GetColumns tells of the columns of a table or view."""
+    known = _told_of.get(opened) if isinstance(opened, Outline) else None
+    if known is not None:
+        return known
+    told = [
+        (
+            *(field.name, field.type.row.jdbc, field.type.sql, *measures(field.type)),
+            *(int(field.nullable), field.comment or "", position, "YES" if field.nullable else "NO"),
+        )
+        for position, field in enumerate(opened.schema.fields)
+    ]
+    if isinstance(opened, Outline):
+        _told_of[opened] = told
+    return told
 
 
 def _table_types(call: MetadataCall, catalogs: Mapping[str, Catalog]) -> Answer:

@@ -14,10 +14,15 @@ _MANY, _ONE = "many", "one"
 Token = str | tuple[str]
 
 
+def everything(name: str) -> bool:
+    """Matches every name."""
+    return True
+
+
 def jdbc(pattern: str | None) -> Callable[[str], bool]:
     """Matcher of a metadata call's pattern: None and ``*`` and ``.*`` and ``%`` match everything; case does not count."""
     if pattern is None or pattern in ("%", "*", ".*", ""):
-        return lambda name: True
+        return everything
     return _matcher(_jdbc_tokens(pattern.lower()))
 
 
@@ -27,7 +32,7 @@ def hive(pattern: str | None) -> Callable[[str], bool]:
     The rest of what Spark reads as a regular expression is refused (UnsupportedError); ``%`` and ``_`` mean themselves.
     """
     if pattern is None:
-        return lambda name: True
+        return everything
     if not _REGEX.isdisjoint(pattern):
         raise unsupported("A regular expression as the pattern of SHOW (other than *, | and .)")
     matchers = [_matcher(_hive_tokens(part.lower())) for part in pattern.strip().split("|")]

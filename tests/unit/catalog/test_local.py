@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway import sqltypes as t
+from gateway.catalog import removal
 from gateway.catalog.base import AsOf, Catalog, TableName
 from gateway.catalog.bound import PathTable, bind
 from gateway.catalog.local import LocalCatalog
@@ -64,6 +65,14 @@ def test_tables_of_others_are_seen_at_once(catalog: LocalCatalog) -> None:
     assert (newest.num_rows, old.num_rows) == (3, 2)
 
 
+def test_tables_are_listed_with_the_outlines_that_hold(catalog: LocalCatalog) -> None:
+    assert catalog.outlines("sales") == {"Orders": None}
+    kept = catalog.outline("Sales", "Orders")
+    assert kept is not None and catalog.outlines("sales") == {"Orders": kept}
+    append(catalog.table_location("sales", "Orders"), [pa.RecordBatch.from_pydict({"id": [3]})])
+    assert catalog.outlines("sales") == {"Orders": None}
+
+
 def test_two_spellings_of_one_name(catalog: LocalCatalog) -> None:
     create_table(os.path.join(catalog.root, "Sales", "ORDERS"), ONE)
     exact = catalog.table("sales", "Orders")
@@ -103,7 +112,7 @@ def test_what_is_removed_lies_in_the_folder_that_was_found(catalog: LocalCatalog
     os.symlink(tmp_path / "outside", os.path.join(catalog.root, "Sales"))
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(UserError) as caught:
-        catalog._remove(table)
+        removal.remove(table, catalog.root)
     assert caught.value.condition == "PATH_NOT_ALLOWED"
     remove_made(table)
     stored = StoredTable(TableName("main", "Sales", "Orders"), table, "csv", ONE, (), "(id BIGINT) USING csv")

@@ -1,0 +1,87 @@
+"""What is dropped is gone in one step, whoever has it open; what killed processes left behind is swept."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import shutil
+import stat
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+
+from gateway.catalog import objects, volumes
+from gateway.delta.containment import held_folder
+from gateway.delta.write import STAGING
+from gateway.errors import ServerError
+
+_TRASH = ".dropped-"
+_STALE_SECONDS = 86_400
+_log = logging.getLogger(__name__)
+
+
+def remove(folder: str, root: str) -> None:
+    """Remove a folder below `root` in one step; a link is only unlinked. Raises ServerError WRITE_FAILED."""
+    if os.path.islink(folder):
+        os.unlink(folder)
+        return
+    try:
+        with held_folder(os.path.realpath(os.path.dirname(folder)), root) as parent:
+            _set_aside(os.path.basename(folder), parent, root)
+    except OSError as error:
+        raise failed("remove", folder, error) from error
+
+
+def remove_empty(folder: str, left: Sequence[str], root: str) -> bool:
+    """Remove a schema that has nothing but `left`; False if there is more by now, of which nothing is lost."""
+    try:
+        for path in left:
+            with contextlib.suppress(FileNotFoundError), held_folder(os.path.dirname(path), root) as held:
+                _set_aside(os.path.basename(path), held, root)
+        for path in (os.path.join(folder, objects.FOLDER), folder):
+            with contextlib.suppress(FileNotFoundError), held_folder(os.path.dirname(path), root) as held:
+                os.rmdir(os.path.basename(path), dir_fd=held)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise failed("remove", folder, error) from error
+    return True
+
+
+def sweep(root: str, schemas: Iterable[str]) -> None:
+    """Remove what processes that were killed left behind: half-made and half-dropped tables, a day old or more."""
+    oldest = time.time() - _STALE_SECONDS
+    for parent in (root, *(os.path.join(root, n) for n in schemas)):
+        with os.scandir(parent) as entries:
+            stale = [
+                e.path
+                for e in entries
+                if e.name.startswith((_TRASH, STAGING))
+                and e.is_dir(follow_symlinks=False)
+                and e.stat(follow_symlinks=False).st_mtime < oldest
+            ]
+        for path in stale:
+            shutil.rmtree(path, ignore_errors=True)  # another process may be sweeping too
+        objects.sweep(os.path.join(parent, objects.FOLDER), objects.DRAFT, oldest)
+        objects.sweep(os.path.join(parent, volumes.FOLDER, volumes.DRAFTS), "", oldest)
+
+
+def failed(verb: str, folder: str, error: OSError) -> ServerError:
+    """The error of what the file system refuses to do with a folder."""
+    return ServerError("WRITE_FAILED", f"Cannot {verb} {folder}: {error.strerror}.", retryable=True)
+
+
+def _set_aside(name: str, folder: int, root: str) -> None:
+    """Rename what has a name in the open `folder` to a hidden one, and remove it there with all its files."""
+    trash = os.path.join(root, f"{_TRASH}{uuid.uuid4().hex}")
+    os.rename(name, trash, src_dir_fd=folder)
+    if not stat.S_ISDIR(os.lstat(trash).st_mode):
+        os.unlink(trash)
+        return
+    for _ in range(5):  # who had the folder open may go on to make and remove files there
+        shutil.rmtree(trash, ignore_errors=True)
+        if not os.path.lexists(trash):
+            return
+    _log.warning("What was dropped cannot be removed yet: %s", trash)
