@@ -1,6 +1,6 @@
 # Everything needs only python3 (>= 3.11) and make; the rest is installed into .venv from the locked requirements.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-only test-dbt test-clients test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map pictures lock thrift clean
+.PHONY: demo test test-only test-live test-all test-dbt test-clients test-heavy test-spark test-spark-heavy bench bench-spark conformance conformance-spark fuzz fuzz-slice fuzz-table lint format map pictures lock thrift clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -49,14 +49,24 @@ demo: $(VENV)/.demo
 	@$(BIN)/gateway demo $(ARGS)
 endif
 
-test: lint test-only
-	@echo "Tests on Spark are a target of their own: make test-spark (Java 17 or 21, Maven)"
-
 # More processes than cores: many tests wait, for a timeout, a browser, or another client.
 # A file's tests share what is made once for a module, so they run in one process; the slowest folders come first. A worker that
 # crashes ends the run: the tests that it had left would be waited for without an end.
+PYTEST := $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0
+# Against gateways that are started for them: real drivers, a browser, attacks.
+LIVE := tests/attacks tests/clients tests/console
+
+test: lint test-only
+	@echo "All the others: make test-all, or make test-live, test-spark (Java 17 or 21, Maven) and fuzz-slice"
+
 test-only: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0 $(ARGS)
+	$(PYTEST) $(addprefix --ignore=,$(LIVE)) $(ARGS)
+
+test-live: $(VENV)/.dev
+	$(PYTEST) $(LIVE) $(ARGS)
+
+# What a commit must pass.
+test-all: test test-live test-spark fuzz-slice
 
 # dbt against a gateway without Spark, in an environment of its own: it binds other versions of what the tests need.
 DBT := .dbt

@@ -1,4 +1,4 @@
-"""Which tests `make test` runs, by the marks in their files."""
+"""Which tests `make test` and `make test-live` run, by the marks in their files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import ast
 from functools import cache
 from pathlib import Path
 
-# Marks of tests that `make test` leaves out.
+# Marks of tests that both leave out.
 LEFT_OUT = ("heavy", "spark", "skip")
 
 
 @cache
 def functions(path: Path) -> dict[str, bool]:
-    """The test functions of a file by name; whether `make test` runs them."""
+    """The test functions of a file by name; whether these two run them."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     whole = [node.value for node in tree.body if isinstance(node, ast.Assign) and names(node) == ["pytestmark"]]
     return {
