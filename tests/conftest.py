@@ -16,7 +16,7 @@ from tests.live.disk import Disk, SmallDisk
 from tests.live.doors import Certificates, make_certificates
 from tests.live.gateway import Connect, Server, connections, start_server
 from tests.live.postgres import Postgres, problem
-from tests.live.spark import Sql, jars, missing, start_with_spark
+from tests.live.spark import QUICK, Sql, jars, missing, start_with_spark
 
 
 @pytest.fixture(scope="session")
@@ -118,15 +118,7 @@ def spark(spark_here: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """One classic SparkSession with Delta in the tests' own process."""
     from gateway.engine.spark import session
 
-    # Short statements on a cold JVM: compiling them costs more than running them.
-    quick = {
-        "spark.sql.shuffle.partitions": "1",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    }
-    settings = session.settings(setup.check(jars()), tmp_path_factory.mktemp("spark"), memory=1 << 30, extra=quick)
+    settings = session.settings(setup.check(jars()), tmp_path_factory.mktemp("spark"), memory=1 << 30, extra=QUICK)
     with warnings.catch_warnings():  # pyspark speaks of pandas, which it only imports
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="pyspark")

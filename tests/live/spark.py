@@ -10,10 +10,22 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from gateway.engine.spark import setup
+from gateway.engine.spark.masters import is_local
 from tests.live.gateway import Server, connect_to, start_server
 from tests.live.processes import descendants, eventually
 
 SPARK_SECONDS = 300.0
+# Short statements on a cold JVM: compiling them costs more than running them. What the first compiler alone may keep of its
+# own accord is too little for Spark.
+_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=512m -XX:+UseSerialGC"
+QUICK = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    "spark.driver.extraJavaOptions": _JVM,
+}
 
 
 def jars() -> Path:
@@ -30,8 +42,18 @@ def missing() -> str | None:
     return "; ".join(found) or None
 
 
+def quick_flags(folder: Path) -> tuple[str, ...]:
+    """The setting of a gateway whose Spark is `QUICK`; the file is kept in `folder`."""
+    properties = folder / "spark.properties"
+    folder.mkdir(parents=True, exist_ok=True)
+    properties.write_text("".join(f"{key} {value}\n" for key, value in QUICK.items()), encoding="utf-8")
+    return ("--spark-properties", str(properties))
+
+
 def start_with_spark(folder: Path, *flags: str, master: str = "local[2]") -> Server:
-    """A gateway with Spark; Spark itself starts with the first statement that needs it."""
+    """A gateway with Spark, made `QUICK` where it is its own; Spark itself starts with the first statement that needs it."""
+    if is_local(master) and "--spark-properties" not in flags:
+        flags = (*quick_flags(folder), *flags)
     return start_server(folder, "--spark", master, "--memory-limit", "1GiB", *flags)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from gateway.cli import main
 from gateway.config import load_config
 from gateway.pipelines import graph, run, server, validate
+from tests.live.spark import quick_flags
 
 
 def commands(folder: Path, jars: str, warehouse: Path) -> None:
@@ -30,6 +31,7 @@ def commands(folder: Path, jars: str, warehouse: Path) -> None:
         "spark": "local[2]",
         "spark-jars": jars,
         "spark-memory": "1GiB",
+        "spark-properties": quick_flags(folder.parent)[1],
     }
     with server.serve(load_config(flags, {}), "local[2]", warehouse, folder / "spark.log") as one:
         service = getattr(one.jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")

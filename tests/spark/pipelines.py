@@ -16,7 +16,7 @@ import pytest
 from gateway.delta.table import open_snapshot
 from gateway.pipelines.lock import process_start
 from tests.live.gateway import clean_environment
-from tests.live.spark import jars
+from tests.live.spark import jars, quick_flags
 
 ROOT = Path(__file__).resolve().parents[2]
 JARS = jars()
@@ -40,7 +40,7 @@ Ask = Callable[..., tuple[int, str, str]]
 
 def flags(warehouse: Path, state: Path) -> list[str]:
     """The settings of a run that starts its own Spark."""
-    own = ["--spark", "local[2]", "--spark-jars", str(JARS), "--spark-memory", "1GiB"]
+    own = ["--spark", "local[2]", "--spark-jars", str(JARS), "--spark-memory", "1GiB", *quick_flags(state.parent)]
     return ["--warehouse", str(warehouse), "--state", str(state), *own]
 
 

@@ -14,13 +14,9 @@ from typing import Any
 import pytest
 
 from tests.live.gateway import Server, connect_to, start_server
-from tests.live.spark import jars
+from tests.live.spark import jars, quick_flags
 
 pytestmark = [pytest.mark.spark]
-_QUICK = (
-    "spark.sql.shuffle.partitions=1\nspark.databricks.delta.snapshotPartitions=1\nspark.sql.codegen.wholeStage=false\n"
-    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1\n"
-)
 
 
 class Gateway:
@@ -28,9 +24,7 @@ class Gateway:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        properties = folder / "quick.conf"
-        properties.write_text(_QUICK)
-        self._flags = ("--spark", "local[2]", "--spark-jars", str(jars()), "--spark-properties", str(properties))
+        self._flags = ("--spark", "local[2]", "--spark-jars", str(jars()), *quick_flags(folder))
         self.server: Server = start_server(folder, *self._flags)
 
     def restart(self) -> None:
