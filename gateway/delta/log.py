@@ -6,7 +6,8 @@ import json
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ _FEW = 1000  # commits, of which each is asked for: fewer calls than for a list 
 IN_COMMIT = "delta.enableInCommitTimestamps"
 IN_COMMIT_SINCE = "delta.inCommitTimestampEnablement"
 IN_COMMIT_FROM = f"{IN_COMMIT_SINCE}Version"
+# Paths that have one spelling: names of files and folders below the table's, none of them `.` or `..`.
+PLAIN = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_=.-]*/)*[A-Za-z0-9_][A-Za-z0-9_=.-]*")
 LAST_MS = 253_402_300_799_999  # 9999-12-31
 
 
@@ -94,13 +97,17 @@ _BRACE = re.compile(rb"[{}]")
 _NULLS = b"nullCount"
 
 
-def check_counts(root: str, last: int, first: int | None = None) -> None:
-    """Raise ServerError if a commit up to `last` counts rows in fractions: deltalake would read 1.5 as 1.
+def check_commits(root: str, last: int, first: int | None = None) -> None:
+    """Raise ServerError if a commit up to `last` is one that readers read in several ways.
 
-    Commits from `first` on, else from behind the checkpoint.
+    It counts rows in fractions (deltalake would read 1.5 as 1), or adds and removes the same file. Commits from `first` on,
+    else from behind the checkpoint.
     """
     for version in _behind(_newest_checkpoint(root, last) if first is None else first - 1, root, last):
         signs = _signs(commit_path(root, version))
+        if signs.undecided:
+            text = f"The commit {commit_path(root, version)} both adds and removes the file {signs.undecided[:200]}."
+            raise ServerError("DELTA_LOG_CORRUPT", text)
         if signs.odd and any(_counts_fractions(action.get("add")) for action in actions(root, version)):
             path = commit_path(root, version)
             raise ServerError("DELTA_LOG_CORRUPT", f"The commit {path} counts rows of a data file in fractions.")
@@ -109,6 +116,12 @@ def check_counts(root: str, last: int, first: int | None = None) -> None:
 def may_list_vectors(root: str, last: int) -> bool:
     """Whether a commit behind the checkpoint, up to `last`, may list a deletion vector."""
     return any(_signs(commit_path(root, v)).vectors for v in _behind(_newest_checkpoint(root, last), root, last))
+
+
+def removed_paths(root: str, last: int) -> set[str]:
+    """What commits behind the checkpoint, up to `last`, remove and spell in one of several ways."""
+    behind = _behind(_newest_checkpoint(root, last), root, last)
+    return {path for version in behind for path in _signs(commit_path(root, version)).removed}
 
 
 def _newest_checkpoint(root: str, last: int) -> int:
@@ -134,6 +147,8 @@ class _Signs(NamedTuple):
 
     odd: bool = False
     vectors: bool = False
+    undecided: str = ""  # a file that is added and removed
+    removed: tuple[str, ...] = ()  # files that may be spelt in other ways
 
 
 def _signs(path: str) -> _Signs:
@@ -149,7 +164,29 @@ def _signs(path: str) -> _Signs:
 def _signs_of(path: str, _: tuple[int, ...]) -> _Signs:
     with open(path, "rb") as file:
         data = file.read()
-    return _Signs(_looks_odd(data), b'"deletionVector"' in data or (b"\\u" in data and bool(_ODD_KEY.search(data))))
+    vectors = b'"deletionVector"' in data or (b"\\u" in data and bool(_ODD_KEY.search(data)))
+    if b'"remove"' not in data:
+        return _Signs(_looks_odd(data), vectors)
+    told = list(_told(data))
+    added, removed = ({file for action in told for file in _files_of(action, kind)} for kind in ("add", "remove"))
+    undecided = next((path for path, _ in added & removed), "")
+    return _Signs(_looks_odd(data), vectors, undecided, tuple(path for path, _ in removed if not PLAIN.fullmatch(path)))
+
+
+def _told(data: bytes) -> Iterator[dict[str, Any]]:
+    """The actions of a commit, as far as they can be read: who reads them all tells of the others."""
+    for line in data.splitlines():
+        with suppress(ValueError, RecursionError):
+            action = json.loads(line)
+            if isinstance(action, dict):
+                yield action
+
+
+def _files_of(action: dict[str, Any], kind: str) -> Iterator[tuple[str, str]]:
+    """Path and deletion vector of what an action adds or removes."""
+    spec = action.get(kind)
+    if isinstance(spec, dict) and isinstance(path := spec.get("path"), str):
+        yield path, json.dumps(spec.get("deletionVector"), sort_keys=True)
 
 
 def _looks_odd(data: bytes) -> bool:

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
@@ -128,6 +129,8 @@ def _may_have_sidecars(place: str, within: Within) -> bool:
                 return True
             path = os.path.join(place, name)
             try:
+                if not _is_spelt_as_read(path, within, identity_of(path)):
+                    raise ServerError("DELTA_LOG_CORRUPT", f"The checkpoint {path} has columns in another spelling.")
                 if says(path, SIDECAR, within):
                     return True
             except Impossible as error:  # which the log's reader would believe
@@ -135,6 +138,17 @@ def _may_have_sidecars(place: str, within: Within) -> bool:
             except (OSError, pa.ArrowException):
                 continue  # damaged: the log's reader says so
     return False
+
+
+@lru_cache(maxsize=8192)
+def _is_spelt_as_read(path: str, within: Within, _: Identity) -> bool:
+    """Whether a checkpoint's columns are those that are looked for: some readers mind the case of names."""
+    with opened_parquet(path, within) as parquet:
+        try:
+            _check_spelling(parquet.schema_arrow, _SPELT)
+        except ValueError:
+            return False
+    return True
 
 
 def check_logged(root: str, within: Within) -> None:

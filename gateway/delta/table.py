@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,8 +41,6 @@ MAPPING = "delta.columnMapping.mode"
 _LAST_DAY = 2_932_896  # 9999-12-31
 _MOST_ROWS = 1 << 48  # of a file: sums of them stay whole numbers of 64 bits
 _ATTEMPTS = 5  # to open a table beside which others come and go
-# What nothing has to be done for: names of files and folders below the table's, none of them `.` or `..`.
-_PLAIN = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_=.-]*/)*[A-Za-z0-9_][A-Za-z0-9_=.-]*")
 _CACHED_TABLES, _CACHED_VERSIONS = 512, 64
 
 
@@ -366,7 +363,7 @@ def _open(root: str, version: int | None, within: Within) -> DeltaTable:
         table = DeltaTable(root, version=version)
     except (DeltaError, TableNotFoundError, OSError, ValueError) as error:
         raise _open_error(root, error) from error
-    log.check_counts(root, table.version())
+    log.check_commits(root, table.version())
     return table
 
 
@@ -376,7 +373,7 @@ def _update(root: str, table: DeltaTable) -> None:
         table.update_incremental()
     except (DeltaError, TableNotFoundError, OSError, ValueError) as error:
         raise _open_error(root, error) from error
-    log.check_counts(root, table.version(), known + 1)
+    log.check_commits(root, table.version(), known + 1)
 
 
 def _open_error(root: str, error: BaseException) -> GatewayError:
@@ -458,9 +455,7 @@ def _files(
     assert logged is not None
     spelt: list[str] = logged.to_pylist()
     paths = [disk_path(root, p, within) for p in spelt]
-    if len(set(paths)) < len(paths):  # with other deletion vectors, or spelt in two ways
-        twice = next(path for path, count in Counter(paths).items() if count > 1)
-        raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} lists the file {twice} twice.")
+    _check_once(root, table.version(), spelt, paths)
     sizes = column("size_bytes")
     records = column("num_records")
     if records is not None and (pc.max(records).as_py() or 0) > _MOST_ROWS:
@@ -485,19 +480,35 @@ def _files(
     )
 
 
+def _check_once(root: str, version: int, spelt: Sequence[str], paths: Sequence[str]) -> None:
+    """Raise ServerError DELTA_LOG_CORRUPT if a file is listed twice, or also removed, in another spelling.
+
+    What is spelt in two ways some readers take for one file, and some for two.
+    """
+    if len(set(paths)) < len(paths):  # with other deletion vectors, or spelt in two ways
+        twice = next(path for path, count in Counter(paths).items() if count > 1)
+        raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} lists the file {twice} twice.")
+    removed = log.removed_paths(root, version).difference(spelt)
+    gone = {os.path.normpath(path) for path in (local_path(root, logged) for logged in removed) if path is not None}
+    for path in gone.intersection(paths):
+        text = f"The log of the Delta table {root} lists the file {path}, and removes it in another spelling."
+        raise ServerError("DELTA_LOG_CORRUPT", text)
+
+
 def disk_path(root: str, logged: str, within: Within) -> str:
     """Where a logged path lies: in the table's folder, or by an absolute path, as of a shallow clone, `within` others."""
-    if _PLAIN.fullmatch(logged):
+    if log.PLAIN.fullmatch(logged):
         return f"{root}/{logged}"
     path = local_path(root, logged)
     if path is not None and "\0" in path:
         raise ServerError("DELTA_LOG_CORRUPT", f"The log of the Delta table {root} lists a file with NUL in its name.")
-    if path is None or not is_under(os.path.normpath(path), root):
-        text = f"The Delta table {root} lists a file outside of its folder ({logged})"
-        if path is None or not is_within(real_path(path), within):
-            raise not_allowed(f"{text}, which")
-        if path != os.path.normpath(path):
-            raise UnsupportedError("UNSUPPORTED_FEATURE", f"{text}; that is not supported.")
+    if path is not None and is_under(os.path.normpath(path), root):
+        return os.path.normpath(path)  # as other readers take it
+    text = f"The Delta table {root} lists a file outside of its folder ({logged})"
+    if path is None or not is_within(real_path(path), within):
+        raise not_allowed(f"{text}, which")
+    if path != os.path.normpath(path):
+        raise UnsupportedError("UNSUPPORTED_FEATURE", f"{text}; that is not supported.")
     return path
 
 

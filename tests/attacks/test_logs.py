@@ -163,6 +163,41 @@ def test_a_file_is_in_a_table_once(client: Client, log: Path, other: str) -> Non
         assert "DELTA_LOG_CORRUPT" in str(outcome(client, text))
 
 
+@pytest.mark.parametrize("spelt", ["./{}", "x/../{}", "%70"])
+@pytest.mark.parametrize("kind", ["add", "remove"])
+def test_a_file_has_one_spelling(client: Client, log: Path, kind: str, spelt: str) -> None:
+    """Spark takes two spellings for one file: what is listed again is there once, what is removed is gone."""
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    add = next(a["add"] for a in actions if "add" in a)
+    path = "%70" + add["path"][1:] if "%" in spelt else spelt.format(add["path"])
+    more = {"add": {**add, "path": path}, "remove": {"path": path, "dataChange": True, "deletionTimestamp": 1}}
+    log.with_name(f"{1:020d}.json").write_text(json.dumps({kind: more[kind]}) + "\n")
+    for text in QUESTIONS:
+        assert "DELTA_LOG_CORRUPT" in str(outcome(client, text))
+
+
+@pytest.mark.parametrize("last", ["add", "remove"])
+def test_a_commit_does_not_add_and_remove_a_file(client: Client, log: Path, last: str) -> None:
+    """The protocol forbids it: the last one counts for Spark, the add for others."""
+    add = next(a["add"] for line in log.read_text().splitlines() if "add" in (a := json.loads(line)))
+    actions = [{"remove": {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}}, {"add": add}]
+    log.with_name(f"{1:020d}.json").write_text(
+        "".join(json.dumps(a) + "\n" for a in (actions if last == "add" else actions[::-1]))
+    )
+    for text in QUESTIONS:
+        assert "DELTA_LOG_CORRUPT" in str(outcome(client, text))
+
+
+def test_a_checkpoint_has_its_columns_in_one_spelling(client: Client, log: Path) -> None:
+    """Spark minds no case: the files of a column `ADD` are those of `add`, of which there would be none."""
+    DeltaTable(str(log.parent.parent)).create_checkpoint()
+    checkpoint = log.with_name(f"{0:020d}.checkpoint.parquet")
+    table = pq.read_table(checkpoint)
+    pq.write_table(table.rename_columns([{"add": "ADD"}.get(name, name) for name in table.column_names]), checkpoint)
+    for text in QUESTIONS:
+        assert "DELTA_LOG_CORRUPT" in str(outcome(client, text))
+
+
 def first_path(actions: Actions) -> str:
     return next(str(a["add"]["path"]) for a in actions if "add" in a)
 
