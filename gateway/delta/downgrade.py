@@ -23,7 +23,7 @@ from gateway.delta.file_columns import file_field
 from gateway.delta.metadata import Alteration, alter, check_alterable, logged_metadata
 from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, SUSPENDED, VECTORS, WIDENING
 from gateway.delta.replay import replayed
-from gateway.delta.row_ids import DOMAIN
+from gateway.delta.row_ids import DOMAIN, NUMBERS
 from gateway.delta.table import Snapshot, open_snapshot, specs_of
 from gateway.delta.unmapping import check_unmappable, unmap
 from gateway.delta.vectors import file_of
@@ -129,8 +129,7 @@ def _mapping(snapshot: Snapshot, feature: str, alive: Alive) -> None:
 def _tracking(snapshot: Snapshot, feature: str, alive: Alive) -> None:
     _set(snapshot, {ROW_TRACKING: "false", SUSPENDED: _ON})
     seen = newest(snapshot)
-    numbers = ("baseRowId", "defaultRowCommitVersion")
-    bare = [{k: v for k, v in spec.items() if k not in numbers} for spec in specs_of(seen)]
+    bare = [{k: v for k, v in spec.items() if k not in NUMBERS} for spec in specs_of(seen)]
     if bare:
         adds = tuple({"add": {**spec, "dataChange": False}} for spec in bare)
         _commit(seen, "ROW TRACKING UNBACKFILL", {"batchId": "0"}, more=adds)

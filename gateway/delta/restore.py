@@ -16,7 +16,7 @@ from gateway.delta.features import Kept, refused
 from gateway.delta.identity import with_last_numbers
 from gateway.delta.replay import Fields, removal, replayed
 from gateway.delta.retention import deleted_files_ms
-from gateway.delta.row_ids import DOMAIN, numbered
+from gateway.delta.row_ids import DOMAIN, numbered_again
 from gateway.delta.table import Snapshot, forget, open_snapshot
 from gateway.delta.write import check_own, check_snapshot_writable, conflict, storage_errors
 from gateway.errors import ServerError, UserError
@@ -63,8 +63,9 @@ def _check_restorable(snapshot: Snapshot) -> None:
 def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameters) -> tuple[int, Restored]:
     """Make the files, columns and properties of an earlier version those of the next one; the version and what was done.
 
-    Raises UserError DELTA_CANNOT_RESTORE_TABLE_VERSION, DELTA_UNSUPPORTED_TIME_TRAVEL_…, DELTA_RESTORE_MISSED_DATA_FILES and
-    WRITE_CONFLICT, UnsupportedError for a version with features that are not written here.
+    Raises UserError DELTA_CANNOT_RESTORE_TABLE_VERSION, DELTA_UNSUPPORTED_TIME_TRAVEL_…, DELTA_FILE_NOT_FOUND,
+    DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS and WRITE_CONFLICT, UnsupportedError for a version with features that are not written
+    here.
     """
     root = snapshot.root
     if version >= snapshot.version:
@@ -91,9 +92,10 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
     moment = commit.now_ms()
     at = commit.moment_behind(root, snapshot.version, snapshot.properties)
     metadata = _with_times(with_last_id(then.metadata, snapshot.properties), snapshot, at)
+    protocol = snapshot.protocol.merged(earlier.protocol)
     actions: list[commit.Action] = [
         commit.info_action("RESTORE", parameters, metrics, False, snapshot.version),
-        commit.protocol_action(snapshot.protocol.merged(earlier.protocol)),
+        commit.protocol_action(protocol),
         {"metaData": with_last_numbers(metadata, snapshot.columns)},
         *domains,
         *({"add": {**spec, "dataChange": True}} for spec in added),
@@ -102,7 +104,7 @@ def restore_files(snapshot: Snapshot, version: int, parameters: commit.Parameter
     made = snapshot.version + 1
     with storage_errors(root):
         try:
-            numbers = numbered(snapshot, actions)
+            numbers = numbered_again(snapshot, now, then, actions, protocol)
             properties = metadata.get("configuration", {})
             commit.publish(root, made, commit.stamped(root, snapshot.version, properties, numbers, at))
         except (FileExistsError, FileNotFoundError) as error:

@@ -22,7 +22,7 @@ from gateway.delta.dataset import DataFile, read_file
 from gateway.delta.features import Protocol, refused
 from gateway.delta.feed import COPIED
 from gateway.delta.properties import ROW_ID, ROW_TRACKING, ROW_VERSION, SUSPENDED
-from gateway.delta.replay import Fields, check_file, check_other, replayed
+from gateway.delta.replay import Fields, State, check_file, check_other, replayed
 from gateway.delta.schema import Column
 from gateway.delta.table import Snapshot, specs_of
 from gateway.errors import ServerError, UserError
@@ -31,6 +31,8 @@ from gateway.sqltypes import BIGINT
 DOMAIN = "delta.rowTracking"
 #: What a commit says that has kept the numbers of rows.
 PRESERVED = {"tags": {"delta.rowTracking.preserved": "true"}}
+#: What a file's action says of the numbers of its rows.
+NUMBERS = ("baseRowId", "defaultRowCommitVersion")
 _MARK = "rowIdHighWaterMark"
 _NONE = -1  # no file: a row that is new
 _MOST = 2**62  # numbers of rows: nobody comes near, and none may wrap around
@@ -126,6 +128,54 @@ def numbered(seen: Snapshot, actions: Sequence[Action], protocol: Protocol | Non
     return with_numbers(actions, mark, seen.version + 1)
 
 
+def numbered_again(
+    seen: Snapshot, now: State, then: State, actions: Sequence[Action], protocol: Protocol
+) -> Sequence[Action]:
+    """As `numbered`, of a commit that gives a table its files of an earlier version, with the numbers that they had then.
+
+    Files that stayed lose them with the feature and may have got others since, and the domain goes with it: none is given
+    that a row of either version has had.
+    """
+    if not protocol.has("rowTracking") or _suspended(seen, actions):
+        return actions
+    most = max(map(_last_number, then.files.values()), default=_NONE)
+    tracked = (then.metadata.get("configuration") or {}).get(ROW_TRACKING, "").lower() == "true"
+
+    def differs(old: Fields, new: Fields) -> bool:
+        first = new.get("baseRowId")
+        if old.get("baseRowId") is None:  # as it stays, unless a number would be there twice, or is missed
+            return tracked if first is None else int(first) <= most
+        return any(old.get(name) != new.get(name) for name in NUMBERS)
+
+    again = [
+        {"add": {**spec, "dataChange": False}}
+        for key, spec in then.files.items()
+        if key in now.files and differs(spec, now.files[key])
+    ]
+    mark = max(_marked(seen, now), _marked(seen, then), most)
+    gone = now.domains.get(DOMAIN, {}).get("removed", True)
+    return with_numbers([*actions, *again], mark, seen.version + 1, _NONE if gone else _marked(seen, now))
+
+
+def _marked(seen: Snapshot, state: State) -> int:
+    domain = state.domains.get(DOMAIN)
+    return _NONE if domain is None else _mark_of(seen, domain)
+
+
+def _last_number(spec: Fields) -> int:
+    first = spec.get("baseRowId")
+    return _NONE if first is None else int(first) + (_row_count(spec) or 0) - 1
+
+
+def _row_count(spec: Fields) -> int | None:
+    """How many rows a file says that it has, deleted ones among them."""
+    try:
+        rows = json.loads(spec.get("stats") or "{}").get("numRecords")
+    except (ValueError, AttributeError):
+        return None
+    return rows if type(rows) is int else None
+
+
 def _suspended(seen: Snapshot, actions: Sequence[Action]) -> bool:
     """Whether the table numbers no rows by a commit, as while the feature is being dropped."""
     given = [action["metaData"].get("configuration", {}) for action in actions if "metaData" in action]
@@ -133,8 +183,11 @@ def _suspended(seen: Snapshot, actions: Sequence[Action]) -> bool:
     return properties.get(SUSPENDED, "").lower() == "true"
 
 
-def with_numbers(actions: Sequence[Action], mark: int, version: int) -> list[Action]:
-    """Actions whose new files are numbered behind `mark`, and the domain that tells how far that goes."""
+def with_numbers(actions: Sequence[Action], mark: int, version: int, told: int | None = None) -> list[Action]:
+    """Actions whose new files are numbered behind `mark`, and the domain that tells how far that goes.
+
+    `told` is what the table's domain says, if it is not `mark`. Raises UserError DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS.
+    """
     made: list[Action] = []
     last = mark
     for action in actions:
@@ -142,15 +195,22 @@ def with_numbers(actions: Sequence[Action], mark: int, version: int) -> list[Act
         if add is None or "baseRowId" in add:
             made.append(action)
             continue
-        rows = json.loads(add["stats"])["numRecords"]
+        rows = _row_count(add)
+        if rows is None:
+            text = f"The rows of {add['path']} cannot be numbered: its statistics do not say how many there are."
+            raise UserError("DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS", text)
         made.append({"add": {**add, "baseRowId": last + 1, "defaultRowCommitVersion": version}})
         last += rows
         if last > _MOST:
             raise UserError("ARITHMETIC_OVERFLOW", "The table has no number left for its rows.")
-    if last != mark:
-        configuration = compact_json({_MARK: last, "domainName": DOMAIN})
-        made.append({"domainMetadata": {"domain": DOMAIN, "configuration": configuration, "removed": False}})
+    if last != (mark if told is None else told):
+        made.append(_domain(last))
     return made
+
+
+def _domain(mark: int) -> Action:
+    configuration = compact_json({_MARK: mark, "domainName": DOMAIN})
+    return {"domainMetadata": {"domain": DOMAIN, "configuration": configuration, "removed": False}}
 
 
 def _high_water(seen: Snapshot) -> int:
@@ -184,11 +244,7 @@ def _checked(seen: Snapshot, mark: int, actions: Sequence[Action]) -> int:
     """The number, unless files of the commit that tells it go further: it would be given again."""
     for add in (action["add"] for action in actions if "add" in action):
         check_file(seen.root, add)
-        try:
-            rows = json.loads(add.get("stats") or "{}").get("numRecords", 0)
-        except (ValueError, AttributeError):
-            rows = 0
-        if isinstance(rows, int) and (add.get("baseRowId") or 0) + rows - 1 > mark:
+        if (add.get("baseRowId") or 0) + (_row_count(add) or 0) - 1 > mark:
             raise _damaged(seen)
     return mark
 

@@ -94,3 +94,32 @@ def test_spark_reads_and_clusters_on_what_was_put_in_order(sql: Sql) -> None:
         assert path and "numFilesRemoved" in str(metrics)
     for read in (sql.spark, sql.embedded):
         assert read("SELECT count(*), count(DISTINCT id), sum(id) FROM placed") == [(300, 300, 44850)]
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_spark_numbers_on_from_a_table_that_was_restored_to_before_its_feature_was_dropped(
+    sql: Sql, vectors: str
+) -> None:
+    sql.auto("DROP TABLE IF EXISTS back")
+    sql.embedded(
+        "CREATE TABLE back (id INT, s STRING) TBLPROPERTIES ('delta.enableRowTracking' = 'true', "
+        f"'delta.enableDeletionVectors' = '{vectors}')"
+    )
+    sql.embedded("INSERT INTO back VALUES (1, 'a'), (2, 'b')")
+    sql.spark("INSERT INTO back VALUES (3, 'c')")
+    before = sql.spark(_ROWS.format(t="back"))
+    sql.spark("ALTER TABLE back DROP FEATURE rowTracking")
+    sql.spark("INSERT INTO back VALUES (9, 'z')")
+    sql.spark("DELETE FROM back WHERE id = 3")
+    sql.embedded("RESTORE TABLE back TO VERSION AS OF 2")
+    for read in (sql.spark, sql.embedded):
+        assert read(_ROWS.format(t="back")) == before
+    sql.spark("DELETE FROM back WHERE id = 1")
+    sql.embedded("UPDATE back SET s = 'u' WHERE id = 3")
+    sql.spark("INSERT INTO back VALUES (4, 'd')")
+    rows = sql.spark(_ROWS.format(t="back"))
+    assert sql.embedded(_ROWS.format(t="back")) == rows
+    kept = {id_: number for id_, _, number, _ in before if id_ != 1}
+    numbers = {id_: number for id_, _, number, _ in rows}
+    new = numbers.pop(4)
+    assert numbers == kept and new > max(number for _, _, number, _ in before)

@@ -168,3 +168,77 @@ def test_a_table_in_the_place_of_one_that_tracks_its_rows(tracked: Session) -> N
     tracked.run("CREATE OR REPLACE TABLE t TBLPROPERTIES ('delta.enableRowTracking' = 'true') AS SELECT 7 AS id")
     assert _numbers(tracked) == {7: (4, 2)}
     assert all("baseRowId" in a["remove"] for a in newest_commit(tracked) if "remove" in a)
+
+
+def test_a_restored_table_numbers_its_rows_as_before_the_feature_was_dropped(tracked: Session) -> None:
+    tracked.run("INSERT INTO t VALUES (5, 'e')")
+    tracked.run("DELETE FROM t WHERE id = 3")
+    before, version = _numbers(tracked), count_versions(tracked) - 1
+    tracked.run("ALTER TABLE t DROP FEATURE rowTracking")
+    tracked.run("DELETE FROM t WHERE id = 5")  # one file goes, the other stays without its numbers
+    tracked.run("INSERT INTO t VALUES (6, 'f')")
+    tracked.run(f"RESTORE TABLE t TO VERSION AS OF {version}")
+    assert _numbers(tracked) == before
+    again = [action["add"] for action in newest_commit(tracked) if "add" in action]
+    assert all("baseRowId" in add for add in again)
+    assert sorted(add["dataChange"] for add in again) == [False, True]
+    tracked.run("INSERT INTO t VALUES (7, 'g')")
+    found = _numbers(tracked)
+    number, _ = found.pop(7)
+    assert number >= 5 and found == before
+    tracked.run("DELETE FROM t WHERE id = 1")
+    tracked.run("UPDATE t SET s = 'u' WHERE id = 2")
+    assert {id_: one for id_, (one, _) in _numbers(tracked).items()} == {2: 1, 4: 3, 5: 4, 7: number}
+
+
+def test_a_restored_table_has_no_number_twice_after_its_feature_was_dropped_and_added(tracked: Session) -> None:
+    tracked.run("INSERT INTO t VALUES (5, 'e'), (6, 'f')")
+    before, version = _numbers(tracked), count_versions(tracked) - 1
+    tracked.run("ALTER TABLE t DROP FEATURE rowTracking")
+    tracked.run("DELETE FROM t WHERE id < 5")
+    _counted_anew(tracked)
+    assert {number for number, _ in _numbers(tracked).values()} == {0, 1}
+    tracked.run(f"RESTORE TABLE t TO VERSION AS OF {version}")
+    assert _numbers(tracked) == before
+    tracked.run("INSERT INTO t VALUES (7, 'g')")
+    assert _numbers(tracked)[7][0] >= 6
+
+
+def test_a_restored_version_whose_rows_were_numbered_later_has_no_number_twice(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT, s STRING)")
+    session.run("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    features = ["rowTracking", "domainMetadata", "appendOnly", "invariants"]
+    alter(str(folder_of(session)), {}, {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features})
+    session.run("INSERT INTO t VALUES (3, 'c'), (4, 'd')")  # a file with numbers beside one without
+    version = count_versions(session) - 1
+    session.run("ALTER TABLE t DROP FEATURE rowTracking")
+    session.run("DELETE FROM t WHERE id > 2")
+    _counted_anew(session)
+    session.run(f"RESTORE TABLE t TO VERSION AS OF {version}")
+    session.run("ALTER TABLE t SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    assert set(_numbers(session)) == {1, 2, 3, 4}
+
+
+def test_files_whose_rows_nobody_has_counted_are_not_numbered(session: Session) -> None:
+    session.run("CREATE TABLE t (id INT, s STRING)")
+    session.run("INSERT INTO t VALUES (1, 'a')")
+    commit = folder_of(session) / "_delta_log" / f"{1:020d}.json"
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    commit.write_text("".join(json.dumps(_without_stats(action)) + "\n" for action in actions))
+    session.run("DELETE FROM t WHERE id = 1")
+    session.run("ALTER TABLE t SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    before = count_versions(session)
+    error = refused(session, "RESTORE TABLE t TO VERSION AS OF 1")
+    assert error.condition == "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS"
+    assert count_versions(session) == before
+
+
+def _counted_anew(session: Session) -> None:
+    """Number the rows of a table that has lost the feature so long ago that nothing is left of it."""
+    for number in range(10):
+        session.run(f"ALTER TABLE t SET TBLPROPERTIES ('n' = '{number}')")
+    session.run("ALTER TABLE t SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+
+
+def _without_stats(action: dict[str, Any]) -> dict[str, Any]:
+    return {"add": {**action["add"], "stats": None}} if "add" in action else action
