@@ -16,9 +16,10 @@ from gateway.engine.base import Event, Failed, Finished, Handover, Job, Planned,
 from gateway.engine.pool import WorkerPool
 from gateway.engine.runs import Sink
 from gateway.engine.shared import SharedPool
-from gateway.errors import CanceledError, GatewayError, ResourceError, UserError, is_disk_full
+from gateway.errors import CanceledError, GatewayError, ResourceError, UnsupportedError, UserError, is_disk_full
 
 _MEMORY = "RESOURCE_EXHAUSTED"
+_NO_SUCH_STATEMENT = "42"  # syntax, names, types: where an engine does not have what the other has
 
 
 class _Run(Protocol):
@@ -56,6 +57,8 @@ class RoutedRun:
         self._verdict: GatewayError | None = None
         self._moved = False
         self._final = False  # rows went out, or it writes: never run again
+        self._analysed = self._delivered = False  # by the first engine; by either
+        self._short: GatewayError | None = None  # of memory: the first engine's error
         self._doubted: GatewayError | None = None  # the first engine's error, which the second shall confirm
 
     def begin(self, run: _Run) -> None:
@@ -77,6 +80,9 @@ class RoutedRun:
 
     def event(self, event: Event) -> None:
         """Pass on an event, or give the job to the second engine."""
+        if isinstance(event, Planned) and not self._moved:
+            self._analysed = True
+        self._delivered = self._delivered or isinstance(event, Rows)
         if isinstance(event, (Rows, Writing)) or (isinstance(event, Planned) and event.writes):
             self._final = True
         if isinstance(event, Failed):
@@ -106,15 +112,24 @@ class RoutedRun:
         # Spark would fill the same disk.
         short = isinstance(error, ResourceError) and error.condition == _MEMORY and not is_disk_full(error)
         if short and self._job.session.settings.get("gateway.engine", "auto") == "auto":
+            self._short = error
             return Handover("spark", "the embedded engine has not enough memory for it")
         return None
 
     def _told(self, error: GatewayError) -> GatewayError:
         """Which error counts: one that the second engine does not find otherwise in the statement is the first's."""
+        if self._short is not None and not self._delivered and self._refuses(error):
+            return self._short
         doubted = self._doubted
         if doubted is None or self._final:
             return error
         return error if isinstance(error, UserError) and error.condition != doubted.condition else doubted
+
+    def _refuses(self, error: GatewayError) -> bool:
+        """Whether the second engine cannot run the statement at all, however much memory it has."""
+        if isinstance(error, UnsupportedError):
+            return True
+        return self._analysed and isinstance(error, UserError) and error.sqlstate.startswith(_NO_SUCH_STATEMENT)
 
     def _hand_over(self, handover: Handover) -> None:
         assert isinstance(self._job, Statement)

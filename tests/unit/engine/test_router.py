@@ -186,6 +186,47 @@ def test_a_shortage_of_memory_goes_to_the_second_engine_before_any_row() -> None
     assert both.sink.error() is SHORT
 
 
+NO_ROWS = UnsupportedError(
+    "DELTA_UNSUPPORTED_SUBQUERY", "Subqueries are not supported in the DELETE.", sqlstate="0AKDC"
+)
+UNREAD = UserError("PARSE_SYNTAX_ERROR", "Syntax error.")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "planned", "stays"),
+    [
+        (NO_ROWS, False, True),
+        (NO_ROWS, True, True),
+        (UNREAD, True, True),
+        (UNREAD, False, False),  # perhaps no engine can read it
+        (UserError("DIVIDE_BY_ZERO", "Division by zero."), True, False),
+        (ResourceError("QUERY_EXECUTION_TIMEOUT_EXCEEDED", "Too long."), True, False),
+        (ServerError("WORKER_LOST", "Gone."), True, False),
+    ],
+)
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_shortage_of_memory_is_told_where_the_second_engine_cannot_run_it(
+    theirs: GatewayError, planned: bool, stays: bool, writes: bool
+) -> None:
+    both = Both()
+    if planned:
+        both.embedded.plan()
+    both.embedded.fail(SHORT)
+    if writes:  # Spark says so before it looks at the statement
+        both.spark.plan(writes=True)
+    both.spark.fail(theirs)
+    assert both.sink.error() is (SHORT if stays else theirs)
+
+
+def test_a_shortage_of_memory_is_not_told_once_the_second_engine_has_given_rows() -> None:
+    both = Both()
+    both.embedded.fail(SHORT)
+    both.spark.plan()
+    both.spark.deliver(1)
+    both.spark.fail(REFUSED)
+    assert both.sink.error() is REFUSED
+
+
 @pytest.mark.parametrize("act", ["rows", "write", "datafusion", "spark", "another condition", "disk"])
 def test_a_shortage_of_memory_stays(act: str) -> None:
     both = Both(engine=act if act in ("datafusion", "spark") else "auto")
