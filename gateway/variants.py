@@ -26,6 +26,8 @@ _DEEPEST = 200
 _LONGEST_NUMBER = 1000  # characters, Jackson's
 _LARGEST = 16 << 20  # bytes of a value, and characters of its JSON
 _EXACT = Context(prec=800)
+#: The bytes of JSON's null.
+NULL = b"\x00"
 _SPACE = " \t\n\r"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LITERALS = ("true", "false", "null")
@@ -74,8 +76,14 @@ class _Real:
 
 
 @dataclass(frozen=True, slots=True)
-class _Members:
+class Members:
+    """An object: its names, each with what it holds."""
+
     pairs: list[tuple[str, Any]]
+
+
+#: A value in parts: the bytes of a scalar, a list of documents, or `Members` of them.
+Document = bytes | list[Any] | Members
 
 
 def _constant(text: str) -> Any:
@@ -83,7 +91,7 @@ def _constant(text: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_Members, parse_int=_Whole, parse_float=_Real, parse_constant=_constant, strict=True
+    object_pairs_hook=Members, parse_int=_Whole, parse_float=_Real, parse_constant=_constant, strict=True
 )
 
 
@@ -144,7 +152,7 @@ class _Builder:
                 return _whole(document.text)
             case _Real():
                 return _real(document.text)
-            case _Members():
+            case Members():
                 return self._object(document.pairs, depth)
         return _sequence([self.value(one, depth + 1) for one in document])
 
@@ -326,6 +334,25 @@ def _decimal(value: Decimal) -> bytes:
     return bytes([kind << 2, scale]) + signed.to_bytes(size, "little", signed=True)
 
 
+def document_of(metadata: bytes, value: bytes) -> Document:
+    """A value in parts, the members of its objects in the order of their names. Raises as `as_json` does."""
+    try:
+        found: Document = _Copier(_Reader(value, _names(metadata))).tree(0, 0)
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise MalformedError("no VARIANT") from error
+    return found
+
+
+def of_document(document: Document) -> tuple[bytes, bytes]:
+    """Metadata and value of what `document_of` tells. Raises MalformedError for a name twice, OddError if it is too large."""
+    builder = _Builder()
+    value = builder.value(document, 0)
+    metadata = builder.metadata()
+    if len(value) + len(metadata) > _LARGEST:
+        raise OddError(f"a VARIANT of more than {_LARGEST} bytes")
+    return metadata, value
+
+
 def _step(reader: _Reader, at: int, step: str | int) -> int | None:
     kind = reader.kind(at)
     if isinstance(step, str):
@@ -345,7 +372,7 @@ class _Copier:
         self.size += 1
         kind = self.reader.kind(at)
         if kind == 2:
-            return _Members([(name, self.tree(inner, depth + 1)) for name, inner in self.reader.fields(at)])
+            return Members([(name, self.tree(inner, depth + 1)) for name, inner in self.reader.fields(at)])
         if kind == 3:
             return [self.tree(inner, depth + 1) for inner in self.reader.elements(at)]
         scalar = self.reader.scalar(at)

@@ -15,6 +15,7 @@ from gateway.variants import (
     MalformedError,
     OddError,
     as_json,
+    document_of,
     of_json,
     of_scalar,
     part_of,
@@ -230,6 +231,8 @@ def test_few_bytes_that_stand_for_many_values_are_refused_at_once() -> None:
         as_json(b"\x01\x00\x00", value, _UTC)
     with pytest.raises(OddError, match="stand for one another"):
         part_of(b"\x01\x00\x00", value, (0,))
+    with pytest.raises(OddError, match="stand for one another"):
+        document_of(b"\x01\x00\x00", value)
     assert time.monotonic() - began < 1
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.engine.base import UdfSpec
-from gateway.engine.functions import Kernel, RowError, implementation
-from gateway.engine.functions.casts import caster
+from gateway.engine.functions import MAX_TEXT_BYTES, Kernel, RowError, implementation, too_long
+from gateway.engine.functions.casts import caster, struct_children
 from gateway.engine.functions.distinct import per_distinct, scalar
+from gateway.engine.functions.lists import Lists, built
 from gateway.instants import Zone, known_zone
 from gateway.sqltypes import (
     BIGINT,
@@ -23,16 +28,26 @@ from gateway.sqltypes import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
+    ArrayType,
     DataType,
+    MapType,
+    StructType,
     decimal,
     is_integral,
+    is_nested,
     is_string,
 )
 from gateway.variants import (
+    NULL,
+    Document,
     MalformedError,
+    Members,
     OddError,
     as_json,
+    document_of,
     is_null,
+    of_document,
     of_json,
     of_scalar,
     part_of,
@@ -66,7 +81,8 @@ def parse_json(text: str, tries: bool) -> str | None:
         raise _odd(error) from None
 
 
-def _told(error: MalformedError | OddError) -> RowError:
+def told(error: MalformedError | OddError) -> RowError:
+    """The error of the row whose VARIANT it is."""
     if isinstance(error, OddError):
         return _odd(error)
     return RowError("MALFORMED_VARIANT", "Variant binary is malformed. Please check the data source is valid.")
@@ -75,7 +91,7 @@ def _told(error: MalformedError | OddError) -> RowError:
 @scalar("variant_json")
 def variant_json(value: str, time_zone: str) -> str:
     """The JSON of a VARIANT."""
-    return _json(*_unwrapped(value), known_zone(time_zone))
+    return _json(*unwrapped_value(value), known_zone(time_zone))
 
 
 def _json(metadata: bytes, value: bytes, zone: Zone) -> str:
@@ -83,7 +99,7 @@ def _json(metadata: bytes, value: bytes, zone: Zone) -> str:
     try:
         return as_json(metadata, value, zone)
     except (MalformedError, OddError) as error:
-        raise _told(error) from None
+        raise told(error) from None
 
 
 @scalar("variant_get")
@@ -93,60 +109,148 @@ def variant_get(value: str, steps: tuple[str | int, ...]) -> str | None:
         found = part_of(*unwrapped(value), steps)
         return None if found is None else wrapped(*found)
     except (MalformedError, OddError) as error:
-        raise _told(error) from None
+        raise told(error) from None
 
 
 @implementation("variant_cast")
 def variant_cast(spec: UdfSpec) -> Kernel:
-    """A VARIANT as a value of another type; params: zone, whether it only tries, the names of the types that may become it."""
+    """A VARIANT as a value of another type.
+
+    params: zone, whether it only tries, and for each scalar type to be made the names of those that may become it.
+    """
     time_zone, tries, castable = spec.params
     zone, target = known_zone(time_zone), spec.returns
 
     def kernel(array: pa.Array) -> pa.Array:
         encoded = array.dictionary_encode()
-        values = [_unwrapped(text) for text in encoded.dictionary.to_pylist()]
-        groups: dict[DataType, tuple[list[int], list[Any]]] = {}
-        failed: list[int] = []
-        for i, (metadata, value) in enumerate(values):
-            try:
-                name, found = scalar_of(value)
-            except (MalformedError, OddError) as error:
-                raise _told(error) from None
-            if name in ("OBJECT", "ARRAY") and target == STRING:
-                name, found = "STRING", _json(metadata, value, zone)
-            if name == "VOID":
-                continue
-            if name not in castable or (target == TIMESTAMP and _leaves_time(name, found)):
-                failed.append(i)
-                continue
-            places, members = groups.setdefault(_type_of(name, found), ([], []))
-            places.append(i)
-            members.append(found)
-        arrays, order = [pa.nulls(1, target.arrow())], np.zeros(len(values), dtype=np.int64)
-        size = 1
-        for source, (places, members) in groups.items():
-            done = caster(source, target, zone, True)(pa.array(members, source.arrow()))
-            failed += [places[i] for i in np.flatnonzero(pc.is_null(done).to_numpy(zero_copy_only=False))]
-            order[places] = np.arange(size, size + len(places))
-            size += len(places)
-            arrays.append(done)
-        if failed and not tries:
-            shown = _json(*values[min(failed)], zone)
+        values = [unwrapped_value(text) for text in encoded.dictionary.to_pylist()]
+        casts = _Casts(zone, dict(castable))
+        try:
+            if is_nested(target):
+                places: list[_Place] = [(i,) for i in range(len(values))]
+                made = casts.cast([document_of(*value) for value in values], places, target)
+            else:
+                items = [(*scalar_of(value), partial(_json, metadata, value, zone)) for metadata, value in values]
+                made = casts.scalars(items, [(i,) for i in range(len(items))], target)
+        except (MalformedError, OddError) as error:
+            raise told(error) from None
+        if casts.failed and not tries:
+            _, shown, wanted = min(casts.failed, key=lambda one: one[0])
             raise RowError(
                 "INVALID_VARIANT_CAST",
-                f"The variant value `{shown}` cannot be cast into `{target.sql}`. Please use `try_variant_get` instead.",
+                f'The variant value `{shown()}` cannot be cast into `"{wanted.sql}"`. Please use `try_variant_get` instead.',
             )
-        return pa.concat_arrays(arrays).take(pa.array(order)).take(encoded.indices)
+        return made.take(encoded.indices)
 
     return kernel
 
 
-def _unwrapped(text: str) -> tuple[bytes, bytes]:
+_Place = tuple[int, ...]  # of a value: the row, then where it lies within
+_Item = tuple[str, Any, Callable[[], str]]  # a scalar's type and what it is, and its JSON
+
+
+@dataclass(slots=True)
+class _Casts:
+    """Values on their way to another type, one array for all of one depth."""
+
+    zone: Zone
+    castable: Mapping[str, Sequence[str]]
+    failed: list[tuple[_Place, Callable[[], str], DataType]] = field(default_factory=list)
+
+    def cast(self, documents: Sequence[Document | None], places: Sequence[_Place], target: DataType) -> pa.Array:
+        """`documents` as `target`, None and what fails as NULL."""
+        match target:
+            case ArrayType():
+                return self._arrays(documents, places, target)
+            case MapType():
+                return self._maps(documents, places, target)
+            case StructType():
+                return self._structs(documents, places, target)
+        return self.scalars([self._item(document) for document in documents], places, target)
+
+    def _item(self, document: Document | None) -> _Item:
+        shown = partial(self._shown, document)
+        if document is None:
+            return "VOID", None, shown
+        if isinstance(document, bytes):
+            return (*scalar_of(document), shown)
+        return ("OBJECT" if isinstance(document, Members) else "ARRAY"), None, shown
+
+    def _shown(self, document: Document | None) -> str:
+        return _json(*of_document(NULL if document is None else document), self.zone)
+
+    def scalars(self, items: Sequence[_Item], places: Sequence[_Place], target: DataType) -> pa.Array:
+        """Scalars as another type."""
+        groups: dict[DataType, tuple[list[int], list[Any]]] = {}
+        failed: list[int] = []
+        known = self.castable[target.name]
+        for i, (name, found, shown) in enumerate(items):
+            if name in ("OBJECT", "ARRAY") and target == STRING:
+                name, found = "STRING", shown()
+            if name == "VOID":
+                continue
+            if name not in known or (target == TIMESTAMP and _leaves_time(name, found)):
+                failed.append(i)
+                continue
+            at, members = groups.setdefault(_type_of(name, found), ([], []))
+            at.append(i)
+            members.append(found)
+        arrays, order = [pa.nulls(1, target.arrow())], np.zeros(len(items), dtype=np.int64)
+        size = 1
+        for source, (at, members) in groups.items():
+            done = caster(source, target, self.zone, True)(pa.array(members, source.arrow()))
+            failed += [at[i] for i in np.flatnonzero(pc.is_null(done).to_numpy(zero_copy_only=False))]
+            order[at] = np.arange(size, size + len(at))
+            size += len(at)
+            arrays.append(done)
+        self.failed += [(places[i], items[i][2], target) for i in failed]
+        return pa.concat_arrays(arrays).take(pa.array(order))
+
+    def _mask(
+        self, documents: Sequence[Document | None], places: Sequence[_Place], kind: type, target: DataType
+    ) -> npt.NDArray[np.bool_]:
+        """Which of the values are none of a kind; but for NULLs they are failures."""
+        missing = [not isinstance(document, kind) for document in documents]
+        for i, document in enumerate(documents):
+            if missing[i] and document is not None and not (isinstance(document, bytes) and is_null(document)):
+                self.failed.append((places[i], partial(self._shown, document), target))
+        return np.array(missing, dtype=np.bool_)
+
+    def _arrays(self, documents: Sequence[Document | None], places: Sequence[_Place], target: ArrayType) -> pa.Array:
+        missing = self._mask(documents, places, list, target)
+        lists: list[list[Document]] = [d if isinstance(d, list) else [] for d in documents]
+        inner = [(*places[i], j) for i, one in enumerate(lists) for j in range(len(one))]
+        values = self.cast([e for one in lists for e in one], inner, target.element)
+        return built(np.array([len(one) for one in lists], dtype=np.int64), values, missing, target.arrow())
+
+    def _maps(self, documents: Sequence[Document | None], places: Sequence[_Place], target: MapType) -> pa.Array:
+        missing = self._mask(documents, places, Members, target)
+        pairs: list[list[tuple[str, Document]]] = [d.pairs if isinstance(d, Members) else [] for d in documents]
+        inner = [(*places[i], j) for i, one in enumerate(pairs) for j in range(len(one))]
+        values = self.cast([value for one in pairs for _, value in one], inner, target.value)
+        keys = pa.array([name for one in pairs for name, _ in one], pa.string())
+        type_ = target.arrow()
+        entries = pa.StructArray.from_arrays([keys, values], fields=[type_.key_field, type_.item_field])
+        return built(np.array([len(one) for one in pairs], dtype=np.int64), entries, missing, type_)
+
+    def _structs(self, documents: Sequence[Document | None], places: Sequence[_Place], target: StructType) -> pa.Array:
+        missing = self._mask(documents, places, Members, target)
+        found = [dict(d.pairs) if isinstance(d, Members) else {} for d in documents]
+        order = sorted(range(len(target.fields)), key=lambda i: target.fields[i].name)
+        made: dict[int, pa.Array] = {}
+        for rank, i in enumerate(order):
+            one = target.fields[i]
+            made[i] = self.cast([d.get(one.name) for d in found], [(*place, rank) for place in places], one.type)
+        arrays = [made[i] for i in range(len(target.fields))]
+        return pa.StructArray.from_arrays(arrays, fields=list(target.arrow()), mask=pa.array(missing))
+
+
+def unwrapped_value(text: str) -> tuple[bytes, bytes]:
     """`unwrapped`, whose error is the row's."""
     try:
         return unwrapped(text)
     except MalformedError as error:
-        raise _told(error) from None
+        raise told(error) from None
 
 
 def _type_of(name: str, value: Any) -> DataType:
@@ -166,12 +270,99 @@ def _leaves_time(name: str, value: Any) -> bool:
 def variant_of(spec: UdfSpec) -> Kernel:
     """A value of another type as a VARIANT."""
     source = spec.args[0]
-    name = "BIGINT" if is_integral(source) else "STRING" if is_string(source) else source.name
-    stored = {"DATE": pa.int32(), "TIMESTAMP": pa.int64(), "TIMESTAMP_NTZ": pa.int64()}.get(name)
+    if is_nested(source):
+        return _nested_of(source)
+    name, stored = _stored(source)
 
     def kernel(array: pa.Array) -> pa.Array:
         plain = array if stored is None else array.cast(stored)
         return per_distinct(lambda value: wrapped(*of_scalar(name, value)), (plain,), pa.string())
+
+    return kernel
+
+
+def _stored(source: DataType) -> tuple[str, pa.DataType | None]:
+    """What `of_scalar` calls a type, and as what its values are read."""
+    name = "BIGINT" if is_integral(source) else "STRING" if is_string(source) else source.name
+    return name, {"DATE": pa.int32(), "TIMESTAMP": pa.int64(), "TIMESTAMP_NTZ": pa.int64()}.get(name)
+
+
+def _nested_of(source: DataType) -> Kernel:
+    def kernel(array: pa.Array) -> pa.Array:
+        try:
+            values = [None if d is None else wrapped(*of_document(d)) for d in _documents(array, source)]
+        except (MalformedError, OddError) as error:
+            raise told(error) from None
+        if sum(len(v) for v in values if v is not None) > MAX_TEXT_BYTES:
+            raise too_long("to_variant_object")
+        return pa.array(values, pa.string())
+
+    return kernel
+
+
+def _documents(array: pa.Array, source: DataType) -> list[Document | None]:
+    """Values of a type in parts; None for NULL."""
+    valid = array.is_valid().to_pylist()
+    if isinstance(source, StructType):
+        columns = [_within(c, f.type) for c, f in zip(struct_children(array), source.fields, strict=True)]
+        names = [f.name for f in source.fields]
+        rows = zip(*columns, strict=True) if columns else iter(())
+        made: list[Document | None] = [Members(list(zip(names, row, strict=True))) for row in rows]
+        return [d if there else None for d, there in zip(made or [Members([])] * len(array), valid, strict=True)]
+    if isinstance(source, (ArrayType, MapType)):
+        lists = Lists(array)
+        if isinstance(source, ArrayType):
+            inner: list[Any] = _within(lists.values, source.element)
+        else:
+            keys, values = struct_children(lists.values)
+            inner = list(zip(keys.to_pylist(), _within(values, source.value), strict=True))
+        ends = lists.starts + lists.lengths
+        parts = [inner[a:b] for a, b in zip(lists.starts.tolist(), ends.tolist(), strict=True)]
+        of = list if isinstance(source, ArrayType) else Members
+        return [of(part) if there else None for part, there in zip(parts, valid, strict=True)]
+    if source == VARIANT:
+        return [None if text is None else document_of(*unwrapped_value(text)) for text in array.to_pylist()]
+    name, stored = _stored(source)
+    scalars = (array if stored is None else array.cast(stored)).to_pylist()
+    return [None if value is None else of_scalar(name, value)[1] for value in scalars]
+
+
+def _within(array: pa.Array, source: DataType) -> list[Document]:
+    """The same within another value, where NULL is JSON's null."""
+    return [NULL if document is None else document for document in _documents(array, source)]
+
+
+@implementation("variant_rows")
+def variant_rows(spec: UdfSpec) -> Kernel:
+    """The values within a VARIANT with their places and names, as ARRAY<STRUCT<…>>; params: whether none is a row of NULLs."""
+    (outer,) = spec.params
+    type_ = spec.returns.arrow()
+    nothing: list[tuple[int | None, str | None, str | None]] = [(None, None, None)] if outer else []
+
+    def parts(text: str | None) -> list[tuple[int | None, str | None, str | None]]:
+        if text is None:
+            return nothing
+        try:
+            document = document_of(*unwrapped_value(text))
+            pairs: Iterable[tuple[str | None, Document]] = (
+                document.pairs
+                if isinstance(document, Members)
+                else ((None, inner) for inner in (document if isinstance(document, list) else ()))
+            )
+            return [(i, name, wrapped(*of_document(inner))) for i, (name, inner) in enumerate(pairs)] or nothing
+        except (MalformedError, OddError) as error:
+            raise told(error) from None
+
+    def kernel(array: pa.Array) -> pa.Array:
+        rows = [parts(text) for text in array.to_pylist()]
+        flat = [row for one in rows for row in one]
+        if sum(len(text) for _, _, text in flat if text is not None) > MAX_TEXT_BYTES:
+            raise too_long("variant_explode")
+        columns = [pa.array([row[i] for row in flat], one.type) for i, one in enumerate(type_.value_type)]
+        structs = pa.StructArray.from_arrays(columns, fields=list(type_.value_type))
+        return built(
+            np.array([len(one) for one in rows], dtype=np.int64), structs, np.zeros(len(rows), np.bool_), type_
+        )
 
     return kernel
 
@@ -182,4 +373,4 @@ def is_variant_null(value: str | None) -> bool:
     try:
         return value is not None and is_null(unwrapped(value)[1])
     except MalformedError as error:
-        raise _told(error) from None
+        raise told(error) from None

@@ -17,7 +17,7 @@ _REQUIRED = ""
 _SIGNATURES: Mapping[str, tuple[tuple[str, str | None], ...]] = {
     "mask": (("str", _REQUIRED), ("upperChar", "X"), ("lowerChar", "x"), ("digitChar", "n"), ("otherChar", None)),
     **dict.fromkeys(("explode", "explode_outer", "posexplode", "posexplode_outer"), (("collection", _REQUIRED),)),
-    **dict.fromkeys(("inline", "inline_outer"), (("input", _REQUIRED),)),
+    **dict.fromkeys(("inline", "inline_outer", "variant_explode", "variant_explode_outer"), (("input", _REQUIRED),)),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from gateway.errors import UnsupportedError, UserError, unsupported
+from gateway.errors import Span, UnsupportedError, UserError, unsupported
 from gateway.sql.bind.casts import cast_to
 from gateway.sql.bind.correlations import check_correlation
 from gateway.sql.bind.parameters import Given
@@ -56,6 +56,17 @@ class Queries(Protocol):
     def query(self, node: Node, parent: Scope | None) -> tuple[Rel, Scope]: ...
 
     def retyped(self, plan: Rel, types: Sequence[DataType]) -> Rel: ...
+
+
+def not_scalar(name: str, span: Span | None) -> UserError:
+    """NOT_A_SCALAR_FUNCTION for a function that stands in FROM alone."""
+    message = f"`{name.lower()}` appears as a scalar expression here, but the function was defined as a table function."
+    return UserError("NOT_A_SCALAR_FUNCTION", message, span=span)
+
+
+def no_routine(name: str, span: Span | None) -> UserError:
+    """ROUTINE_NOT_FOUND, behind LATERAL VIEW."""
+    return UserError("ROUTINE_NOT_FOUND", f"The routine `{name}` cannot be found.", span=span)
 
 
 class Expressions:
@@ -121,6 +132,9 @@ class Expressions:
 
     def _misplaced(self, node: Node) -> UserError:
         """A generator below another expression, or in a clause that takes none."""
+        row = self.catalogue.get(node.name.lower())
+        if row is not None and row.from_only:
+            return not_scalar(node.name, span_of(node))
         if self._clause:
             message = f"The generator is not supported: outside the SELECT clause, found: {self._clause}."
             return UserError("UNSUPPORTED_GENERATOR.OUTSIDE_SELECT", message, span=span_of(node))

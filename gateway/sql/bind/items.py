@@ -8,6 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from gateway.errors import Span, UnsupportedError, UserError, unsupported
+from gateway.sql.bind.binder import not_scalar
 from gateway.sql.bind.columns import overlapping, star_columns
 from gateway.sql.bind.generated import Generators
 from gateway.sql.bind.relations import Relations
@@ -213,6 +214,8 @@ class SelectItems:
 
     def _generated(self, expr: Expr, alias: str | None, names: list[str] | None) -> list[Item]:
         assert isinstance(expr, Call)
+        if self.binder.catalogue[expr.fn].from_only:
+            raise not_scalar(expr.fn, expr.span)
         aliased = alias is not None or names is not None
         return [Item(c.name, c, aliased) for c in self.generators.add(expr, alias, names)]
 

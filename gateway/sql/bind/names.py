@@ -90,7 +90,7 @@ class Names:
         """The name of a select item: `text`, but the column's name for a cast of a plain column."""
         if isinstance(expr, Col):
             return expr.name
-        if isinstance(expr, Cast) and not expr.implicit and _is_named(expr.arg):
+        if isinstance(expr, Cast) and _is_named(expr.arg) and (not expr.implicit or isinstance(expr.arg, Call)):
             return self.of(expr.arg)
         if isinstance(expr, Call) and expr.fn == "_null_item":
             return self._item(expr)

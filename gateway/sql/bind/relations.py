@@ -11,7 +11,7 @@ from sqlglot import exp
 from gateway.catalog.objects import StoredView
 from gateway.errors import Span, UserError, unsupported
 from gateway.sql.bind import file_metadata, table_changes
-from gateway.sql.bind.binder import Expressions
+from gateway.sql.bind.binder import Expressions, no_routine
 from gateway.sql.bind.char_padding import compared
 from gateway.sql.bind.correlations import check_existence
 from gateway.sql.bind.inline_tables import check_cell
@@ -395,9 +395,9 @@ class Relations:
         except UserError as error:
             if error.condition != "UNRESOLVED_ROUTINE" or error.span != span_of(view.this):
                 raise
-            raise UserError(
-                "ROUTINE_NOT_FOUND", f"The routine `{view.this.name}` cannot be found.", span=error.span
-            ) from None
+            raise no_routine(view.this.name, error.span) from None
+        if is_generator(call, self.catalogue) and self.catalogue[call.fn].from_only:
+            raise no_routine(view.this.name, call.span)
         if not is_generator(call, self.catalogue):
             raise UserError(
                 "UNSUPPORTED_GENERATOR.NOT_GENERATOR",

@@ -5,6 +5,7 @@ Also casts of constants at compile time, for typed literals and for pruning.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 from decimal import Context as Digits
@@ -31,11 +32,15 @@ from gateway.sqltypes import (
     TINYINT,
     VARIANT,
     VOID,
+    ArrayType,
     DataType,
     DecimalType,
     IntervalType,
+    MapType,
+    StructType,
     decimal,
     is_integral,
+    is_nested,
     is_string,
 )
 
@@ -94,11 +99,35 @@ def becomes_scalar(target: DataType) -> bool:
     return is_string(target) or isinstance(target, DecimalType) or target in (*INTEGRALS, *_SCALARS)
 
 
-def cast_scalar(variant: Expr, target: DataType, context: Context, tries: bool) -> Expr:
+def becomes_value(target: DataType) -> bool:
+    """Whether a VARIANT can be cast to a type here, one of parts too."""
+    match target:
+        case ArrayType():
+            return becomes_value(target.element)
+        case MapType():
+            return target.key == STRING and becomes_value(target.value)
+        case StructType():
+            names = {f.name for f in target.fields}
+            return len(names) == len(target.fields) and all(f.nullable and becomes_value(f.type) for f in target.fields)
+    return becomes_scalar(target)
+
+
+def cast_variant(variant: Expr, target: DataType, context: Context, tries: bool) -> Expr:
     """What an engine's VARIANT is as a value of another type."""
-    castable = tuple(source.name for source in _SCALARS if can_cast(source, target))
-    params = (context.time_zone, tries, castable)
+    castable = {
+        leaf.name: tuple(source.name for source in _SCALARS if can_cast(source, leaf)) for leaf in _leaves(target)
+    }
+    params = (context.time_zone, tries, tuple(castable.items()))
     return bound.udf("variant_cast", target, variant, params=params, raises=True)
+
+
+def _leaves(target: DataType) -> Iterator[DataType]:
+    """The scalar types within one."""
+    inner = list(target.children())
+    if not inner and not is_nested(target):
+        yield target
+    for child in inner:
+        yield from _leaves(child)
 
 
 def lower_cast(cast: Cast, arg: Expr, context: Context) -> Expr:
@@ -117,7 +146,7 @@ def lower_cast(cast: Cast, arg: Expr, context: Context) -> Expr:
             return bound.udf("typed_null", cast.type, arg, raises=raises(arg))
         return Lit(cast.type, True, None)
     if source == VARIANT != target:
-        return cast_scalar(arg, cast.type, context, cast.is_try)
+        return cast_variant(arg, cast.type, context, cast.is_try)
     if target == VARIANT != source:
         return bound.udf("variant_of", cast.type, arg, nullable=cast.nullable)
     if _same_storage(source, target):

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from gateway.errors import Span, UnsupportedError, UserError
-from gateway.sql.functions.casts import becomes_scalar, cast_scalar
+from gateway.sql.functions.aggregates import aggregate, filtered, not_windowed
+from gateway.sql.functions.casts import becomes_value, cast_variant
 from gateway.sql.functions.constants import folded
-from gateway.sql.functions.lowerings import kernel
+from gateway.sql.functions.lowerings import kernel, not_null, refused
 from gateway.sql.read.datatypes import parse_type
 from gateway.sql.typed import nodes as bound
 from gateway.sql.typed.catalogue import Context, Function, Site, make
-from gateway.sql.typed.nodes import Call, Expr, Lit
-from gateway.sqltypes import BOOLEAN, STRING, VARIANT, CharType, DataType
+from gateway.sql.typed.coerce import coerced, plain
+from gateway.sql.typed.nodes import Agg, Call, Expr, Lit
+from gateway.sql.typed.variant_casts import becomes_variant
+from gateway.sqltypes import (
+    BOOLEAN,
+    INT,
+    STRING,
+    VARIANT,
+    VOID,
+    CharType,
+    DataType,
+    StructField,
+    StructType,
+    array,
+    is_nested,
+    struct,
+)
 
 _MOST_INDEX = 2**31 - 1
 _CLOSES = {"'": "']", '"': '"]'}
@@ -83,14 +99,14 @@ def _wanted(site: Site) -> DataType:
         raise UnsupportedError(
             "UNSUPPORTED_FEATURE", f"{site.shown} as {kind.value[:80]!r} is not supported.", span=site.span_of(2)
         ) from error
-    if isinstance(target, CharType) or (target != VARIANT and not becomes_scalar(target)):
+    if isinstance(target, CharType) or (target != VARIANT and not becomes_value(target)):
         raise UnsupportedError("UNSUPPORTED_FEATURE", f"{site.shown} as {target.sql} is not supported.", span=site.span)
     return target
 
 
 def _get(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
     found = bound.udf("variant_get", VARIANT, args[0], params=(call.data,), raises=True)
-    return found if call.type == VARIANT else cast_scalar(found, call.type, context, call.fn == "try_variant_get")
+    return found if call.type == VARIANT else cast_variant(found, call.type, context, call.fn == "try_variant_get")
 
 
 def extraction(value: Expr, path: str, span: Span | None) -> Expr:
@@ -114,16 +130,73 @@ def _shown_path(call: Call, args: list[str]) -> str:
 
 
 def _bind_null(function: Function, site: Site) -> Expr:
+    return make(function, site, (_variant(site),), BOOLEAN, False)
+
+
+def _bind_object(function: Function, site: Site) -> Expr:
     if len(site.args) != 1:
         raise site.wrong_count("1")
-    if site.args[0].type != VARIANT:
-        raise UnsupportedError(
-            "UNSUPPORTED_FEATURE", f"{site.shown} but of a VARIANT is not supported.", span=site.span
+    source = plain(site.args[0].type)
+    if not is_nested(source) or not becomes_variant(source, is_object=True):
+        raise UserError(
+            "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION",
+            f'Cannot resolve "{site.shown}" due to data type mismatch: cannot cast "{source.sql}" to "VARIANT".',
+            span=site.span,
         )
-    return make(function, site, site.args, BOOLEAN, False)
+    if _has_twice(source):
+        text = f"{site.shown} of a struct that has two fields of one name is not supported."
+        raise UnsupportedError("UNSUPPORTED_FEATURE", text, span=site.span)
+    return make(function, site, site.args, VARIANT, site.args[0].nullable)
+
+
+def _has_twice(source: DataType) -> bool:
+    names = [f.name for f in source.fields] if isinstance(source, StructType) else []
+    return len(set(names)) < len(names) or any(map(_has_twice, source.children()))
+
+
+def _bind_schema(function: Function, site: Site) -> Expr:
+    value = _variant(site)
+    if function.kind == "aggregate":
+        return make(function, site, (value,), STRING, False)
+    return make(function, site, (value,), STRING, value.nullable)
+
+
+def _variant(site: Site) -> Expr:
+    """The only argument, a VARIANT or NULL."""
+    if len(site.args) != 1:
+        raise site.wrong_count("1")
+    value = site.args[0]
+    if plain(value.type) not in (VARIANT, VOID):
+        raise site.mismatch(0, VARIANT.name)
+    return coerced(value, VARIANT)
+
+
+def _lower_schemas(agg: Agg, args: tuple[Expr, ...], context: Context) -> Expr:
+    if agg.distinct:  # an internal error of Spark's
+        raise refused(agg, f"{agg.shown} of DISTINCT values")
+    schema = bound.udf("variant_schema", STRING, args[0], params=(False,), raises=True)
+    found = array(STRING, False)
+    lists = bound.agg_fn("array_agg", found, schema, of=agg, where=filtered(agg, not_null(schema)), distinct=True)
+    return bound.udf("variant_schemas", STRING, lists, nullable=False, raises=True)
+
+
+def _bind_rows(function: Function, site: Site) -> Expr:
+    outer = function.name.endswith("_outer")
+    columns = (StructField("pos", INT, outer), StructField("key", STRING, True), StructField("value", VARIANT, outer))
+    return make(function, site, (_variant(site),), struct(*columns), False)
+
+
+def _lower_rows(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    outer = call.fn.endswith("_outer")
+    return bound.udf("variant_rows", array(call.type, False), args[0], params=(outer,), nullable=False, raises=True)
 
 
 ROWS: tuple[Function, ...] = (
+    Function("to_variant_object", bind=_bind_object, lower=kernel("variant_of", raises=True)),
+    Function("schema_of_variant", bind=_bind_schema, lower=kernel("variant_schema", True, raises=True)),
+    not_windowed(aggregate("schema_of_variant_agg", bind=_bind_schema, lower=_lower_schemas)),
+    Function("variant_explode", kind="generator", bind=_bind_rows, lower=_lower_rows, from_only=True),
+    Function("variant_explode_outer", kind="generator", bind=_bind_rows, lower=_lower_rows, from_only=True),
     Function("variant_get", bind=_bind_get, lower=_get),
     Function("try_variant_get", bind=_bind_get, lower=_get),
     Function("_variant_path", lower=_get, shown=_shown_path),

@@ -5,31 +5,40 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.errors import unsupported
-from gateway.sql.functions.casts import becomes_scalar
+from gateway.sql.functions.casts import becomes_scalar, becomes_value
 from gateway.sql.lowering.evaluation import NULL_TESTS
 from gateway.sql.typed import nodes as b
 from gateway.sql.typed.walk import all_relations, expressions_of, nodes, substituted
 from gateway.sql.typed.walk import children as parts_of
-from gateway.sqltypes import VARIANT, VOID, DataType
+from gateway.sqltypes import VARIANT, VOID, ArrayType, DataType, is_string
 
 # Which calls give a VARIANT, and which take one.
-_MAKES = frozenset({"parse_json", "try_parse_json", "to_json", "variant_get", "try_variant_get", "_variant_path"})
-_TAKES = frozenset(
-    {"to_json", "variant_get", "try_variant_get", "_variant_path", "is_variant_null", "typeof", *NULL_TESTS}
+_HANDS_ON = frozenset({"coalesce", "nvl", "ifnull", "nvl2", "if"})
+_GETS = frozenset({"variant_get", "try_variant_get", "_variant_path"})
+_MAKES = frozenset({"parse_json", "try_parse_json", "to_json", "to_variant_object"}) | _GETS | _HANDS_ON
+_ROWS = frozenset({"variant_explode", "variant_explode_outer"})
+_TAKES = (
+    frozenset({"to_json", "is_variant_null", "typeof", "schema_of_variant", "schema_of_variant_agg", *NULL_TESTS})
+    | _GETS
+    | _HANDS_ON
+    | _ROWS
 )
 
 
 def check_variants(rel: b.Rel) -> None:
     """Raise UnsupportedError for what is done to a VARIANT beyond that; the engine has texts in their place."""
     for below in all_relations(rel):
-        tells = isinstance(below, (b.Distinct, b.Generate)) or (isinstance(below, b.SetOp) and not below.all)
+        tells = isinstance(below, b.Distinct) or (isinstance(below, b.SetOp) and not below.all)
         if tells and any(_holds(column.type) for column in below.columns):
-            raise unsupported("telling rows apart, or generating some, beside a VARIANT")
+            raise unsupported("telling rows apart beside a VARIANT")
         for expr in expressions_of(below):
             if isinstance(below, (b.Sort, b.Aggregate)) and _holds(expr.type):
                 raise unsupported("grouping or sorting by a VARIANT")
-            for node in nodes(expr):
-                _check(node)
+            inside = list(nodes(expr))
+            beside = {id(part) for node in inside if _hands_on(node) for part in parts_of(node) if _is_text(part)}
+            for node in inside:
+                if id(node) not in beside:
+                    _check(node)
 
 
 def with_texts(rel: b.Rel, ids: b.Ids) -> b.Rel:
@@ -66,28 +75,42 @@ def _text(expr: b.Expr) -> b.Expr:
 
 def _check(node: b.Expr) -> None:
     span = getattr(node, "span", None)
-    if node.type != VARIANT and _holds(node.type):
+    if node.type != VARIANT and _holds(node.type) and not (isinstance(node, b.Call) and node.fn in _ROWS):
         raise unsupported("VARIANT inside of another value", span)
     if isinstance(node, b.Col):
         return
     if node.type == VARIANT and not _may_give(node):
         raise unsupported("a VARIANT made in this way", span)
-    takes = isinstance(node, b.Case) or (isinstance(node, b.Call) and node.fn in _TAKES) or _tells(node)
+    takes = _hands_on(node) or (isinstance(node, (b.Call, b.Agg)) and node.fn in _TAKES) or _tells(node)
     if not takes and any(_holds(part.type) for part in parts_of(node)):
         raise unsupported("an expression over a VARIANT", span)
 
 
+def _hands_on(node: b.Expr) -> bool:
+    return isinstance(node, b.Case) or (isinstance(node, b.Call) and node.fn in _HANDS_ON)
+
+
+def _is_text(node: b.Expr) -> bool:
+    """Whether it is a text that becomes a VARIANT because it stands beside one."""
+    return isinstance(node, b.Cast) and node.type == VARIANT and is_string(node.arg.type)
+
+
 def _tells(node: b.Expr) -> bool:
     """Whether a VARIANT becomes another type because the statement says so: Spark does nothing of the kind by itself."""
-    return isinstance(node, b.Cast) and becomes_scalar(node.type) and not node.implicit
+    told = isinstance(node, b.Cast) and (not node.implicit or node.span is not None)  # int(v) has its place
+    return told and becomes_value(node.type)
 
 
 def _may_give(node: b.Expr) -> bool:
     if isinstance(node, b.Lit):
         return node.value is None
     if isinstance(node, b.Cast):
-        return node.arg.type == VOID or (becomes_scalar(node.arg.type) and not node.implicit)
+        return node.arg.type == VOID or (_becomes_variant(node.arg.type) and not node.implicit)
     return isinstance(node, b.Case) or (isinstance(node, b.Call) and node.fn in _MAKES)
+
+
+def _becomes_variant(source: DataType) -> bool:
+    return _becomes_variant(source.element) if isinstance(source, ArrayType) else becomes_scalar(source)
 
 
 def _holds(data_type: DataType) -> bool:

@@ -202,6 +202,7 @@ class Function:
         lower: ``(call, lowered_args, context) -> engine-level Expr``; for aggregates `call` is an Agg whose where and
             order are lowered already. None: known to Spark, not to us.
         shown: display name where it isn't the name as written ("POWER"); a function gets the Call and its arguments' names.
+        from_only: generator that stands in FROM and behind LATERAL alone.
         ordered: aggregate whose result depends on input order (first, collect_list).
     """
 
@@ -217,6 +218,7 @@ class Function:
     lower: Lower | None = None
     shown: str | Callable[[Any, list[str]], str] | None = None
     ordered: bool = False
+    from_only: bool = False
     deterministic: bool = True
     aliases: tuple[str, ...] = field(default=())
 

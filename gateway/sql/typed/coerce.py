@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from gateway.sql.typed.nodes import Cast, Expr, Lit
+from gateway.sql.typed.variant_casts import becomes_variant, comes_of_variant
 from gateway.sqltypes import (
     BIGINT,
     BINARY,
@@ -185,7 +186,7 @@ def _with_string(other: DataType) -> DataType | None:
         return BIGINT
     if is_numeric(other):
         return DOUBLE
-    return other if other in (BOOLEAN, BINARY) or is_datetime(other) else None
+    return other if other in (BOOLEAN, BINARY, VARIANT) or is_datetime(other) else None
 
 
 def _nested(
@@ -306,10 +307,12 @@ def _has_string(t: DataType) -> bool:
 def can_cast(source: DataType, target: DataType) -> bool:
     """Whether CAST(source AS target) is allowed at analysis (ANSI); TRY_CAST allows the same pairs."""
     source, target = plain(source), plain(target)
-    if source in (target, VOID) or VARIANT in (source, target):  # casts of which are refused by `lowering.variants`
+    if source in (target, VOID):
         return True
     if target == VOID:
         return False
+    if VARIANT in (source, target):
+        return becomes_variant(source) if target == VARIANT else comes_of_variant(target)
     if is_nested(source):
         return target == STRING or _can_cast_nested(source, target)
     if is_nested(target):

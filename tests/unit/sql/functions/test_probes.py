@@ -41,7 +41,7 @@ GROUPS = {
     "regex": "rlike regexp regexp_like regexp_count regexp_extract regexp_extract_all regexp_instr regexp_replace "
     "regexp_substr split",
     "json": "get_json_object json_array_length json_object_keys json_tuple from_json to_json",
-    "variants": "parse_json try_parse_json variant_get try_variant_get is_variant_null",
+    "variants": "parse_json try_parse_json variant_get try_variant_get is_variant_null schema_of_variant to_variant_object",
     "hashing": "md5 sha sha1 sha2 crc32 hash xxhash64",
     "aggregates": "any any_value approx_count_distinct approx_percentile array_agg avg bit_and bit_or bit_xor bool_and "
     "bool_or collect_list collect_set corr count count_if covar_pop covar_samp every first first_value kurtosis last "
