@@ -284,6 +284,29 @@ def get_json_object(text: str, path: str) -> str | None:
     return _utf8("".join(out)) if _evaluate(tree, steps, _RAW, out) else None
 
 
+@scalar("json_path")
+def json_path(text: str, steps: tuple[tuple[str | int, bool], ...]) -> str | None:
+    """What ``text:path`` finds in a document, as text; NULL for nothing and of what is no document.
+
+    A name counts in either case, unless it stands in brackets.
+    """
+    try:
+        tree = parsed(text)
+    except ValueError:
+        return None
+    for step, is_exact in steps:
+        if isinstance(step, int):
+            tree = tree[step] if isinstance(tree, list) and step < len(tree) else None
+            continue
+        pairs = tree.pairs if isinstance(tree, Members) else []
+        found = [value for key, value in pairs if key == step or (not is_exact and key.lower() == step.lower())]
+        if len(found) > 1:
+            text = f"A path to the field `{step}`, which is there more than once, is not supported."
+            raise RowError("UNSUPPORTED_FEATURE", text)
+        tree = found[0] if found else None
+    return None if tree is None else _utf8(tree if isinstance(tree, str) else written(tree))
+
+
 @scalar("json_array_length")
 def json_array_length(text: str) -> int | None:
     """Elements of the outermost array; NULL if it is none."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from gateway.errors import unsupported
 from gateway.sql.bind import literals
 from gateway.sql.functions.collections import BRACKETS
-from gateway.sql.functions.variants import name_of
+from gateway.sql.functions.variants import EXTRACTIONS, name_of
 from gateway.sql.typed.catalogue import Catalogue
 from gateway.sql.typed.nodes import (
     Agg,
@@ -94,7 +94,7 @@ class Names:
             return self.of(expr.arg)
         if isinstance(expr, Call) and expr.fn == "_null_item":
             return self._item(expr)
-        if isinstance(expr, Call) and expr.fn == "_variant_path":
+        if isinstance(expr, Call) and expr.fn in EXTRACTIONS:
             return name_of(expr) or self.text(expr)
         if isinstance(expr, Call) and expr.fn == "_array_field" and _is_path(expr):
             return str(expr.shown)
@@ -379,7 +379,7 @@ def _in_plan(e: Call, args: Sequence[str], zone: str) -> str | None:
 
 def _is_named(expr: Expr) -> bool:
     """Whether it has a name as soon as it is resolved, which a cast of it takes over."""
-    if isinstance(expr, Call) and expr.fn == "_variant_path":
+    if isinstance(expr, Call) and expr.fn in EXTRACTIONS:
         return name_of(expr) is not None
     return isinstance(expr, Col) or (isinstance(expr, Call) and expr.fn == "_null_item")
 

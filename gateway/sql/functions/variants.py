@@ -25,6 +25,7 @@ from gateway.sqltypes import (
     StructType,
     array,
     is_nested,
+    is_string,
     struct,
 )
 
@@ -33,7 +34,12 @@ _CLOSES = {"'": "']", '"': '"]'}
 
 
 def steps_of(path: str, name: str, blanks: bool = False) -> tuple[str | int, ...]:
-    """The names and places of a path such as ``$.a[0]['b c']``.
+    """The names and places of a path such as ``$.a[0]['b c']``. Raises as `_steps` does."""
+    return tuple(step for step, _ in _steps(path, name, blanks))
+
+
+def _steps(path: str, name: str, blanks: bool) -> tuple[tuple[str | int, bool], ...]:
+    """The same, each with whether it stands in brackets.
 
     Raises UserError INVALID_VARIANT_GET_PATH; UnsupportedError for blanks, which Spark's parser skips at some places, unless
     all `blanks` are within names.
@@ -47,7 +53,7 @@ def steps_of(path: str, name: str, blanks: bool = False) -> tuple[str | int, ...
         raise UnsupportedError("UNSUPPORTED_FEATURE", f"A path with blanks ({path}) is not supported.")
     if not path.startswith("$"):
         raise wrong
-    found: list[str | int] = []
+    found: list[tuple[str | int, bool]] = []
     at = 1
     while at < len(path):
         end = _CLOSES.get(path[at + 1 : at + 2], "]") if path[at] == "[" else ""
@@ -66,7 +72,7 @@ def steps_of(path: str, name: str, blanks: bool = False) -> tuple[str | int, ...
             raise wrong
         if step == "":
             raise wrong
-        found.append(step)
+        found.append((step, path[at] == "["))
         at = stop
     return tuple(found)
 
@@ -110,13 +116,29 @@ def _get(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
 
 
 def extraction(value: Expr, path: str, span: Span | None) -> Expr:
-    """``value:path``, for which Spark calls variant_get under the name of the path's last field."""
+    """``value:path``, for which Spark calls variant_get under the name of the path's last field; of JSON in a STRING a STRING.
+
+    Source of the latter: Databricks' "JSON path expression"; Spark knows it of VARIANT alone.
+    """
+    if is_string(value.type):
+        steps = steps_of(path, "get_json_object", blanks=True)
+        return Call(STRING, True, "_json_path", (value, Lit(STRING, False, path)), None, steps, span)
     if value.type != VARIANT:
         raise UnsupportedError(
             "UNSUPPORTED_FEATURE", f"':' of a value of type {value.type.sql} is not supported.", span=span
         )
     steps = steps_of(path, "variant_get", blanks=True)
     return Call(VARIANT, True, "_variant_path", (value, Lit(STRING, False, path)), None, steps, span)
+
+
+#: What ``value:path`` calls.
+EXTRACTIONS = frozenset({"_variant_path", "_json_path"})
+
+
+def _get_text(call: Call, args: tuple[Expr, ...], context: Context) -> Expr:
+    path = args[1]
+    assert isinstance(path, Lit)
+    return bound.udf("json_path", STRING, args[0], params=(_steps(path.value, "get_json_object", True),), raises=True)
 
 
 def name_of(extracted: Call) -> str | None:
@@ -200,5 +222,6 @@ ROWS: tuple[Function, ...] = (
     Function("variant_get", bind=_bind_get, lower=_get),
     Function("try_variant_get", bind=_bind_get, lower=_get),
     Function("_variant_path", lower=_get, shown=_shown_path),
+    Function("_json_path", lower=_get_text, shown=lambda _, args: f"{args[0]}:{args[1].removeprefix('$.')}"),
     Function("is_variant_null", bind=_bind_null, lower=kernel("is_variant_null")),
 )

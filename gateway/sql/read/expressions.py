@@ -342,7 +342,7 @@ class ExpressionParser(Cursor):
                     raise unsupported(f"the field {key!r} behind ':'", self.span(self.index + 1))
                 found += f"['{key}']" if self.peek() == STRING else f"[{key}]"
                 self.advance(3)
-            elif found == "$":
+            elif found == "$" or (self.word == "[" and self.peek() == "*"):
                 raise unsupported("such brackets behind ':'", self.span(self.index))
             else:
                 return found

@@ -347,7 +347,10 @@ def test_fields_are_asked_by_paths(held: Session) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT v:a.b FROM VALUES ('{}') t(v)",
+        "SELECT v:a.b FROM VALUES (1) t(v)",
+        'SELECT v:a FROM VALUES (\'{"a":1,"A":2}\') t(v)',
+        "SELECT v:['a'] FROM VALUES ('{\"a\":1,\"a\":2}') t(v)",
+        "SELECT v:a[*] FROM VALUES ('{\"a\":[1]}') t(v)",
         "SELECT v:`a.b` FROM VALUES (parse_json('1')) t(v)",
         "SELECT v:[*] FROM VALUES (parse_json('1')) t(v)",
         "SELECT CAST(v AS ARRAY<VARIANT>) FROM VALUES (parse_json('[1]')) t(v)",
@@ -371,7 +374,9 @@ def test_what_is_no_scalar_is_refused(session: Session, text: str) -> None:
         session.rows(text)
 
 
-@pytest.mark.parametrize("call", ["_variant_path(parse_json('1'), '$')", "_field(id)", "_sub_dates(id, id)"])
+@pytest.mark.parametrize(
+    "call", ["_variant_path(parse_json('1'), '$')", "_json_path('{}', '$.a')", "_field(id)", "_sub_dates(id, id)"]
+)
 def test_names_of_our_own_are_no_functions(session: Session, call: str) -> None:
     error = refused(session, f"SELECT {call} FROM range(1)")
     assert (error.condition, error.sqlstate) == ("UNRESOLVED_ROUTINE", "42883")
@@ -417,3 +422,39 @@ def test_values_of_tables_are_taken_apart(held: Session) -> None:
     assert held.rows("SELECT schema_of_variant_agg(value) FROM parts") == [("VARIANT",)]
     assert held.rows("SELECT value:at::ARRAY<INT>, value:was::STRING FROM parts WHERE pos = 1") == [([1], "b")]
     assert held.rows("SELECT coalesce(value, parse_json('0')) FROM parts WHERE id > 2") == [("0",), ("0",)]
+
+
+_STORE = (
+    '{"store":{"fruit":[{"weight":8,"type":"apple"},{"weight":9,"type":"pear"}],'
+    '"basket":[[1,2,{"b":"y","a":"x"}],[3,4]],"bicycle":{"price":19.95,"color":"red"}},'
+    '"owner":"amy","zip code":"94025","fb:testid":"1234","n":null}'
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "value"),
+    [
+        ("raw:owner", "owner", "amy"),
+        ("raw:OWNER", "OWNER", "amy"),
+        ("raw:['owner']", "owner", "amy"),
+        ("raw:['OWNER']", "OWNER", None),
+        ("raw:`Zip Code`", "Zip Code", "94025"),
+        ("raw:['fb:testid']", "fb:testid", "1234"),
+        ("raw:store.bicycle", "bicycle", '{"price":19.95,"color":"red"}'),
+        ("raw:store.Fruit[1].type", "type", "pear"),
+        ("raw:store.fruit[2]", "fruit", None),
+        ("raw:store.basket[0][2].b", "b", "y"),
+        ("raw:n", "n", None),
+        ("raw:store.bicycle.price::DOUBLE", "price", 19.95),
+        ("raw:owner[0]", "owner", None),
+        ("raw:none.owner", "owner", None),
+    ],
+)
+def test_paths_into_json_are_texts_as_databricks_documents(session: Session, path: str, name: str, value: Any) -> None:
+    session.run("CREATE TABLE s (id INT, raw STRING)")
+    session.run(f"INSERT INTO s VALUES (1, '{_STORE}'), (2, NULL), (3, 'no'), (4, '[1]')")
+    text = f"SELECT {path} FROM s ORDER BY id"
+    assert session.rows(text) == [(value,), (None,), (None,), (None,)]
+    ((shown, type_, _),) = session.run(text).columns
+    assert (shown, type_) == (name, "double" if "::" in path else "string")
+    assert session.rows("SELECT id FROM s WHERE raw:store.bicycle.color = 'red'") == [(1,)]
