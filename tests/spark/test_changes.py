@@ -150,6 +150,10 @@ _ASKED = (
     "id IN (WITH c AS (SELECT k + 1 AS k FROM q) SELECT k FROM c UNION SELECT id + 3 FROM ours)",
     "CASE WHEN id < 3 THEN EXISTS (SELECT 1 FROM q WHERE k = id) ELSE (SELECT max(k) FROM q) > 5 END",
     "id > (SELECT k FROM q WHERE k > 100)",
+    "id IN (SELECT NULL) OR id IN (SELECT explode(array(k, 2)) FROM q)",
+    "NULL NOT IN (SELECT k FROM q WHERE false) AND id IN (SELECT max(k) OVER () FROM q)",
+    "(id IN (SELECT k FROM q)) = true AND id IN (SELECT id FROM ours VERSION AS OF 1)",
+    "s IN (SELECT max(u.s) FROM ours u GROUP BY u.p HAVING count(*) > (SELECT count(k) - 3 FROM q))",
 )
 _VALUES = (
     "(SELECT max(w) FROM q WHERE k = id)",
