@@ -87,7 +87,7 @@ class Writer:
             os.kill(self.process.pid, signal.SIGKILL)
         try:
             found = str(self.ours.recv())
-        except EOFError:
+        except (EOFError, ConnectionResetError):  # the latter before it has read the statement
             found = ""
         self.process.kill()
         self.process.join(60)
