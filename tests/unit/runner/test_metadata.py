@@ -45,6 +45,22 @@ def test_rows_are_ordered(session: Session) -> None:
     assert [(r[3], r[16]) for r in columns] == [("z", 0), ("a", 1)]
 
 
+def test_columns_that_are_asked_for_again_are_those_of_now(session: Session) -> None:
+    def columns(pattern: str | None = None) -> list[tuple[str, str]]:
+        return [(r[2], r[3]) for r in session.ask("columns", catalog="main", schema="shop", column=pattern).rows]
+
+    session.run("CREATE TABLE one (a INT)")
+    session.run("CREATE TABLE two (b INT)")
+    assert [columns(), columns(), columns()] == [[("one", "a"), ("two", "b")]] * 3
+    assert columns("b") == columns("b") == [("two", "b")]
+    session.run("ALTER TABLE one ADD COLUMN c INT")
+    assert columns() == columns() == [("one", "a"), ("one", "c"), ("two", "b")]
+    session.run("DROP TABLE two")
+    assert (columns(), columns("b")) == ([("one", "a"), ("one", "c")], [])
+    session.run("CREATE VIEW three AS SELECT 1 AS d")
+    assert columns() == columns() == [("one", "a"), ("one", "c"), ("three", "d")]
+
+
 def test_views_belong_to_no_catalog(session: Session) -> None:
     session.run("CREATE TEMPORARY VIEW v AS SELECT 1 AS x")
     assert [r[2] for r in session.ask("tables", table="v").rows] == ["v"]
