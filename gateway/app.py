@@ -263,6 +263,7 @@ class Gateway:
         from gateway.rest.history import HistoryApi
         from gateway.rest.routes import RestApi
         from gateway.rest.statements import StatementApi
+        from gateway.results.bucket import Bucket
         from gateway.results.links import LinkSigner
         from gateway.service.service import GatewayService
         from gateway.service.settings import ServiceConfig
@@ -304,6 +305,11 @@ class Gateway:
             sees_all=history_of(config).sees_all,
         )
         signer = LinkSigner(config.link_lifetime)
+        downloads = Downloads(self._service, signer)
+        self._bucket: Bucket | None = None
+        if config.result_bucket is not None:
+            self._bucket = Bucket(config.result_bucket, downloads.is_open, config.link_lifetime)
+        downloads = Downloads(self._service, signer, self._bucket)
         budget = Budget(size=config.max_request_body)
         handler = ThriftHandler(self._service, HandlerOptions(budget=budget), signer)
         statements = StatementApi(self._service, signer)
@@ -320,7 +326,7 @@ class Gateway:
             Probes(self._not_ready, self._metrics),
             undelivered=handler.undelivered,
             beside=Beside(
-                download=Downloads(self._service, signer),
+                download=downloads,
                 volumes=VolumeDoor(files.key, config.max_volume_file),
                 rest=RestApi(statements, HistoryApi(history_of(config), self._recorder, self._service.picture)).answer,
                 mcp=McpServer(SqlTools(statements)).answer,
@@ -377,6 +383,8 @@ class Gateway:
             spill.sweep(str(self.config.state / folder))
         self._http.stop(1.0)
         self._app.close()
+        if self._bucket is not None:
+            self._bucket.stop()
         if self._ready:  # else the reason why it never was is all that there is to say
             log("gateway stopped")
 

@@ -7,6 +7,7 @@ docs/settings.md all follow from it. An unknown key or a bad value is a ConfigEr
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import ipaddress
 import os
 import re
@@ -82,6 +83,7 @@ class Config:
     spool_limit: int
     public_url: str | None
     link_lifetime: float
+    result_bucket: str | None
     max_request_body: int
     max_volume_file: int
     max_statement: int
@@ -153,12 +155,19 @@ def _master(text: str) -> str:
     return text
 
 
+_BUCKETS = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.=-]+)*/?", re.ASCII)
 _ORIGINS = re.compile(r"https?://[\w.-]+(:\d{1,5})?|https?://\[[0-9a-fA-F:.]+\](:\d{1,5})?", re.ASCII)
 
 
 def _origin(text: str) -> str:
     if not _ORIGINS.fullmatch(text.rstrip("/")):
         raise ValueError(f"'{text}' is not of the form https://NAME or http://NAME:PORT")
+    return text.rstrip("/")
+
+
+def _bucket(text: str) -> str:
+    if not _BUCKETS.fullmatch(text):
+        raise ValueError(f"'{text}' is not of the form s3://BUCKET or s3://BUCKET/PREFIX")
     return text.rstrip("/")
 
 
@@ -223,6 +232,13 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("public-url", _origin, None, "scheme and name in links to results, where a proxy stands before it", "URL"),
     Setting("link-lifetime", _seconds(60), "4h", "a link to a part of a result may be followed for this time", "TIME"),
+    Setting(
+        "result-bucket",
+        _bucket,
+        None,
+        "large results are read from this bucket, by presigned links, with the credentials of AWS's environment variables",
+        "s3://BUCKET/PREFIX",
+    ),
     Setting("max-request-body", _bytes(1024), "32MiB", "largest request, over HTTP and TCP", "SIZE"),
     Setting("max-volume-file", _bytes(0), "1GiB", "largest file that may be put into a volume", "SIZE"),
     Setting("max-statement", _bytes(1024), "16MiB", "longest SQL text", "SIZE"),
@@ -404,6 +420,8 @@ def _check(config: Config) -> None:
     if config.auth == "none" and config.admins:
         raise ConfigError("admins", "has no effect with auth 'none': everybody sees everything")
     _check_tls(config)
+    if config.result_bucket is not None and importlib.util.find_spec("obstore") is None:
+        raise ConfigError("result-bucket", "needs the package obstore: pip install 'gateway[bucket]'")
     for name, given in (("spark-jars", config.spark_jars), ("spark-properties", config.spark_properties)):
         if given is not None and config.spark is None:
             raise ConfigError(name, "has no effect without --spark")

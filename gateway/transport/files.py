@@ -17,8 +17,8 @@ class Download(Protocol):
     def owner(self, link: str) -> str:
         """Whose rows they are, "" for no link; never waits."""
 
-    def answer(self, link: str) -> tuple[int, str, Sequence[bytes | memoryview]]:
-        """HTTP status, media type or an error's text, and the file in parts; blocking."""
+    def answer(self, link: str, leads_on: bool) -> tuple[int, str, Sequence[bytes | memoryview]]:
+        """HTTP status, media type or an error's text, and the file in parts; or 307 and where it is. Blocking."""
 
 
 RESULTS = "/sql/1.0/results/"
@@ -34,7 +34,10 @@ async def file_answer(download: Download, lane: Lane, scope: Scope) -> tuple[int
         raise RefusalError(405, "METHOD_NOT_ALLOWED", "Only GET is served here.", (b"allow", b"GET, HEAD"))
     link = scope["path"].removeprefix(RESULTS)
     owner = download.owner(link)  # what is made and sent behind links counts as theirs
-    status, said, parts = await lane.run(owner, partial(download.answer, link))
+    status, said, parts = await lane.run(owner, partial(download.answer, link, scope["method"] == "GET"))
+    if status == 307:
+        let_in(scope, owner)
+        return 307, b"text/plain", ((b"location", said.encode()), (b"cache-control", b"no-store")), b""
     if status != 200:
         raise RefusalError(status, "PERMISSION_DENIED" if status == 403 else "RESOURCE_DOES_NOT_EXIST", said)
     let_in(scope, owner)
